@@ -1,0 +1,20 @@
+//! One file a peer.
+
+mod dashmap_bucket;
+mod floor;
+mod governor;
+mod in_dashmap;
+mod leaky_bucket;
+mod quota;
+mod ratelimit;
+mod throttlecrab;
+mod tollgate;
+
+pub use self::dashmap_bucket::DashMapBucket;
+pub use self::floor::Floor;
+pub use self::governor::Governor;
+pub use self::leaky_bucket::LeakyBucket;
+pub use self::quota::Quota;
+pub use self::ratelimit::Ratelimit;
+pub use self::throttlecrab::Throttlecrab;
+pub use self::tollgate::{Tollgate, TollgateIp, TollgateMany, TollgateSipHash};

@@ -1,0 +1,59 @@
+//! Who takes part.
+
+use std::net::IpAddr;
+
+use crate::peer::{Contender, Peer};
+use crate::peers::{
+    DashMapBucket, Floor, Governor, LeakyBucket, Quota, Ratelimit, Throttlecrab, Tollgate,
+    TollgateIp, TollgateMany, TollgateSipHash,
+};
+use crate::terms::Terms;
+
+/// Someone who can be built when needed.
+#[derive(Clone, Copy)]
+pub struct Candidate {
+    pub name: &'static str,
+    build: fn(Terms, usize) -> Box<dyn Contender>,
+}
+
+impl Candidate {
+    const fn of<P: Peer>() -> Self {
+        Self { name: P::NAME, build: |terms, capacity| Box::new(P::build(terms, capacity)) }
+    }
+
+    pub fn build(&self, terms: Terms, capacity: usize) -> Box<dyn Contender> {
+        (self.build)(terms, capacity)
+    }
+
+    /// Whether it is one limiter of its own, rather than the floor or another
+    /// way to call the same one.
+    pub fn is_limiter(&self) -> bool {
+        ![Floor::NAME, TollgateMany::NAME].contains(&self.name)
+    }
+}
+
+/// In the order of the tables.
+pub const ROSTER: [Candidate; 12] = [
+    Candidate::of::<Tollgate>(),
+    Candidate::of::<TollgateMany>(),
+    Candidate::of::<TollgateSipHash>(),
+    Candidate::of::<TollgateIp>(),
+    Candidate::of::<Governor<String>>(),
+    Candidate::of::<Governor<IpAddr>>(),
+    Candidate::of::<DashMapBucket>(),
+    Candidate::of::<Quota>(),
+    Candidate::of::<Ratelimit>(),
+    Candidate::of::<Throttlecrab>(),
+    Candidate::of::<LeakyBucket>(),
+    Candidate::of::<Floor>(),
+];
+
+/// What `name` is compared with: tollgate, with the same kind of key.
+pub fn baseline_of(name: &str) -> &'static str {
+    if name.ends_with("-ip") { TollgateIp::NAME } else { Tollgate::NAME }
+}
+
+/// Whether `name` is somebody else's limiter.
+pub fn is_rival(name: &str) -> bool {
+    !name.starts_with(Tollgate::NAME) && name != Floor::NAME
+}

@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use super::packing::{Packing, period_of, without_burst};
+use super::{Algorithm, Word};
+use crate::{Error, Quota, Timestamp};
+
+/// A count that starts again with every window.
+///
+/// At most `amount` in each window; across the boundary of two windows as many
+/// as twice that can pass at once. Windows either follow the clock
+/// ([`aligned`](Self::aligned): a daily window begins at midnight UTC) or begin
+/// with a client's first call ([`from_first_hit`](Self::from_first_hit)).
+///
+/// The word is the window and the count. An aligned window of one second counts
+/// to 10⁹, of a millisecond to 10⁶, and any quota that is one can be counted. A
+/// window that begins with the first call counts to 10⁶ in a second, and twice as
+/// far with every doubling of the period; beginning and length are each rounded up
+/// by less than 0.1 % of the period. Debt goes as deep as the amount, and is
+/// forgotten when the window ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindow {
+    packing: Packing,
+    /// How long a window is, in quanta: 1 if windows follow the clock.
+    length: u64,
+    limit: u64,
+}
+
+impl FixedWindow {
+    /// Windows that begin at whole multiples of the period since the epoch.
+    ///
+    /// # Errors
+    ///
+    /// If the quota has no period, has a burst, or is more than the word can count.
+    pub fn aligned(quota: &Quota) -> Result<Self, Error> {
+        let period = Self::period(quota)?;
+        let packing = Packing::by_period(quota, period, 1)?;
+        Ok(Self { packing, length: 1, limit: quota.burst() })
+    }
+
+    /// A window that begins with the first call after the last one ended.
+    ///
+    /// # Errors
+    ///
+    /// If the quota has no period, has a burst, or is more than the word can count.
+    pub fn from_first_hit(quota: &Quota) -> Result<Self, Error> {
+        let period = Self::period(quota)?;
+        let packing = Packing::fine(quota, period)?;
+        Ok(Self { packing, length: packing.quanta(period), limit: quota.burst() })
+    }
+
+    fn period(quota: &Quota) -> Result<u64, Error> {
+        let period = period_of(quota, "a fixed window")?;
+        without_burst(quota, "a fixed window")?;
+        Ok(period)
+    }
+
+    /// The length of a window as it is kept: rounded up to the word's resolution.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        Duration::from_nanos(self.length * self.packing.quantum)
+    }
+
+    /// The step in which a window's beginning is kept: the whole period if
+    /// windows follow the clock.
+    #[must_use]
+    pub fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.packing.quantum)
+    }
+
+    pub(super) const fn to_raw(self) -> [u64; 4] {
+        let Packing { quantum, count_bits } = self.packing;
+        [quantum, count_bits, self.length, self.limit]
+    }
+
+    pub(super) const fn from_raw([quantum, count_bits, length, limit]: [u64; 4]) -> Self {
+        Self { packing: Packing { quantum, count_bits }, length, limit }
+    }
+
+    const fn is_aligned(&self) -> bool {
+        self.length == 1
+    }
+
+    /// The window that a call at `now` is counted in, and the count so far.
+    fn window(&self, word: Word, now: Timestamp) -> (u64, u64) {
+        let (begun, count) = self.packing.unpack(word);
+        let running = self.packing.floor(now) < begun.saturating_add(self.length);
+        // A window without a count has not begun, but none begins before it.
+        if running && (count > 0 || self.is_aligned()) {
+            (begun, count)
+        } else {
+            (self.beginning(now).max(begun), 0)
+        }
+    }
+
+    /// When a window begins whose first call comes at `now`.
+    fn beginning(&self, now: Timestamp) -> u64 {
+        if self.is_aligned() { self.packing.floor(now) } else { self.packing.ceil(now) }
+    }
+
+    /// The time until the window that began at `begun` ends.
+    fn ends_after(&self, begun: u64, now: Timestamp) -> Duration {
+        self.packing.until(begun.saturating_add(self.length), now)
+    }
+}
+
+impl Algorithm for FixedWindow {
+    fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word> {
+        if cost == 0 {
+            return Some(word);
+        }
+        let (begun, count) = self.window(word, now);
+        let passes = cost <= self.limit.saturating_sub(count);
+        passes.then(|| self.packing.pack(begun, count + cost))
+    }
+
+    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        let (begun, count) = self.window(word, now);
+        self.packing.pack(begun, count.saturating_add(amount))
+    }
+
+    fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        let (begun, count) = self.window(word, now);
+        self.packing.pack(begun, count.saturating_sub(amount))
+    }
+
+    fn spent(&self, word: Word, now: Timestamp) -> u64 {
+        self.window(word, now).1
+    }
+
+    fn fresh(&self, floor: Timestamp) -> Word {
+        self.packing.pack(self.beginning(floor), 0)
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn remaining(&self, word: Word, now: Timestamp) -> u64 {
+        self.limit.saturating_sub(self.spent(word, now))
+    }
+
+    fn retry_after(&self, word: Word, now: Timestamp, cost: u64) -> Option<Duration> {
+        let (begun, count) = self.window(word, now);
+        let room = self.limit.checked_sub(cost)?;
+        let passes = cost == 0 || count <= room;
+        Some(if passes { Duration::ZERO } else { self.ends_after(begun, now) })
+    }
+
+    fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        let (begun, count) = self.window(word, now);
+        Some(if count == 0 { Duration::ZERO } else { self.ends_after(begun, now) })
+    }
+
+    fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        let (begun, count) = old.window(word, now);
+        // A window of the same length goes on; any other begins now.
+        let began = if self.length() == old.length() { old.packing.begin(begun) } else { now };
+        let count = count.min(self.limit);
+        self.packing.repack(self.beginning(began), count, word, old.packing)
+    }
+}

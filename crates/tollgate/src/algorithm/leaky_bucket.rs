@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+use super::gcra::Gcra;
+use super::{Algorithm, Word};
+use crate::{Error, Quota, Timestamp};
+
+/// A queue of `burst` places that drains at a steady rate.
+///
+/// As a [`meter`](Self::meter) it admits a call at once if there is a place for
+/// it, and so decides exactly as a [`TokenBucket`](super::TokenBucket) would. As
+/// a [`shaper`](Self::shaper) it also tells the call how long to
+/// [`wait`](Algorithm::wait), so that calls leave evenly spaced.
+///
+/// The capacity counts the call that is leaving: nginx's `limit_req` with
+/// `burst=b` is a shaper with `burst b+1`.
+///
+/// The word is the time at which the queue is empty again. A `limit` of places
+/// are [`remaining`](Algorithm::remaining) when the queue is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeakyBucket {
+    gcra: Gcra,
+    shapes: bool,
+}
+
+impl LeakyBucket {
+    /// A queue that is only counted: calls that find a place go ahead at once.
+    ///
+    /// # Errors
+    ///
+    /// If the quota is never refilled: a queue has to drain.
+    pub fn meter(quota: &Quota) -> Result<Self, Error> {
+        Self::new(quota, false)
+    }
+
+    /// A queue that is waited in: calls go ahead one interval apart.
+    ///
+    /// # Errors
+    ///
+    /// If the quota is never refilled: a queue has to drain.
+    pub fn shaper(quota: &Quota) -> Result<Self, Error> {
+        Self::new(quota, true)
+    }
+
+    fn new(quota: &Quota, shapes: bool) -> Result<Self, Error> {
+        let gcra = Gcra::new(quota);
+        if !gcra.refills() {
+            return Err(Error::algorithm(format!(
+                "a leaky bucket has to drain, and \"{quota}\" never does; \
+                 give it a rate, as in \"10/s\", or use a token bucket"
+            )));
+        }
+        Ok(Self { gcra, shapes })
+    }
+
+    pub(super) const fn to_raw(self) -> [u64; 3] {
+        let [interval, span] = self.gcra.to_raw();
+        [interval, span, self.shapes as u64]
+    }
+
+    pub(super) const fn from_raw([interval, span, shapes]: [u64; 3]) -> Self {
+        Self { gcra: Gcra::from_raw([interval, span], true), shapes: shapes != 0 }
+    }
+}
+
+impl Algorithm for LeakyBucket {
+    #[inline]
+    fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word> {
+        self.gcra.spend(word, now, cost)
+    }
+
+    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        self.gcra.charge(word, now, amount)
+    }
+
+    fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        self.gcra.refund(word, now, amount)
+    }
+
+    fn spent(&self, word: Word, now: Timestamp) -> u64 {
+        self.gcra.spent(word, now)
+    }
+
+    fn fresh(&self, floor: Timestamp) -> Word {
+        Word(floor.as_nanos())
+    }
+
+    fn limit(&self) -> u64 {
+        self.gcra.limit()
+    }
+
+    fn remaining(&self, word: Word, now: Timestamp) -> u64 {
+        self.gcra.remaining(word, now)
+    }
+
+    fn retry_after(&self, word: Word, now: Timestamp, cost: u64) -> Option<Duration> {
+        self.gcra.retry_after(word, now, cost)
+    }
+
+    fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        self.gcra.reset_after(word, now)
+    }
+
+    fn wait(&self, word: Word, now: Timestamp, cost: u64) -> Duration {
+        if self.shapes { self.gcra.wait(word, now, cost) } else { Duration::ZERO }
+    }
+
+    fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        self.gcra.carry_over(word, now, old.gcra)
+    }
+}

@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use super::Word;
+use crate::{Error, Quota, Timestamp};
+
+/// How a time and a count share a word.
+///
+/// ```text
+/// 63          count_bits          0
+/// ├── time, in quanta ──┼── count ──┤
+/// ```
+///
+/// The count has room for twice the limit, so that debt can be as deep as the
+/// limit itself; deeper debt is cut to that. The time has the rest, in steps of
+/// `quantum` nanoseconds that reach to [`Timestamp::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packing {
+    pub(super) quantum: u64,
+    pub(super) count_bits: u64,
+}
+
+/// A quantum is at most this part of the period: rounding a time up to a
+/// quantum then costs less than 0.1 % of the rate.
+const STEPS_A_PERIOD: u64 = 1024;
+
+impl Packing {
+    /// Times as numbers of whole periods, for windows that follow the clock.
+    pub(super) fn by_period(quota: &Quota, period: u64, counters: u64) -> Result<Self, Error> {
+        let time_bits = bits(Timestamp::MAX.as_nanos() / period);
+        let count_bits = (64 - time_bits) / counters;
+        Self { quantum: period, count_bits }.holding(quota)
+    }
+
+    /// Times as fine as the room that the count leaves allows, for periods that
+    /// begin with a client's first call.
+    pub(super) fn fine(quota: &Quota, period: u64) -> Result<Self, Error> {
+        // The most bits whose quantum, 2^(bits - 2), is still fine enough.
+        let widest = bits(period / STEPS_A_PERIOD).saturating_add(1).max(2);
+        let needed = bits(quota.burst().saturating_mul(2).saturating_add(2)).max(2);
+        let count_bits = needed.min(widest);
+        Self { quantum: 1 << (count_bits - 2), count_bits }.holding(quota)
+    }
+
+    /// Checks that the count can hold twice the burst.
+    fn holding(self, quota: &Quota) -> Result<Self, Error> {
+        let most = self.most() / 2;
+        if quota.burst() <= most {
+            return Ok(self);
+        }
+        let instead = match most {
+            0 => String::new(),
+            most => format!("at most {most}, "),
+        };
+        Err(Error::algorithm(format!(
+            "\"{quota}\" is more than this algorithm can count in its period; \
+             use {instead}a longer period, or a token bucket"
+        )))
+    }
+
+    /// The largest count. One less than fits, so that no word is `u64::MAX`.
+    pub(super) const fn most(self) -> u64 {
+        (1 << self.count_bits) - 2
+    }
+
+    pub(super) const fn pack(self, time: u64, count: u64) -> Word {
+        let time = if time > self.last() { self.last() } else { time };
+        let count = if count > self.most() { self.most() } else { count };
+        Word((time << self.count_bits) | count)
+    }
+
+    pub(super) const fn unpack(self, word: Word) -> (u64, u64) {
+        (word.0 >> self.count_bits, word.0 & ((1 << self.count_bits) - 1))
+    }
+
+    /// The last time that can be told apart.
+    const fn last(self) -> u64 {
+        u64::MAX >> self.count_bits
+    }
+
+    /// The quantum that `now` lies in.
+    pub(super) const fn floor(self, now: Timestamp) -> u64 {
+        now.as_nanos() / self.quantum
+    }
+
+    /// The first quantum that does not begin before `now`.
+    pub(super) const fn ceil(self, now: Timestamp) -> u64 {
+        now.as_nanos().div_ceil(self.quantum)
+    }
+
+    /// When the quantum `time` begins.
+    pub(super) const fn begin(self, time: u64) -> Timestamp {
+        Timestamp::from_nanos(time.saturating_mul(self.quantum))
+    }
+
+    /// The time from `now` until the quantum `time` begins, also beyond the last
+    /// [`Timestamp`].
+    pub(super) const fn until(self, time: u64, now: Timestamp) -> Duration {
+        let begin = time.saturating_mul(self.quantum);
+        Duration::from_nanos(begin.saturating_sub(now.as_nanos()))
+    }
+
+    /// `time` and `count` in place of `word`, which had another packing. Never the
+    /// same bits, which would not mean the same: rather a later time.
+    pub(super) fn repack(self, time: u64, count: u64, word: Word, old: Self) -> Word {
+        let packed = self.pack(time, count);
+        let misread = packed == word && self != old;
+        if misread { self.pack(time + 1, count) } else { packed }
+    }
+
+    /// `period` in quanta, rounded up.
+    pub(super) const fn quanta(self, period: u64) -> u64 {
+        period.div_ceil(self.quantum)
+    }
+}
+
+/// How many bits `number` needs.
+const fn bits(number: u64) -> u64 {
+    (u64::BITS - number.leading_zeros()) as u64
+}
+
+/// The period of a quota that has to have one.
+pub(super) fn period_of(quota: &Quota, what: &str) -> Result<u64, Error> {
+    quota.period().map(|period| period.as_nanos() as u64).ok_or_else(|| {
+        Error::algorithm(format!(
+            "{what} needs a period, and \"{quota}\" has none; \
+             give it one, as in \"100/min\", or use a token bucket"
+        ))
+    })
+}
+
+/// Refuses a burst, for algorithms that have none.
+pub(super) fn without_burst(quota: &Quota, what: &str) -> Result<(), Error> {
+    if quota.burst() == quota.amount() {
+        return Ok(());
+    }
+    Err(Error::algorithm(format!(
+        "{what} has no burst, and \"{quota}\" asks for {}; \
+         leave it out, or use a token bucket",
+        quota.burst(),
+    )))
+}

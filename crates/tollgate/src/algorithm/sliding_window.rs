@@ -1,0 +1,174 @@
+use std::time::Duration;
+
+use super::packing::{Packing, period_of, without_burst};
+use super::{Algorithm, Word};
+use crate::{Error, Quota, Timestamp};
+
+/// Two counts, of this window and the one before, weighted by how much of the
+/// last period each covers.
+///
+/// Smoother than a [`FixedWindow`](super::FixedWindow) for the same word. The
+/// weighting assumes that the previous window's calls were spread evenly; where
+/// they were not, up to nearly twice the amount can pass within one period. And
+/// since the previous window weighs something until it is quite past, a caller who
+/// asks all the time gets `amount - 1` a window: with small amounts, use a bucket.
+///
+/// The word is the window, which follows the clock, and the two counts. A second
+/// counts to 16,000, a minute to 131,000, an hour to a million, a day to eight
+/// million. Debt goes as deep as the amount, and is forgotten after two windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// The quantum is the period. Each of the two counts has `count_bits`.
+    packing: Packing,
+    limit: u64,
+}
+
+/// A word taken apart and brought up to a moment.
+struct Counts {
+    window: u64,
+    previous: u64,
+    current: u64,
+    /// Nanoseconds of the current window that are past.
+    elapsed: u64,
+}
+
+impl SlidingWindow {
+    /// Windows of the quota's period.
+    ///
+    /// # Errors
+    ///
+    /// If the quota has no period, has a burst, or is more than the word can count.
+    pub fn new(quota: &Quota) -> Result<Self, Error> {
+        let period = period_of(quota, "a sliding window")?;
+        without_burst(quota, "a sliding window")?;
+        Ok(Self { packing: Packing::by_period(quota, period, 2)?, limit: quota.burst() })
+    }
+
+    pub(super) const fn to_raw(self) -> [u64; 3] {
+        [self.packing.quantum, self.packing.count_bits, self.limit]
+    }
+
+    pub(super) const fn from_raw([quantum, count_bits, limit]: [u64; 3]) -> Self {
+        Self { packing: Packing { quantum, count_bits }, limit }
+    }
+
+    const fn period(&self) -> u64 {
+        self.packing.quantum
+    }
+
+    fn counts(&self, word: Word, now: Timestamp) -> Counts {
+        let (rest, current) = self.packing.unpack(word);
+        let (window, previous) = self.packing.unpack(Word(rest));
+        let at = self.packing.floor(now);
+        let (window, previous, current) = match at.saturating_sub(window) {
+            0 => (window, previous, current),
+            1 => (at, current, 0),
+            _ => (at, 0, 0),
+        };
+        // If time went back behind the window, none of the window is past.
+        let elapsed = now.since(self.packing.begin(window)).as_nanos() as u64;
+        Counts { window, previous, current, elapsed }
+    }
+
+    fn pack(&self, window: u64, previous: u64, current: u64) -> Word {
+        let most = self.packing.most();
+        let bits = self.packing.count_bits;
+        Word((window << (2 * bits)) | (previous.min(most) << bits) | current.min(most))
+    }
+
+    /// What counts of the previous window, rounded up.
+    fn weighted(&self, counts: &Counts) -> u64 {
+        let left = self.period().saturating_sub(counts.elapsed);
+        let weighted = u128::from(counts.previous) * u128::from(left);
+        weighted.div_ceil(u128::from(self.period())) as u64
+    }
+
+    fn estimate(&self, counts: &Counts) -> u64 {
+        counts.current + self.weighted(counts)
+    }
+
+    /// How far into a window `count` calls of the window before weigh at most
+    /// `room`.
+    fn decays_after(&self, count: u64, room: u64) -> u64 {
+        if count <= room {
+            return 0;
+        }
+        let left = u128::from(room) * u128::from(self.period()) / u128::from(count);
+        self.period() - left as u64
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word> {
+        if cost == 0 {
+            return Some(word);
+        }
+        let counts = self.counts(word, now);
+        let passes = cost <= self.limit.saturating_sub(self.estimate(&counts));
+        passes.then(|| self.pack(counts.window, counts.previous, counts.current + cost))
+    }
+
+    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        let Counts { window, previous, current, .. } = self.counts(word, now);
+        self.pack(window, previous, current.saturating_add(amount))
+    }
+
+    fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        let Counts { window, previous, current, .. } = self.counts(word, now);
+        self.pack(window, previous, current.saturating_sub(amount))
+    }
+
+    fn spent(&self, word: Word, now: Timestamp) -> u64 {
+        self.estimate(&self.counts(word, now))
+    }
+
+    fn fresh(&self, floor: Timestamp) -> Word {
+        self.pack(self.packing.floor(floor), 0, 0)
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn remaining(&self, word: Word, now: Timestamp) -> u64 {
+        self.limit.saturating_sub(self.spent(word, now))
+    }
+
+    fn retry_after(&self, word: Word, now: Timestamp, cost: u64) -> Option<Duration> {
+        let counts = self.counts(word, now);
+        let room = self.limit.checked_sub(cost)?;
+        if cost == 0 || self.estimate(&counts) <= room {
+            return Some(Duration::ZERO);
+        }
+        // Into the window that is current for the word, which begins after `now` if
+        // time went back.
+        let elapsed = match room.checked_sub(counts.current) {
+            // The previous window's weight has to fall.
+            Some(room) => self.decays_after(counts.previous, room),
+            // So has this window's own, once it is the previous one.
+            None => self.period() + self.decays_after(counts.current, room),
+        };
+        let passes = counts.window.saturating_mul(self.period()).saturating_add(elapsed);
+        Some(Duration::from_nanos(passes.saturating_sub(now.as_nanos())))
+    }
+
+    fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        let counts = self.counts(word, now);
+        let windows = match (counts.previous, counts.current) {
+            (0, 0) => return Some(Duration::ZERO),
+            (_, 0) => 1,
+            (_, _) => 2,
+        };
+        Some(self.packing.until(counts.window.saturating_add(windows), now))
+    }
+
+    fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        let counts = old.counts(word, now);
+        if self.period() == old.period() {
+            // Only the weight of the previous window counts, so it is not cut.
+            return self.pack(counts.window, counts.previous, counts.current.min(self.limit));
+        }
+        let spent = old.estimate(&counts).min(self.limit);
+        self.pack(self.packing.floor(now), 0, spent)
+    }
+}

@@ -1,0 +1,120 @@
+use std::time::Duration;
+
+use super::gcra::Gcra;
+use super::{Algorithm, Word};
+use crate::{Error, Quota, Timestamp};
+
+/// A bucket of `burst` tokens that refills continuously: the default.
+///
+/// A call takes its cost in tokens if there are enough. In any time `t` at most
+/// `burst + t/T` tokens are taken, where `T` is the [interval] between two
+/// tokens, and never more than that by a single one.
+///
+/// The word is the time at which the bucket is full again. Debt (see
+/// [`charge`](Algorithm::charge)) goes as deep as 2⁶² nanoseconds of refill.
+///
+/// [interval]: Quota::interval
+///
+/// ```
+/// use tollgate::algorithm::{Algorithm, TokenBucket};
+/// use tollgate::{Quota, Timestamp};
+///
+/// let bucket = TokenBucket::new(&Quota::per_second(1).burst(5).build()?);
+/// let now = Timestamp::from_secs(1_700_000_000);
+/// let word = bucket.spend(bucket.fresh(Timestamp::ZERO), now, 3).unwrap();
+/// assert_eq!(bucket.remaining(word, now), 2);
+/// assert_eq!(bucket.spend(word, now, 3), None);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    gcra: Gcra,
+    /// The word of a client never seen.
+    start: Word,
+}
+
+impl TokenBucket {
+    /// A bucket that starts full.
+    #[must_use]
+    pub fn new(quota: &Quota) -> Self {
+        Self { gcra: Gcra::new(quota), start: Word(0) }
+    }
+
+    /// A bucket that was empty at `born` and has been filling since.
+    ///
+    /// # Errors
+    ///
+    /// If the quota is never refilled: such a bucket would stay empty.
+    pub fn starting_empty(quota: &Quota, born: Timestamp) -> Result<Self, Error> {
+        let gcra = Gcra::new(quota);
+        if !gcra.refills() {
+            return Err(Error::algorithm(format!(
+                "a bucket of \"{quota}\" is never refilled, so it cannot start empty"
+            )));
+        }
+        Ok(Self { gcra, start: gcra.exhausted(born) })
+    }
+
+    pub(super) const fn refills(self) -> bool {
+        self.gcra.refills()
+    }
+
+    pub(super) const fn to_raw(self) -> [u64; 3] {
+        let [interval, span] = self.gcra.to_raw();
+        [interval, span, self.start.0]
+    }
+
+    #[inline(always)]
+    pub(super) const fn from_raw([interval, span, start]: [u64; 3], refills: bool) -> Self {
+        Self { gcra: Gcra::from_raw([interval, span], refills), start: Word(start) }
+    }
+}
+
+impl Algorithm for TokenBucket {
+    #[inline(always)]
+    fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word> {
+        self.gcra.spend(word, now, cost)
+    }
+
+    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        self.gcra.charge(word, now, amount)
+    }
+
+    fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+        let refunded = self.gcra.refund(word, now, amount);
+        // Not beyond what a client never seen would have.
+        Word(refunded.0.max(self.start.0.min(word.0)))
+    }
+
+    #[inline]
+    fn spent(&self, word: Word, now: Timestamp) -> u64 {
+        self.gcra.spent(word, now)
+    }
+
+    #[inline]
+    fn fresh(&self, floor: Timestamp) -> Word {
+        // Idle at `floor` is a word of `floor`; without refill, time does not count.
+        let floor = if self.gcra.refills() { floor.as_nanos() } else { 0 };
+        Word(self.start.0.max(floor))
+    }
+
+    fn limit(&self) -> u64 {
+        self.gcra.limit()
+    }
+
+    fn remaining(&self, word: Word, now: Timestamp) -> u64 {
+        self.gcra.remaining(word, now)
+    }
+
+    fn retry_after(&self, word: Word, now: Timestamp, cost: u64) -> Option<Duration> {
+        self.gcra.retry_after(word, now, cost)
+    }
+
+    fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        self.gcra.reset_after(word, now)
+    }
+
+    fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        self.gcra.carry_over(word, now, old.gcra)
+    }
+}

@@ -1,0 +1,25 @@
+#![doc = include_str!("../README.md")]
+
+pub mod algorithm;
+mod clock;
+mod decision;
+mod error;
+mod hasher;
+mod limiter;
+mod quota;
+mod seq_cell;
+mod sync;
+mod table;
+mod timestamp;
+
+pub use self::algorithm::{AlgorithmKind, Start};
+pub use self::clock::{Clock, ManualClock, SystemClock};
+pub use self::decision::{Decision, Verdict};
+pub use self::error::Error;
+pub use self::hasher::{KeyedHasher, KeyedState, Seed};
+pub use self::limiter::{
+    AllDecision, Builder, Charge, CheckMany, Counts, Limiter, Reservation, TierOf, check_all,
+};
+pub use self::quota::{Quota, QuotaBuilder};
+pub use self::table::{Fingerprint, Table, WhenFull};
+pub use self::timestamp::Timestamp;

@@ -1,0 +1,145 @@
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::Decision;
+
+/// What a limiter has decided so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Calls that were allowed, without those of cost 0.
+    pub allowed: u64,
+    /// Calls that were denied.
+    pub denied: u64,
+    /// Clients that were forgotten although they had something spent.
+    pub evictions: u64,
+    /// Charges of a denied [`check_all`](crate::check_all) that could not be taken
+    /// back.
+    pub kept_charges: u64,
+}
+
+/// Counts calls without slowing them down.
+///
+/// Each thread has a shard to itself, so it needs no atomic addition: it loads,
+/// adds and stores. Threads beyond the number of shards share one more, and add
+/// atomically there.
+pub(super) struct Counters {
+    shards: Box<[Shard]>,
+    shared: Shard,
+    kept_charges: AtomicU64,
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Shard {
+    allowed: AtomicU64,
+    denied: AtomicU64,
+}
+
+// All orderings here are relaxed: counts order nothing.
+impl Counters {
+    pub(super) fn new() -> Self {
+        Self {
+            shards: (0..shard_count()).map(|_| Shard::default()).collect(),
+            shared: Shard::default(),
+            kept_charges: AtomicU64::new(0),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn count(&self, decision: &Decision) {
+        if decision.cost() == 0 {
+            return;
+        }
+        match self.shards.get(INDEX.get()) {
+            Some(shard) => shard.count_alone(decision),
+            None => self.count_first_or_shared(decision),
+        }
+    }
+
+    #[cold]
+    fn count_first_or_shared(&self, decision: &Decision) {
+        match self.shards.get(thread_index()) {
+            Some(shard) => shard.count_alone(decision),
+            None => {
+                self.shared.counter(decision).fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(super) fn kept_charge(&self) {
+        self.kept_charges.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn sum(&self, evictions: u64) -> Counts {
+        let kept_charges = self.kept_charges.load(Ordering::Relaxed);
+        let mut counts = Counts { evictions, kept_charges, ..Counts::default() };
+        for shard in self.shards.iter().chain([&self.shared]) {
+            counts.allowed += shard.allowed.load(Ordering::Relaxed);
+            counts.denied += shard.denied.load(Ordering::Relaxed);
+        }
+        counts
+    }
+}
+
+impl Shard {
+    /// Counts in a shard that only this thread writes to.
+    #[inline(always)]
+    fn count_alone(&self, decision: &Decision) {
+        let counter = self.counter(decision);
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn counter(&self, decision: &Decision) -> &AtomicU64 {
+        if decision.is_allowed() { &self.allowed } else { &self.denied }
+    }
+}
+
+/// Twice as many shards as cores: runtimes run a thread a core, and programs some
+/// more of their own.
+fn shard_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| 2 * std::thread::available_parallelism().map_or(16, usize::from))
+}
+
+/// Not yet known; and known to be beyond every shard, for a thread that is ending.
+const UNKNOWN: usize = usize::MAX;
+const ENDING: usize = usize::MAX - 1;
+
+thread_local! {
+    static INDEX: Cell<usize> = const { Cell::new(UNKNOWN) };
+    static OWNED: Owned = Owned::take();
+}
+
+/// A small number that no other living thread has.
+fn thread_index() -> usize {
+    if INDEX.get() == UNKNOWN {
+        INDEX.set(OWNED.try_with(|owned| owned.0).unwrap_or(ENDING));
+    }
+    INDEX.get()
+}
+
+/// An index that is given back when its thread ends, so that short-lived threads
+/// do not use them up.
+struct Owned(usize);
+
+static FREE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+impl Owned {
+    fn take() -> Self {
+        // The lock hands what the last owner counted over to the next.
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(free.pop_first().unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        INDEX.set(ENDING);
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).insert(self.0);
+    }
+}

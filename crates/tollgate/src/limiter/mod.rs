@@ -1,0 +1,245 @@
+//! One limit, for any number of clients.
+
+mod builder;
+mod check_all;
+mod check_many;
+mod counters;
+mod manage;
+mod overrides;
+mod reservation;
+mod tiers;
+#[cfg(feature = "tokio")]
+mod until_ready;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use self::builder::Builder;
+pub use self::check_all::{AllDecision, Charge, check_all};
+pub use self::check_many::CheckMany;
+use self::counters::Counters;
+pub use self::counters::Counts;
+use self::overrides::Overrides;
+pub use self::reservation::Reservation;
+pub use self::tiers::TierOf;
+use self::tiers::{Client, Tiers};
+use crate::algorithm::{AlgorithmKind, Start};
+use crate::table::Written;
+use crate::{
+    Clock, Decision, Error, Fingerprint, KeyedState, Quota, SystemClock, Table, Timestamp,
+};
+
+/// Limits how much each client may do: one quota, any number of clients.
+///
+/// Every client, named by a key of type `K`, has its own allowance. By default
+/// that is a [token bucket](crate::algorithm::TokenBucket): it holds up to
+/// `burst` tokens and refills at a steady rate, and a call passes if there are
+/// tokens enough for its cost. In any time `t` at most `burst + rate·t` is let
+/// through, never one more. Other [algorithms](AlgorithmKind) can be chosen.
+///
+/// - [`check`](Self::check) is what most programs call: it decides and spends.
+/// - [`peek`](Self::peek) looks without spending.
+/// - [`reserve`](Self::reserve) and [`settle`](Self::settle) are for a cost that
+///   is known only afterwards.
+/// - [`until_ready`](Self::until_ready) waits (feature `tokio`).
+/// - [`check_many`](Self::check_many) decides for a batch, faster than one by one.
+/// - [`check_all`](crate::check_all) asks several limiters, all or nothing.
+///
+/// [`check_at`](Self::check_at) takes the time as an argument and does the work;
+/// `check` is shorthand for it.
+///
+/// ```
+/// use tollgate::Limiter;
+///
+/// let limiter: Limiter<str> = Limiter::new("10/s burst 20")?;
+/// let decision = limiter.check("203.0.113.7");
+/// assert!(decision.is_allowed());
+/// assert_eq!(decision.remaining(), 19);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+///
+/// # Keys
+///
+/// `K` is the borrowed form: `Limiter<str>` for strings, `Limiter<IpAddr>`,
+/// `Limiter<[u8]>`, or any other type that can be hashed. Keys are not stored;
+/// only their fingerprint is, so a check never allocates.
+///
+/// # Memory and threads
+///
+/// A limiter has the memory of its [`Table`], fixed when it is built: just under
+/// 26 bytes for each client of its [capacity](Builder::capacity). It is `Sync`;
+/// share it by reference or in an `Arc`. Checks of known clients are lock-free,
+/// and there is no background task.
+pub struct Limiter<K: ?Sized, C = SystemClock, S = KeyedState> {
+    tiers: Tiers<K, S>,
+    overrides: Overrides,
+    /// True while there are neither tiers nor overrides.
+    plain: AtomicBool,
+    clock: C,
+    counters: Counters,
+    kind: AlgorithmKind,
+    start: Start,
+    born: Timestamp,
+    #[cfg(feature = "tokio")]
+    queues: until_ready::Queues,
+    key: PhantomData<fn(&K)>,
+}
+
+impl<K: Hash + ?Sized> Limiter<K> {
+    /// A limiter with defaults: a token bucket, room for 100,000 clients at once,
+    /// the system's clock.
+    ///
+    /// # Errors
+    ///
+    /// If the quota is not valid.
+    pub fn new<Q: TryInto<Quota>>(quota: Q) -> Result<Self, Error>
+    where
+        Error: From<Q::Error>,
+    {
+        Self::builder(quota).build()
+    }
+
+    /// A limiter to be configured.
+    pub fn builder<Q: TryInto<Quota>>(quota: Q) -> Builder<K>
+    where
+        Error: From<Q::Error>,
+    {
+        Builder::new(quota)
+    }
+}
+
+impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
+    /// Spends 1 for a client if it passes now.
+    #[inline(always)]
+    pub fn check(&self, key: &K) -> Decision {
+        self.check_at(key, 1, self.clock.now())
+    }
+
+    /// Spends `cost` for a client if all of it passes now. A cost of 0 peeks.
+    #[inline(always)]
+    pub fn check_n(&self, key: &K, cost: u64) -> Decision {
+        self.check_at(key, cost, self.clock.now())
+    }
+
+    /// Spends `cost` for a client if all of it passes at `now`. A cost of 0 peeks.
+    ///
+    /// The clock is not read, so this also replays the past; but a limiter should
+    /// see one kind of time only. A denial changes nothing.
+    #[inline(always)]
+    pub fn check_at(&self, key: &K, cost: u64, now: Timestamp) -> Decision {
+        let fingerprint = self.tiers.base().fingerprint(key);
+        match self.check_at_home(fingerprint, cost, now) {
+            Some(decision) => decision,
+            None => self.check_anywhere(self.client_of(fingerprint, key), cost, now),
+        }
+    }
+
+    /// What [`check`](Self::check) would answer now, without spending: what remains
+    /// is what there is now.
+    pub fn peek(&self, key: &K) -> Decision {
+        self.look(self.client(key), 1, self.clock.now())
+    }
+
+    /// Gives `amount` back to a client, never more than it has spent.
+    pub fn refund(&self, key: &K, amount: u64) {
+        self.give_back(self.client(key), amount, self.clock.now());
+    }
+
+    /// Makes a client as if it had never been seen.
+    pub fn reset(&self, key: &K) {
+        let (client, now) = (self.client(key), self.clock.now());
+        let pinned = self.overrides.with(client.fingerprint, |pinned| pinned.reset(now));
+        pinned.unwrap_or_else(|| self.table(client).reset_at(client.fingerprint, now));
+    }
+
+    /// The clock that the limiter reads.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Who a key stands for, and in which tier.
+    #[inline(always)]
+    fn client(&self, key: &K) -> Client {
+        self.client_of(self.tiers.base().fingerprint(key), key)
+    }
+
+    #[inline]
+    fn client_of(&self, fingerprint: Fingerprint, key: &K) -> Client {
+        Client { fingerprint, tier: self.tiers.tier_of(key) }
+    }
+}
+
+impl<K: ?Sized, C, S> Limiter<K, C, S> {
+    /// Decides for a client that has the limiter's own quota and is found at once.
+    /// Most limiters have no other quota, and need not ask who is special.
+    #[inline(always)]
+    fn check_at_home(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Option<Decision> {
+        if !self.plain.load(Ordering::Relaxed) {
+            return None;
+        }
+        let decision = self.tiers.base().check_at_home(client, cost, now)?;
+        self.counters.count(&decision);
+        Some(decision)
+    }
+
+    /// Decides for any client.
+    #[cold]
+    #[inline(never)]
+    fn check_anywhere(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
+        let Client { fingerprint, .. } = client;
+        let pinned = self.overrides.with(fingerprint, |pinned| pinned.decide(cost, now).0);
+        let decision =
+            pinned.unwrap_or_else(|| self.table(client).check_anywhere(fingerprint, cost, now));
+        self.counters.count(&decision);
+        decision
+    }
+
+    /// Spends `cost` if it passes, and tells what was written.
+    fn decide(&self, client: Client, cost: u64, now: Timestamp) -> (Decision, Written) {
+        let Client { fingerprint, .. } = client;
+        let pinned = self.overrides.with(fingerprint, |pinned| pinned.decide(cost, now));
+        pinned.unwrap_or_else(|| self.table(client).decide(fingerprint, cost, now))
+    }
+
+    fn look(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
+        let Client { fingerprint, .. } = client;
+        let pinned = self.overrides.with(fingerprint, |pinned| pinned.peek(cost, now));
+        pinned.unwrap_or_else(|| self.table(client).peek_at(fingerprint, cost, now))
+    }
+
+    fn take(&self, client: Client, amount: u64, now: Timestamp) {
+        let Client { fingerprint, .. } = client;
+        let pinned = self.overrides.with(fingerprint, |pinned| pinned.charge(amount, now));
+        pinned.unwrap_or_else(|| self.table(client).charge_at(fingerprint, amount, now));
+    }
+
+    fn give_back(&self, client: Client, amount: u64, now: Timestamp) {
+        let Client { fingerprint, .. } = client;
+        let pinned = self.overrides.with(fingerprint, |pinned| pinned.refund(amount, now));
+        pinned.unwrap_or_else(|| self.table(client).refund_at(fingerprint, amount, now));
+    }
+
+    /// Takes a decision back, if nothing has been spent since.
+    fn undo(&self, client: Client, written: Written) -> bool {
+        let Client { fingerprint, .. } = client;
+        let pinned = self.overrides.with(fingerprint, |pinned| pinned.undo(written));
+        pinned.unwrap_or_else(|| self.table(client).undo(fingerprint, written))
+    }
+
+    #[inline(always)]
+    fn table(&self, client: Client) -> &Table<S> {
+        self.tiers.table(client.tier)
+    }
+}
+
+impl<K: ?Sized, C, S> fmt::Debug for Limiter<K, C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter")
+            .field("algorithm", &self.kind)
+            .field("quota", &self.quota())
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}

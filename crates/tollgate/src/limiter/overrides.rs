@@ -1,0 +1,116 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::table::Written;
+use crate::{Decision, Fingerprint, Quota, Timestamp};
+
+/// The clients that have a quota of their own.
+///
+/// They are few and known by name, so each has a permanent word, outside the
+/// table and never evicted. Every check has to ask whether its client is one of
+/// them: a filter of 4096 bits says no at once for almost all that are not.
+pub(super) struct Overrides {
+    filter: [AtomicU64; FILTER_WORDS],
+    stripes: Box<[Mutex<HashMap<Fingerprint, Pinned>>]>,
+}
+
+/// One client's own quota and word.
+pub(super) struct Pinned {
+    pub(super) quota: Quota,
+    pub(super) algorithm: AnyAlgorithm,
+    pub(super) word: Word,
+}
+
+const FILTER_WORDS: usize = 64;
+const STRIPES: usize = 16;
+
+impl Overrides {
+    pub(super) fn new() -> Self {
+        Self {
+            filter: [const { AtomicU64::new(0) }; FILTER_WORDS],
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// False if the client has no override, true if it may have one.
+    #[inline(always)]
+    pub(super) fn may_have(&self, client: Fingerprint) -> bool {
+        let (word, bit) = place(client);
+        // A hint: the stripe's lock orders what it leads to.
+        self.filter[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// What `act` makes of the client's override, if it has one.
+    pub(super) fn with<T>(
+        &self,
+        client: Fingerprint,
+        act: impl FnOnce(&mut Pinned) -> T,
+    ) -> Option<T> {
+        if !self.may_have(client) {
+            return None;
+        }
+        self.stripe(client).get_mut(&client).map(act)
+    }
+
+    /// Gives the client the override that `make` makes of its current one.
+    pub(super) fn set(&self, client: Fingerprint, make: impl FnOnce(Option<&Pinned>) -> Pinned) {
+        let mut stripe = self.stripe(client);
+        let pinned = make(stripe.get(&client));
+        stripe.insert(client, pinned);
+        let (word, bit) = place(client);
+        self.filter[word].fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// Takes the client's override away. Its bit stays in the filter, since others
+    /// may share it.
+    pub(super) fn remove(&self, client: Fingerprint) -> Option<Pinned> {
+        self.stripe(client).remove(&client)
+    }
+
+    fn stripe(&self, client: Fingerprint) -> MutexGuard<'_, HashMap<Fingerprint, Pinned>> {
+        let index = client.to_bits() as usize % STRIPES;
+        self.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which word and bit of the filter stand for a client.
+#[inline(always)]
+fn place(client: Fingerprint) -> (usize, u64) {
+    let bits = client.to_bits();
+    ((bits >> 6) as usize % FILTER_WORDS, 1 << (bits % 64))
+}
+
+impl Pinned {
+    pub(super) fn decide(&mut self, cost: u64, now: Timestamp) -> (Decision, Written) {
+        let before = self.word;
+        let (decision, next) = Decision::of(self.algorithm, before, now, cost);
+        self.word = next.unwrap_or(before);
+        (decision, Written { before, after: self.word })
+    }
+
+    pub(super) fn peek(&self, cost: u64, now: Timestamp) -> Decision {
+        Decision::peek(self.algorithm, self.word, now, cost)
+    }
+
+    pub(super) fn charge(&mut self, amount: u64, now: Timestamp) {
+        self.word = self.algorithm.charge(self.word, now, amount);
+    }
+
+    pub(super) fn refund(&mut self, amount: u64, now: Timestamp) {
+        self.word = self.algorithm.refund(self.word, now, amount);
+    }
+
+    pub(super) fn reset(&mut self, now: Timestamp) {
+        self.word = self.algorithm.fresh(now);
+    }
+
+    pub(super) fn undo(&mut self, written: Written) -> bool {
+        let unmoved = self.word == written.after;
+        if unmoved {
+            self.word = written.before;
+        }
+        unmoved
+    }
+}

@@ -1,0 +1,26 @@
+//! Atomics and locks: the standard library's, or loom's when it explores every
+//! interleaving (`--cfg tollgate_loom`).
+
+#[cfg(not(tollgate_loom))]
+pub(crate) use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, Ordering, fence},
+};
+
+#[cfg(tollgate_loom)]
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, Ordering, fence},
+};
+
+/// Locks, also after another holder panicked: nothing that a lock here guards is
+/// left half done by a panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(not(tollgate_loom))]
+pub(crate) use std::thread::yield_now;
+
+#[cfg(tollgate_loom)]
+pub(crate) use loom::thread::yield_now;

@@ -1,0 +1,143 @@
+//! Entering a client: choose a slot, and take it from whoever had it.
+
+use super::geometry::{Group, Line, PREFERRED_UP_TO, SLOTS_A_LINE};
+use super::update::Full;
+use super::{CLAIMED, Fingerprint, Table, WhenFull};
+use crate::Timestamp;
+use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::sync::{Ordering, yield_now};
+
+/// A slot as it was looked at.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    line: &'a Line,
+    slot: usize,
+    bits: u64,
+    /// What its client has spent. Zero if the slot is idle.
+    spent: u64,
+}
+
+impl<S> Table<S> {
+    /// Takes `step` for a client that has no slot, and finds it one if there is
+    /// anything to remember. The client's stripe must be held.
+    pub(super) fn enter<T>(
+        &self,
+        client: Fingerprint,
+        groups: &[Group; 2],
+        now: Timestamp,
+        when_full: WhenFull,
+        step: &impl Fn(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Full> {
+        // Changes of quota hold every stripe, so this one is not changing.
+        let algorithm = self.algorithm();
+        let fresh = algorithm.fresh(self.reclaimed());
+        // Whatever can panic does so here, before a slot is claimed.
+        let (answer, word) = step(&algorithm, fresh);
+        let Some(word) = word.filter(|word| algorithm.spent(*word, now) > 0) else {
+            return Ok(answer);
+        };
+        loop {
+            let Some(candidate) = self.candidate(groups, &algorithm, now) else {
+                // Every slot is changing hands, which takes a few instructions.
+                yield_now();
+                continue;
+            };
+            if candidate.spent > 0 && when_full == WhenFull::Deny {
+                let until = self.first_idle(groups, &algorithm, now);
+                return Err(Full { algorithm, fresh, until });
+            }
+            if self.claim(candidate, client, word, now) {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Gives a slot to a client, unless it has moved on since it was looked at.
+    fn claim(
+        &self,
+        candidate: Candidate<'_>,
+        client: Fingerprint,
+        word: Word,
+        now: Timestamp,
+    ) -> bool {
+        let Candidate { line, slot, bits, spent } = candidate;
+        if spent == 0 && bits != 0 {
+            // Before the slot changes hands: whoever then misses its old client
+            // also sees this. Pairs with the load in `reclaimed`.
+            self.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
+        }
+        let cell = &line.words[slot];
+        // Release, so that the line above comes first for whoever sees the claim;
+        // acquire, so that the stores below come after it.
+        if cell.compare_exchange(bits, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        if spent > 0 {
+            self.evictions.fetch_add(1, Ordering::Relaxed);
+        }
+        // Pairs with the load in `attempt`, as does the word: fingerprint first.
+        line.fingerprints[slot].store(client.to_bits(), Ordering::Release);
+        cell.store(word.to_bits(), Ordering::Release);
+        true
+    }
+
+    /// The slot for a new client: idle if there is one, or else of the client that
+    /// has spent least. `None` if every slot is changing hands.
+    fn candidate(
+        &self,
+        [preferred, other]: &[Group; 2],
+        algorithm: &AnyAlgorithm,
+        now: Timestamp,
+    ) -> Option<Candidate<'_>> {
+        let (crowd, first) = self.look(preferred, algorithm, now);
+        if crowd <= PREFERRED_UP_TO {
+            return first;
+        }
+        let (other_crowd, second) = self.look(other, algorithm, now);
+        let (first, second) = if other_crowd < crowd { (second, first) } else { (first, second) };
+        // The first of equals: an idle slot of the emptier group, if it has one.
+        first.into_iter().chain(second).min_by_key(|candidate| candidate.spent)
+    }
+
+    /// How many clients of a group have something spent, and the slot of the one
+    /// that has spent least: the first idle slot, if there is one.
+    fn look(
+        &self,
+        group: &Group,
+        algorithm: &AnyAlgorithm,
+        now: Timestamp,
+    ) -> (usize, Option<Candidate<'_>>) {
+        let mut crowd = 0;
+        let mut least: Option<Candidate<'_>> = None;
+        for line in group {
+            let line = &self.lines[*line];
+            for slot in 0..SLOTS_A_LINE {
+                // Not acted upon unless `claim` finds it unmoved.
+                let bits = line.words[slot].load(Ordering::Relaxed);
+                if bits == CLAIMED {
+                    continue;
+                }
+                let spent = algorithm.spent(Word::from_bits(bits), now);
+                crowd += usize::from(spent > 0);
+                if least.is_none_or(|least| spent < least.spent) {
+                    least = Some(Candidate { line, slot, bits, spent });
+                }
+            }
+        }
+        (crowd, least)
+    }
+
+    /// When the first slot that a client could live in falls idle, if ever.
+    fn first_idle(
+        &self,
+        groups: &[Group; 2],
+        algorithm: &AnyAlgorithm,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let lines = groups.as_flattened().iter().map(|line| &self.lines[*line]);
+        // A slot that changes hands reads as a word that is never idle.
+        let words = lines.flat_map(|line| &line.words).map(|word| word.load(Ordering::Relaxed));
+        let idle_after = |bits| algorithm.reset_after(Word::from_bits(bits), now);
+        words.filter_map(idle_after).min().map(|after| now + after)
+    }
+}

@@ -1,0 +1,252 @@
+//! Where the words of many clients live: a fixed number of slots, and nothing else.
+
+mod claim;
+mod geometry;
+mod sweep;
+mod update;
+
+pub(crate) use self::update::Written;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use self::geometry::{Geometry, Line};
+use crate::algorithm::{Algorithm, AnyAlgorithm};
+use crate::seq_cell::SeqCell;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::{Decision, Error, KeyedState, Timestamp};
+
+/// A bounded, concurrent table of the clients of one limit.
+///
+/// The memory of a table is fixed when it is built: just under 26 bytes a client
+/// of its capacity. It holds neither keys nor times, only a 64-bit fingerprint
+/// and a 64-bit [`Word`](crate::algorithm::Word) for each client. A client whose word is idle is the same
+/// as one that was never seen, so its slot is simply used again: there is nothing
+/// to sweep and nothing that grows.
+///
+/// A [`Limiter`](crate::Limiter) is a table (or several) with a clock; use a
+/// table directly to keep words under fingerprints of your own.
+///
+/// # When it is full
+///
+/// Up to its capacity of clients with something spent at once, a table finds a
+/// slot for a new client all but always (in simulation at full capacity and under
+/// steady churn, no client was evicted in six million first calls). Beyond that, [`WhenFull`]
+/// decides. Evicting forgets the client that has spent the smallest share of its
+/// burst among 24, so a flood of new clients does not free one that is throttled.
+///
+/// # Concurrency
+///
+/// Known clients are served without a lock: a few loads and one compare-exchange.
+/// A client's first call takes one of 64 locks, chosen by its fingerprint.
+///
+/// Two keys with the same 64-bit fingerprint share a word: with the default
+/// hasher, and ten million clients, the chance that any two do is 3·10⁻⁶.
+pub struct Table<S = KeyedState> {
+    hasher: S,
+    /// What the words mean.
+    rule: SeqCell<7>,
+    lines: Box<[Line]>,
+    geometry: Geometry,
+    stripes: Box<[Stripe; STRIPES]>,
+    when_full: WhenFull,
+    capacity: usize,
+    /// The latest moment at which a slot was reclaimed from an idle client. A
+    /// client that is not found may have been that one, so if time goes back it
+    /// is taken to have been idle then, and not since for ever.
+    reclaimed: AtomicU64,
+    /// How many clients with something spent were forgotten.
+    evictions: AtomicU64,
+}
+
+/// One of the locks under which clients enter the table.
+#[repr(align(64))]
+struct Stripe(Mutex<()>);
+
+/// The word of a slot that is changing hands.
+const CLAIMED: u64 = u64::MAX;
+
+#[cfg(not(tollgate_loom))]
+const STRIPES: usize = 64;
+#[cfg(tollgate_loom)]
+const STRIPES: usize = 2;
+
+/// What identifies a client in a table: a hash of its key, never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// A fingerprint from its bits. Zero marks an empty slot, so it becomes one.
+    #[inline]
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(if bits == 0 { 1 } else { bits })
+    }
+
+    /// The bits, for storing.
+    #[inline]
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// What becomes of a new client when the table has no idle slot for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhenFull {
+    /// Forget the client that has spent the smallest share of its burst.
+    #[default]
+    Evict,
+    /// Deny the new client until a slot is idle.
+    Deny,
+}
+
+impl Table {
+    /// A table for `capacity` clients at once.
+    ///
+    /// # Errors
+    ///
+    /// If the capacity is 0, above 2³², or more than memory can be had for.
+    pub fn new(algorithm: AnyAlgorithm, capacity: usize) -> Result<Self, Error> {
+        Self::with_hasher(algorithm, capacity, WhenFull::default(), KeyedState::new())
+    }
+}
+
+impl<S> Table<S> {
+    /// A table with its own hasher and its own way of being full.
+    ///
+    /// Fingerprints stand for clients, so a hasher that is not keyed, or whose
+    /// key is known, lets a caller share or steal another's word.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Table::new).
+    pub fn with_hasher(
+        algorithm: AnyAlgorithm,
+        capacity: usize,
+        when_full: WhenFull,
+        hasher: S,
+    ) -> Result<Self, Error> {
+        let geometry = Geometry::for_capacity(capacity)?;
+        Ok(Self {
+            hasher,
+            rule: SeqCell::new(algorithm.to_raw()),
+            lines: geometry.lines()?,
+            geometry,
+            stripes: Box::new(std::array::from_fn(|_| Stripe(Mutex::new(())))),
+            when_full,
+            capacity,
+            reclaimed: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+        })
+    }
+
+    /// The fingerprint of a key.
+    #[expect(clippy::manual_hash_one, reason = "`hash_one` is not always inlined")]
+    #[inline(always)]
+    #[must_use]
+    pub fn fingerprint<K: Hash + ?Sized>(&self, key: &K) -> Fingerprint
+    where
+        S: BuildHasher,
+    {
+        let mut hasher = self.hasher.build_hasher();
+        key.hash(&mut hasher);
+        Fingerprint::from_bits(hasher.finish())
+    }
+
+    /// What [`check_at`](Self::check_at) would answer, without spending: what
+    /// remains is what there is now.
+    pub fn peek_at(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Decision {
+        let look =
+            |algorithm: &AnyAlgorithm, word| (Decision::peek(*algorithm, word, now, cost), None);
+        match self.update(client, now, self.when_full, &look) {
+            Ok(decision) => decision,
+            Err(full) => full.decision(now, cost),
+        }
+    }
+
+    /// Takes `amount` from a client whether or not it passes, going into debt
+    /// beyond the burst. When the table is full, another client is forgotten even
+    /// if the table [denies](WhenFull::Deny): a debt must be remembered.
+    pub fn charge_at(&self, client: Fingerprint, amount: u64, now: Timestamp) {
+        if amount > 0 {
+            self.rewrite(client, now, |algorithm, word| algorithm.charge(word, now, amount));
+        }
+    }
+
+    /// Gives `amount` back to a client, never more than it has spent.
+    pub fn refund_at(&self, client: Fingerprint, amount: u64, now: Timestamp) {
+        self.rewrite(client, now, |algorithm, word| algorithm.refund(word, now, amount));
+    }
+
+    /// Makes a client as if it had never been seen.
+    pub fn reset_at(&self, client: Fingerprint, now: Timestamp) {
+        self.rewrite(client, now, |algorithm, _| algorithm.fresh(now));
+    }
+
+    /// What the words of this table mean.
+    pub fn algorithm(&self) -> AnyAlgorithm {
+        loop {
+            if let Some(algorithm) = self.rule() {
+                return algorithm;
+            }
+            // Whoever changes it holds every stripe.
+            drop(lock(&self.stripes[0].0));
+        }
+    }
+
+    /// How many clients with something spent the table is made for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many slots there are: somewhat more than the capacity.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.lines.len() * geometry::SLOTS_A_LINE
+    }
+
+    /// How many clients were forgotten although they had something spent. If this
+    /// keeps growing, the capacity is too small.
+    #[must_use]
+    pub fn evictions(&self) -> u64 {
+        // A count: it orders nothing.
+        self.evictions.load(Ordering::Relaxed)
+    }
+
+    /// The hasher that fingerprints are made with.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    fn rule(&self) -> Option<AnyAlgorithm> {
+        self.rule.read(AnyAlgorithm::from_raw)
+    }
+
+    fn stripe(&self, client: Fingerprint) -> &Mutex<()> {
+        &self.stripes[client.0 as usize % STRIPES].0
+    }
+
+    /// Keeps every slot with its client, and every client out that is not in.
+    fn hold_stripes(&self) -> [MutexGuard<'_, ()>; STRIPES] {
+        self.stripes.each_ref().map(|stripe| lock(&stripe.0))
+    }
+
+    /// The moment since which a client that is not in the table may have been idle.
+    fn reclaimed(&self) -> Timestamp {
+        // Pairs with the release in `claim`, through the slot that changed hands.
+        Timestamp::from_nanos(self.reclaimed.load(Ordering::Acquire))
+    }
+}
+
+impl<S> fmt::Debug for Table<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("capacity", &self.capacity)
+            .field("slots", &self.slots())
+            .field("evictions", &self.evictions())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! What looks at every slot: for people, snapshots and changes of quota, off the
+//! path of any call.
+
+use super::geometry::{Line, SLOTS_A_LINE};
+use super::{CLAIMED, Fingerprint, Table};
+use crate::Timestamp;
+use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::sync::{Ordering, lock};
+
+impl<S> Table<S> {
+    /// How many clients have something spent at `now`. Looks at every slot.
+    #[must_use]
+    pub fn len_at(&self, now: Timestamp) -> usize {
+        let algorithm = self.algorithm();
+        self.iter().filter(|(_, word)| algorithm.spent(*word, now) > 0).count()
+    }
+
+    /// Empties the slots of idle clients and tells how many there were.
+    ///
+    /// Never needed: an idle slot is as good as an empty one. Looks at every slot.
+    pub fn purge_idle_at(&self, now: Timestamp) -> usize {
+        let algorithm = self.algorithm();
+        let slots = self.each_slot();
+        slots.filter(|(line, slot)| self.purge(line, *slot, &algorithm, now)).count()
+    }
+
+    /// The fingerprint and word of every client that has a slot, idle or not.
+    ///
+    /// Each pair is one that stood in the table at some moment of the iteration.
+    /// Clients that enter meanwhile may or may not be among them.
+    pub fn iter(&self) -> impl Iterator<Item = (Fingerprint, Word)> {
+        self.each_slot().filter_map(|(line, slot)| line.entry(slot))
+    }
+
+    /// Enters clients with the words they had, as [`iter`](Self::iter) gave them.
+    ///
+    /// The words must be of this table's algorithm and quota, and the fingerprints
+    /// of its hasher. Where a client is known already, the larger debt stays.
+    pub fn restore_at(
+        &self,
+        clients: impl IntoIterator<Item = (Fingerprint, Word)>,
+        now: Timestamp,
+    ) {
+        for (client, word) in clients {
+            self.rewrite(client, now, |algorithm, known| {
+                let larger = algorithm.spent(word, now) > algorithm.spent(known, now);
+                if larger { word } else { known }
+            });
+        }
+    }
+
+    /// Changes the quota. What each client has spent stays spent, in tokens, up to
+    /// the new limit. If the algorithm changes too, all start afresh.
+    ///
+    /// Looks at every slot, some 10 ms for a million; calls wait meanwhile.
+    pub fn set_algorithm_at(&self, new: AnyAlgorithm, now: Timestamp) {
+        let _entering = self.hold_stripes();
+        let old = self.algorithm();
+        // From here on, callers who look for the quota wait for a stripe. Those
+        // who have read the old one fail to exchange any word carried over.
+        self.rule.begin();
+        for (line, slot) in self.each_slot() {
+            line.carry_over(slot, |word| new.carry_over(word, now, &old));
+        }
+        self.rule.finish(new.to_raw());
+    }
+
+    fn each_slot(&self) -> impl Iterator<Item = (&Line, usize)> {
+        self.lines.iter().flat_map(|line| (0..SLOTS_A_LINE).map(move |slot| (line, slot)))
+    }
+
+    /// Empties one slot if its client is idle.
+    fn purge(&self, line: &Line, slot: usize, algorithm: &AnyAlgorithm, now: Timestamp) -> bool {
+        let Some((client, word)) = line.entry(slot) else {
+            return false;
+        };
+        if algorithm.spent(word, now) > 0 {
+            return false;
+        }
+        let _entering = lock(self.stripe(client));
+        // Orderings and their reasons as in `claim`.
+        self.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
+        let (cell, bits) = (&line.words[slot], word.to_bits());
+        if cell.compare_exchange(bits, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        // Should the slot have a new client by now, that one is idle just as well:
+        // it has the same word.
+        line.fingerprints[slot].store(0, Ordering::Release);
+        cell.store(0, Ordering::Release);
+        true
+    }
+}
+
+impl Line {
+    /// The client of a slot and its word; `None` if it is empty or changes hands.
+    fn entry(&self, slot: usize) -> Option<(Fingerprint, Word)> {
+        // The word on both sides of the fingerprint, as in `attempt`.
+        let bits = self.words[slot].load(Ordering::Acquire);
+        let fingerprint = self.fingerprints[slot].load(Ordering::Acquire);
+        let unmoved = self.words[slot].load(Ordering::Acquire) == bits;
+        let taken = fingerprint != 0 && bits != CLAIMED;
+        (taken && unmoved).then(|| (Fingerprint::from_bits(fingerprint), Word::from_bits(bits)))
+    }
+
+    /// Replaces the word of a slot, whatever other callers make of it meanwhile.
+    /// Every stripe must be held, so that the slot keeps its client.
+    fn carry_over(&self, slot: usize, change: impl Fn(Word) -> Word) {
+        if self.fingerprints[slot].load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let cell = &self.words[slot];
+        loop {
+            let bits = cell.load(Ordering::Acquire);
+            let next = change(Word::from_bits(bits)).to_bits();
+            // Release pairs with the load in `attempt`: whoever sees this word
+            // also sees that the quota is changing.
+            if cell.compare_exchange(bits, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+}

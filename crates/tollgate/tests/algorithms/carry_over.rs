@@ -1,0 +1,127 @@
+//! What becomes of a client when the quota changes under it.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, SlidingWindow};
+use tollgate::{Quota, Timestamp};
+use tollgate_testing::{Limit, strategy};
+
+use crate::situation::{Situation, lived};
+
+/// A client, and the algorithm of the same kind that it is to be carried over to.
+#[derive(Clone, Debug)]
+struct Change {
+    client: Situation,
+    to: Limit,
+    new: AnyAlgorithm,
+}
+
+/// Changes to any other quota, half of them of the same period.
+fn changes() -> impl Strategy<Value = Change> {
+    (lived(), strategy::quotas(), any::<bool>()).prop_filter_map(
+        "countable",
+        |(client, quota, alike)| {
+            let Limit { kind, quota: old, start, born } = client.limit;
+            let quota = if alike { with_period_of(&old, &quota)? } else { quota };
+            let to = strategy::limit_of(kind, quota, start, born)?;
+            Some(Change { new: to.algorithm().ok()?, client, to })
+        },
+    )
+}
+
+fn with_period_of(one: &Quota, other: &Quota) -> Option<Quota> {
+    Quota::per(other.amount(), one.period()?).burst(other.burst()).build().ok()
+}
+
+impl Change {
+    fn is_bucket(&self) -> bool {
+        matches!(self.new, AnyAlgorithm::TokenBucket(_) | AnyAlgorithm::LeakyBucket(_))
+    }
+
+    /// What is spent under the old quota, and what after the change.
+    fn spent(&self) -> (u64, u64) {
+        let Self { client, new, .. } = self;
+        let carried = new.carry_over(client.word, client.now, &client.algorithm);
+        (client.algorithm.spent(client.word, client.now), new.spent(carried, client.now))
+    }
+}
+
+/// How many of a bucket's nanoseconds are a token.
+fn interval(quota: &Quota) -> u128 {
+    quota.interval().map_or(1, |interval| interval.as_nanos())
+}
+
+#[test]
+fn a_sliding_window_keeps_what_its_previous_window_weighs() {
+    let window = |text: &str| SlidingWindow::new(&text.parse().unwrap()).unwrap();
+    let (old, new) = (window("20/s"), window("10/s"));
+    let start = Timestamp::from_secs(1_700_000_000);
+    let word = old.spend(old.fresh(Timestamp::ZERO), start, 20).unwrap();
+    // 20·(1 - 1/2) = 10, which is all that the new limit has.
+    let now = start + Duration::from_millis(1_500);
+    assert_eq!(old.spent(word, now), 10);
+    assert_eq!(new.remaining(new.carry_over(word, now, &old), now), 0);
+}
+
+proptest! {
+    #![proptest_config(strategy::cases(10_000))]
+
+    #[test]
+    fn a_bucket_owes_the_same_tokens_rounded_up_to_a_nanosecond(change in changes()) {
+        if !change.is_bucket() {
+            return Ok(());
+        }
+        let (owed, owes) = change.spent();
+        let (old, new) = (interval(&change.client.limit.quota), interval(&change.to.quota));
+        let most = u128::from(change.to.quota.burst()) * new;
+        // As fractions of a nanosecond: `owed · new / old`, but no more than the burst.
+        let exact = (u128::from(owed) * new).min(most * old);
+        let carried = u128::from(owes) * old;
+        prop_assert!(carried >= exact, "{owed} ns of {old} became {owes} of {new}");
+        prop_assert!(carried < exact + old, "{owed} ns of {old} became {owes} of {new}");
+    }
+
+    #[test]
+    fn a_window_keeps_its_count(change in changes()) {
+        let (had, has) = change.spent();
+        match change.new {
+            AnyAlgorithm::IntervalBucket(_) | AnyAlgorithm::FixedWindow(_) => {
+                prop_assert_eq!(has, had.min(change.new.limit()));
+            }
+            // Of two windows, each keeps up to the limit.
+            AnyAlgorithm::SlidingWindow(_) => {
+                prop_assert!(has >= had.min(change.new.limit()), "{had} became {has}");
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn another_algorithm_starts_afresh(change in changes(), to in crate::situation::limits()) {
+        let Change { client, .. } = change;
+        let new = to.algorithm().unwrap();
+        if std::mem::discriminant(&new) != std::mem::discriminant(&client.algorithm) {
+            let word = new.carry_over(client.word, client.now, &client.algorithm);
+            prop_assert_eq!(word, new.fresh(client.now));
+        }
+    }
+
+    /// A call that found the old quota can still be stored if the word has not
+    /// moved. What it leaves behind must then count as if it had come first.
+    #[test]
+    fn a_call_that_overlaps_the_change_is_counted(change in changes()) {
+        let Change { client, new, .. } = &change;
+        let (old, now) = (&client.algorithm, client.now);
+        let moves = new.carry_over(client.word, now, old) != client.word;
+        // An idle word moves back in time, which at the epoch it cannot.
+        if moves || now == Timestamp::ZERO {
+            return Ok(());
+        }
+        if let Some(late) = old.spend(client.word, now, client.cost) {
+            let in_order = new.carry_over(late, now, old);
+            let (has, should) = (new.spent(late, now), new.spent(in_order, now));
+            prop_assert!(has >= should, "{has} spent rather than {should}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The algorithms as pure functions, against the reference model and their word.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod carry_over;
+mod conformance;
+mod garbage;
+mod invariants;
+mod long_run;
+mod situation;
+mod stated;
+mod words;

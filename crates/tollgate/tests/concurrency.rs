@@ -1,0 +1,155 @@
+//! Many threads on few clients never get more than the quota, and no less.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tollgate::{
+    AlgorithmKind, Clock, Counts, Limiter, ManualClock, Quota, SystemClock, WhenFull, check_all,
+};
+
+const THREADS: u64 = 8;
+
+/// Runs `act` on several threads at once and adds up what they return.
+fn on_threads(act: impl Fn(u64) -> u64 + Sync) -> u64 {
+    thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || act(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
+#[test]
+fn exactly_the_burst_passes_at_one_instant_with_every_algorithm() {
+    for kind in AlgorithmKind::ALL {
+        let limiter: Limiter<u64, _> = Limiter::builder("1000/min")
+            .algorithm(kind)
+            .clock(ManualClock::default())
+            .build()
+            .unwrap();
+        let passed = on_threads(|_| {
+            let calls = (0..4_000).flat_map(|_| 0..5_u64);
+            calls.filter(|key| limiter.check(key).is_allowed()).count() as u64
+        });
+        assert_eq!(passed, 5 * 1_000, "{kind}");
+        let counts = limiter.counts();
+        assert_eq!(counts.allowed, passed, "{kind}");
+        assert_eq!(counts.allowed + counts.denied, THREADS * 4_000 * 5, "{kind}");
+    }
+}
+
+#[test]
+fn exactly_burst_and_refill_pass_while_the_clock_moves() {
+    let clock = ManualClock::default();
+    let limiter: Limiter<str, _> =
+        Limiter::builder("1000/s burst 100").clock(clock.clone()).build().unwrap();
+    let done = AtomicBool::new(false);
+    let mut steps = 0;
+    let passed = thread::scope(|scope| {
+        let hammer = || {
+            let mut passed = 0;
+            while !done.load(Ordering::Relaxed) {
+                passed += u64::from(limiter.check("hot").is_allowed());
+            }
+            passed
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(hammer)).collect();
+        // Less than the burst at a time, so that no refill overflows the bucket.
+        while steps < 2_000 {
+            if limiter.peek("hot").remaining() < 50 {
+                clock.advance(Duration::from_millis(10));
+                steps += 1;
+            }
+        }
+        while limiter.peek("hot").remaining() > 0 {
+            thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+    });
+    assert_eq!(passed, 100 + steps * 10);
+}
+
+#[test]
+fn the_real_clock_lets_through_no_more_than_burst_and_rate() {
+    let limiter: Limiter<str> = Limiter::new(Quota::per_second(1_000_000).burst(10)).unwrap();
+    let begin = SystemClock.now();
+    let passed =
+        on_threads(|_| (0..200_000).filter(|_| limiter.check("hot").is_allowed()).count() as u64);
+    let elapsed = SystemClock.now().since(begin);
+    let most = 10 + elapsed.as_nanos() as u64 / 1_000;
+    assert!(passed <= most, "{passed} passed, at most {most} may");
+}
+
+#[test]
+fn clients_racing_into_a_crowded_table_get_their_burst_once() {
+    let limiter: Limiter<u64, _> = Limiter::builder("1/h burst 3")
+        .capacity(10_000)
+        .when_full(WhenFull::Deny)
+        .clock(ManualClock::default())
+        .build()
+        .unwrap();
+    // Every thread makes the first call of every client, in the same order.
+    let passed = on_threads(|_| {
+        let calls = (0..3_000).flat_map(|key| [key; 2]);
+        calls.filter(|key| limiter.check(key).is_allowed()).count() as u64
+    });
+    assert_eq!(passed, 3 * 3_000);
+    assert_eq!(limiter.len(), 3_000);
+}
+
+#[test]
+fn changing_the_quota_under_load_never_frees_a_token() {
+    let limiter: Limiter<u64, _> =
+        Limiter::builder("1/h burst 100").clock(ManualClock::default()).build().unwrap();
+    let passed = on_threads(|thread| {
+        if thread == 0 {
+            for round in 0..300 {
+                // Slower and faster, but always the same burst.
+                let period = Duration::from_secs(60 * (1 + round % 7));
+                limiter.set_quota(Quota::per(1, period).burst(100)).unwrap();
+            }
+        }
+        let calls = (0..400).flat_map(|_| 0..20_u64);
+        calls.filter(|key| limiter.check(key).is_allowed()).count() as u64
+    });
+    assert_eq!(passed, 20 * 100);
+}
+
+#[test]
+fn all_or_nothing_spends_everywhere_or_nowhere() {
+    let clock = ManualClock::default();
+    let limiter = |quota| Limiter::<u64, _>::builder(quota).clock(clock.clone()).build().unwrap();
+    let (own, shared) = (limiter("1000/h"), limiter("3000/h"));
+    let now = clock.now();
+    let passed = on_threads(|thread| {
+        let calls = (0..2_000).filter(|_| {
+            check_all([own.charge(&thread, 1), shared.charge(&0, 1)], now).is_allowed()
+        });
+        calls.count() as u64
+    });
+    assert_eq!(passed, 3_000);
+    let kept = own.counts().kept_charges;
+    let spent: u64 = (0..THREADS).map(|key| 1_000 - own.peek(&key).remaining()).sum();
+    assert_eq!(spent, passed + kept, "what was denied by the one is not spent on the other");
+    assert_eq!(kept, 0, "nobody else spends on a thread's own client");
+}
+
+#[test]
+fn every_thread_counts_even_those_that_come_and_go() {
+    let limiter: Limiter<u64> = Limiter::new("1000000/h").unwrap();
+    let spent = AtomicU64::new(0);
+    for _ in 0..20 {
+        on_threads(|thread| {
+            for _ in 0..100 {
+                let decision = limiter.check(&thread);
+                spent.fetch_add(u64::from(decision.is_allowed()), Ordering::Relaxed);
+            }
+            0
+        });
+    }
+    let Counts { allowed, denied, .. } = limiter.counts();
+    assert_eq!((allowed, denied), (spent.into_inner(), 0));
+    assert_eq!(allowed, 20 * THREADS * 100);
+}

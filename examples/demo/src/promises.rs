@@ -1,0 +1,84 @@
+//! What the limiter promises, checked against what it did.
+
+use tollgate::Quota;
+
+use crate::memory::Footprint;
+use crate::moment::Moment;
+use crate::style::bytes;
+use crate::tally::{Span, Tally};
+
+#[derive(Debug)]
+pub(crate) struct Promise {
+    pub(crate) kept: bool,
+    pub(crate) text: String,
+}
+
+pub(crate) fn check(last: &Moment, footprint: Footprint) -> Vec<Promise> {
+    let (quota, greedy) = (&last.quota, last.tally_of("greedy"));
+    let mut promises: Vec<_> =
+        last.clients().map(|row| limited(row.name, &row.tally, quota)).collect();
+    promises.push(unhindered("steady", &last.tally_of("steady")));
+    promises.push(throttled("greedy", &greedy, quota));
+    promises.extend(flat(footprint));
+    promises.push(emptied(last));
+    promises
+}
+
+/// No client gets more than its burst and what is refilled.
+fn limited(name: &str, tally: &Tally, quota: &Quota) -> Promise {
+    let Some(span) = tally.whole else { return never_called(name) };
+    let most = span.most(quota);
+    let text = format!(
+        "{name} got {:>3} of at most {most}: {} at once, {} more in {}",
+        span.admitted,
+        span.at_first,
+        most - span.at_first,
+        seconds(&span),
+    );
+    Promise { kept: span.is_kept(quota), text }
+}
+
+/// A client that stays below its limit is never turned away.
+fn unhindered(name: &str, tally: &Tally) -> Promise {
+    let (asked, denied) = (tally.asked, tally.denied());
+    let text = format!("{name} was denied {denied} of {asked} calls: it stayed below its limit");
+    Promise { kept: asked > 0 && denied == 0, text }
+}
+
+/// A flood does not free those who are throttled.
+fn throttled(name: &str, tally: &Tally, quota: &Quota) -> Promise {
+    let Some(span) = tally.flood else { return never_called(name) };
+    let text = format!(
+        "{name} got {:>3} of at most {} in the {} of the flood: it was not forgotten",
+        span.admitted,
+        span.most(quota),
+        seconds(&span),
+    );
+    Promise { kept: span.is_kept(quota), text }
+}
+
+/// A flood takes no memory.
+fn flat(footprint: Footprint) -> Option<Promise> {
+    /// Threads and the screen take some. To keep the flood's keys, and nothing but
+    /// those, would take more than twenty times as much.
+    const NOISE: u64 = 1 << 20;
+    let (before, most) = (footprint.before?, footprint.most?);
+    let (now, then) = (bytes(most), bytes(before));
+    let text = format!("the process took {now} in the flood, and {then} before it");
+    Some(Promise { kept: most <= before + NOISE, text })
+}
+
+/// Clients that have all their tokens back take no room.
+fn emptied(last: &Moment) -> Promise {
+    let (live, clients) = (last.table.live, last.clients().count() as u64);
+    let text = format!("the table emptied by itself: {live} clients have something spent");
+    Promise { kept: live <= clients, text }
+}
+
+fn never_called(name: &str) -> Promise {
+    Promise { kept: false, text: format!("{name} never called") }
+}
+
+fn seconds(span: &Span) -> String {
+    format!("{:.2} s", span.length().as_secs_f64())
+}

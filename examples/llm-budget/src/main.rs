@@ -1,0 +1,58 @@
+//! A budget of language model tokens, reserved before a call and settled after it.
+//!
+//! What a call to a language model costs is known only when it has answered. So
+//! an estimate is reserved first, which keeps calls that run at the same time from
+//! spending the same tokens, and is replaced by the true cost afterwards. A call
+//! that took more than is left puts its team into debt, and the next one waits
+//! until that is paid off.
+//!
+//! `cargo run -p llm-budget` runs on a clock of its own and takes no time at all.
+
+use std::time::Duration;
+
+use tollgate::{Error, Limiter, ManualClock};
+
+/// A prompt, the tokens it is expected to take and those that it took.
+const CALLS: [(&str, u64, u64); 5] = [
+    ("summarise a page", 3_000, 2_100),
+    ("translate a letter", 4_000, 4_000),
+    ("explain a stack trace", 3_000, 6_500),
+    ("write a haiku", 100, 60),
+    ("read the whole archive", 50_000, 0),
+];
+
+fn main() -> Result<(), Error> {
+    let clock = ManualClock::default();
+    let budget = Limiter::<str>::builder("10_000/min").clock(clock.clone()).build()?;
+    println!("The team may use {} tokens.", budget.quota());
+    for (prompt, estimate, actual) in CALLS {
+        call(&budget, &clock, prompt, estimate, actual);
+    }
+    Ok(())
+}
+
+/// Makes one call, as soon as the budget allows.
+fn call(
+    budget: &Limiter<str, ManualClock>,
+    clock: &ManualClock,
+    prompt: &str,
+    estimate: u64,
+    actual: u64,
+) {
+    println!("\n{prompt}: about {estimate} tokens");
+    loop {
+        let denied = match budget.reserve("team", estimate) {
+            Ok(reservation) => {
+                budget.settle(reservation, actual);
+                let left = budget.peek("team").remaining();
+                return println!("  took {actual}; {left} left");
+            }
+            Err(denied) => denied,
+        };
+        let Some(wait) = denied.retry_after().filter(|wait| *wait > Duration::ZERO) else {
+            return println!("  never: no more than {} fit at once", denied.limit());
+        };
+        println!("  {} left, so it waits {wait:?}", denied.remaining());
+        clock.advance(wait);
+    }
+}

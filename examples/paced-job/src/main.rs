@@ -1,0 +1,39 @@
+//! A background job that keeps to a rate by waiting for its turn.
+//!
+//! The job sends twelve records to a service that takes ten a second, and three
+//! at once. It does not poll or sleep by itself: `until_ready` returns when the
+//! next record may go. A caller with less patience than the wait gets its answer
+//! at once, and knows exactly when to come back.
+//!
+//! `cargo run -p paced-job` takes about a second.
+
+use std::time::Duration;
+
+use tollgate::{Clock, Error, Limiter};
+
+const RECORDS: u32 = 12;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let pace: Limiter<str> = Limiter::new("10/s burst 3")?;
+    println!("{RECORDS} records at {}:", pace.quota());
+
+    let began = pace.clock().now();
+    for record in 1..=RECORDS {
+        match pace.until_ready("the service", Duration::from_secs(1)).await {
+            Ok(_) => {
+                let at = pace.clock().now().since(began).as_millis();
+                println!("  {at:>4} ms  sent record {record}");
+            }
+            // Nobody else uses the service here, so nobody waits for a second.
+            Err(denied) => println!("           gave up on record {record}: {denied:?}"),
+        }
+    }
+
+    let hurry = Duration::from_millis(20);
+    if let Err(denied) = pace.until_ready("the service", hurry).await {
+        let wait = denied.retry_after().unwrap_or_default();
+        println!("A caller who can wait {hurry:?} is told at once: not for another {wait:.1?}.");
+    }
+    Ok(())
+}
