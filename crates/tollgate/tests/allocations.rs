@@ -31,5 +31,10 @@ fn no_check_allocates() {
 fn a_flood_of_new_clients_allocates_nothing() {
     let limiter: Limiter<u64> = Limiter::builder("1/h").capacity(1_000).build().unwrap();
     let _ = limiter.check(&0);
-    assert_eq!(allocations(|| (0..100_000).for_each(|key| drop(limiter.check(&key)))), 0);
+    let flood = || {
+        for key in 0..100_000 {
+            let _ = limiter.check(&key);
+        }
+    };
+    assert_eq!(allocations(flood), 0);
 }

@@ -92,9 +92,10 @@ impl<R: Rule> Subject for Clients<R> {
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        let now = nanos(now);
-        let after = self.rule.give_back(&self.state(key), now, amount);
-        self.remember(key, now, after);
+        // Who has never been seen has nothing to get back.
+        if let Some(state) = self.known.get_mut(key) {
+            *state = self.rule.give_back(state, nanos(now), amount);
+        }
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {

@@ -72,7 +72,10 @@ impl Rule for IntervalBucket {
     fn give_back(&self, client: &Refilled, now: Nanos, amount: u64) -> Refilled {
         let Refilled { at, spent } = self.refilled(client, now);
         // Not beyond what a client never seen would have.
-        let least = self.refilled(&self.start, now).spent.min(spent);
-        Refilled { at, spent: spent.saturating_sub(amount).max(least) }
+        let least = self.refilled(&self.start, now).spent;
+        match spent.saturating_sub(amount).max(least) {
+            left if left < spent => Refilled { at, spent: left },
+            _ => client.clone(),
+        }
     }
 }

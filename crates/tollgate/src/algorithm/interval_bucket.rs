@@ -122,8 +122,11 @@ impl Algorithm for IntervalBucket {
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
         let (last, spent) = self.refilled(word, now);
         // Not beyond what a client never seen would have.
-        let (_, never_given) = self.refilled(self.start, now);
-        self.packing.pack(last, spent.saturating_sub(amount).max(never_given.min(spent)))
+        let (_, least) = self.refilled(self.start, now);
+        match spent.saturating_sub(amount).max(least) {
+            left if left < spent => self.packing.pack(last, left),
+            _ => word,
+        }
     }
 
     fn spent(&self, word: Word, now: Timestamp) -> u64 {

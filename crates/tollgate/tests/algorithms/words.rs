@@ -46,7 +46,10 @@ impl Subject for Words {
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.keep(key, now, self.algorithm.refund(self.word(key), now, amount));
+        // Who has never been seen has nothing to get back.
+        if let Some(word) = self.words.get_mut(key) {
+            *word = self.algorithm.refund(*word, now, amount);
+        }
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {
