@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::peer::{Contender, Peer};
 use crate::peers::{
-    DashMapBucket, Floor, Governor, LeakyBucket, Quota, Ratelimit, Throttlecrab, Tollgate,
-    TollgateIp, TollgateMany, TollgateSipHash,
+    DashMapBucket, Floor, Governor, GovernorOwned, LeakyBucket, Quota, Ratelimit, Throttlecrab,
+    Tollgate, TollgateIp, TollgateMany, TollgateSipHash,
 };
 use crate::terms::Terms;
 
@@ -33,12 +33,13 @@ impl Candidate {
 }
 
 /// In the order of the tables.
-pub const ROSTER: [Candidate; 12] = [
+pub const ROSTER: [Candidate; 13] = [
     Candidate::of::<Tollgate>(),
     Candidate::of::<TollgateMany>(),
     Candidate::of::<TollgateSipHash>(),
     Candidate::of::<TollgateIp>(),
     Candidate::of::<Governor<String>>(),
+    Candidate::of::<GovernorOwned>(),
     Candidate::of::<Governor<IpAddr>>(),
     Candidate::of::<DashMapBucket>(),
     Candidate::of::<Quota>(),

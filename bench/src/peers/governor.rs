@@ -6,14 +6,15 @@ use governor::clock::DefaultClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
+use crate::keys::FlatText;
 use crate::peer::{Peer, Sweep};
 use crate::terms::Terms;
 
 /// The usual limiter of the `governor` crate, over a `DashMap`.
-///
-/// It is asked with a `&String` because it takes nothing else; the harness has
-/// one ready, so that it need not allocate.
 pub struct Governor<K: Hash + Eq + Clone>(DefaultKeyedRateLimiter<K>);
+
+/// The same, for a caller who happens to have every key as a `String` already.
+pub struct GovernorOwned(Governor<String>);
 
 impl<K: Hash + Eq + Clone> Governor<K> {
     fn new(terms: Terms, capacity: usize) -> Self {
@@ -27,17 +28,32 @@ impl<K: Hash + Eq + Clone> Governor<K> {
     }
 }
 
+/// It takes nothing but a `&String`, so whoever has a `&str` has to make one.
 impl Peer for Governor<String> {
     const NAME: &'static str = "governor";
-    type Keys = Vec<String>;
+    type Keys = FlatText;
 
     fn build(terms: Terms, capacity: usize) -> Self {
         Self::new(terms, capacity)
     }
 
     #[inline]
+    fn check(&self, key: &str) -> bool {
+        self.0.check_key(&key.to_owned()).is_ok()
+    }
+}
+
+impl Peer for GovernorOwned {
+    const NAME: &'static str = "governor-owned";
+    type Keys = Vec<String>;
+
+    fn build(terms: Terms, capacity: usize) -> Self {
+        Self(Governor::new(terms, capacity))
+    }
+
+    #[inline]
     fn check(&self, key: &String) -> bool {
-        self.0.check_key(key).is_ok()
+        self.0.0.check_key(key).is_ok()
     }
 }
 

@@ -12,7 +12,7 @@ mod tollgate;
 
 pub use self::dashmap_bucket::DashMapBucket;
 pub use self::floor::Floor;
-pub use self::governor::Governor;
+pub use self::governor::{Governor, GovernorOwned};
 pub use self::leaky_bucket::LeakyBucket;
 pub use self::quota::Quota;
 pub use self::ratelimit::Ratelimit;

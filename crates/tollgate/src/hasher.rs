@@ -149,34 +149,34 @@ impl Keys {
         self.initial.wrapping_add(self.fold.wrapping_mul(sum >> 64))
     }
 
-    /// Two words that stand for a string of more than 16 bytes.
-    // Called cold, so that the registers around the call are kept for short strings.
-    #[cold]
+    /// Two words that stand for a string of more than 16 bytes: a digest of its whole
+    /// words, and its last eight bytes.
     #[inline(never)]
     fn digest(&self, bytes: &[u8]) -> (u64, u64) {
-        let mut polynomial = 1;
-        let mut digest = 0;
-        for block in bytes.chunks(WORDS * 8) {
-            polynomial = self.step(self.step(polynomial, digest >> 32), digest & 0xffff_ffff);
-            digest = self.digest_block(block);
-        }
-        (polynomial, digest)
+        let (words, _) = bytes.as_chunks();
+        let last = bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+        let digest = match words.len() {
+            0..=WORDS => self.digest_block(words),
+            _ => words.chunks(WORDS).fold(1, |digest, block| {
+                let block = self.digest_block(block);
+                self.step(self.step(digest, block >> 32), block & 0xffff_ffff)
+            }),
+        };
+        (digest, last)
     }
 
-    /// Adds a coefficient to the polynomial.
+    fn digest_block(&self, words: &[[u8; 8]]) -> u64 {
+        let terms = words
+            .iter()
+            .zip(&self.long)
+            .map(|(word, key)| key.wrapping_mul(u128::from(u64::from_le_bytes(*word))));
+        (terms.fold(0, u128::wrapping_add) >> 64) as u64
+    }
+
+    /// Adds a coefficient to the polynomial of a long string's blocks.
     fn step(&self, polynomial: u64, coefficient: u64) -> u64 {
         let product = u128::from(polynomial) * u128::from(self.point);
         ((product + u128::from(coefficient)) % u128::from(PRIME)) as u64
-    }
-
-    fn digest_block(&self, block: &[u8]) -> u64 {
-        let words = block.chunks(8).map(|chunk| {
-            let mut word = [0; 8];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            u64::from_le_bytes(word)
-        });
-        let terms = words.zip(self.long).map(|(word, key)| key.wrapping_mul(u128::from(word)));
-        (terms.fold(0, u128::wrapping_add) >> 64) as u64
     }
 }
 
@@ -197,7 +197,8 @@ pub(crate) const fn scramble(mut bits: u64) -> u64 {
 /// wait for one another.
 ///
 /// A string is three words: its first and last eight bytes, which overlap if it
-/// has fewer than 16, or a digest of it if it has more; and its length.
+/// has fewer than 16, and its length. If it has more, a digest of its words stands
+/// for the first.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "would show secrets")]
 pub struct KeyedHasher {

@@ -17,6 +17,19 @@ struct Candidate<'a> {
     spent: u64,
 }
 
+impl Candidate<'_> {
+    fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// Slots of a lower rank are taken first: empty ones, then of whoever has been
+    /// idle longest, since times are in a word's upper bits, then of whoever has
+    /// spent least.
+    fn rank(self) -> (u64, u64) {
+        (self.spent, self.bits)
+    }
+}
+
 impl<S> Table<S> {
     /// Takes `step` for a client that has no slot, and finds it one if there is
     /// anything to remember. The client's stripe must be held.
@@ -90,17 +103,20 @@ impl<S> Table<S> {
         now: Timestamp,
     ) -> Option<Candidate<'_>> {
         let (crowd, first) = self.look(preferred, algorithm, now);
-        if crowd <= PREFERRED_UP_TO {
+        if crowd <= PREFERRED_UP_TO && first.is_some_and(Candidate::is_empty) {
             return first;
         }
         let (other_crowd, second) = self.look(other, algorithm, now);
+        if crowd <= PREFERRED_UP_TO && !second.is_some_and(Candidate::is_empty) {
+            return first;
+        }
         let (first, second) = if other_crowd < crowd { (second, first) } else { (first, second) };
         // The first of equals: an idle slot of the emptier group, if it has one.
         first.into_iter().chain(second).min_by_key(|candidate| candidate.spent)
     }
 
-    /// How many clients of a group have something spent, and the slot of the one
-    /// that has spent least: the first idle slot, if there is one.
+    /// How many clients of a group have something spent, and the slot that is best
+    /// taken: the first of those that rank lowest.
     fn look(
         &self,
         group: &Group,
@@ -119,8 +135,9 @@ impl<S> Table<S> {
                 }
                 let spent = algorithm.spent(Word::from_bits(bits), now);
                 crowd += usize::from(spent > 0);
-                if least.is_none_or(|least| spent < least.spent) {
-                    least = Some(Candidate { line, slot, bits, spent });
+                let candidate = Candidate { line, slot, bits, spent };
+                if least.is_none_or(|least| candidate.rank() < least.rank()) {
+                    least = Some(candidate);
                 }
             }
         }

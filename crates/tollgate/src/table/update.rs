@@ -150,7 +150,7 @@ impl<S> Table<S> {
                     }
                 }
             }
-            // Another caller moved the word, so the two of us got on.
+            // It was stolen from us just now.
             drop(entering);
         }
     }
@@ -171,8 +171,8 @@ impl<S> Table<S> {
     }
 }
 
-/// Takes `step` on one slot; `None` if the slot or its word has moved on, or if
-/// the quota is changing.
+/// Takes `step` on one slot, however often other callers get there first; `None` if
+/// the slot is not the client's any more, or if the quota is changing.
 #[inline(always)]
 fn attempt<A, T>(
     line: &Line,
@@ -182,33 +182,39 @@ fn attempt<A, T>(
     step: impl Fn(&A, Word) -> (T, Option<Word>),
 ) -> Option<T> {
     let (fingerprint, cell) = (&line.fingerprints[slot], &line.words[slot]);
-    // The word before the fingerprint: whoever steals the slot changes the word
-    // first, so the exchange below fails for a word that was not ours. Acquire
-    // pairs with every release of a word: one of a stolen slot shows the new
-    // fingerprint, one carried over to a new quota shows that the quota's change
-    // has begun.
-    let bits = cell.load(Ordering::Acquire);
-    // Acquire keeps the reading of the quota below from moving up.
-    if bits == CLAIMED || fingerprint.load(Ordering::Acquire) != client.to_bits() {
-        return None;
+    loop {
+        // The word before the fingerprint: whoever steals the slot changes the word
+        // first, so the exchange below fails for a word that was not ours. Acquire
+        // pairs with every release of a word: one of a stolen slot shows the new
+        // fingerprint, one carried over to a new quota shows that the quota's change
+        // has begun.
+        let bits = cell.load(Ordering::Acquire);
+        // Acquire keeps the reading of the quota below from moving up.
+        if bits == CLAIMED || fingerprint.load(Ordering::Acquire) != client.to_bits() {
+            return None;
+        }
+        let (answer, next) = step(&rule()?, Word::from_bits(bits));
+        let unmoved = match next {
+            // If the slot was stolen and given the very same word since, the stranger
+            // is charged. That admits nothing: our own word was forgotten when the
+            // slot was stolen.
+            // Release pairs with the acquire above, in whoever reads this word.
+            Some(next) => cell
+                .compare_exchange(bits, next.to_bits(), Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok(),
+            // Nothing is exchanged, so nothing has shown that the word was ours: the
+            // slot may have been a stranger's when the word was read, and ours again
+            // when the fingerprint was. The acquires above keep these loads after
+            // both.
+            None => {
+                cell.load(Ordering::Acquire) == bits
+                    && fingerprint.load(Ordering::Relaxed) == client.to_bits()
+            }
+        };
+        if unmoved {
+            return Some(answer);
+        }
     }
-    let word = Word::from_bits(bits);
-    let (answer, next) = step(&rule()?, word);
-    if let Some(next) = next {
-        // If the slot was stolen and given the very same word since, the stranger
-        // is charged. That admits nothing: our own word was forgotten when the
-        // slot was stolen.
-        // Release pairs with the acquire above, in whoever reads this word.
-        let exchange =
-            cell.compare_exchange(bits, next.to_bits(), Ordering::AcqRel, Ordering::Relaxed);
-        return exchange.is_ok().then_some(answer);
-    }
-    // Nothing was exchanged, so nothing has shown that the word was ours: the slot
-    // may have been a stranger's when the word was read, and ours again when the
-    // fingerprint was. The acquires above keep these loads after both.
-    let unmoved = cell.load(Ordering::Acquire) == bits
-        && fingerprint.load(Ordering::Relaxed) == client.to_bits();
-    unmoved.then_some(answer)
 }
 
 impl Line {
