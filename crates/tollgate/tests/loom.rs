@@ -20,13 +20,27 @@ fn table(burst: u64) -> Arc<Table> {
     Arc::new(Table::new(bucket(burst), 1).unwrap())
 }
 
-/// A client, and the stripe it enters by: bits are taken modulo two.
+/// Clients who may live in either slot, by bits whose scrambling says so. The
+/// first two enter under one lock, the others under the other.
+const CLIENTS: [Fingerprint; 4] = [client(3), client(11), client(4), client(6)];
+
 const fn client(bits: u64) -> Fingerprint {
     Fingerprint::from_bits(bits)
 }
 
 fn spend(table: &Table, client: Fingerprint, now: Timestamp) -> usize {
-    usize::from(table.check_at(client, 1, now).is_allowed())
+    spend_n(table, client, 1, now)
+}
+
+fn spend_n(table: &Table, client: Fingerprint, cost: u64, now: Timestamp) -> usize {
+    usize::from(table.check_at(client, cost, now).is_allowed())
+}
+
+/// The quota of the table, but each token takes twice as long: so a word that is
+/// read under the wrong one counts for too little.
+fn slower(burst: u64) -> AnyAlgorithm {
+    let quota = Quota::per(1, Duration::from_secs(2)).burst(burst).build().unwrap();
+    TokenBucket::new(&quota).into()
 }
 
 #[test]
@@ -34,8 +48,8 @@ fn two_first_calls_of_one_client_share_one_entry() {
     loom::model(|| {
         let table = table(1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client(1), NOW));
-        let here = spend(&table, client(1), NOW);
+        let thread = thread::spawn(move || spend(&other, CLIENTS[0], NOW));
+        let here = spend(&table, CLIENTS[0], NOW);
         assert_eq!(here + thread.join().unwrap(), 1);
         assert_eq!(table.iter().count(), 1);
     });
@@ -45,10 +59,10 @@ fn two_first_calls_of_one_client_share_one_entry() {
 fn calls_of_a_known_client_never_spend_a_token_twice() {
     loom::model(|| {
         let table = table(2);
-        assert_eq!(spend(&table, client(1), NOW), 1);
+        assert_eq!(spend(&table, CLIENTS[0], NOW), 1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client(1), NOW));
-        let here = spend(&table, client(1), NOW);
+        let thread = thread::spawn(move || spend(&other, CLIENTS[0], NOW));
+        let here = spend(&table, CLIENTS[0], NOW);
         assert_eq!(here + thread.join().unwrap(), 1);
     });
 }
@@ -57,29 +71,33 @@ fn calls_of_a_known_client_never_spend_a_token_twice() {
 fn a_client_whose_idle_slot_is_taken_over_is_neither_doubled_nor_denied() {
     loom::model(|| {
         let table = table(1);
-        assert_eq!(spend(&table, client(1), NOW), 1);
+        assert_eq!(spend(&table, CLIENTS[0], NOW), 1);
         let later = NOW + Duration::from_secs(1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client(2), later));
+        let thread = thread::spawn(move || spend(&other, CLIENTS[2], later));
         // Full again by now, whether its slot is still there or not.
-        assert_eq!(spend(&table, client(1), later), 1);
+        assert_eq!(spend(&table, CLIENTS[0], later), 1);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(spend(&table, client(1), later), 0);
-        assert_eq!(spend(&table, client(2), later), 0);
+        assert_eq!(spend(&table, CLIENTS[0], later), 0);
+        assert_eq!(spend(&table, CLIENTS[2], later), 0);
     });
 }
 
 #[test]
 fn a_denial_is_never_decided_on_a_strangers_word() {
     loom::model(|| {
-        let table = table(2);
-        // The stranger is throttled; ours has one token left.
-        assert_eq!(spend(&table, client(2), NOW) + spend(&table, client(2), NOW), 2);
+        let [ours, _, stranger, heavy] = CLIENTS;
+        let table = table(3);
+        // Nobody spends more than this one, so it keeps its slot and the other slot
+        // changes hands: to the stranger, who spends all, and back to us.
+        table.charge_at(heavy, 10, NOW);
+        assert_eq!(spend(&table, ours, NOW), 1);
         let other = Arc::clone(&table);
         let thread = thread::spawn(move || {
-            spend(&other, client(3), NOW);
+            spend_n(&other, stranger, 3, NOW);
+            spend(&other, ours, NOW);
         });
-        assert_eq!(spend(&table, client(1), NOW), 1, "a first call passes");
+        assert_eq!(spend(&table, ours, NOW), 1, "three calls of three never fail");
         thread.join().unwrap();
     });
 }
@@ -87,19 +105,19 @@ fn a_denial_is_never_decided_on_a_strangers_word() {
 #[test]
 fn evictions_leave_each_client_at_most_one_entry() {
     loom::model(|| {
+        let [one, two, three, _] = CLIENTS;
         let table = table(3);
-        spend(&table, client(1), NOW);
+        spend(&table, one, NOW);
         let other = Arc::clone(&table);
         let thread = thread::spawn(move || {
-            spend(&other, client(2), NOW);
-            spend(&other, client(4), NOW);
+            spend(&other, two, NOW);
+            spend(&other, three, NOW);
         });
-        spend(&table, client(1), NOW);
+        spend(&table, one, NOW);
         thread.join().unwrap();
         let mut entries: Vec<_> = table.iter().map(|(client, _)| client).collect();
-        let count = entries.len();
-        entries.dedup();
         entries.sort();
+        let count = entries.len();
         entries.dedup();
         assert_eq!(entries.len(), count);
     });
@@ -108,41 +126,57 @@ fn evictions_leave_each_client_at_most_one_entry() {
 #[test]
 fn a_change_of_quota_loses_no_charge() {
     loom::model(|| {
+        let client = CLIENTS[0];
         let table = table(4);
-        spend(&table, client(1), NOW);
+        spend(&table, client, NOW);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client(1), NOW));
-        // One token takes twice as long, so an old word means less than it should.
-        let slower = Quota::per(1, Duration::from_secs(2)).burst(4).build().unwrap();
-        table.set_algorithm_at(TokenBucket::new(&slower).into(), NOW);
+        let thread = thread::spawn(move || spend_n(&other, client, 2, NOW));
+        table.set_algorithm_at(slower(4), NOW);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(table.peek_at(client(1), 1, NOW).remaining(), 2);
+        assert_eq!(table.peek_at(client, 1, NOW).remaining(), 1);
+    });
+}
+
+#[test]
+fn a_change_of_quota_loses_no_charge_of_an_idle_client() {
+    loom::model(|| {
+        let client = CLIENTS[0];
+        let table = table(4);
+        spend(&table, client, NOW);
+        // Idle since this very moment, the hardest case to tell apart.
+        let later = NOW + Duration::from_secs(1);
+        let other = Arc::clone(&table);
+        let thread = thread::spawn(move || spend_n(&other, client, 2, later));
+        table.set_algorithm_at(slower(4), later);
+        assert_eq!(thread.join().unwrap(), 1);
+        assert_eq!(table.peek_at(client, 1, later).remaining(), 2);
     });
 }
 
 #[test]
 fn a_change_of_quota_and_a_first_call_agree_on_what_was_spent() {
     loom::model(|| {
+        let client = CLIENTS[0];
         let table = table(4);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client(1), NOW));
-        let slower = Quota::per(1, Duration::from_secs(2)).burst(4).build().unwrap();
-        table.set_algorithm_at(TokenBucket::new(&slower).into(), NOW);
+        let thread = thread::spawn(move || spend_n(&other, client, 2, NOW));
+        table.set_algorithm_at(slower(4), NOW);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(table.peek_at(client(1), 1, NOW).remaining(), 3);
+        assert_eq!(table.peek_at(client, 1, NOW).remaining(), 2);
     });
 }
 
 #[test]
 fn purging_never_forgets_what_is_spent() {
     loom::model(|| {
+        let client = CLIENTS[0];
         let table = table(1);
-        spend(&table, client(1), NOW);
+        spend(&table, client, NOW);
         let later = NOW + Duration::from_secs(1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client(1), later));
+        let thread = thread::spawn(move || spend(&other, client, later));
         table.purge_idle_at(later);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(spend(&table, client(1), later), 0);
+        assert_eq!(spend(&table, client, later), 0);
     });
 }

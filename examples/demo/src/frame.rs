@@ -34,7 +34,7 @@ fn title(moment: &Moment, style: Style) -> String {
     // Not rounded: the time shown is one that has passed.
     let tenths = moment.elapsed.min(LENGTH).as_millis() / 100;
     let time = format!("{:>2}.{} s", tenths / 10, tenths % 10);
-    format!(" {}  {quota:<36} {acts}  {time}", style.paint(Ink::Bold, "TOLLGATE"))
+    format!(" {}  {quota:<35}{acts}  {time}", style.paint(Ink::Bold, "TOLLGATE"))
 }
 
 fn header(style: Style) -> String {
@@ -107,7 +107,46 @@ fn table(moment: &Moment, style: Style) -> [String; 4] {
     [
         line("table", &bytes(table.bytes()), &(size + &process.unwrap_or_default())),
         line("live", &format!("{live} {}", grouped(table.live)), &slots),
-        line("evicted", &grouped(table.evictions), "(whoever has spent the least goes first)"),
+        line(
+            "evicted",
+            &grouped(table.evictions),
+            "clients, each the one that had spent the least",
+        ),
         line("speed", &nanos, "ns a decision for a fresh key, measured in this run"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::Story;
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let mut moment = Story::on_manual_clock().unwrap().moment(Some(999_900_000));
+        moment.fresh_nanos = Some(123_456);
+        moment.elapsed = LENGTH;
+        moment.rows[3].tally.asked = 9_999_999;
+        moment.rows[3].tally.admitted = 9_999_999;
+        moment.table.evictions = 9_999_999;
+        moment.table.live = moment.table.slots;
+        for act in &ACTS {
+            moment.act = act;
+            for line in lines(&moment, Style { colours: false }) {
+                assert!(line.chars().count() <= WIDTH, "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn colours_change_no_letter() {
+        let moment = Story::on_manual_clock().unwrap().moment(None);
+        let plain = lines(&moment, Style { colours: false }).join("\n");
+        let coloured = lines(&moment, Style { colours: true }).join("\n");
+        let mut letters = String::new();
+        for (index, part) in coloured.split("\x1b[").enumerate() {
+            letters.push_str(if index == 0 { part } else { part.split_once('m').unwrap().1 });
+        }
+        assert_eq!(letters, plain);
+    }
 }

@@ -4,7 +4,8 @@
 //! half of the time an attacker also sends 300,000 calls a second, each from an
 //! address never seen before, into a table that is far too small for them. The
 //! screen shows what each gets; in the end every promise is checked, and the
-//! program fails if one was broken.
+//! program fails if one was broken. (A limit on each key lets every new key in. To
+//! limit all of them together is a second limiter's work: see `check_all`.)
 //!
 //! `cargo run --release -p demo` plays it by the real clock, with a thread for
 //! each caller; `-- --fast` plays the same story by a [`ManualClock`], in no time

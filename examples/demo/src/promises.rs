@@ -49,7 +49,7 @@ fn unhindered(name: &str, tally: &Tally) -> Promise {
 fn throttled(name: &str, tally: &Tally, quota: &Quota) -> Promise {
     let Some(span) = tally.flood else { return never_called(name) };
     let text = format!(
-        "{name} got {:>3} of at most {} in the {} of the flood: it was not forgotten",
+        "{name} got {:>3} of at most {} in the flood's {}: it was not forgotten",
         span.admitted,
         span.most(quota),
         seconds(&span),
@@ -79,6 +79,28 @@ fn never_called(name: &str) -> Promise {
     Promise { kept: false, text: format!("{name} never called") }
 }
 
+/// Not rounded: in the time shown, so much was refilled.
 fn seconds(span: &Span) -> String {
-    format!("{:.2} s", span.length().as_secs_f64())
+    let hundredths = span.length().as_millis() / 10;
+    format!("{}.{:02} s", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::Story;
+
+    #[test]
+    fn who_never_called_has_proved_nothing() {
+        let unplayed = Story::on_manual_clock().unwrap().moment(None);
+        let broken = check(&unplayed, Footprint::default()).iter().filter(|p| !p.kept).count();
+        assert_eq!(broken, 5);
+    }
+
+    #[test]
+    fn a_process_that_grows_is_noticed() {
+        let footprint = |most| Footprint { before: Some(3_000_000), most: Some(most) };
+        assert!(flat(footprint(3_100_000)).unwrap().kept);
+        assert!(!flat(footprint(100_000_000)).unwrap().kept);
+    }
 }

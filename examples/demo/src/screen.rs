@@ -31,11 +31,13 @@ impl Screen {
         self.style
     }
 
-    /// When to show something before the end: ten times a second, or once an act.
+    /// When to show something before the end: often, or once an act.
     pub(crate) fn times(&self) -> Vec<Duration> {
+        /// Not in step with the refill, or every frame would find it at the same point.
+        const OFTEN: Duration = Duration::from_millis(90);
         if self.live {
-            let tenths = LENGTH.as_secs() * 10;
-            return (0..tenths).map(|tenth| Duration::from_millis(tenth * 100)).collect();
+            let times = (0..).map(|frame| OFTEN * frame);
+            return times.take_while(|time| *time < LENGTH).collect();
         }
         // Shortly before the end of an act, when all of it has been seen.
         let almost = |until: Duration| until.saturating_sub(Duration::from_millis(50));
@@ -44,7 +46,7 @@ impl Screen {
 
     pub(crate) fn show(&mut self, moment: &Moment) -> io::Result<()> {
         let lines = frame::lines(moment, self.style);
-        let text = if self.live { self.over_the_last(&lines) } else { lines.join("\n") + "\n\n" };
+        let text = if self.live { self.over_the_last(&lines) } else { below_the_last(&lines) };
         self.drawn = lines.len();
         self.write(&text)
     }
@@ -69,4 +71,8 @@ impl Screen {
         stdout.write_all(text.as_bytes())?;
         stdout.flush()
     }
+}
+
+fn below_the_last(lines: &[String]) -> String {
+    format!("\n{}\n", lines.join("\n"))
 }

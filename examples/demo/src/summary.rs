@@ -26,8 +26,32 @@ pub(crate) fn text(ending: &Ending, style: Style) -> String {
 
 fn speed(ending: &Ending) -> Option<String> {
     let (known, fresh) = (ending.known?, ending.fresh?);
-    Some(format!(
-        " A decision took {known} ns for a known client, {fresh} ns for a fresh key in a full table,\n \
-         by the clock of this run on this machine.\n"
-    ))
+    let text = format!(
+        " A decision took {known} ns for a known client, {fresh} ns for a fresh key in a full\n \
+         table: as measured in this run, the reading of the clock included.\n"
+    );
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::WIDTH;
+    use crate::promises::Promise;
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let ending = Ending { promises: Vec::new(), known: Some(999), fresh: Some(9_999) };
+        for line in text(&ending, Style { colours: false }).lines() {
+            assert!(line.chars().count() <= WIDTH, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_promise_is_seen() {
+        let broken = Promise { kept: false, text: "greedy got too much".to_owned() };
+        let ending = Ending { promises: vec![broken], known: None, fresh: None };
+        let text = text(&ending, Style { colours: false });
+        assert!(text.contains("✗ BROKEN: greedy got too much"), "{text}");
+    }
 }

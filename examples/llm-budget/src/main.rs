@@ -8,8 +8,6 @@
 //!
 //! `cargo run -p llm-budget` runs on a clock of its own and takes no time at all.
 
-use std::time::Duration;
-
 use tollgate::{Error, Limiter, ManualClock};
 
 /// A prompt, the tokens it is expected to take and those that it took.
@@ -40,19 +38,21 @@ fn call(
     actual: u64,
 ) {
     println!("\n{prompt}: about {estimate} tokens");
-    loop {
-        let denied = match budget.reserve("team", estimate) {
-            Ok(reservation) => {
-                budget.settle(reservation, actual);
-                let left = budget.peek("team").remaining();
-                return println!("  took {actual}; {left} left");
-            }
-            Err(denied) => denied,
-        };
-        let Some(wait) = denied.retry_after().filter(|wait| *wait > Duration::ZERO) else {
-            return println!("  never: no more than {} fit at once", denied.limit());
-        };
-        println!("  {} left, so it waits {wait:?}", denied.remaining());
-        clock.advance(wait);
-    }
+    let reservation = loop {
+        match budget.reserve("team", estimate) {
+            Ok(reservation) => break reservation,
+            Err(denied) => match denied.retry_after() {
+                Some(wait) => {
+                    println!("  {} left, so it waits {wait:?}", denied.remaining());
+                    clock.advance(wait);
+                }
+                None => {
+                    println!("  never: no more than {} fit at once", denied.limit());
+                    return;
+                }
+            },
+        }
+    };
+    budget.settle(reservation, actual);
+    println!("  took {actual}; {} left", budget.peek("team").remaining());
 }

@@ -19,6 +19,10 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// [shaper](crate::AlgorithmKind::LeakyShaper) the call also waits for its
     /// turn.
     ///
+    /// tokio's timer is fine to a millisecond, and what is refilled beyond the burst
+    /// while it is late is lost: at rates of hundreds a second and more, allow for it
+    /// with a burst of some milliseconds' worth.
+    ///
     /// # Errors
     ///
     /// The decision that stood in the way, if the wait would have been too long.
