@@ -32,7 +32,8 @@ struct Counted {
     counter: quanta::Clock,
     line: SeqCell<3>,
     last: Mutex<Comparison>,
-    /// The system's two clocks when the process began to read time.
+    /// The system's two clocks when the process began to read time: the second as
+    /// nanoseconds since the epoch.
     began: (Instant, u64),
 }
 
@@ -62,7 +63,10 @@ impl Counted {
     fn start() -> Self {
         let counter = quanta::Clock::new();
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let began = (Instant::now(), unix.as_nanos() as u64);
+        // A system clock that is set later than this is wrong, and would leave no
+        // room to count on from there.
+        let unix = unix.as_nanos().min(u128::from(Timestamp::MAX.as_nanos() - (1 << 58)));
+        let began = (Instant::now(), unix as u64);
         let first = Comparison { ticks: counter.raw(), nanos: began.1 };
         let pace = counter.delta_as_nanos(0, 1 << 32);
         let line = SeqCell::new(Line::through(first, first.nanos, pace).to_numbers());
@@ -73,11 +77,13 @@ impl Counted {
     fn now(&self) -> Timestamp {
         loop {
             if let Some(line) = self.line.read(Line::from_numbers) {
-                // Before the line begins, as another core's counter may still be,
-                // this wraps around and is too many.
                 let ticks = self.counter.raw().wrapping_sub(line.ticks);
                 if ticks < SERVES {
                     return Timestamp::before_max(line.after(ticks));
+                }
+                if ticks.cast_signed() < 0 {
+                    // This core's counter is behind the one that drew the line.
+                    return Timestamp::before_max(line.nanos);
                 }
             }
             self.compare();
@@ -112,7 +118,8 @@ impl Counted {
             let elapsed = self.began.0.elapsed().as_nanos() as u64;
             let after = self.counter.raw();
             let nanos = self.began.1 + elapsed;
-            (after - before.min(after), Comparison { ticks: before + (after - before) / 2, nanos })
+            let width = after.saturating_sub(before);
+            (width, Comparison { ticks: before + width / 2, nanos })
         };
         let best = [reading(), reading(), reading()].into_iter().min_by_key(|(width, _)| *width);
         best.map_or_else(|| reading().1, |(_, comparison)| comparison)

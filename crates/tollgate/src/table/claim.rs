@@ -18,7 +18,7 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    fn is_empty(self) -> bool {
+    fn is_empty(&self) -> bool {
         self.bits == 0
     }
 
@@ -103,16 +103,18 @@ impl<S> Table<S> {
         now: Timestamp,
     ) -> Option<Candidate<'_>> {
         let (crowd, first) = self.look(preferred, algorithm, now);
-        if crowd <= PREFERRED_UP_TO && first.is_some_and(Candidate::is_empty) {
+        let is_roomy = crowd <= PREFERRED_UP_TO;
+        if is_roomy && first.is_some_and(|first| first.is_empty()) {
             return first;
         }
         let (other_crowd, second) = self.look(other, algorithm, now);
-        if crowd <= PREFERRED_UP_TO && !second.is_some_and(Candidate::is_empty) {
-            return first;
+        if is_roomy {
+            // An idle client may come back: rather than its slot, take an empty one.
+            return second.filter(Candidate::is_empty).or(first);
         }
-        let (first, second) = if other_crowd < crowd { (second, first) } else { (first, second) };
+        let (emptier, fuller) = if other_crowd < crowd { (second, first) } else { (first, second) };
         // The first of equals: an idle slot of the emptier group, if it has one.
-        first.into_iter().chain(second).min_by_key(|candidate| candidate.spent)
+        emptier.into_iter().chain(fuller).min_by_key(|candidate| candidate.spent)
     }
 
     /// How many clients of a group have something spent, and the slot that is best

@@ -3,7 +3,7 @@
 use super::geometry::{Group, Line, SLOTS_A_LINE};
 use super::{CLAIMED, Fingerprint, Table, WhenFull};
 use crate::algorithm::{AnyAlgorithm, TokenBucket, Word};
-use crate::sync::{Ordering, lock};
+use crate::sync::{Ordering, back_off, lock};
 use crate::{Decision, Timestamp};
 
 /// The word that a decision replaced, and the one it left.
@@ -214,6 +214,7 @@ fn attempt<A, T>(
         if unmoved {
             return Some(answer);
         }
+        back_off();
     }
 }
 
