@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// A table tells clients apart by their hash alone, so the hash must not collide
 /// for keys that an attacker chooses. For any two strings, numbers or addresses,
 /// chosen without seeing hashes, the chance over the random seed that they collide
-/// is 2⁻⁶⁴: the least there can be. (Strings of more than 256 bytes: 2⁻⁵⁸ for each
+/// is 2⁻⁶⁴: the least there can be. (Strings of more than 256 bytes: 2⁻⁵⁹ for each
 /// 256. Keys of many parts: as stated for the first eight strings or 32 numbers.)
 /// It is not for outputs that an attacker sees.
 ///
@@ -63,7 +63,7 @@ impl KeyedState {
 
     /// A state with the given seed.
     ///
-    /// Each distinct seed takes about 600 bytes for the life of the process.
+    /// Each distinct seed takes about a kilobyte for the life of the process.
     #[must_use]
     pub fn with_seed(seed: Seed) -> Self {
         // A `Hasher` cannot borrow from its state, and copying the keys into it

@@ -77,7 +77,7 @@ impl<S> Table<S> {
         if spent == 0 && bits != 0 {
             // Before the slot changes hands: whoever then misses its old client
             // also sees this. Pairs with the load in `reclaimed`.
-            self.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
+            self.turnover.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
         }
         let cell = &line.words[slot];
         // Release, so that the line above comes first for whoever sees the claim;
@@ -86,7 +86,7 @@ impl<S> Table<S> {
             return false;
         }
         if spent > 0 {
-            self.evictions.fetch_add(1, Ordering::Relaxed);
+            self.turnover.evictions.fetch_add(1, Ordering::Relaxed);
         }
         // Pairs with the load in `attempt`, as does the word: fingerprint first.
         line.fingerprints[slot].store(client.to_bits(), Ordering::Release);

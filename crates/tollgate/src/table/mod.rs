@@ -51,6 +51,12 @@ pub struct Table<S = KeyedState> {
     stripes: Box<[Stripe; STRIPES]>,
     when_full: WhenFull,
     capacity: usize,
+    turnover: Turnover,
+}
+
+/// What changes when a slot changes hands: apart from what every call reads.
+#[repr(align(64))]
+struct Turnover {
     /// The latest moment at which a slot was reclaimed from an idle client. A
     /// client that is not found may have been that one, so if time goes back it
     /// is taken to have been idle then, and not since for ever.
@@ -136,8 +142,7 @@ impl<S> Table<S> {
             stripes: Box::new(std::array::from_fn(|_| Stripe(Mutex::new(())))),
             when_full,
             capacity,
-            reclaimed: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
+            turnover: Turnover { reclaimed: AtomicU64::new(0), evictions: AtomicU64::new(0) },
         })
     }
 
@@ -212,7 +217,7 @@ impl<S> Table<S> {
     #[must_use]
     pub fn evictions(&self) -> u64 {
         // A count: it orders nothing.
-        self.evictions.load(Ordering::Relaxed)
+        self.turnover.evictions.load(Ordering::Relaxed)
     }
 
     /// The hasher that fingerprints are made with.
@@ -237,7 +242,7 @@ impl<S> Table<S> {
     /// The moment since which a client that is not in the table may have been idle.
     fn reclaimed(&self) -> Timestamp {
         // Pairs with the release in `claim`, through the slot that changed hands.
-        Timestamp::from_nanos(self.reclaimed.load(Ordering::Acquire))
+        Timestamp::from_nanos(self.turnover.reclaimed.load(Ordering::Acquire))
     }
 }
 

@@ -79,7 +79,7 @@ impl<S> Table<S> {
         }
         let _entering = lock(self.stripe(client));
         // Orderings and their reasons as in `claim`.
-        self.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
+        self.turnover.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
         let (cell, bits) = (&line.words[slot], word.to_bits());
         if cell.compare_exchange(bits, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
