@@ -17,7 +17,7 @@ use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 /// match decision.verdict() {
 ///     Verdict::Allowed => println!("{} of {} left", decision.remaining(), decision.limit()),
 ///     Verdict::Denied { retry_after } => println!("again in {retry_after:?}"),
-///     Verdict::Never => println!("costs more than {}", decision.limit()),
+///     Verdict::Never => println!("no waiting helps"),
 /// }
 /// # Ok::<(), tollgate::Error>(())
 /// ```
@@ -55,7 +55,8 @@ pub enum Verdict {
         /// The exact time until the same call would pass: never zero.
         retry_after: Duration,
     },
-    /// The call costs more than can ever be available, however long one waits.
+    /// No waiting helps: the call costs more than can ever be available, or what there
+    /// was is used up and never refilled.
     Never,
 }
 

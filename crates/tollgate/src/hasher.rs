@@ -1,15 +1,18 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
+
+use crate::sync::lock_plain;
 
 /// The default hasher: keyed, randomly seeded, and strongly universal.
 ///
 /// A table tells clients apart by their hash alone, so the hash must not collide
 /// for keys that an attacker chooses. For any two strings, numbers or addresses,
-/// chosen without seeing hashes, the chance over the random seed that they collide
-/// is 2⁻⁶⁴: the least there can be. (Strings of more than 256 bytes: 2⁻⁵⁹ for each
-/// 256. Keys of many parts: as stated for the first eight strings or 32 numbers.)
+/// chosen without seeing hashes, the chance over random secrets that they collide
+/// is 2⁻⁶⁴: the least there can be. (Strings of more than 16 bytes: twice that, of
+/// more than 256 bytes: 2⁻⁵⁹ for each 256. The secrets are expanded from 128 random
+/// bits. Keys of many parts: as stated for the first eight strings or 32 numbers.)
 /// It is not for outputs that an attacker sees.
 ///
 /// All states of a process share one random [`Seed`] unless they are given
@@ -70,7 +73,7 @@ impl KeyedState {
         // would cost more than hashing. So they live for ever, one set a seed.
         static KNOWN: OnceLock<Mutex<HashMap<Seed, &'static Keys>>> = OnceLock::new();
         let known = KNOWN.get_or_init(Mutex::default);
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock_plain(known);
         let keys = known.entry(seed).or_insert_with(|| Box::leak(Box::new(Keys::expand(seed))));
         Self { keys }
     }

@@ -38,3 +38,14 @@ pub(crate) fn back_off() {
     #[cfg(tollgate_loom)]
     yield_now();
 }
+
+mod plain {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// As [`lock`](super::lock), for what loom does not model.
+    pub(crate) fn lock_plain<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) use self::plain::lock_plain;

@@ -103,7 +103,9 @@ fn clients_have_the_quota_of_their_tier() {
     assert!(error.is_tier() && error.to_string().contains("gold, silver"), "{error}");
 
     let twice = Limiter::<str>::builder("1/s").tier("a", "1/s").tier("a", "2/s").build();
-    assert!(twice.unwrap_err().is_tier());
+    assert!(twice.unwrap_err().to_string().contains("twice"));
+    let unused = Limiter::<str>::builder("1/s").tier("a", "1/s").build().unwrap_err();
+    assert!(unused.is_tier() && unused.to_string().contains("tier_of"), "{unused}");
 }
 
 #[test]
@@ -121,6 +123,16 @@ fn an_override_goes_before_everything_and_keeps_what_was_spent() {
     assert_eq!(limiter.peek("partner").remaining(), 0);
     assert_eq!(limiter.remove_override("partner"), None);
     assert!(limiter.set_override("partner", "0/s").is_err());
+}
+
+#[test]
+fn a_debt_from_before_an_override_does_not_come_back_with_its_end() {
+    let (limiter, _) = limiter("burst 10");
+    assert!(limiter.check_n("a", 8).is_allowed());
+    limiter.set_override("a", "burst 20").unwrap();
+    limiter.reset("a");
+    assert!(limiter.remove_override("a").is_some());
+    assert_eq!(limiter.peek("a").remaining(), 10);
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Every interleaving of a few threads on the smallest table: two groups of one
-//! slot each. Run by `scripts/test` with `--cfg tollgate_loom`.
+//! Every interleaving of a few threads on the smallest table: one line of two slots. Run by `scripts/test` with `--cfg tollgate_loom`.
 #![cfg(tollgate_loom)]
 
 use std::time::Duration;
@@ -15,13 +14,12 @@ fn bucket(burst: u64) -> AnyAlgorithm {
     TokenBucket::new(&Quota::per_second(1).burst(burst).build().unwrap()).into()
 }
 
-/// A table of two slots. Its clients must share both to fight over them.
+/// A table of two slots, which all clients share.
 fn table(burst: u64) -> Arc<Table> {
     Arc::new(Table::new(bucket(burst), 1).unwrap())
 }
 
-/// Clients who may live in either slot, by bits whose scrambling says so. The
-/// first two enter under one lock, the others under the other.
+/// The first two enter under one lock, the others under the other.
 const CLIENTS: [Fingerprint; 4] = [client(3), client(11), client(4), client(6)];
 
 const fn client(bits: u64) -> Fingerprint {
@@ -77,9 +75,27 @@ fn a_client_whose_idle_slot_is_taken_over_is_neither_doubled_nor_denied() {
         let thread = thread::spawn(move || spend(&other, CLIENTS[2], later));
         // Full again by now, whether its slot is still there or not.
         assert_eq!(spend(&table, CLIENTS[0], later), 1);
+        assert_eq!(spend(&table, CLIENTS[0], later), 0);
         assert_eq!(thread.join().unwrap(), 1);
         assert_eq!(spend(&table, CLIENTS[0], later), 0);
         assert_eq!(spend(&table, CLIENTS[2], later), 0);
+    });
+}
+
+#[test]
+fn a_client_reclaimed_later_is_not_full_earlier() {
+    loom::model(|| {
+        let [ours, _, newcomer, heavy] = CLIENTS;
+        let table = table(1);
+        // Nobody takes this one's slot, so ours is the one that is reclaimed.
+        table.charge_at(heavy, 10, NOW);
+        assert_eq!(spend(&table, ours, NOW), 1);
+        let other = Arc::clone(&table);
+        let thread = thread::spawn(move || {
+            spend(&other, newcomer, NOW + Duration::from_secs(1));
+        });
+        assert_eq!(spend(&table, ours, NOW), 0);
+        thread.join().unwrap();
     });
 }
 

@@ -115,6 +115,7 @@ async fn a_shapers_last_in_line_gives_its_place_back() {
     let denied = shaper.until_ready("a", SECOND / 4).await.unwrap_err();
     assert!(denied.wait() > SECOND / 4);
     assert_eq!(shaper.peek("a").wait(), SECOND / 2, "too long a wait takes no place");
+    assert_eq!((shaper.counts().allowed, shaper.counts().denied), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,6 +53,10 @@ impl Algorithm for AnyAlgorithm {
         chosen!(self, algorithm => algorithm.spent(word, now))
     }
 
+    fn idle_since(&self, word: Word, now: Timestamp) -> Timestamp {
+        chosen!(self, algorithm => algorithm.idle_since(word, now))
+    }
+
     #[inline]
     fn fresh(&self, floor: Timestamp) -> Word {
         chosen!(self, algorithm => algorithm.fresh(floor))
@@ -100,6 +104,11 @@ pub(crate) type Raw = [u64; 7];
 const REFILLING_TOKEN_BUCKET: u64 = 0;
 
 impl AnyAlgorithm {
+    /// The one of two words that has more spent, the second if they are even.
+    pub(crate) fn larger(&self, one: Word, other: Word, now: Timestamp) -> Word {
+        if self.spent(one, now) > self.spent(other, now) { one } else { other }
+    }
+
     pub(crate) fn to_raw(self) -> Raw {
         let mut raw = [0; 7];
         let mut write = |tag: u64, numbers: &[u64]| {

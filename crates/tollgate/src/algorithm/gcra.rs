@@ -81,6 +81,11 @@ impl Gcra {
         word.0.saturating_sub(self.time(now))
     }
 
+    /// The word is the very moment.
+    pub(super) fn idle_since(word: Word, now: Timestamp) -> Timestamp {
+        now.min(Timestamp::from_nanos(word.0))
+    }
+
     pub(super) const fn remaining(self, word: Word, now: Timestamp) -> u64 {
         self.span.saturating_sub(self.spent(word, now)) / self.interval
     }

@@ -80,6 +80,10 @@ impl Algorithm for LeakyBucket {
         self.gcra.spent(word, now)
     }
 
+    fn idle_since(&self, word: Word, now: Timestamp) -> Timestamp {
+        Gcra::idle_since(word, now)
+    }
+
     fn fresh(&self, floor: Timestamp) -> Word {
         Word(floor.as_nanos())
     }

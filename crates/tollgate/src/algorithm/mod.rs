@@ -86,6 +86,12 @@ pub trait Algorithm: Copy + sealed::Sealed {
     #[must_use]
     fn spent(&self, word: Word, now: Timestamp) -> u64;
 
+    /// A moment, as early as can be told, since when an idle client has been idle.
+    #[must_use]
+    fn idle_since(&self, _word: Word, now: Timestamp) -> Timestamp {
+        now
+    }
+
     /// The word of a client of whom all that is known is that it was idle at
     /// `floor`.
     #[must_use]

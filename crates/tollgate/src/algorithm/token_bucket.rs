@@ -91,6 +91,10 @@ impl Algorithm for TokenBucket {
         self.gcra.spent(word, now)
     }
 
+    fn idle_since(&self, word: Word, now: Timestamp) -> Timestamp {
+        Gcra::idle_since(word, now)
+    }
+
     #[inline]
     fn fresh(&self, floor: Timestamp) -> Word {
         // Idle at `floor` is a word of `floor`; without refill, time does not count.

@@ -26,6 +26,7 @@ pub struct ManualClock {
     nanos: Arc<AtomicU64>,
 }
 
+// Relaxed throughout: the time is one number, and orders nothing else.
 impl ManualClock {
     /// A clock that stands at `start`.
     #[must_use]

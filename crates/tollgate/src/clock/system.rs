@@ -1,11 +1,12 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use super::Clock;
 use crate::Timestamp;
 use crate::seq_cell::{Numbers, SeqCell};
+use crate::sync::lock_plain;
 
 /// The system's time, read from the processor's time-stamp counter.
 ///
@@ -14,7 +15,8 @@ use crate::seq_cell::{Numbers, SeqCell};
 /// counter read and a multiplication, about a third of a `clock_gettime`. Every
 /// 17 ms one of the callers compares the counter with the operating system's
 /// monotonic clock and corrects its pace, so the two stay within about a
-/// microsecond of each other for as long as the process runs. Where there is no
+/// microsecond of each other for as long as the process runs; who calls in that
+/// moment waits for it. Where there is no
 /// reliable counter, the operating system's clock is read every time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
@@ -30,6 +32,8 @@ impl Clock for SystemClock {
 /// Time as a straight line through the last comparison with the system's clock.
 struct Counted {
     counter: quanta::Clock,
+    /// How many ticks one line serves.
+    serves: u64,
     line: SeqCell<3>,
     last: Mutex<Comparison>,
     /// The system's two clocks when the process began to read time: the second as
@@ -46,7 +50,7 @@ struct Comparison {
 }
 
 /// From `ticks` on, time is `nanos` and advances by `pace / 2³²` nanoseconds a
-/// tick, for [`SERVES`] ticks.
+/// tick.
 #[derive(Clone, Copy)]
 struct Line {
     ticks: u64,
@@ -54,10 +58,9 @@ struct Line {
     pace: u64,
 }
 
-/// How many ticks one line serves: some 20 ms. Pace errors of the order of 10⁻⁵
-/// then stay below a microsecond, and a comparison costs one caller some hundred
-/// nanoseconds.
-const SERVES: u64 = 1 << 26;
+/// How many nanoseconds one line serves. Pace errors of the order of 10⁻⁵ then stay
+/// below a microsecond, and a comparison costs one caller some hundred nanoseconds.
+const SERVES: u64 = 1 << 24;
 
 impl Counted {
     fn start() -> Self {
@@ -69,8 +72,10 @@ impl Counted {
         let began = (Instant::now(), unix as u64);
         let first = Comparison { ticks: counter.raw(), nanos: began.1 };
         let pace = counter.delta_as_nanos(0, 1 << 32);
-        let line = SeqCell::new(Line::through(first, first.nanos, pace).to_numbers());
-        Self { counter, line, last: Mutex::new(first), began }
+        // At most 2³¹, so that it can be shifted by 32 bits.
+        let serves = ((SERVES << 32) / pace.max(1)).clamp(1, 1 << 31);
+        let line = Line::through(first, first.nanos, pace, serves).to_numbers();
+        Self { counter, serves, line: SeqCell::new(line), last: Mutex::new(first), began }
     }
 
     #[inline]
@@ -78,10 +83,10 @@ impl Counted {
         loop {
             if let Some(line) = self.line.read(Line::from_numbers) {
                 let ticks = self.counter.raw().wrapping_sub(line.ticks);
-                if ticks < SERVES {
+                if ticks < self.serves {
                     return Timestamp::before_max(line.after(ticks));
                 }
-                if ticks.cast_signed() < 0 {
+                if ticks.wrapping_neg() < self.serves {
                     // This core's counter is behind the one that drew the line.
                     return Timestamp::before_max(line.nanos);
                 }
@@ -93,22 +98,26 @@ impl Counted {
     /// Draws a new line, unless another caller just has.
     #[cold]
     fn compare(&self) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock_plain(&self.last);
         let Some(line) = self.line.read(Line::from_numbers) else {
             return;
         };
-        if self.counter.raw() < line.ticks + SERVES {
+        let ticks = self.counter.raw().wrapping_sub(line.ticks);
+        if ticks < self.serves || ticks.wrapping_neg() < self.serves {
             return;
         }
         let next = self.comparison();
-        let ticks = next.ticks.saturating_sub(last.ticks).max(1);
-        let elapsed = next.nanos.saturating_sub(last.nanos);
-        let pace = ((u128::from(elapsed) << 32) / u128::from(ticks)) as u64;
+        let elapsed = u128::from(next.nanos.saturating_sub(last.nanos));
+        let pace = match next.ticks.checked_sub(last.ticks) {
+            Some(ticks) if ticks > 0 => ((elapsed << 32) / u128::from(ticks)) as u64,
+            // The counter has started again, as it may when a machine wakes up.
+            _ => line.pace,
+        };
         // Nobody was told a time after the end of the old line, so time may
         // continue from there if the line had run ahead.
-        let told = line.after(SERVES);
+        let told = line.after(self.serves);
         *last = next;
-        self.line.write(Line::through(next, told, pace).to_numbers());
+        self.line.write(Line::through(next, told, pace, self.serves).to_numbers());
     }
 
     /// The tightest of a few readings: an interrupt may come between the two clocks.
@@ -129,8 +138,8 @@ impl Counted {
 impl Line {
     /// A line from `comparison` on that never falls below `told`. If that is
     /// ahead of the system's clock, it runs slower until the two meet.
-    fn through(comparison: Comparison, told: u64, pace: u64) -> Self {
-        let serves = (u128::from(SERVES) * u128::from(pace)) >> 32;
+    fn through(comparison: Comparison, told: u64, pace: u64, serves: u64) -> Self {
+        let serves = (u128::from(serves) * u128::from(pace)) >> 32;
         let ahead = u128::from(told.saturating_sub(comparison.nanos)).min(serves / 2);
         let slowed = u128::from(pace) * (serves - ahead) / serves.max(1);
         Self { ticks: comparison.ticks, nanos: comparison.nanos.max(told), pace: slowed as u64 }

@@ -1,4 +1,5 @@
 use std::hash::{BuildHasher, Hash};
+use std::iter::Fuse;
 
 use super::Limiter;
 use super::tiers::Client;
@@ -32,7 +33,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     {
         CheckMany {
             limiter: self,
-            keys: keys.into_iter(),
+            keys: keys.into_iter().fuse(),
             ahead: [None; AHEAD],
             next: AHEAD,
             now: Timestamp::ZERO,
@@ -45,7 +46,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 #[expect(missing_debug_implementations, reason = "the keys may be anything")]
 pub struct CheckMany<'l, I, K: ?Sized, C, S> {
     limiter: &'l Limiter<K, C, S>,
-    keys: I,
+    keys: Fuse<I>,
     /// Clients whose slots are on their way into the cache.
     ahead: [Option<Client>; AHEAD],
     next: usize,

@@ -1,9 +1,10 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::Decision;
+use crate::sync::lock_plain;
 
 /// What a limiter has decided so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,12 @@ impl Counters {
         }
     }
 
+    /// Counts a call that was given up, whatever would have been decided.
+    #[cfg(feature = "tokio")]
+    pub(super) fn count_denied(&self) {
+        self.shared.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn kept_charge(&self) {
         self.kept_charges.fetch_add(1, Ordering::Relaxed);
     }
@@ -105,8 +112,9 @@ fn shard_count() -> usize {
     *COUNT.get_or_init(|| 2 * std::thread::available_parallelism().map_or(16, usize::from))
 }
 
-/// Not yet known; and known to be beyond every shard, for a thread that is ending.
+/// Not known yet.
 const UNKNOWN: usize = usize::MAX;
+/// Beyond every shard: for a thread that is ending.
 const ENDING: usize = usize::MAX - 1;
 
 thread_local! {
@@ -132,7 +140,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 impl Owned {
     fn take() -> Self {
         // The lock hands what the last owner counted over to the next.
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock_plain(&FREE);
         Self(free.pop_first().unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 }
@@ -140,6 +148,6 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         INDEX.set(ENDING);
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).insert(self.0);
+        lock_plain(&FREE).insert(self.0);
     }
 }

@@ -37,7 +37,8 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         self.change_quota(Some(tier), quota.try_into()?)
     }
 
-    /// How many clients have something spent. Looks at every slot.
+    /// How many clients have something spent, without those that have an override.
+    /// Looks at every slot.
     #[must_use]
     pub fn len(&self) -> usize {
         let now = self.clock.now();
@@ -82,10 +83,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         self.overrides.set(client.fingerprint, |current| {
             let (word, old) = match current {
                 Some(pinned) => (pinned.word, pinned.algorithm),
-                None => {
-                    let table = self.table(client);
-                    (table.peek_at(client.fingerprint, 0, now).word(), table.algorithm())
-                }
+                // It leaves the table, or its old debt would come back with it.
+                None => self.table(client).take_out_at(client.fingerprint, now),
             };
             Pinned { quota, algorithm, word: algorithm.carry_over(word, now, &old) }
         });
@@ -95,14 +94,14 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     }
 
     /// Takes a client's own quota away, and tells what it was. What it has spent
-    /// stays spent.
+    /// stays spent. A check of that client that is under way meanwhile is counted
+    /// under the quota it found.
     pub fn remove_override(&self, key: &K) -> Option<Quota> {
         let (client, now) = (self.client(key), self.clock.now());
-        let Pinned { quota, algorithm, word } = self.overrides.remove(client.fingerprint)?;
-        let table = self.table(client);
-        let word = table.algorithm().carry_over(word, now, &algorithm);
-        table.restore_at([(client.fingerprint, word)], now);
-        Some(quota)
+        self.overrides.remove(client.fingerprint, |pinned| {
+            let table = self.table(client);
+            table.put_in_at(client.fingerprint, pinned.word, &pinned.algorithm, now);
+        })
     }
 
     /// The quota that a client has: its own, its tier's or the limiter's.

@@ -154,7 +154,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         self.look(self.client(key), 1, self.clock.now())
     }
 
-    /// Gives `amount` back to a client, never more than it has spent.
+    /// Gives `amount` back to a client, never more than it has spent. What is given
+    /// back counts as never spent.
     pub fn refund(&self, key: &K, amount: u64) {
         self.give_back(self.client(key), amount, self.clock.now());
     }
@@ -188,6 +189,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     /// Most limiters have no other quota, and need not ask who is special.
     #[inline(always)]
     fn check_at_home(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Option<Decision> {
+        // A hint: an override that is set meanwhile is set after this check.
         if !self.plain.load(Ordering::Relaxed) {
             return None;
         }

@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::sync::lock_plain;
 use crate::table::Written;
 use crate::{Decision, Fingerprint, Quota, Timestamp};
 
@@ -60,18 +61,25 @@ impl Overrides {
         let pinned = make(stripe.get(&client));
         stripe.insert(client, pinned);
         let (word, bit) = place(client);
+        // As in `may_have`: the lock orders it.
         self.filter[word].fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// Takes the client's override away. Its bit stays in the filter, since others
-    /// may share it.
-    pub(super) fn remove(&self, client: Fingerprint) -> Option<Pinned> {
-        self.stripe(client).remove(&client)
+    /// Takes the client's override away, after `hand_over` has found another place
+    /// for its word. Its bit stays in the filter, since others may share it.
+    pub(super) fn remove(
+        &self,
+        client: Fingerprint,
+        hand_over: impl FnOnce(&Pinned),
+    ) -> Option<Quota> {
+        let mut stripe = self.stripe(client);
+        hand_over(stripe.get(&client)?);
+        stripe.remove(&client).map(|pinned| pinned.quota)
     }
 
     fn stripe(&self, client: Fingerprint) -> MutexGuard<'_, HashMap<Fingerprint, Pinned>> {
         let index = client.to_bits() as usize % STRIPES;
-        self.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
+        lock_plain(&self.stripes[index])
     }
 }
 

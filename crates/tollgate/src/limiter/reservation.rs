@@ -8,7 +8,7 @@ use crate::{Clock, Decision};
 /// known.
 ///
 /// Dropped unsettled, the reservation stands: the estimate was spent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use = "settle the reservation, or the estimate stays spent"]
 pub struct Reservation {
     client: Client,
@@ -56,7 +56,9 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// Replaces a reservation's estimate by the actual cost: takes what is missing,
     /// also beyond the burst, or gives back what was too much.
     ///
-    /// The reservation must come from this limiter.
+    /// What is given back counts as never spent, also if it has been refilled since:
+    /// with a window, into the one that is current. The reservation must come from
+    /// this limiter.
     #[expect(clippy::needless_pass_by_value, reason = "a reservation is settled once")]
     pub fn settle(&self, reservation: Reservation, actual: u64) {
         let (client, now) = (reservation.client, self.clock.now());

@@ -1,6 +1,7 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::algorithm::{AlgorithmKind, AnyAlgorithm, Start};
+use crate::sync::lock_plain;
 use crate::{Error, Fingerprint, Quota, Table, Timestamp, WhenFull};
 
 /// Names the tier of a client, by its key.
@@ -65,7 +66,7 @@ impl<S: Clone> Common<S> {
 
 impl<S> Tier<S> {
     pub(super) fn quota(&self) -> Quota {
-        *self.quota.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock_plain(&self.quota)
     }
 
     pub(super) fn table(&self) -> &Table<S> {
@@ -75,7 +76,7 @@ impl<S> Tier<S> {
     /// Changes the quota; `algorithm` makes of it what the words mean.
     pub(super) fn set_quota(&self, quota: Quota, algorithm: AnyAlgorithm, now: Timestamp) {
         // Held for the whole change: the quota told is the one in force.
-        let mut current = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock_plain(&self.quota);
         self.table.set_algorithm_at(algorithm, now);
         *current = quota;
     }
@@ -91,6 +92,11 @@ impl<K: ?Sized, S> Tiers<K, S> {
             if named.iter().take(index).any(|(other, _)| other == name) {
                 return Err(Error::tier(format!("the tier {name:?} is given twice; give it once")));
             }
+        }
+        if let (Some((name, _)), None) = (named.first(), &resolver) {
+            return Err(Error::tier(format!(
+                "nobody is in the tier {name:?}; say who is with `tier_of`"
+            )));
         }
         Ok(Self { base, named, resolver })
     }
@@ -117,9 +123,9 @@ impl<K: ?Sized, S> Tiers<K, S> {
 
     #[inline(always)]
     fn tier(&self, tier: TierIndex) -> &Tier<S> {
-        match tier.checked_sub(1) {
+        match tier.checked_sub(1).and_then(|index| self.named.get(index)) {
             None => &self.base,
-            Some(index) => &self.named[index].1,
+            Some((_, tier)) => tier,
         }
     }
 

@@ -1,18 +1,20 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Limiter;
 use super::tiers::Client;
+use crate::sync::lock_plain;
 use crate::table::Written;
 use crate::{Clock, Decision, Fingerprint};
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// Waits until 1 passes for a client, and spends it; gives up at once if that
-    /// would take longer than `patience`.
+    /// Waits until 1 passes for a client, and spends it; gives up if that would take
+    /// longer than `patience`: at once, or when it has run out for a caller who stands
+    /// in line behind others.
     ///
     /// Callers who wait for the same client are served in the order in which they
     /// came; a plain [`check`](Self::check) may pass in between. With a
@@ -25,7 +27,9 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     ///
     /// # Errors
     ///
-    /// The decision that stood in the way, if the wait would have been too long.
+    /// The decision that stood in the way, if the wait would have been too long. It may
+    /// be one that would pass, if it was the line or a shaper that took too long;
+    /// nothing is spent.
     ///
     /// # Cancel safety
     ///
@@ -72,7 +76,10 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
             const YEARS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
             let deadline = Instant::now() + patience.min(YEARS);
             let answer = self.wait(client, cost, deadline).await;
-            self.counters.count(answer.as_ref().unwrap_or_else(|denied| denied));
+            match &answer {
+                Ok(decision) => self.counters.count(decision),
+                Err(_) => self.counters.count_denied(),
+            }
             answer
         }
     }
@@ -161,11 +168,11 @@ struct Line<'q> {
 
 impl Queues {
     fn len(&self) -> usize {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock_plain(&self.waiting).len()
     }
 
     fn join(&self, client: Fingerprint) -> Line<'_> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock_plain(&self.waiting);
         let turn = Arc::clone(waiting.entry(client).or_default());
         Line { queues: self, client, turn }
     }
@@ -173,7 +180,7 @@ impl Queues {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.queues.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock_plain(&self.queues.waiting);
         // Two are left, the map's and this one: the line is empty.
         if Arc::strong_count(&self.turn) == 2 {
             waiting.remove(&self.client);

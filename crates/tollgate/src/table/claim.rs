@@ -57,38 +57,42 @@ impl<S> Table<S> {
             };
             if candidate.spent > 0 && when_full == WhenFull::Deny {
                 let until = self.first_idle(groups, &algorithm, now);
+                if until == Some(now) {
+                    // A slot has fallen idle since it was looked at.
+                    continue;
+                }
                 return Err(Full { algorithm, fresh, until });
             }
-            if self.claim(candidate, client, word, now) {
+            let idle_since = algorithm.idle_since(Word::from_bits(candidate.bits), now);
+            if self.claim(candidate, client, word, idle_since) {
                 return Ok(answer);
             }
         }
     }
 
-    /// Gives a slot to a client, unless it has moved on since it was looked at.
+    /// Gives a slot to a client, unless it has moved on since it was looked at. If it
+    /// is idle, it has been so since `idle_since`.
     fn claim(
         &self,
         candidate: Candidate<'_>,
         client: Fingerprint,
         word: Word,
-        now: Timestamp,
+        idle_since: Timestamp,
     ) -> bool {
         let Candidate { line, slot, bits, spent } = candidate;
         if spent == 0 && bits != 0 {
-            // Before the slot changes hands: whoever then misses its old client
-            // also sees this. Pairs with the load in `reclaimed`.
-            self.turnover.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
+            self.turnover.reclaim(idle_since);
         }
         let cell = &line.words[slot];
-        // Release, so that the line above comes first for whoever sees the claim;
-        // acquire, so that the stores below come after it.
+        // Acquire, so that the stores below come after it.
         if cell.compare_exchange(bits, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
         if spent > 0 {
             self.turnover.evictions.fetch_add(1, Ordering::Relaxed);
         }
-        // Pairs with the load in `attempt`, as does the word: fingerprint first.
+        // Pairs with the load in `attempt` and the fence in `reclaimed`, as does the
+        // word: fingerprint first.
         line.fingerprints[slot].store(client.to_bits(), Ordering::Release);
         cell.store(word.to_bits(), Ordering::Release);
         true
@@ -133,6 +137,7 @@ impl<S> Table<S> {
                 // Not acted upon unless `claim` finds it unmoved.
                 let bits = line.words[slot].load(Ordering::Relaxed);
                 if bits == CLAIMED {
+                    crowd += 1;
                     continue;
                 }
                 let spent = algorithm.spent(Word::from_bits(bits), now);

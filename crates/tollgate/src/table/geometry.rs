@@ -5,8 +5,8 @@ use crate::Error;
 use crate::hasher::scramble;
 use crate::sync::AtomicU64;
 
-// Loom explores every interleaving, so it gets the smallest table that still has
-// two groups, a slot to fight over and a slot to flee to.
+// Loom explores every interleaving, so it gets the smallest table that still has a
+// slot to fight over and a slot to flee to.
 #[cfg(not(tollgate_loom))]
 mod size {
     pub(in crate::table) const SLOTS_A_LINE: usize = 4;
@@ -14,7 +14,7 @@ mod size {
 }
 #[cfg(tollgate_loom)]
 mod size {
-    pub(in crate::table) const SLOTS_A_LINE: usize = 1;
+    pub(in crate::table) const SLOTS_A_LINE: usize = 2;
     pub(super) const LINES_A_GROUP: usize = 1;
 }
 use size::LINES_A_GROUP;
@@ -23,10 +23,10 @@ pub(super) use size::SLOTS_A_LINE;
 /// The share of slots that are taken at full capacity, in percent. Simulated
 /// under steady churn with groups of twelve: no live client evicted in 6·10⁶
 /// first calls at 62 %, 3·10⁻⁷ of them at 65 %, 2·10⁻⁵ at 70 %.
-const LOAD: usize = 62;
+const LOAD: u64 = 62;
 
 /// The largest capacity: some 110 GB.
-const MOST: usize = 1 << 32;
+const MOST: usize = u32::MAX as usize;
 
 /// A group is preferred to the other while it has at most this many clients, so
 /// that most clients are found in the line looked at first (1.6 lines a hit in
@@ -65,8 +65,10 @@ impl Geometry {
                 "a capacity of {capacity} clients is too large; use at most {MOST}"
             )));
         }
-        let slots = (capacity * 100).div_ceil(LOAD);
-        Ok(Self { groups: slots.div_ceil(SLOTS_A_LINE * LINES_A_GROUP) })
+        // In 64 bits, also where a `usize` has fewer.
+        let slots = (capacity as u64 * 100).div_ceil(LOAD);
+        let groups = slots.div_ceil((SLOTS_A_LINE * LINES_A_GROUP) as u64);
+        Ok(Self { groups: groups as usize })
     }
 
     /// Empty lines for every group.

@@ -13,12 +13,12 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use self::geometry::{Geometry, Line};
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::seq_cell::SeqCell;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::{Decision, Error, KeyedState, Timestamp};
 
 /// A bounded, concurrent table of the clients of one limit.
 ///
-/// The memory of a table is fixed when it is built: just under 26 bytes a client
+/// The memory of a table is fixed when it is built: about 26 bytes a client
 /// of its capacity. It holds neither keys nor times, only a 64-bit fingerprint
 /// and a 64-bit [`Word`](crate::algorithm::Word) for each client. A client whose word is idle is the same
 /// as one that was never seen, so its slot is simply used again: there is nothing
@@ -33,7 +33,8 @@ use crate::{Decision, Error, KeyedState, Timestamp};
 /// slot for a new client all but always (in simulation at full capacity and under
 /// steady churn, no client was evicted in six million first calls). Beyond that, [`WhenFull`]
 /// decides. Evicting forgets the client that has spent the smallest share of its
-/// burst among 24, so a flood of new clients does not free one that is throttled.
+/// burst among 24, so a flood of clients that have spent less does not free one that
+/// is throttled.
 ///
 /// # Concurrency
 ///
@@ -57,12 +58,20 @@ pub struct Table<S = KeyedState> {
 /// What changes when a slot changes hands: apart from what every call reads.
 #[repr(align(64))]
 struct Turnover {
-    /// The latest moment at which a slot was reclaimed from an idle client. A
-    /// client that is not found may have been that one, so if time goes back it
-    /// is taken to have been idle then, and not since for ever.
+    /// The latest moment since when a client had been idle whose slot was reclaimed.
+    /// A client that is not found may have been that one, so if time goes back it
+    /// is taken to have been idle since then, and not for ever.
     reclaimed: AtomicU64,
     /// How many clients with something spent were forgotten.
     evictions: AtomicU64,
+}
+
+impl Turnover {
+    /// Notes that a slot is reclaimed, before it changes hands.
+    fn reclaim(&self, idle_since: Timestamp) {
+        // Ordered by the release of the slot's new fingerprint, which comes after.
+        self.reclaimed.fetch_max(idle_since.as_nanos(), Ordering::Relaxed);
+    }
 }
 
 /// One of the locks under which clients enter the table.
@@ -159,15 +168,13 @@ impl<S> Table<S> {
         Fingerprint::from_bits(hasher.finish())
     }
 
-    /// What [`check_at`](Self::check_at) would answer, without spending: what
-    /// remains is what there is now.
+    /// What [`check_at`](Self::check_at) would answer, given a slot, without spending:
+    /// what remains is what there is now.
     pub fn peek_at(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Decision {
         let look =
             |algorithm: &AnyAlgorithm, word| (Decision::peek(*algorithm, word, now, cost), None);
-        match self.update(client, now, self.when_full, &look) {
-            Ok(decision) => decision,
-            Err(full) => full.decision(now, cost),
-        }
+        let looked = self.update(client, now, self.when_full, &look);
+        looked.unwrap_or_else(|full| full.decision(now, cost))
     }
 
     /// Takes `amount` from a client whether or not it passes, going into debt
@@ -241,8 +248,10 @@ impl<S> Table<S> {
 
     /// The moment since which a client that is not in the table may have been idle.
     fn reclaimed(&self) -> Timestamp {
-        // Pairs with the release in `claim`, through the slot that changed hands.
-        Timestamp::from_nanos(self.turnover.reclaimed.load(Ordering::Acquire))
+        // Pairs with the release of a fingerprint in `claim` and `purge`: whoever has
+        // seen it in place of the old one also sees what was noted before.
+        fence(Ordering::Acquire);
+        Timestamp::from_nanos(self.turnover.reclaimed.load(Ordering::Relaxed))
     }
 }
 

@@ -2,7 +2,7 @@
 //! path of any call.
 
 use super::geometry::{Line, SLOTS_A_LINE};
-use super::{CLAIMED, Fingerprint, Table};
+use super::{CLAIMED, Fingerprint, Table, WhenFull};
 use crate::Timestamp;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::sync::{Ordering, lock};
@@ -19,9 +19,7 @@ impl<S> Table<S> {
     ///
     /// Never needed: an idle slot is as good as an empty one. Looks at every slot.
     pub fn purge_idle_at(&self, now: Timestamp) -> usize {
-        let algorithm = self.algorithm();
-        let slots = self.each_slot();
-        slots.filter(|(line, slot)| self.purge(line, *slot, &algorithm, now)).count()
+        self.each_slot().filter(|(line, slot)| self.purge(line, *slot, now)).count()
     }
 
     /// The fingerprint and word of every client that has a slot, idle or not.
@@ -42,11 +40,34 @@ impl<S> Table<S> {
         now: Timestamp,
     ) {
         for (client, word) in clients {
-            self.rewrite(client, now, |algorithm, known| {
-                let larger = algorithm.spent(word, now) > algorithm.spent(known, now);
-                if larger { word } else { known }
-            });
+            self.rewrite(client, now, |algorithm, known| algorithm.larger(word, known, now));
         }
+    }
+
+    /// Makes a client as if it had never been seen, and tells the word it had and
+    /// what that meant.
+    pub(crate) fn take_out_at(&self, client: Fingerprint, now: Timestamp) -> (Word, AnyAlgorithm) {
+        let take = |algorithm: &AnyAlgorithm, word| {
+            let fresh = algorithm.fresh(now);
+            ((word, *algorithm), (fresh != word).then_some(fresh))
+        };
+        // Nothing enters, so the table is never full.
+        let taken = self.update(client, now, WhenFull::Evict, &take);
+        taken.unwrap_or_else(|full| (full.fresh, full.algorithm))
+    }
+
+    /// Enters a client with a word that had its meaning from `old`.
+    pub(crate) fn put_in_at(
+        &self,
+        client: Fingerprint,
+        word: Word,
+        old: &AnyAlgorithm,
+        now: Timestamp,
+    ) {
+        self.rewrite(client, now, |algorithm, known| {
+            let carried = algorithm.carry_over(word, now, old);
+            algorithm.larger(carried, known, now)
+        });
     }
 
     /// Changes the quota. What each client has spent stays spent, in tokens, up to
@@ -70,16 +91,20 @@ impl<S> Table<S> {
     }
 
     /// Empties one slot if its client is idle.
-    fn purge(&self, line: &Line, slot: usize, algorithm: &AnyAlgorithm, now: Timestamp) -> bool {
+    fn purge(&self, line: &Line, slot: usize, now: Timestamp) -> bool {
         let Some((client, word)) = line.entry(slot) else {
             return false;
         };
-        if algorithm.spent(word, now) > 0 {
+        // Under a stripe, so that the word and the quota go together: a word that is
+        // still in place below was of this quota all along.
+        let _entering = lock(self.stripe(client));
+        let algorithm = self.algorithm();
+        let unmoved = line.entry(slot) == Some((client, word));
+        if !unmoved || algorithm.spent(word, now) > 0 {
             return false;
         }
-        let _entering = lock(self.stripe(client));
         // Orderings and their reasons as in `claim`.
-        self.turnover.reclaimed.fetch_max(now.as_nanos(), Ordering::Release);
+        self.turnover.reclaim(algorithm.idle_since(word, now));
         let (cell, bits) = (&line.words[slot], word.to_bits());
         if cell.compare_exchange(bits, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;

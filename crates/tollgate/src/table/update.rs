@@ -161,10 +161,15 @@ impl<S> Table<S> {
     fn find(&self, client: Fingerprint, groups: &[Group; 2]) -> Option<(&Line, usize)> {
         for line in groups.as_flattened() {
             let line = &self.lines[*line];
-            if let Some(slot) = line.slot_of(client)
-                && line.words[slot].load(Ordering::Acquire) != CLAIMED
-            {
-                return Some((line, slot));
+            let mut matches = line.matches(client);
+            // More than one if one of them is being stolen, and has the client's
+            // fingerprint still.
+            while matches != 0 {
+                let slot = matches.trailing_zeros() as usize % SLOTS_A_LINE;
+                if line.words[slot].load(Ordering::Acquire) != CLAIMED {
+                    return Some((line, slot));
+                }
+                matches &= matches - 1;
             }
         }
         None
@@ -225,20 +230,27 @@ impl Line {
         std::hint::black_box(self.fingerprints[0].load(Ordering::Relaxed));
     }
 
-    /// The slot with the client's fingerprint.
+    /// The first slot with the client's fingerprint.
+    #[inline(always)]
+    fn slot_of(&self, client: Fingerprint) -> Option<usize> {
+        let matches = self.matches(client);
+        // The remainder changes nothing, but shows the compiler that the slot is
+        // inside the line.
+        (matches != 0).then(|| matches.trailing_zeros() as usize % SLOTS_A_LINE)
+    }
+
+    /// A bit for each slot with the client's fingerprint.
     ///
     /// All are compared, without a branch for each: where in a line a client is
     /// cannot be predicted.
     #[inline(always)]
-    fn slot_of(&self, client: Fingerprint) -> Option<usize> {
-        let mut matches = 0_usize;
+    fn matches(&self, client: Fingerprint) -> usize {
+        let mut matches = 0;
         for slot in 0..SLOTS_A_LINE {
             // Only a hint: `attempt` reads it again, in order.
             let is_ours = self.fingerprints[slot].load(Ordering::Relaxed) == client.to_bits();
             matches |= usize::from(is_ours) << slot;
         }
-        // The remainder changes nothing, but shows the compiler that the slot is
-        // inside the line.
-        (matches != 0).then(|| matches.trailing_zeros() as usize % SLOTS_A_LINE)
+        matches
     }
 }
