@@ -68,17 +68,20 @@ fn calls_of_a_known_client_never_spend_a_token_twice() {
 #[test]
 fn a_client_whose_idle_slot_is_taken_over_is_neither_doubled_nor_denied() {
     loom::model(|| {
+        let [ours, neighbour, newcomer, _] = CLIENTS;
         let table = table(1);
-        assert_eq!(spend(&table, CLIENTS[0], NOW), 1);
-        let later = NOW + Duration::from_secs(1);
+        // Both are idle later, ours for longer: so it is the one to lose its slot, and
+        // has the other one to go to.
+        assert_eq!(spend(&table, ours, NOW), 1);
+        assert_eq!(spend(&table, neighbour, NOW + Duration::from_millis(500)), 1);
+        let later = NOW + Duration::from_secs(2);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, CLIENTS[2], later));
-        // Full again by now, whether its slot is still there or not.
-        assert_eq!(spend(&table, CLIENTS[0], later), 1);
-        assert_eq!(spend(&table, CLIENTS[0], later), 0);
-        assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(spend(&table, CLIENTS[0], later), 0);
-        assert_eq!(spend(&table, CLIENTS[2], later), 0);
+        let thread = thread::spawn(move || [(); 2].map(|()| spend(&other, ours, later)));
+        assert_eq!(spend(&table, newcomer, later), 1);
+        // Full again by then, whether its slot was still there or not.
+        assert_eq!(thread.join().unwrap(), [1, 0]);
+        assert_eq!(spend(&table, ours, later), 0);
+        assert_eq!(spend(&table, newcomer, later), 0);
     });
 }
 
@@ -91,11 +94,9 @@ fn a_client_reclaimed_later_is_not_full_earlier() {
         table.charge_at(heavy, 10, NOW);
         assert_eq!(spend(&table, ours, NOW), 1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || {
-            spend(&other, newcomer, NOW + Duration::from_secs(1));
-        });
-        assert_eq!(spend(&table, ours, NOW), 0);
-        thread.join().unwrap();
+        let thread = thread::spawn(move || spend(&other, ours, NOW));
+        assert_eq!(spend(&table, newcomer, NOW + Duration::from_secs(1)), 1);
+        assert_eq!(thread.join().unwrap(), 0);
     });
 }
 
