@@ -168,20 +168,6 @@ impl Keys {
         (digest, last)
     }
 
-    /// As [`digest`](Self::digest), for up to 32 bytes: without a loop.
-    #[inline(always)]
-    fn digest_short(&self, bytes: &[u8]) -> (u64, u64) {
-        let (Some([first, second]), Some([third, last])) =
-            (bytes.first_chunk::<16>().map(halves), bytes.last_chunk::<16>().map(halves))
-        else {
-            return (0, 0);
-        };
-        let [a, b, c, ..] = self.long;
-        let term = |key: u128, word: u64| key.wrapping_mul(u128::from(word));
-        let sum = term(a, first).wrapping_add(term(b, second)).wrapping_add(term(c, third));
-        ((sum >> 64) as u64, last)
-    }
-
     fn digest_block(&self, words: &[[u8; 8]]) -> u64 {
         let terms = words
             .iter()
@@ -243,11 +229,7 @@ impl KeyedHasher {
 impl Hasher for KeyedHasher {
     #[inline(always)]
     fn write(&mut self, bytes: &[u8]) {
-        let (first, last) = match bytes.len() {
-            0..=16 => ends(bytes),
-            17..=32 => self.keys.digest_short(bytes),
-            _ => self.keys.digest(bytes),
-        };
+        let (first, last) = if bytes.len() <= 16 { ends(bytes) } else { self.keys.digest(bytes) };
         self.words([first, last, bytes.len() as u64]);
     }
 
@@ -285,12 +267,6 @@ impl Hasher for KeyedHasher {
     fn finish(&self) -> u64 {
         (self.sum >> 64) as u64
     }
-}
-
-#[inline(always)]
-fn halves(bytes: &[u8; 16]) -> [u64; 2] {
-    let both = u128::from_le_bytes(*bytes);
-    [both as u64, (both >> 64) as u64]
 }
 
 /// The first and the last bytes of a string of up to 16. They may overlap: no two
