@@ -67,7 +67,8 @@ impl Gcra {
     pub(super) fn charge(self, word: Word, now: Timestamp, amount: u64) -> Word {
         let price = amount.saturating_mul(self.interval);
         let base = word.0.max(self.time(now));
-        Word(base.saturating_add(price).min(DEEPEST))
+        // A word that is deeper already, as only a foreign one can be, stays so.
+        Word(base.saturating_add(price).min(DEEPEST.max(word.0)))
     }
 
     pub(super) fn refund(self, word: Word, now: Timestamp, amount: u64) -> Word {

@@ -69,7 +69,9 @@ impl Packing {
     }
 
     pub(super) const fn unpack(self, word: Word) -> (u64, u64) {
-        (word.0 >> self.count_bits, word.0 & ((1 << self.count_bits) - 1))
+        let count = word.0 & ((1 << self.count_bits) - 1);
+        // A foreign word may count one more than is ever packed.
+        (word.0 >> self.count_bits, if count > self.most() { self.most() } else { count })
     }
 
     /// The last time that can be told apart.

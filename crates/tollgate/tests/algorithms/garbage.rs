@@ -37,6 +37,13 @@ proptest! {
     }
 
     #[test]
+    fn a_charge_never_lowers_a_debt(client in garbage()) {
+        let charged = client.algorithm.charge(client.word, client.now, client.cost);
+        let spent = |word| client.algorithm.spent(word, client.now);
+        prop_assert!(spent(charged) >= spent(client.word));
+    }
+
+    #[test]
     fn any_word_can_be_carried_over(client in garbage(), to in limits()) {
         let new = to.algorithm().unwrap();
         let word = new.carry_over(client.word, client.now, &client.algorithm);
