@@ -80,6 +80,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         let quota = quota.try_into()?;
         let algorithm = self.algorithm(&quota)?;
         let (client, now) = (self.client(key), self.clock.now());
+        // A hint, given first: whoever sees it late is a check that was under way.
+        self.plain.store(false, Ordering::Relaxed);
         self.overrides.set(client.fingerprint, |current| {
             let (word, old) = match current {
                 Some(pinned) => (pinned.word, pinned.algorithm),
@@ -88,8 +90,6 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
             };
             Pinned { quota, algorithm, word: algorithm.carry_over(word, now, &old) }
         });
-        // A hint: whoever sees it late is a check that was under way.
-        self.plain.store(false, Ordering::Relaxed);
         Ok(())
     }
 

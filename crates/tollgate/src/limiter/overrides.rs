@@ -58,11 +58,12 @@ impl Overrides {
     /// Gives the client the override that `make` makes of its current one.
     pub(super) fn set(&self, client: Fingerprint, make: impl FnOnce(Option<&Pinned>) -> Pinned) {
         let mut stripe = self.stripe(client);
+        // First, so that checks of the client wait for the stripe while `make` takes
+        // its word out of the table. As in `may_have`, the lock orders it.
+        let (word, bit) = place(client);
+        self.filter[word].fetch_or(bit, Ordering::Relaxed);
         let pinned = make(stripe.get(&client));
         stripe.insert(client, pinned);
-        let (word, bit) = place(client);
-        // As in `may_have`: the lock orders it.
-        self.filter[word].fetch_or(bit, Ordering::Relaxed);
     }
 
     /// Takes the client's override away, after `hand_over` has found another place
