@@ -74,7 +74,7 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
     }
 
     /// Makes room for so many clients with something spent at once: 100,000 unless
-    /// set. Each takes about 26 bytes, from the start. A client counts until
+    /// set. Each takes about 26 bytes (52 up to 4,096), from the start. A client counts until
     /// its allowance is whole again.
     pub fn capacity(mut self, clients: usize) -> Self {
         self.capacity = clients;

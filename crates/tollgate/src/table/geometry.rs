@@ -11,19 +11,25 @@ use crate::sync::AtomicU64;
 mod size {
     pub(in crate::table) const SLOTS_A_LINE: usize = 4;
     pub(super) const LINES_A_GROUP: usize = 3;
+    /// Up to this capacity memory is no concern, and a table has twice the room: nearly
+    /// all clients are in the line looked at first, and not three in four.
+    pub(super) const SMALL: usize = 4096;
 }
 #[cfg(tollgate_loom)]
 mod size {
     pub(in crate::table) const SLOTS_A_LINE: usize = 2;
     pub(super) const LINES_A_GROUP: usize = 1;
+    pub(super) const SMALL: usize = 0;
 }
-use size::LINES_A_GROUP;
 pub(super) use size::SLOTS_A_LINE;
+use size::{LINES_A_GROUP, SMALL};
 
 /// The share of slots that are taken at full capacity, in percent. Simulated
 /// under steady churn with groups of twelve: no live client evicted in 6·10⁶
 /// first calls at 62 %, 3·10⁻⁷ of them at 65 %, 2·10⁻⁵ at 70 %.
 const LOAD: u64 = 62;
+
+const SMALL_LOAD: u64 = LOAD / 2;
 
 /// The largest capacity: some 110 GB.
 const MOST: usize = u32::MAX as usize;
@@ -66,7 +72,8 @@ impl Geometry {
             )));
         }
         // In 64 bits, also where a `usize` has fewer.
-        let slots = (capacity as u64 * 100).div_ceil(LOAD);
+        let load = if capacity <= SMALL { SMALL_LOAD } else { LOAD };
+        let slots = (capacity as u64 * 100).div_ceil(load);
         let groups = slots.div_ceil((SLOTS_A_LINE * LINES_A_GROUP) as u64);
         Ok(Self { groups: groups as usize })
     }

@@ -19,7 +19,7 @@ use crate::{Decision, Error, KeyedState, Timestamp};
 /// A bounded, concurrent table of the clients of one limit.
 ///
 /// The memory of a table is fixed when it is built: about 26 bytes a client
-/// of its capacity. It holds neither keys nor times, only a 64-bit fingerprint
+/// of its capacity, and twice that up to a capacity of 4,096. It holds neither keys nor times, only a 64-bit fingerprint
 /// and a 64-bit [`Word`](crate::algorithm::Word) for each client. A client whose word is idle is the same
 /// as one that was never seen, so its slot is simply used again: there is nothing
 /// to sweep and nothing that grows.
