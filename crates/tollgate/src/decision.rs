@@ -150,6 +150,13 @@ impl Decision {
         self.algorithm.limit()
     }
 
+    /// The time in which the whole [limit](Self::limit) is refilled, or begins anew;
+    /// `None` if it never is.
+    #[must_use]
+    pub fn window(&self) -> Option<Duration> {
+        self.algorithm.window()
+    }
+
     /// How much can still be spent now.
     #[must_use]
     pub fn remaining(&self) -> u64 {

@@ -195,6 +195,71 @@ fn a_bucket_that_starts_empty_fills_from_the_limiters_birth() {
 }
 
 #[test]
+fn a_decision_tells_in_which_time_the_limit_is_refilled() {
+    for (kind, quota, window) in [
+        (AlgorithmKind::TokenBucket, "10/s burst 20", Some(Duration::from_secs(2))),
+        (AlgorithmKind::TokenBucket, "burst 20", None),
+        (AlgorithmKind::LeakyShaper, "10/s burst 20", Some(Duration::from_secs(2))),
+        (AlgorithmKind::IntervalBucket, "8/s burst 20", Some(Duration::from_secs(3))),
+        (AlgorithmKind::FixedWindow, "10/min", Some(Duration::from_secs(60))),
+        (AlgorithmKind::SlidingWindow, "10/min", Some(Duration::from_secs(60))),
+    ] {
+        let limiter = Limiter::<str>::builder(quota).algorithm(kind).build().unwrap();
+        assert_eq!(limiter.check("a").window(), window, "{kind} of {quota}");
+    }
+}
+
+#[test]
+fn a_debit_goes_into_debt() {
+    let (limiter, clock) = limiter("1/s burst 5");
+    limiter.debit("a", 8);
+    assert_eq!(limiter.check("a").retry_after(), Some(Duration::from_secs(4)));
+    clock.advance(Duration::from_secs(4));
+    assert!(limiter.check("a").is_allowed());
+}
+
+#[test]
+fn only_the_last_call_can_be_cancelled() {
+    let (limiter, clock) = limiter("1/s burst 5");
+    limiter.set_override("special", "1/s burst 3").unwrap();
+    for key in ["a", "special"] {
+        let first = limiter.check(key);
+        let second = limiter.check_n(key, 2);
+        assert!(!limiter.cancel(key, &first), "another call came after it");
+        assert!(limiter.cancel(key, &second));
+        assert!(!limiter.cancel(key, &second), "it is taken back already");
+        assert!(limiter.cancel(key, &first), "now it is the last");
+        assert_eq!(limiter.peek(key).remaining(), limiter.peek(key).limit());
+    }
+    let late = limiter.check("b");
+    clock.advance(Duration::from_secs(9));
+    limiter.cancel("b", &late);
+    assert_eq!(limiter.peek("b").remaining(), 5, "never above the burst");
+}
+
+#[test]
+fn a_limiter_built_from_another_knows_what_was_spent() {
+    let clock = ManualClock::default();
+    let builder = |quota: &str| {
+        let tier_of = |key: &str| key.starts_with("gold").then_some("gold");
+        Limiter::<str>::builder(quota).tier("gold", "1/s burst 100").tier_of(tier_of)
+    };
+    let old = builder("1/s burst 10").capacity(100).clock(clock.clone()).build().unwrap();
+    old.set_override("special", "1/s burst 50").unwrap();
+    for (key, spent) in [("a", 7), ("gold-1", 70), ("special", 45)] {
+        assert!(old.check_n(key, spent).is_allowed());
+    }
+    let new =
+        builder("1/s burst 20").capacity(5_000).clock(clock.clone()).build_from(&old).unwrap();
+    for (key, left) in [("a", 13), ("gold-1", 30), ("special", 5), ("b", 20)] {
+        assert_eq!(new.peek(key).remaining(), left, "{key}");
+    }
+    // Without the tier its clients have the limiter's own quota, and their debt.
+    let plain = Limiter::<str>::builder("1/s burst 20").clock(clock).build_from(&new).unwrap();
+    assert_eq!(plain.peek("gold-1").remaining(), 0);
+}
+
+#[test]
 fn a_denied_call_spends_on_no_limiter_and_waits_for_the_slowest() {
     let (fast, clock) = limiter("10/s");
     let slow = Limiter::<u32>::builder("1/min").clock(clock.clone()).build().unwrap();

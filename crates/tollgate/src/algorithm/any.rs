@@ -66,6 +66,10 @@ impl Algorithm for AnyAlgorithm {
         chosen!(self, algorithm => algorithm.limit())
     }
 
+    fn window(&self) -> Option<Duration> {
+        chosen!(self, algorithm => algorithm.window())
+    }
+
     fn remaining(&self, word: Word, now: Timestamp) -> u64 {
         chosen!(self, algorithm => algorithm.remaining(word, now))
     }

@@ -81,7 +81,7 @@ impl FixedWindow {
     }
 
     /// The window that a call at `now` is counted in, and the count so far.
-    fn window(&self, word: Word, now: Timestamp) -> (u64, u64) {
+    fn counted(&self, word: Word, now: Timestamp) -> (u64, u64) {
         let (begun, count) = self.packing.unpack(word);
         let running = self.packing.floor(now) < begun.saturating_add(self.length);
         // A window without a count has not begun, but none begins before it.
@@ -108,23 +108,23 @@ impl Algorithm for FixedWindow {
         if cost == 0 {
             return Some(word);
         }
-        let (begun, count) = self.window(word, now);
+        let (begun, count) = self.counted(word, now);
         let passes = cost <= self.limit.saturating_sub(count);
         passes.then(|| self.packing.pack(begun, count + cost))
     }
 
     fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        let (begun, count) = self.window(word, now);
+        let (begun, count) = self.counted(word, now);
         self.packing.pack(begun, count.saturating_add(amount))
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        let (begun, count) = self.window(word, now);
+        let (begun, count) = self.counted(word, now);
         self.packing.pack(begun, count.saturating_sub(amount))
     }
 
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
-        self.window(word, now).1
+        self.counted(word, now).1
     }
 
     fn fresh(&self, floor: Timestamp) -> Word {
@@ -135,24 +135,28 @@ impl Algorithm for FixedWindow {
         self.limit
     }
 
+    fn window(&self) -> Option<Duration> {
+        Some(self.length())
+    }
+
     fn remaining(&self, word: Word, now: Timestamp) -> u64 {
         self.limit.saturating_sub(self.spent(word, now))
     }
 
     fn retry_after(&self, word: Word, now: Timestamp, cost: u64) -> Option<Duration> {
-        let (begun, count) = self.window(word, now);
+        let (begun, count) = self.counted(word, now);
         let room = self.limit.checked_sub(cost)?;
         let passes = cost == 0 || count <= room;
         Some(if passes { Duration::ZERO } else { self.ends_after(begun, now) })
     }
 
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
-        let (begun, count) = self.window(word, now);
+        let (begun, count) = self.counted(word, now);
         Some(if count == 0 { Duration::ZERO } else { self.ends_after(begun, now) })
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
-        let (begun, count) = old.window(word, now);
+        let (begun, count) = old.counted(word, now);
         // A window of the same length goes on; any other begins now.
         let began = if self.length() == old.length() { old.packing.begin(begun) } else { now };
         let count = count.min(self.limit);

@@ -46,6 +46,10 @@ impl Gcra {
         self.span / self.interval
     }
 
+    pub(super) fn window(self) -> Option<Duration> {
+        self.refills.then(|| Duration::from_nanos(self.span))
+    }
+
     /// The word of a bucket that is empty at `now`.
     pub(super) const fn exhausted(self, now: Timestamp) -> Word {
         Word(self.time(now) + self.span)

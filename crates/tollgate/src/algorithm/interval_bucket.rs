@@ -146,6 +146,11 @@ impl Algorithm for IntervalBucket {
         self.burst
     }
 
+    fn window(&self) -> Option<Duration> {
+        let periods = self.burst.div_ceil(self.amount);
+        Some(Duration::from_nanos(periods.saturating_mul(self.period * self.packing.quantum)))
+    }
+
     fn remaining(&self, word: Word, now: Timestamp) -> u64 {
         self.burst.saturating_sub(self.refilled(word, now).1)
     }

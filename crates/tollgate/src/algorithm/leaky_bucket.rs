@@ -92,6 +92,10 @@ impl Algorithm for LeakyBucket {
         self.gcra.limit()
     }
 
+    fn window(&self) -> Option<Duration> {
+        self.gcra.window()
+    }
+
     fn remaining(&self, word: Word, now: Timestamp) -> u64 {
         self.gcra.remaining(word, now)
     }

@@ -101,6 +101,11 @@ pub trait Algorithm: Copy + sealed::Sealed {
     #[must_use]
     fn limit(&self) -> u64;
 
+    /// The time in which the whole limit is refilled, or begins anew; `None` if it
+    /// never is.
+    #[must_use]
+    fn window(&self) -> Option<Duration>;
+
     /// The largest cost that would pass at `now`.
     #[must_use]
     fn remaining(&self, word: Word, now: Timestamp) -> u64;

@@ -130,6 +130,10 @@ impl Algorithm for SlidingWindow {
         self.limit
     }
 
+    fn window(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.period()))
+    }
+
     fn remaining(&self, word: Word, now: Timestamp) -> u64 {
         self.limit.saturating_sub(self.spent(word, now))
     }

@@ -7,7 +7,7 @@ use super::counters::Counters;
 use super::overrides::Overrides;
 use super::tiers::{Common, TierOf, Tiers};
 use crate::algorithm::{AlgorithmKind, Start};
-use crate::{Clock, Error, KeyedState, Quota, SystemClock, WhenFull};
+use crate::{Clock, Error, KeyedState, Quota, SystemClock, Timestamp, WhenFull};
 
 /// Builds a [`Limiter`].
 ///
@@ -178,10 +178,33 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> Builder<K, C, S> {
     /// If a quota is not valid, or not for the algorithm; if the capacity is 0 or
     /// more than memory can be had for; if two tiers have one name.
     pub fn build(self) -> Result<Limiter<K, C, S>, Error> {
+        let born = self.clock.now();
+        self.build_born(born)
+    }
+
+    /// Builds the limiter with what the clients of an old one have spent, in tokens,
+    /// up to the new limits; with the old one's hasher and overrides. For changes that
+    /// a running limiter cannot make: of its capacity, its tiers, what it does when
+    /// full. If the algorithm changes, all start afresh.
+    ///
+    /// Clients of a tier that is no more take what they have spent along. What is spent
+    /// on the old limiter meanwhile may be missed, so nobody should use it by then.
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build).
+    pub fn build_from(mut self, old: &Limiter<K, C, S>) -> Result<Limiter<K, C, S>, Error> {
+        self.hasher = old.tiers.base().hasher().clone();
+        let limiter = self.build_born(old.born)?;
+        limiter.inherit(old);
+        Ok(limiter)
+    }
+
+    fn build_born(self, born: Timestamp) -> Result<Limiter<K, C, S>, Error> {
         let common = Common {
             kind: self.kind,
             start: self.start,
-            born: self.clock.now(),
+            born,
             when_full: self.when_full,
             hasher: self.hasher,
         };

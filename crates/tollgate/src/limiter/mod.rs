@@ -157,13 +157,35 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// What [`check`](Self::check) would answer now, without spending: what remains
     /// is what there is now.
     pub fn peek(&self, key: &K) -> Decision {
-        self.look(self.client(key), 1, self.clock.now())
+        self.peek_n(key, 1)
+    }
+
+    /// What [`check_n`](Self::check_n) would answer now, without spending.
+    pub fn peek_n(&self, key: &K, cost: u64) -> Decision {
+        self.look(self.client(key), cost, self.clock.now())
     }
 
     /// Gives `amount` back to a client, never more than it has spent. What is given
     /// back counts as never spent.
     pub fn refund(&self, key: &K, amount: u64) {
         self.give_back(self.client(key), amount, self.clock.now());
+    }
+
+    /// Takes `amount` from a client whether or not it passes, going into debt beyond
+    /// the burst.
+    pub fn debit(&self, key: &K, amount: u64) {
+        self.take(self.client(key), amount, self.clock.now());
+    }
+
+    /// Takes an allowed call back, if nothing has been spent since, and tells whether
+    /// it did. What the call cost then counts as never spent.
+    ///
+    /// This is for whoever leaves a [shaper](crate::AlgorithmKind::LeakyShaper)'s queue:
+    /// only the last in line can go without leaving a gap that nobody may fill.
+    pub fn cancel(&self, key: &K, decision: &Decision) -> bool {
+        let (client, now) = (self.client(key), self.clock.now());
+        let pinned = self.overrides.with(client.fingerprint, |pinned| pinned.cancel(decision, now));
+        pinned.unwrap_or_else(|| self.table(client).cancel_at(client.fingerprint, decision, now))
     }
 
     /// Makes a client as if it had never been seen.

@@ -78,6 +78,13 @@ impl Overrides {
         stripe.remove(&client).map(|pinned| pinned.quota)
     }
 
+    /// Every client's override. Locks one stripe after the other.
+    pub(super) fn each(&self, mut visit: impl FnMut(Fingerprint, &Pinned)) {
+        for stripe in &self.stripes {
+            lock_plain(stripe).iter().for_each(|(client, pinned)| visit(*client, pinned));
+        }
+    }
+
     fn stripe(&self, client: Fingerprint) -> MutexGuard<'_, HashMap<Fingerprint, Pinned>> {
         let index = client.to_bits() as usize % STRIPES;
         lock_plain(&self.stripes[index])
@@ -109,6 +116,14 @@ impl Pinned {
 
     pub(super) fn refund(&mut self, amount: u64, now: Timestamp) {
         self.word = self.algorithm.refund(self.word, now, amount);
+    }
+
+    pub(super) fn cancel(&mut self, decision: &Decision, now: Timestamp) -> bool {
+        let unmoved = self.word == decision.word();
+        if unmoved {
+            self.refund(decision.cost(), now);
+        }
+        unmoved
     }
 
     pub(super) fn reset(&mut self, now: Timestamp) {

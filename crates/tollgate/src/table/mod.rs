@@ -191,6 +191,16 @@ impl<S> Table<S> {
         self.rewrite(client, now, |algorithm, word| algorithm.refund(word, now, amount));
     }
 
+    /// Takes an allowed call back, if nothing has been spent since, and tells whether
+    /// it did.
+    pub fn cancel_at(&self, client: Fingerprint, decision: &Decision, now: Timestamp) -> bool {
+        let cancel = |algorithm: &AnyAlgorithm, word| {
+            let unmoved = word == decision.word();
+            (unmoved, unmoved.then(|| algorithm.refund(word, now, decision.cost())))
+        };
+        self.update(client, now, self.when_full, &cancel).unwrap_or(false)
+    }
+
     /// Makes a client as if it had never been seen.
     pub fn reset_at(&self, client: Fingerprint, now: Timestamp) {
         self.rewrite(client, now, |algorithm, _| algorithm.fresh(now));
