@@ -1,0 +1,103 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+
+use tollgate::KeyedState;
+
+use crate::address::canonical;
+
+/// Who is calling: a kind and a value. Callers of different kinds are never the same.
+///
+/// A key or a user may be a secret, or personal, so they are shown as a fingerprint,
+/// which is the same for the life of the process: `api-key:#5f3a9c21`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Caller<'r> {
+    /// Whoever has this API key.
+    ApiKey(Cow<'r, [u8]>),
+    /// This user.
+    User(Cow<'r, [u8]>),
+    /// Whoever calls from this address or, if it was cut, its network.
+    Ip(IpAddr),
+    /// Everyone of whom nothing is known.
+    Anonymous,
+}
+
+impl Caller<'_> {
+    /// A caller from its text: `api-key:NAME` (or `key:NAME`), `user:NAME`,
+    /// `ip:ADDRESS` (or the address alone), `anonymous`.
+    pub(crate) fn parse(text: &str) -> Result<Caller<'static>, String> {
+        let (kind, value) = text.split_once(':').unwrap_or((text, ""));
+        let bytes = || Cow::Owned(value.as_bytes().to_vec());
+        match kind {
+            "api-key" | "key" | "user" if value.is_empty() => {
+                Err(format!("\"{kind}:\" names nobody; write \"{kind}:NAME\""))
+            }
+            "api-key" | "key" => Ok(Caller::ApiKey(bytes())),
+            "user" => Ok(Caller::User(bytes())),
+            "anonymous" if text == kind => Ok(Caller::Anonymous),
+            _ => {
+                // An IPv6 address has colons of its own.
+                let address = text.strip_prefix("ip:").unwrap_or(text);
+                let address = address.parse().map_err(|_| {
+                    "not a caller; write \"api-key:NAME\", \"user:NAME\", \"ip:ADDRESS\" or \
+                     \"anonymous\""
+                        .to_owned()
+                });
+                Ok(Caller::Ip(canonical(address?)))
+            }
+        }
+    }
+
+    /// The kind: `api-key`, `user`, `ip` or `anonymous`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ApiKey(_) => "api-key",
+            Self::User(_) => "user",
+            Self::Ip(_) => "ip",
+            Self::Anonymous => "anonymous",
+        }
+    }
+
+    /// The same caller, kept beyond its request.
+    #[must_use]
+    pub fn into_owned(self) -> Caller<'static> {
+        match self {
+            Self::ApiKey(key) => Caller::ApiKey(Cow::Owned(key.into_owned())),
+            Self::User(user) => Caller::User(Cow::Owned(user.into_owned())),
+            Self::Ip(address) => Caller::Ip(address),
+            Self::Anonymous => Caller::Anonymous,
+        }
+    }
+}
+
+impl fmt::Display for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ApiKey(value) | Self::User(value) => {
+                write!(f, "{}:{}", self.kind(), Masked(value))
+            }
+            Self::Ip(address) => write!(f, "ip:{address}"),
+            Self::Anonymous => f.write_str("anonymous"),
+        }
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Caller({self})")
+    }
+}
+
+/// A value that may be a secret, shown as a fingerprint.
+pub(crate) struct Masked<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Masked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The process's secret seed keeps anyone from finding the value by trying, and
+        // half of the hash from telling anything of the other half, which a table uses.
+        write!(f, "#{:08x}", KeyedState::new().hash_one(self.0) as u32)
+    }
+}

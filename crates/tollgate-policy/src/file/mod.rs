@@ -1,0 +1,55 @@
+//! The policy file: a text becomes a [`Spec`], with everything that is wrong in its
+//! structure. What the values mean is not judged here.
+
+mod decode;
+mod place;
+mod report;
+#[cfg(feature = "schema")]
+mod schema;
+mod section;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use self::report::Report;
+use self::section::Section;
+use crate::Problem;
+use crate::spec::Spec;
+
+pub(crate) use self::place::place;
+#[cfg(feature = "schema")]
+pub use self::schema::schema;
+
+/// The longest text that is read. A policy has some kilobytes; lists of callers can
+/// make it some megabytes.
+const MOST_MIB: usize = 16;
+
+/// Decodes a policy. What is wrong is reported and left out, the rest is decoded.
+pub(crate) fn decode(text: &str, file: Option<&str>) -> (Spec, Vec<Problem>) {
+    if text.len() > MOST_MIB << 20 {
+        let message = format!("the policy has {} bytes; write at most {MOST_MIB} MiB", text.len());
+        let start = place(text, file, &(0..0));
+        return (Spec::default(), vec![Problem::new(message).at(Some(start))]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let report = Report::new(text, &errors);
+    let spec = Section::file(table.get_ref(), &report).read(decode::policy);
+    dismantle(DeValue::Table(table.into_inner()));
+    (spec, report.into_problems(text, file))
+}
+
+/// Drops a value without recursion: dotted keys in nested tables may be so deep, for
+/// the parser, that a thread's stack would not do.
+fn dismantle(value: DeValue<'_>) {
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        match value {
+            DeValue::Table(table) => left.extend(table.into_iter().map(|(_, v)| v.into_inner())),
+            DeValue::Array(entries) => left.extend(entries.into_iter().map(Spanned::into_inner)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Changing a gate while it decides.
+
+use std::sync::Arc;
+
+use tollgate::{Decision, Quota};
+
+use super::{Active, Gate, specs};
+use crate::policy::key_of;
+use crate::store::{Charge, Store, Usage};
+use crate::suggest::hint;
+use crate::{Error, Key, Policy};
+
+/// What a new policy changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Limits that were not there before.
+    pub added: Vec<String>,
+    /// Limits that are no more, with all that was spent under them.
+    pub removed: Vec<String>,
+    /// Limits whose algorithm or key has changed: everyone starts afresh under them.
+    pub restarted: Vec<String>,
+}
+
+impl<S: Store> Gate<S> {
+    /// Puts another policy in force, between one request and the next.
+    ///
+    /// What callers have spent stays spent wherever there is still a limit of that name,
+    /// unless its algorithm or what it counts has changed. Changes made at run time stay.
+    /// Requests that come meanwhile wait: microseconds if quotas are the same, some 10 ms
+    /// for a million callers if they are not.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot keep the limits. Then nothing has changed.
+    pub fn replace(&self, policy: Policy) -> Result<Changes, Error> {
+        let edits = self.lock();
+        let lists = edits.apply(policy.lists.clone());
+        let old = self.active();
+        let changes = changes(&old.policy, &policy);
+        let (old_policy, old_lists) = (Arc::clone(&old.policy), Arc::clone(&old.lists));
+        let old_limits = Arc::clone(&old.limits);
+        drop(old);
+        if S::IN_PROCESS {
+            // From here on nobody begins to decide; then whoever still does, ends. That
+            // takes nanoseconds, unless its thread is not running just now.
+            self.active.store(None);
+            while Arc::strong_count(&old_limits) > 1 {
+                std::thread::yield_now();
+            }
+        }
+        match self.store.reopen(&old_limits, &specs(&policy)) {
+            Ok(limits) => {
+                self.activate(Arc::new(policy), Arc::new(lists), Arc::new(limits));
+                Ok(changes)
+            }
+            Err(error) => {
+                self.activate(old_policy, old_lists, old_limits);
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn activate(
+        &self,
+        policy: Arc<Policy>,
+        lists: Arc<crate::lists::Lists>,
+        limits: Arc<S::Limits>,
+    ) {
+        self.active.store(Some(Arc::new(Active { policy, lists, limits })));
+    }
+
+    /// Spends `cost` under one limit for a caller given by its parts: one value for each
+    /// part of the limit's `per`, written as in an override.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such limit, or a value is not one of its part; if the store could
+    /// not answer.
+    pub async fn check_limit(
+        &self,
+        limit: &str,
+        values: &[&str],
+        cost: u64,
+    ) -> Result<Decision, Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        let mut charge = [Charge::new(limit, key, cost)];
+        self.store.decide(&active.limits, &mut charge).await?;
+        charge[0].decision.ok_or_else(|| Error::store("nothing was decided"))
+    }
+
+    /// What [`check_limit`](Self::check_limit) would answer, without spending.
+    ///
+    /// # Errors
+    ///
+    /// As for [`check_limit`](Self::check_limit).
+    pub async fn peek_limit(
+        &self,
+        limit: &str,
+        values: &[&str],
+        cost: u64,
+    ) -> Result<Decision, Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        self.store.peek(&active.limits, &Charge::new(limit, key, cost)).await
+    }
+
+    /// Replaces what was [spent](Self::check_limit) under one limit in advance by the
+    /// actual cost: takes what is missing, also beyond the burst, or gives back what was
+    /// too much.
+    ///
+    /// # Errors
+    ///
+    /// As for [`check_limit`](Self::check_limit).
+    pub async fn settle_limit(
+        &self,
+        limit: &str,
+        values: &[&str],
+        reserved: u64,
+        actual: u64,
+    ) -> Result<(), Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        self.correct(&active.limits, limit, &key, reserved, actual).await
+    }
+
+    /// Makes a caller as if one limit had never seen it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`check_limit`](Self::check_limit).
+    pub async fn reset_limit(&self, limit: &str, values: &[&str]) -> Result<(), Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        self.store.reset(&active.limits, limit, &key).await
+    }
+
+    /// Gives a caller a quota of its own under one limit, or takes it away. What it has
+    /// spent stays spent. It stays when the policy is [replaced](Self::replace).
+    ///
+    /// # Errors
+    ///
+    /// As for [`check_limit`](Self::check_limit); or if the limit's algorithm cannot count
+    /// the quota.
+    pub async fn set_override(
+        &self,
+        limit: &str,
+        values: &[&str],
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        self.store.set_override(&active.limits, limit, &key, quota).await
+    }
+
+    /// How each limit is doing, by name, in the order of the policy. Looks at every
+    /// caller: for people and metrics.
+    pub fn usage(&self) -> Vec<(String, Usage)> {
+        let active = self.active();
+        let usage = |(place, name): (usize, &str)| {
+            (name.to_owned(), self.store.usage(&active.limits, place))
+        };
+        active.policy.limits().enumerate().map(usage).collect()
+    }
+}
+
+/// The place of a limit and the key of a caller.
+fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
+    let place = policy.rule(name).ok_or_else(|| {
+        let known: Vec<_> = policy.limits().collect();
+        let hint = hint(name, &known);
+        Error::unknown(format!("there is no limit {name:?}{hint}"))
+    })?;
+    let per = &policy.rules[place].per;
+    if values.len() != per.len() {
+        let parts = crate::policy::per_text(per);
+        return Err(Error::unknown(format!(
+            "limit {name:?} is counted per {parts}, {} in all, and {} were given",
+            per.len(),
+            values.len()
+        )));
+    }
+    let key = key_of(per, values, &policy.identifier);
+    let key = key
+        .map_err(|(index, why)| Error::unknown(format!("limit {name:?}, {}: {why}", per[index])))?;
+    Ok((place, key))
+}
+
+fn changes(old: &Policy, new: &Policy) -> Changes {
+    let mut changes = Changes::default();
+    for rule in &new.rules {
+        let name = rule.name.to_string();
+        match old.rule(&name).map(|place| &old.rules[place]) {
+            None => changes.added.push(name),
+            Some(old) if old.algorithm != rule.algorithm || old.per != rule.per => {
+                changes.restarted.push(name);
+            }
+            Some(_) => {}
+        }
+    }
+    let removed = old.limits().filter(|name| new.rule(name).is_none());
+    changes.removed.extend(removed.map(str::to_owned));
+    changes
+}

@@ -1,0 +1,196 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::Decision;
+
+use crate::key::Described;
+use crate::policy::Rule;
+use crate::store::Charge;
+use crate::{Caller, Key, Mode, Policy};
+
+/// What was decided about a request, with the state of every limit that it met.
+#[must_use]
+pub struct Passage {
+    policy: Arc<Policy>,
+    answer: Answer,
+    /// Kept for the log only, so only of requests that are refused.
+    caller: Option<Caller<'static>>,
+    /// Undecided for limits in shadow if another one denied.
+    pub(super) charges: Vec<Charge>,
+}
+
+/// May the request go ahead?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Yes, after [`Passage::wait`].
+    Allowed,
+    /// No: a limit is exceeded.
+    Denied,
+    /// No, and never: the caller is on the block list.
+    Blocked,
+}
+
+/// The state of one limit after a decision.
+#[derive(Clone, Copy)]
+pub struct LimitState<'p> {
+    rule: &'p Rule,
+    charge: &'p Charge,
+    decision: Decision,
+}
+
+impl Passage {
+    pub(super) fn new(policy: Arc<Policy>, caller: &Caller<'_>, answer: Answer) -> Self {
+        let caller = (answer != Answer::Allowed).then(|| caller.clone().into_owned());
+        Self { policy, answer, caller, charges: Vec::new() }
+    }
+
+    pub(super) fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// The answer as one of three.
+    pub fn answer(&self) -> Answer {
+        self.answer
+    }
+
+    /// True if the request may go ahead.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.answer == Answer::Allowed
+    }
+
+    /// The limits that the request met, those that enforce first. If it was denied, those
+    /// in shadow are not among them.
+    pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> {
+        self.charges.iter().filter_map(|charge| {
+            let rule = &self.policy.rules[charge.limit];
+            Some(LimitState { rule, charge, decision: charge.decision? })
+        })
+    }
+
+    /// The limits that count towards the answer.
+    fn enforced(&self) -> impl Iterator<Item = LimitState<'_>> {
+        self.limits().filter(|limit| limit.mode() == Mode::Enforce)
+    }
+
+    /// The limit for which the headers of a response speak: of those that deny, the one
+    /// to wait for longest; if none does, the one with the smallest share left.
+    #[must_use]
+    pub fn nearest(&self) -> Option<LimitState<'_>> {
+        let denied = self.enforced().filter(|limit| limit.decision().is_denied());
+        // One that never passes is waited for longest.
+        let longest = denied.max_by_key(|limit| {
+            let retry_after = limit.decision().retry_after();
+            (retry_after.is_none(), retry_after)
+        });
+        longest.or_else(|| {
+            self.enforced().min_by(|one, other| {
+                let share = |limit: &LimitState<'_>| {
+                    (u128::from(limit.decision().remaining()), u128::from(limit.decision().limit()))
+                };
+                let ((left, of), (other_left, other_of)) = (share(one), share(other));
+                (left * other_of).cmp(&(other_left * of))
+            })
+        })
+    }
+
+    /// The name of the limit that denied the request: the one to wait for longest, if
+    /// several did.
+    #[must_use]
+    pub fn denied_by(&self) -> Option<&str> {
+        let nearest = self.nearest().filter(|_| self.answer == Answer::Denied)?;
+        Some(nearest.name())
+    }
+
+    /// The time until the same request would pass every limit: zero if it was allowed;
+    /// `None` if no waiting helps.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.answer {
+            Answer::Allowed => Some(Duration::ZERO),
+            Answer::Blocked => None,
+            Answer::Denied => self.nearest()?.decision().retry_after(),
+        }
+    }
+
+    /// How long an allowed request should wait before it goes ahead: zero unless a
+    /// shaper spaces requests out.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        if !self.is_allowed() {
+            return Duration::ZERO;
+        }
+        self.enforced().map(|limit| limit.decision().wait()).max().unwrap_or_default()
+    }
+
+    /// Who sent the request, if it was refused.
+    #[must_use]
+    pub fn refused_caller(&self) -> Option<&Caller<'static>> {
+        self.caller.as_ref()
+    }
+
+    /// True if the response has to be told to [`Gate::settle`](crate::Gate::settle).
+    #[must_use]
+    pub fn needs_settling(&self) -> bool {
+        self.is_allowed()
+            && self.charges.iter().any(|charge| self.policy.rules[charge.limit].settle.is_some())
+    }
+}
+
+impl<'p> LimitState<'p> {
+    /// The limit's name.
+    #[must_use]
+    pub fn name(&self) -> &'p str {
+        &self.rule.name
+    }
+
+    /// The limit's place in the policy.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.charge.limit
+    }
+
+    /// Whether the limit refuses.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.rule.mode
+    }
+
+    /// What was decided.
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// What the limit counted under.
+    #[must_use]
+    pub fn key(&self) -> &'p Key {
+        &self.charge.key
+    }
+
+    /// What the limit counted under, for people: each part with its value, secrets as
+    /// fingerprints.
+    pub fn counted(&self) -> impl fmt::Display + use<'p> {
+        Described { key: &self.charge.key, per: &self.rule.per }
+    }
+}
+
+impl fmt::Debug for Passage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passage")
+            .field("answer", &self.answer)
+            .field("limits", &self.limits().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LimitState<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitState")
+            .field("name", &self.name())
+            .field("key", &format_args!("{}", self.counted()))
+            .field("decision", &self.decision())
+            .finish_non_exhaustive()
+    }
+}

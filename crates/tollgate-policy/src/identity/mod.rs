@@ -1,0 +1,105 @@
+//! Who is calling.
+
+mod accept;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+
+pub(crate) use self::accept::{Accepts, NamedBy};
+use crate::address::{AddressSet, Prefixes, canonical};
+use crate::client_ip::{ClientIp, ForwardingHeader, client_ip};
+use crate::request::only;
+use crate::{Caller, Request};
+
+/// Tells callers apart, as a policy says.
+pub(crate) struct Identifier {
+    pub(crate) order: Vec<CallerKind>,
+    pub(crate) api_key: NamedBy,
+    pub(crate) user: NamedBy,
+    pub(crate) tier_header: Option<HeaderName>,
+    pub(crate) trusted: AddressSet,
+    pub(crate) forwarding: Vec<ForwardingHeader>,
+    pub(crate) prefixes: Prefixes,
+    pub(crate) closure: Option<IdentifyClosure>,
+}
+
+/// What can name a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallerKind {
+    ApiKey,
+    User,
+    Ip,
+}
+
+/// Names the caller in place of the policy; `None` stands for "anonymous".
+pub(crate) type IdentifyClosure =
+    Arc<dyn for<'r> Fn(&Request<'r>) -> Option<Caller<'r>> + Send + Sync>;
+
+/// What is known of whoever sent a request.
+pub(crate) struct Sender<'r> {
+    pub(crate) caller: Caller<'r>,
+    /// The client's address, whole.
+    pub(crate) client: Option<ClientIp>,
+    /// True if a trusted proxy sent the request.
+    pub(crate) from_trusted: bool,
+}
+
+impl Identifier {
+    pub(crate) fn sender<'r>(&self, request: &Request<'r>) -> Sender<'r> {
+        let peer = request.peer().map(canonical);
+        let from_trusted = peer.is_some_and(|peer| self.trusted.contains(peer));
+        let client =
+            peer.map(|peer| client_ip(peer, request.headers(), &self.trusted, &self.forwarding));
+        let caller = match &self.closure {
+            Some(identify) => identify(request),
+            None => self.order.iter().find_map(|kind| match kind {
+                CallerKind::ApiKey => self
+                    .api_key(request, from_trusted)
+                    .map(|key| Caller::ApiKey(Cow::Borrowed(key))),
+                CallerKind::User => {
+                    self.user(request, from_trusted).map(|user| Caller::User(Cow::Borrowed(user)))
+                }
+                CallerKind::Ip => client.map(|client| Caller::Ip(self.cut(client.address))),
+            }),
+        };
+        Sender { caller: caller.unwrap_or(Caller::Anonymous), client, from_trusted }
+    }
+
+    pub(crate) fn api_key<'r>(
+        &self,
+        request: &Request<'r>,
+        from_trusted: bool,
+    ) -> Option<&'r [u8]> {
+        self.api_key.accepted(request, from_trusted)
+    }
+
+    pub(crate) fn user<'r>(&self, request: &Request<'r>, from_trusted: bool) -> Option<&'r [u8]> {
+        self.user.accepted(request, from_trusted)
+    }
+
+    /// The tier that a trusted proxy says the caller has.
+    pub(crate) fn tier<'r>(&self, request: &Request<'r>, from_trusted: bool) -> Option<&'r [u8]> {
+        let header = self.tier_header.as_ref().filter(|_| from_trusted)?;
+        only(request.headers(), header).map(http::HeaderValue::as_bytes)
+    }
+
+    /// The part of an address that tells callers apart.
+    pub(crate) fn cut(&self, address: IpAddr) -> IpAddr {
+        self.prefixes.cut(address)
+    }
+}
+
+impl fmt::Debug for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identifier")
+            .field("order", &self.order)
+            .field("api_key", &self.api_key)
+            .field("user", &self.user)
+            .field("trusted", &self.trusted)
+            .finish_non_exhaustive()
+    }
+}

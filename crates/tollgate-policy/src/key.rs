@@ -1,0 +1,155 @@
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+
+use smallvec::SmallVec;
+
+use crate::Caller;
+use crate::caller::Masked;
+use crate::policy::Part;
+
+/// What a limit counts under: whom it is counted for, and in which tier they are.
+///
+/// The bytes are the parts of the limit's `per`, each with its kind and, unless it is
+/// the last, its length: `("a", "b_c")` never meets `("a_b", "c")`, nor a user an API
+/// key of the same name.
+#[derive(Clone)]
+pub struct Key {
+    /// The place of the caller's tier among the limit's, counted from one; zero if it
+    /// has none.
+    pub(crate) tier: u16,
+    /// Most keys are an address, or a name of some ten letters.
+    pub(crate) bytes: SmallVec<[u8; 32]>,
+}
+
+/// The value of one part of a key.
+#[derive(Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Absent,
+    ApiKey(&'a [u8]),
+    User(&'a [u8]),
+    Ip(IpAddr),
+    Header(&'a [u8]),
+    Path(&'a [u8]),
+}
+
+impl Key {
+    /// The key of a limit that counts everyone together.
+    pub(crate) fn global() -> Self {
+        Self { tier: 0, bytes: SmallVec::new() }
+    }
+
+    pub(crate) fn push(&mut self, value: Value<'_>, is_last: bool) {
+        match value {
+            Value::Absent => self.bytes.push(0),
+            Value::ApiKey(text) => self.push_text(1, text, is_last),
+            Value::User(text) => self.push_text(2, text, is_last),
+            Value::Header(text) => self.push_text(3, text, is_last),
+            Value::Ip(IpAddr::V4(address)) => self.push_fixed(4, &address.octets()),
+            Value::Path(text) => self.push_text(5, text, is_last),
+            Value::Ip(IpAddr::V6(address)) => self.push_fixed(6, &address.octets()),
+        }
+    }
+
+    fn push_fixed(&mut self, kind: u8, bytes: &[u8]) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn push_text(&mut self, kind: u8, text: &[u8], is_last: bool) {
+        self.bytes.push(kind);
+        if !is_last {
+            self.bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        }
+        self.bytes.extend_from_slice(text);
+    }
+
+    /// The bytes that tell this key from every other of its limit.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The place of the caller's tier among the limit's, if it has one.
+    #[must_use]
+    pub fn tier(&self) -> Option<usize> {
+        usize::from(self.tier).checked_sub(1)
+    }
+}
+
+impl<'a> From<&'a Caller<'_>> for Value<'a> {
+    fn from(caller: &'a Caller<'_>) -> Self {
+        match caller {
+            Caller::ApiKey(key) => Self::ApiKey(key),
+            Caller::User(user) => Self::User(user),
+            Caller::Ip(address) => Self::Ip(*address),
+            Caller::Anonymous => Self::Absent,
+        }
+    }
+}
+
+/// A key as people may see it: each part with its value, secrets as fingerprints.
+pub(crate) struct Described<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) per: &'a [Part],
+}
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.per.is_empty() {
+            return f.write_str("global");
+        }
+        let mut bytes = self.key.as_bytes();
+        for (index, part) in self.per.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            let (kind, value, rest) = split(bytes, index + 1 == self.per.len());
+            write!(f, "{comma}{part}=")?;
+            match (kind, <[u8; 4]>::try_from(value), <[u8; 16]>::try_from(value)) {
+                (0, ..) => f.write_str("anonymous")?,
+                (4, Ok(octets), _) => write!(f, "{}", IpAddr::from(octets))?,
+                (6, _, Ok(octets)) => write!(f, "{}", IpAddr::from(octets))?,
+                (1, ..) if *part == Part::Caller => write!(f, "api-key:{}", Masked(value))?,
+                (2, ..) if *part == Part::Caller => write!(f, "user:{}", Masked(value))?,
+                _ => Masked(value).fmt(f)?,
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+}
+
+/// The kind and the value of a key's first part, and what follows it.
+fn split(bytes: &[u8], is_last: bool) -> (u8, &[u8], &[u8]) {
+    let Some((kind, bytes)) = bytes.split_first() else { return (0, &[], &[]) };
+    let (bytes, length) = match kind {
+        0 => (bytes, 0),
+        4 => (bytes, 4),
+        6 => (bytes, 16),
+        _ if is_last => (bytes, bytes.len()),
+        _ => match bytes.split_first_chunk() {
+            Some((length, bytes)) => (bytes, u64::from_le_bytes(*length) as usize),
+            None => (bytes, bytes.len()),
+        },
+    };
+    let (value, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+    (*kind, value, rest)
+}
+
+/// The tier is not what tells callers apart.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.bytes);
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.bytes.is_empty() { f.write_str("global") } else { Masked(&self.bytes).fmt(f) }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}

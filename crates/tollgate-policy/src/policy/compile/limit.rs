@@ -1,0 +1,400 @@
+//! One limit, with its conditions, parts, quotas and overrides.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use http::header::{HeaderName, HeaderValue};
+use tollgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
+
+use super::Compiler;
+use crate::identity::Identifier;
+use crate::key::Value;
+use crate::policy::rule::{Cost, Part, Rule, Settle, Statuses};
+use crate::route::{HostPattern, Pattern};
+use crate::spec::{self, At, Limit, Override, Tier};
+use crate::suggest::hint;
+use crate::{Caller, Key};
+
+/// The limits of a policy have room for so many callers in all, unless told otherwise:
+/// 26 MB, and at most 100,000 each.
+const ROOM: u64 = 1_000_000;
+
+impl Compiler<'_> {
+    pub(super) fn rule(
+        &mut self,
+        limit: &Limit,
+        tiers: &BTreeMap<String, Tier>,
+        identifier: &Identifier,
+    ) -> Option<Rule> {
+        let before = self.problems.len();
+        let place = format!("limit {:?}", limit.name.value);
+        let paths = self.each(&limit.matches.path, &place, Pattern::parse);
+        let per = self.per(&place, limit, &paths);
+        let algorithm = self.algorithm(&place, limit);
+        let start = self.start(&place, limit);
+        let quota = self.quota(&place, &limit.quota, algorithm, start);
+        let quotas = self.tier_quotas(&limit.name.value, tiers, algorithm, start);
+        let rule = Rule {
+            name: limit.name.value.as_str().into(),
+            methods: self.each(&limit.matches.method, &place, method),
+            hosts: self.each(&limit.matches.host, &place, HostPattern::parse),
+            headers: self.headers(&place, &limit.matches.header),
+            quota: quota?,
+            algorithm,
+            start,
+            capacity: self.capacity(&place, limit, per.is_empty()),
+            when_full: self.when_full(&place, limit),
+            mode: limit.mode.as_ref().map(|at| at.value).unwrap_or_default(),
+            cost: self.cost(&place, limit),
+            settle: limit.settle.as_ref().map(|settle| self.settle(&place, settle)),
+            tier_places: places(tiers, &quotas),
+            tiers: quotas,
+            overrides: self.overrides(&place, limit, &per, algorithm, start, identifier),
+            paths,
+            per,
+        };
+        (self.problems.len() == before).then_some(rule)
+    }
+
+    /// What each of several texts stands for.
+    fn each<V>(
+        &mut self,
+        texts: &[At<String>],
+        place: &str,
+        parse: impl Fn(&str) -> Result<V, String>,
+    ) -> Vec<V> {
+        let parsed = texts.iter().map(|at| (at, parse(&at.value)));
+        let parsed: Vec<_> = parsed.collect();
+        parsed
+            .into_iter()
+            .filter_map(|(at, value)| self.take(at, value.map_err(|why| format!("{place}: {why}"))))
+            .collect()
+    }
+
+    fn headers(
+        &mut self,
+        place: &str,
+        written: &BTreeMap<String, At<String>>,
+    ) -> Vec<(HeaderName, Option<HeaderValue>)> {
+        let mut headers = Vec::new();
+        for (name, at) in written {
+            let name_at = At { value: name.clone(), span: at.span.clone() };
+            let Some(name) = self.header_name(place, &name_at) else { continue };
+            if at.value == "*" {
+                headers.push((name, None));
+                continue;
+            }
+            let value = HeaderValue::from_str(&at.value)
+                .map_err(|_| format!("{place}: the header {name} cannot have this value"));
+            headers.extend(self.take(at, value).map(|value| (name, Some(value))));
+        }
+        headers
+    }
+
+    fn algorithm(&mut self, place: &str, limit: &Limit) -> AlgorithmKind {
+        let Some(at) = &limit.algorithm else { return AlgorithmKind::default() };
+        let kind = at.value.parse::<AlgorithmKind>().map_err(|_| {
+            let known = AlgorithmKind::ALL.map(AlgorithmKind::name);
+            format!("{place}: unknown algorithm {:?}{}", at.value, hint(&at.value, &known))
+        });
+        self.take(at, kind).unwrap_or_default()
+    }
+
+    fn start(&mut self, place: &str, limit: &Limit) -> Start {
+        let words = [("full", Start::Full), ("empty", Start::Empty)];
+        self.word(place, "start", limit.start.as_ref(), &words)
+    }
+
+    fn when_full(&mut self, place: &str, limit: &Limit) -> WhenFull {
+        let words = [("evict", WhenFull::Evict), ("deny", WhenFull::Deny)];
+        self.word(place, "when-full", limit.when_full.as_ref(), &words)
+    }
+
+    /// What one of a few words stands for.
+    fn word<V: Copy + Default>(
+        &mut self,
+        place: &str,
+        key: &str,
+        written: Option<&At<String>>,
+        words: &[(&str, V)],
+    ) -> V {
+        let Some(at) = written else { return V::default() };
+        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        let value = words.iter().find(|(word, _)| *word == at.value).map(|(_, value)| *value);
+        let value = value.ok_or_else(|| {
+            format!("{place}, {key}: unknown {:?}{}", at.value, hint(&at.value, &known))
+        });
+        self.take(at, value).unwrap_or_default()
+    }
+
+    fn quota(
+        &mut self,
+        place: &str,
+        at: &At<String>,
+        algorithm: AlgorithmKind,
+        start: Start,
+    ) -> Option<Quota> {
+        if self.is_partial && at.value.is_empty() {
+            return None;
+        }
+        let quota = at.value.parse::<Quota>().and_then(|quota| {
+            // Its clock does not matter to whether it can be counted.
+            algorithm.with_quota(&quota, start, Timestamp::ZERO)?;
+            Ok(quota)
+        });
+        self.take(at, quota.map_err(|why| format!("{place}, quota {:?}: {why}", at.value)))
+    }
+
+    fn tier_quotas(
+        &mut self,
+        limit: &str,
+        tiers: &BTreeMap<String, Tier>,
+        algorithm: AlgorithmKind,
+        start: Start,
+    ) -> Vec<(String, Quota)> {
+        let mut quotas = Vec::new();
+        for (name, tier) in tiers {
+            let Some(at) = tier.quotas.get(limit) else { continue };
+            let place = format!("tier {name:?}, limit {limit:?}");
+            let quota = self.quota(&place, at, algorithm, start);
+            quotas.extend(quota.map(|quota| (name.clone(), quota)));
+        }
+        quotas
+    }
+
+    fn capacity(&mut self, place: &str, limit: &Limit, is_global: bool) -> usize {
+        const MOST: u64 = u32::MAX as u64;
+        let share = (ROOM / self.limits.max(1) as u64).clamp(1_000, 100_000);
+        let default = if is_global { 1 } else { share };
+        let Some(at) = &limit.capacity else { return default as usize };
+        if !(1..=MOST).contains(&at.value) {
+            self.report(
+                at,
+                format!(
+                    "{place}: a capacity of {} is impossible; use 1 to {MOST}, the number of \
+                     callers expected at once",
+                    at.value
+                ),
+            );
+        }
+        at.value.clamp(1, MOST) as usize
+    }
+
+    fn cost(&mut self, place: &str, limit: &Limit) -> Cost {
+        match &limit.cost {
+            None => Cost::Constant(1),
+            Some(spec::Cost::Constant(at)) => {
+                if at.value == 0 && limit.settle.is_none() {
+                    self.report(
+                        at,
+                        format!(
+                            "{place}: a cost of 0 is never counted; use 1 or more, or `settle`"
+                        ),
+                    );
+                }
+                Cost::Constant(at.value)
+            }
+            Some(spec::Cost::Header { name, default }) => {
+                let default = default.as_ref().map_or(1, |at| {
+                    if at.value == 0 {
+                        self.report(at, format!("{place}: a default cost is at least 1"));
+                    }
+                    at.value.max(1)
+                });
+                match self.header_name(place, name) {
+                    Some(name) => Cost::Header(name, default),
+                    None => Cost::Constant(default),
+                }
+            }
+            Some(spec::Cost::Closure(closure)) => Cost::Closure(closure.clone()),
+        }
+    }
+
+    fn settle(&mut self, place: &str, settle: &spec::Settle) -> Settle {
+        let place = format!("{place}, settle");
+        Settle {
+            statuses: self.each(&settle.status, &place, statuses),
+            header: settle.header.as_ref().and_then(|at| self.header_name(&place, at)),
+            closure: settle.closure.clone(),
+        }
+    }
+
+    fn per(&mut self, place: &str, limit: &Limit, paths: &[Pattern]) -> Vec<Part> {
+        let Some(written) = &limit.per else { return vec![Part::Caller] };
+        let mut parts: Vec<Part> = Vec::new();
+        for at in written {
+            if at.value == "global" {
+                if written.len() > 1 {
+                    self.report(at, format!("{place}, per: \"global\" stands alone"));
+                }
+                continue;
+            }
+            let part = part(&at.value).map_err(|why| format!("{place}, per: {why}"));
+            let Some(part) = self.take(at, part) else { continue };
+            if parts.contains(&part) {
+                self.report(at, format!("{place}, per: {:?} is there twice", at.value));
+                continue;
+            }
+            if let Part::Path(name) = &part {
+                self.check_parameter(place, at, name, paths);
+            }
+            parts.push(part);
+        }
+        parts
+    }
+
+    /// A path's parameter must be in every pattern of the limit.
+    fn check_parameter(&mut self, place: &str, at: &At<String>, name: &str, paths: &[Pattern]) {
+        let without = paths.iter().find(|path| path.parameter(name).is_none());
+        if let Some(path) = without {
+            let known: Vec<_> = path.parameters().collect();
+            let hint = hint(name, &known);
+            self.report(at, format!("{place}, per: the path {path} has no {{{name}}}{hint}"));
+        } else if paths.is_empty() {
+            self.report(
+                at,
+                format!("{place}, per: \"path:{name}\" needs a `match.path` with {{{name}}} in it"),
+            );
+        }
+    }
+
+    fn overrides(
+        &mut self,
+        place: &str,
+        limit: &Limit,
+        per: &[Part],
+        algorithm: AlgorithmKind,
+        start: Start,
+        identifier: &Identifier,
+    ) -> Vec<(Key, Quota)> {
+        let mut overrides: Vec<(Key, Quota)> = Vec::new();
+        for (index, written) in limit.overrides.iter().enumerate() {
+            let place = format!("{place}, override {}", index + 1);
+            let quota = self.quota(&place, &written.quota, algorithm, start);
+            let Some(key) = self.override_key(&place, written, per, identifier) else { continue };
+            if overrides.iter().any(|(other, _)| other.bytes == key.bytes) {
+                self.report(&written.at, format!("{place}: the same caller has one already"));
+            }
+            overrides.extend(quota.map(|quota| (key, quota)));
+        }
+        overrides
+    }
+
+    fn override_key(
+        &mut self,
+        place: &str,
+        written: &Override,
+        per: &[Part],
+        identifier: &Identifier,
+    ) -> Option<Key> {
+        let names: Vec<String> = per.iter().map(ToString::to_string).collect();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let before = self.problems.len();
+        for (name, at) in &written.parts {
+            if !known.contains(&name.as_str()) {
+                // Of a whole caller in place of a part, the rest may be a secret.
+                let kind = name.split(':').next().unwrap_or_default();
+                let hint = hint(kind, &known);
+                self.report(at, format!("{place}: the limit is not counted per {kind:?}{hint}"));
+            }
+        }
+        let mut values = Vec::new();
+        for name in &known {
+            match written.parts.get(*name) {
+                Some(at) => values.push(at),
+                None => self.report(
+                    &written.at,
+                    format!("{place}: there is no {name:?}; say whose quota it is"),
+                ),
+            }
+        }
+        if self.problems.len() > before {
+            return None;
+        }
+        let texts: Vec<&str> = values.iter().map(|at| at.value.as_str()).collect();
+        let key = key_of(per, &texts, identifier);
+        match key {
+            Ok(key) => Some(key),
+            Err((index, why)) => {
+                // The value may be a secret, so it is not shown.
+                self.report(values[index], format!("{place}, {}: {why}", known[index]));
+                None
+            }
+        }
+    }
+}
+
+/// The key of a limit's parts with these values, one for each; or the place of the value
+/// that is wrong, and why.
+pub(crate) fn key_of(
+    per: &[Part],
+    values: &[&str],
+    identifier: &Identifier,
+) -> Result<Key, (usize, String)> {
+    let mut key = Key::global();
+    for (index, (part, text)) in per.iter().zip(values).enumerate() {
+        let is_last = index + 1 == per.len();
+        let address = |text: &str| match Caller::parse(text) {
+            Ok(Caller::Ip(address)) => Ok(Value::Ip(identifier.cut(address))),
+            _ => Err((index, "not an address; write one such as \"203.0.113.7\"".to_owned())),
+        };
+        let value = match part {
+            _ if *text == "anonymous" => Value::Absent,
+            Part::Caller => match &Caller::parse(text).map_err(|why| (index, why))? {
+                Caller::Ip(found) => Value::Ip(identifier.cut(*found)),
+                caller => {
+                    key.push(Value::from(caller), is_last);
+                    continue;
+                }
+            },
+            Part::Ip => address(text)?,
+            Part::ApiKey => Value::ApiKey(text.as_bytes()),
+            Part::User => Value::User(text.as_bytes()),
+            Part::Header(_) => Value::Header(text.as_bytes()),
+            Part::Path(_) => Value::Path(text.as_bytes()),
+        };
+        key.push(value, is_last);
+    }
+    Ok(key)
+}
+
+/// For each tier of the policy, its place among those that have a quota in the limit.
+fn places(tiers: &BTreeMap<String, Tier>, quotas: &[(String, Quota)]) -> Vec<u16> {
+    let place = |name: &String| quotas.iter().position(|(other, _)| other == name);
+    tiers.keys().map(|name| place(name).map_or(0, |place| place as u16 + 1)).collect()
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    let upper = text.to_ascii_uppercase();
+    match Method::from_bytes(text.as_bytes()) {
+        Ok(method) if text == upper => Ok(method),
+        Ok(_) => Err(format!("methods are in capitals; write {upper:?} for {text:?}")),
+        Err(_) => Err(format!("{text:?} is not a method; write one such as \"GET\"")),
+    }
+}
+
+fn statuses(text: &str) -> Result<Statuses, String> {
+    let hundred = text.strip_suffix("xx").and_then(|hundred| hundred.parse().ok());
+    match (hundred, text.parse()) {
+        (Some(hundred @ 1..=5), _) => Ok(Statuses::Hundred(hundred)),
+        (_, Ok(one @ 100..=599)) => Ok(Statuses::One(one)),
+        _ => Err(format!("{text:?} is not a status; write one such as \"401\" or \"4xx\"")),
+    }
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    const KNOWN: [&str; 7] =
+        ["caller", "ip", "api-key", "user", "header:NAME", "path:PARAMETER", "global"];
+    Ok(match text.split_once(':') {
+        None if text == "caller" => Part::Caller,
+        None if text == "ip" => Part::Ip,
+        None if text == "api-key" => Part::ApiKey,
+        None if text == "user" => Part::User,
+        Some(("header", name)) => Part::Header(
+            HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| format!("{name:?} is not the name of a header"))?,
+        ),
+        Some(("path", name)) if !name.is_empty() => Part::Path(name.to_owned()),
+        _ => return Err(format!("unknown {text:?}{}", hint(text, &KNOWN))),
+    })
+}

@@ -1,0 +1,216 @@
+//! From a policy as it is written to one that can be applied. Everything that is wrong
+//! is reported, not only the first.
+
+mod identity;
+mod limit;
+mod overlap;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+pub(crate) use self::limit::key_of;
+use super::rule::Rule;
+use super::tiers::{TierClosure, Tiers};
+use super::{Policy, Problem};
+use crate::identity::{Identifier, IdentifyClosure};
+use crate::lists::{Entry, List, Lists};
+use crate::route::Routes;
+use crate::spec::{At, Limit, NamedOverride, Spec, Tier};
+use crate::suggest::hint;
+use crate::{Caller, file};
+
+/// The text that a policy was read from, and where.
+#[derive(Default)]
+pub(super) struct Source {
+    pub(super) text: String,
+    pub(super) name: Option<String>,
+    /// Where files that the policy names are looked for.
+    pub(super) folder: PathBuf,
+}
+
+/// Checks a policy, and collects what is wrong in it.
+pub(super) struct Compiler<'s> {
+    source: &'s Source,
+    /// True if something could not be read, so that more would be found missing than is.
+    is_partial: bool,
+    /// How many limits there are.
+    limits: usize,
+    problems: Vec<Problem>,
+}
+
+impl<'s> Compiler<'s> {
+    pub(super) fn new(source: &'s Source) -> Self {
+        Self { source, is_partial: false, limits: 0, problems: Vec::new() }
+    }
+
+    /// Checks what could be read of a policy, beside the problems of reading it.
+    pub(super) fn partial(source: &'s Source, problems: Vec<Problem>) -> Self {
+        Self { problems, is_partial: true, ..Self::new(source) }
+    }
+
+    pub(super) fn compile(
+        mut self,
+        spec: &Spec,
+        identify: Option<IdentifyClosure>,
+        tier_of: Option<TierClosure>,
+    ) -> Result<Policy, Vec<Problem>> {
+        self.limits = spec.limits.len();
+        let names_tiers = tier_of.is_some() || spec.identity.tier_header.is_some();
+        let identifier = self.identifier(&spec.identity, identify);
+        let lists = Lists {
+            allow: self.list("allow", &spec.allow),
+            block: self.list("block", &spec.block),
+        };
+        let mut tiers = self.tiers(&spec.tiers, names_tiers, &identifier);
+        tiers.closure = tier_of;
+        self.check_names(spec);
+        let limits = self.with_overrides(spec);
+        let rules: Vec<Option<Rule>> =
+            limits.iter().map(|limit| self.rule(limit, &spec.tiers, &identifier)).collect();
+        self.check_tier_limits(spec);
+        if !self.is_partial {
+            self.check_overlap(&spec.limits, &rules);
+        }
+        if !self.problems.is_empty() {
+            return Err(in_order(self.problems));
+        }
+        let rules: Vec<Rule> = rules.into_iter().flatten().collect();
+        let mut routes = Routes::new();
+        for (place, rule) in rules.iter().enumerate() {
+            routes.insert(&rule.hosts, &rule.paths, place);
+        }
+        let has_hosts = rules.iter().any(|rule| !rule.hosts.is_empty());
+        Ok(Policy { identifier, lists, rules, routes, has_hosts, tiers })
+    }
+
+    /// Reports a problem at a place in the file.
+    fn report<T>(&mut self, at: &At<T>, message: impl Into<String>) {
+        let Source { text, name, .. } = self.source;
+        let place = at.span.as_ref().map(|span| file::place(text, name.as_deref(), span));
+        self.problems.push(Problem::new(message).at(place));
+    }
+
+    /// The value, or a report of why there is none.
+    fn take<T, V>(&mut self, at: &At<T>, result: Result<V, String>) -> Option<V> {
+        result.map_err(|message| self.report(at, message)).ok()
+    }
+
+    fn list(&mut self, name: &str, entries: &[At<String>]) -> List {
+        let mut list = Vec::with_capacity(entries.len());
+        for (index, at) in entries.iter().enumerate() {
+            // An entry may be a secret, so its place is told, not its text.
+            let entry = Entry::parse(&at.value)
+                .map_err(|reason| format!("{name}, entry {}: {reason}", index + 1));
+            list.extend(self.take(at, entry));
+        }
+        List::new(list)
+    }
+
+    fn tiers(
+        &mut self,
+        written: &std::collections::BTreeMap<String, Tier>,
+        named_otherwise: bool,
+        identifier: &Identifier,
+    ) -> Tiers {
+        let mut tiers = Tiers::new(written.keys().cloned().collect());
+        for (place, (name, tier)) in written.iter().enumerate() {
+            if tier.callers.is_empty() && !named_otherwise && !self.is_partial {
+                self.report(
+                    &tier.at,
+                    format!(
+                        "tier {name:?}: nobody can be in it; list its callers, or name a \
+                         `tier-header` in `identity`"
+                    ),
+                );
+            }
+            for (index, at) in tier.callers.iter().enumerate() {
+                let place_of = format!("tier {name:?}, caller {}", index + 1);
+                let caller = Caller::parse(&at.value).map_err(|why| format!("{place_of}: {why}"));
+                let Some(caller) = self.take(at, caller) else { continue };
+                let caller = match caller {
+                    Caller::Ip(address) => Caller::Ip(identifier.cut(address)),
+                    other => other,
+                };
+                match tiers.assign(&caller, place) {
+                    Some(other) if other != place => {
+                        let other = &tiers.names[other];
+                        self.report(
+                            at,
+                            format!("{place_of} is in tier {other:?} already; list it once"),
+                        );
+                    }
+                    _ => {}
+                }
+            }
+        }
+        tiers
+    }
+
+    /// A tier's quota must be for a limit that there is.
+    fn check_tier_limits(&mut self, spec: &Spec) {
+        let names: Vec<_> = spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
+        for (tier, written) in &spec.tiers {
+            for (limit, at) in &written.quotas {
+                if !names.contains(&limit.as_str()) {
+                    let hint = hint(limit, &names);
+                    self.report(at, format!("tier {tier:?}: there is no limit {limit:?}{hint}"));
+                }
+            }
+        }
+    }
+
+    /// The limits with the overrides that are written apart from them.
+    fn with_overrides(&mut self, spec: &Spec) -> Vec<Limit> {
+        let mut limits = spec.limits.clone();
+        for NamedOverride { limit: name, with } in &spec.overrides {
+            match limits.iter_mut().find(|limit| limit.name.value == name.value) {
+                Some(limit) => limit.overrides.push(with.clone()),
+                None => {
+                    let names: Vec<_> =
+                        spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
+                    let hint = hint(&name.value, &names);
+                    self.report(
+                        name,
+                        format!("override: there is no limit {:?}{hint}", name.value),
+                    );
+                }
+            }
+        }
+        limits
+    }
+
+    fn check_names(&mut self, spec: &Spec) {
+        let mut seen: HashMap<&str, ()> = HashMap::new();
+        for limit in &spec.limits {
+            let name = limit.name.value.as_str();
+            let is_good = (1..=64).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+            if !is_good {
+                self.report(
+                    &limit.name,
+                    format!(
+                        "{name:?} cannot be the name of a limit; use 1 to 64 letters, digits, \
+                         \"-\", \"_\" and \".\""
+                    ),
+                );
+            } else if seen.insert(name, ()).is_some() {
+                self.report(
+                    &limit.name,
+                    format!("there are two limits called {name:?}; give each its own name"),
+                );
+            }
+        }
+    }
+}
+
+/// Problems in the order of the file, so many as anyone will read.
+fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    const MOST: usize = 100;
+    problems.sort_by_key(|problem| problem.place().map(|place| (place.line, place.column)));
+    let more = problems.len().saturating_sub(MOST);
+    problems.truncate(MOST);
+    if more > 0 {
+        problems.push(Problem::new(format!("and {more} more problems")));
+    }
+    problems
+}

@@ -1,0 +1,130 @@
+//! A policy, checked and ready to be applied.
+
+mod builder;
+mod compile;
+mod rule;
+mod tiers;
+
+use std::fmt;
+use std::path::Path;
+
+pub use self::builder::PolicyBuilder;
+pub(crate) use self::compile::key_of;
+pub(crate) use self::rule::{Mismatch, Part, Rule, per_text};
+use self::tiers::Tiers;
+use crate::identity::{Identifier, Sender};
+use crate::lists::Lists;
+use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
+use crate::store::Charge;
+use crate::{Error, Mode, Problem, Request};
+
+/// Who is calling, whom to let through or refuse always, and which limits a request
+/// meets.
+///
+/// A policy comes from a [file](Self::from_toml) or a [builder](Self::builder), which
+/// can say the same things. One that exists is valid. A [`Gate`](crate::Gate) applies
+/// it.
+///
+/// ```
+/// use tollgate_policy::{Limit, Policy};
+///
+/// let policy = Policy::builder()
+///     .limit(Limit::new("public", "10/s burst 20").path("/public/{*rest}"))
+///     .build()?;
+/// let same = Policy::from_toml(
+///     r#"
+///     [[limit]]
+///     name = "public"
+///     match = { path = "/public/{*rest}" }
+///     quota = "10/s burst 20"
+///     "#,
+/// )?;
+/// assert!(policy.limits().eq(same.limits()));
+/// # Ok::<(), tollgate_policy::Error>(())
+/// ```
+pub struct Policy {
+    pub(crate) identifier: Identifier,
+    pub(crate) lists: Lists,
+    pub(crate) rules: Vec<Rule>,
+    routes: Routes<usize>,
+    /// True if any limit asks for the host.
+    has_hosts: bool,
+    tiers: Tiers,
+}
+
+impl Policy {
+    /// A policy to be built.
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+
+    /// Reads a policy from the text of a file. Files that it names are looked for in the
+    /// working directory.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in it, with line, reason and what would be right.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        PolicyBuilder::read(text, None)?.build()
+    }
+
+    /// Reads a policy from a file. Files that it names are looked for beside it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read; or everything that is wrong in it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        PolicyBuilder::load(path)?.build()
+    }
+
+    /// The names of the limits, in the order of the file.
+    pub fn limits(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| rule.name.as_ref())
+    }
+
+    /// What a request is to be charged under every limit that it meets: first those that
+    /// enforce, then those in shadow; of each, those that most callers share last.
+    pub(crate) fn charges(&self, request: &Request<'_>, sender: &Sender<'_>) -> Vec<Charge> {
+        let path = CanonicalPath::of(request.path());
+        let host = request.host().filter(|_| self.has_hosts).and_then(canonical_host);
+        let tier = self.tiers.of(request, sender, &self.identifier);
+        let mut charges = Vec::with_capacity(2);
+        self.routes.for_each(host.as_deref(), path.as_ref(), &mut |place, certainty| {
+            let rule = &self.rules[*place];
+            if rule.mismatch(request).is_some() {
+                return;
+            }
+            let mut key = rule.key(request, sender, &self.identifier, path.as_ref(), certainty);
+            key.tier = if certainty == Certainty::Known { rule.tier_place(tier) } else { 0 };
+            charges.push(Charge::new(*place, key, rule.cost(request, sender.from_trusted)));
+        });
+        if charges.len() > 1 {
+            // A limit with several patterns may have been found by more than one.
+            charges.sort_unstable_by_key(|charge| charge.limit);
+            charges.dedup_by_key(|charge| charge.limit);
+            charges.sort_by_key(|charge| {
+                let rule = &self.rules[charge.limit];
+                (rule.mode == Mode::Shadow, rule.sharing())
+            });
+        }
+        charges
+    }
+
+    pub(crate) fn tier_name(&self, request: &Request<'_>, sender: &Sender<'_>) -> Option<&str> {
+        let tier = self.tiers.of(request, sender, &self.identifier)?;
+        self.tiers.names.get(tier).map(String::as_str)
+    }
+
+    pub(crate) fn rule(&self, name: &str) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.name.as_ref() == name)
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("limits", &self.limits().collect::<Vec<_>>())
+            .field("identity", &self.identifier)
+            .finish_non_exhaustive()
+    }
+}

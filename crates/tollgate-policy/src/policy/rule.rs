@@ -1,0 +1,252 @@
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use tollgate::{AlgorithmKind, Quota, Start, WhenFull};
+
+use crate::identity::{Identifier, Sender};
+use crate::key::Value;
+use crate::request::only;
+use crate::route::{CanonicalPath, Certainty, HostPattern, Pattern};
+use crate::spec::SettleClosure;
+use crate::store::LimitSpec;
+use crate::{Key, Mode, Request};
+
+/// A limit, checked and ready to be applied.
+pub(crate) struct Rule {
+    pub(crate) name: Arc<str>,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) hosts: Vec<HostPattern>,
+    pub(crate) paths: Vec<Pattern>,
+    /// Headers that must be there, with the value they must have, if any.
+    pub(crate) headers: Vec<(HeaderName, Option<HeaderValue>)>,
+    /// Empty if everyone is counted together.
+    pub(crate) per: Vec<Part>,
+    pub(crate) quota: Quota,
+    pub(crate) algorithm: AlgorithmKind,
+    pub(crate) start: Start,
+    pub(crate) capacity: usize,
+    pub(crate) when_full: WhenFull,
+    pub(crate) mode: Mode,
+    pub(crate) cost: Cost,
+    pub(crate) settle: Option<Settle>,
+    /// The tiers that have a quota here.
+    pub(crate) tiers: Vec<(String, Quota)>,
+    /// For each tier of the policy, its place among those, counted from one; zero if
+    /// it has no quota here.
+    pub(crate) tier_places: Vec<u16>,
+    pub(crate) overrides: Vec<(Key, Quota)>,
+}
+
+/// One of the things by which a limit counts apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Caller,
+    Ip,
+    ApiKey,
+    User,
+    Header(HeaderName),
+    Path(String),
+}
+
+/// What a request costs.
+pub(crate) enum Cost {
+    Constant(u64),
+    Header(HeaderName, u64),
+    Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
+}
+
+/// How a cost is corrected when the response is there.
+pub(crate) struct Settle {
+    /// Statuses with which the cost stands; any if empty.
+    pub(crate) statuses: Vec<Statuses>,
+    pub(crate) header: Option<HeaderName>,
+    pub(crate) closure: Option<SettleClosure>,
+}
+
+/// One status, or all of a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statuses {
+    One(u16),
+    Hundred(u16),
+}
+
+/// Why a limit does not apply to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch<'a> {
+    Path,
+    Host,
+    Method,
+    Header(&'a HeaderName),
+}
+
+impl Rule {
+    /// Why the limit is not for a request whose host and path match it.
+    pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+        if !self.methods.is_empty() && !self.methods.contains(as_get(request.method())) {
+            return Some(Mismatch::Method);
+        }
+        let missing = self.headers.iter().find(|(name, wanted)| match wanted {
+            None => !request.headers().contains_key(name),
+            Some(wanted) => request.headers().get_all(name).iter().all(|value| value != wanted),
+        });
+        missing.map(|(name, _)| Mismatch::Header(name))
+    }
+
+    /// Why the limit is not for a request, with all its conditions.
+    pub(crate) fn mismatch_at_all(
+        &self,
+        request: &Request<'_>,
+        host: Option<&str>,
+        path: Option<&CanonicalPath<'_>>,
+    ) -> Option<Mismatch<'_>> {
+        let host_fits = |host| self.hosts.iter().any(|pattern| pattern.matches(host));
+        if !self.hosts.is_empty() && !host.is_none_or(host_fits) {
+            return Some(Mismatch::Host);
+        }
+        let path_fits = |path| self.paths.iter().any(|pattern| pattern.matches(path));
+        if !self.paths.is_empty() && !path.is_none_or(path_fits) {
+            return Some(Mismatch::Path);
+        }
+        self.mismatch(request)
+    }
+
+    /// What a request is counted under. If it is only assumed to match, since its host
+    /// or path cannot be told, nobody is taken to have sent it.
+    pub(crate) fn key(
+        &self,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        identifier: &Identifier,
+        path: Option<&CanonicalPath<'_>>,
+        certainty: Certainty,
+    ) -> Key {
+        let mut key = Key::global();
+        for (index, part) in self.per.iter().enumerate() {
+            let value = match certainty {
+                Certainty::Known => self.value(part, request, sender, identifier, path),
+                Certainty::Assumed => Value::Absent,
+            };
+            key.push(value, index + 1 == self.per.len());
+        }
+        key
+    }
+
+    fn value<'a>(
+        &self,
+        part: &Part,
+        request: &Request<'a>,
+        sender: &'a Sender<'_>,
+        identifier: &Identifier,
+        path: Option<&'a CanonicalPath<'_>>,
+    ) -> Value<'a> {
+        let value = match part {
+            Part::Caller => Some(Value::from(&sender.caller)),
+            Part::Ip => sender.client.map(|client| Value::Ip(identifier.cut(client.address))),
+            Part::ApiKey => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
+            Part::User => identifier.user(request, sender.from_trusted).map(Value::User),
+            Part::Header(name) => {
+                only(request.headers(), name).map(|value| Value::Header(value.as_bytes()))
+            }
+            Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
+        };
+        value.unwrap_or(Value::Absent)
+    }
+
+    fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
+        let pattern = self.paths.iter().find(|pattern| pattern.matches(path))?;
+        pattern.parameter(name)?.value(path)
+    }
+
+    /// The tier of a key, given the caller's place among the policy's tiers.
+    pub(crate) fn tier_place(&self, tier: Option<usize>) -> u16 {
+        tier.and_then(|tier| self.tier_places.get(tier)).copied().unwrap_or(0)
+    }
+
+    /// What a request costs before its response is there.
+    pub(crate) fn cost(&self, request: &Request<'_>, from_trusted: bool) -> u64 {
+        match &self.cost {
+            Cost::Constant(cost) => *cost,
+            Cost::Header(name, default) => {
+                let told = from_trusted.then(|| number(request.headers(), name)).flatten();
+                // A cost of zero would be a free pass.
+                told.map_or(*default, |cost| cost.max(1))
+            }
+            Cost::Closure(cost) => cost(request),
+        }
+    }
+
+    /// The limit as a store needs to know it.
+    pub(crate) fn spec(&self) -> LimitSpec {
+        LimitSpec {
+            name: self.name.to_string(),
+            per: per_text(&self.per),
+            algorithm: self.algorithm,
+            start: self.start,
+            quota: self.quota,
+            tiers: self.tiers.clone(),
+            overrides: self.overrides.clone(),
+            capacity: self.capacity,
+            when_full: self.when_full,
+        }
+    }
+
+    /// How widely the limit is shared: the fewer parts it is counted by, the more.
+    pub(crate) fn sharing(&self) -> usize {
+        usize::MAX - self.per.len()
+    }
+}
+
+impl Settle {
+    /// The actual cost of a request with this response; `None` if it stands.
+    pub(crate) fn actual(&self, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+        if let Some(closure) = &self.closure {
+            return closure(status, headers);
+        }
+        let counts = self.statuses.is_empty()
+            || self.statuses.iter().any(|statuses| statuses.contains(status));
+        if !counts {
+            return Some(0);
+        }
+        number(headers, self.header.as_ref()?)
+    }
+}
+
+impl Statuses {
+    fn contains(self, status: StatusCode) -> bool {
+        match self {
+            Self::One(one) => status.as_u16() == one,
+            Self::Hundred(hundred) => status.as_u16() / 100 == hundred,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller => f.write_str("caller"),
+            Self::Ip => f.write_str("ip"),
+            Self::ApiKey => f.write_str("api-key"),
+            Self::User => f.write_str("user"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Path(name) => write!(f, "path:{name}"),
+        }
+    }
+}
+
+/// What a limit is counted by, as the file writes it.
+pub(crate) fn per_text(per: &[Part]) -> String {
+    let parts: Vec<_> = per.iter().map(ToString::to_string).collect();
+    if parts.is_empty() { "global".to_owned() } else { parts.join(", ") }
+}
+
+/// `HEAD` is a `GET` without the body.
+fn as_get(method: &Method) -> &Method {
+    if method == Method::HEAD { &Method::GET } else { method }
+}
+
+/// The number that a header tells.
+fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    only(headers, name)?.to_str().ok()?.trim().parse().ok()
+}

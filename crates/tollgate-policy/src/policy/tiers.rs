@@ -1,0 +1,61 @@
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::identity::{Identifier, Sender};
+use crate::key::{Key, Value};
+use crate::{Caller, Request};
+
+/// Which callers have quotas of their own.
+pub(crate) struct Tiers {
+    pub(crate) names: Vec<String>,
+    /// The place of each caller's tier among the names.
+    callers: HashMap<Box<[u8]>, usize>,
+    pub(crate) closure: Option<TierClosure>,
+}
+
+/// Names the tier of a caller.
+pub(crate) type TierClosure =
+    Arc<dyn Fn(&Request<'_>, &Caller<'_>) -> Option<Cow<'static, str>> + Send + Sync>;
+
+impl Tiers {
+    pub(crate) fn new(names: Vec<String>) -> Self {
+        Self { names, callers: HashMap::new(), closure: None }
+    }
+
+    /// Puts a caller into a tier, and tells in which it was.
+    pub(crate) fn assign(&mut self, caller: &Caller<'_>, tier: usize) -> Option<usize> {
+        self.callers.insert(bytes(caller).as_bytes().into(), tier)
+    }
+
+    /// The place of the caller's tier, as the closure, the policy, or a trusted proxy
+    /// says.
+    pub(crate) fn of(
+        &self,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        identifier: &Identifier,
+    ) -> Option<usize> {
+        if self.names.is_empty() {
+            return None;
+        }
+        let told = self.closure.as_ref().and_then(|tier_of| tier_of(request, &sender.caller));
+        if let Some(name) = told {
+            return self.place(name.as_bytes());
+        }
+        let listed = || self.callers.get(bytes(&sender.caller).as_bytes()).copied();
+        let header = || self.place(identifier.tier(request, sender.from_trusted)?);
+        (!self.callers.is_empty()).then(listed).flatten().or_else(header)
+    }
+
+    // Tiers are few: comparing their names beats hashing them.
+    pub(crate) fn place(&self, name: &[u8]) -> Option<usize> {
+        self.names.iter().position(|known| known.as_bytes() == name)
+    }
+}
+
+fn bytes(caller: &Caller<'_>) -> Key {
+    let mut key = Key::global();
+    key.push(Value::from(caller), true);
+    key
+}

@@ -1,0 +1,110 @@
+use std::fmt;
+use std::net::IpAddr;
+
+use http::{HeaderMap, Method, Uri, header};
+
+/// What a policy looks at in a request.
+///
+/// ```
+/// use tollgate_policy::Request;
+///
+/// let (parts, ()) = http::Request::get("/users/7").body(())?.into_parts();
+/// let request = Request::from_parts(&parts, Some([203, 0, 113, 7].into()));
+/// assert_eq!(request.path(), "/users/7");
+/// # Ok::<(), http::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Request<'r> {
+    method: &'r Method,
+    host: Option<&'r str>,
+    path: &'r str,
+    headers: &'r HeaderMap,
+    peer: Option<IpAddr>,
+}
+
+impl<'r> Request<'r> {
+    /// A request of its parts. The peer is the address at the other end of the
+    /// connection, if it is known.
+    #[must_use]
+    pub fn new(
+        method: &'r Method,
+        uri: &'r Uri,
+        headers: &'r HeaderMap,
+        peer: Option<IpAddr>,
+    ) -> Self {
+        // HTTP/2 names the host in the URI, HTTP/1 in a header.
+        let host = uri.host().or_else(|| only(headers, &header::HOST)?.to_str().ok());
+        Self { method, host, path: uri.path(), headers, peer }
+    }
+
+    /// The request of an HTTP message.
+    #[must_use]
+    pub fn from_parts(parts: &'r http::request::Parts, peer: Option<IpAddr>) -> Self {
+        Self::new(&parts.method, &parts.uri, &parts.headers, peer)
+    }
+
+    /// Says which path the request is for, if not that of its URI.
+    #[must_use]
+    pub fn with_path(self, path: &'r str) -> Self {
+        Self { path, ..self }
+    }
+
+    /// Says which host the request is for, if not that of its URI or header.
+    #[must_use]
+    pub fn with_host(self, host: Option<&'r str>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &'r Method {
+        self.method
+    }
+
+    /// The host, perhaps with a port.
+    #[must_use]
+    pub fn host(&self) -> Option<&'r str> {
+        self.host
+    }
+
+    /// The path as it was sent, without the query.
+    #[must_use]
+    pub fn path(&self) -> &'r str {
+        self.path
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &'r HeaderMap {
+        self.headers
+    }
+
+    /// The address at the other end of the connection.
+    #[must_use]
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+}
+
+/// The value of a header that is there once. One that is there twice is ambiguous:
+/// who checked it may have read the other.
+pub(crate) fn only(
+    headers: &HeaderMap,
+    name: impl header::AsHeaderName,
+) -> Option<&header::HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Headers may hold secrets, so they are not shown.
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", self.method)
+            .field("host", &self.host)
+            .field("path", &self.path)
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}

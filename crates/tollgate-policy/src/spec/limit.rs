@@ -1,0 +1,411 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+
+use super::{At, all};
+use crate::Request;
+
+/// A named quota, which requests it is for, and what it counts.
+///
+/// ```
+/// use tollgate_policy::{Limit, Mode};
+///
+/// let public = Limit::new("public", "10/s burst 20")
+///     .path("/public/{*rest}")
+///     .methods(["GET", "POST"])
+///     .per(["caller"])
+///     .mode(Mode::Shadow);
+/// ```
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct Limit {
+    /// What the limit is called in answers, headers, logs and metrics: letters, digits,
+    /// `-`, `_` and `.`, at most 64.
+    pub(crate) name: At<String>,
+    /// Which requests meet the limit. Default: all.
+    #[cfg_attr(feature = "schema", schemars(default, rename = "match"))]
+    pub(crate) matches: Match,
+    /// What is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
+    /// `path:PARAMETER`, several of them together, or `global`. Default: `caller`.
+    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
+    pub(crate) per: Option<Vec<At<String>>>,
+    /// How much, over how long: `10/s burst 20`, `1000/day`, `5 per 10 s`.
+    pub(crate) quota: At<String>,
+    /// `token-bucket`, `leaky-bucket`, `leaky-shaper`, `interval-bucket`,
+    /// `fixed-window`, `first-hit-window` or `sliding-window`. Default: `token-bucket`.
+    pub(crate) algorithm: Option<At<String>>,
+    /// What a caller never seen has: `full` or `empty`. Buckets only. Default: `full`.
+    pub(crate) start: Option<At<String>>,
+    /// For how many callers with something spent at once there is room. Default: 100000,
+    /// less if there are more than ten limits; 1 for a `global` limit.
+    pub(crate) capacity: Option<At<u64>>,
+    /// What becomes of a new caller when there is no room: `evict` forgets whoever has
+    /// spent least, `deny` refuses the newcomer. Default: `evict`.
+    pub(crate) when_full: Option<At<String>>,
+    /// `enforce`, or `shadow`: count, but never refuse. Default: `enforce`.
+    pub(crate) mode: Option<At<Mode>>,
+    /// What a request costs: a number, or a request header that tells it. Default: 1.
+    pub(crate) cost: Option<Cost>,
+    /// How the cost is corrected when the response is there. Default: it is not.
+    pub(crate) settle: Option<Settle>,
+    /// Quotas of single callers.
+    #[cfg_attr(feature = "schema", schemars(default, rename = "override"))]
+    pub(crate) overrides: Vec<Override>,
+}
+
+/// Which requests a limit is for. All conditions must hold.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct Match {
+    /// Patterns of the path, any of them: `/users/{id}`, `/public/{*rest}`.
+    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
+    pub(crate) path: Vec<At<String>>,
+    /// Methods, any of them. `GET` stands for `HEAD` too.
+    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
+    pub(crate) method: Vec<At<String>>,
+    /// Hosts, any of them, without a port: `api.example.com`, `*.example.com`.
+    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
+    pub(crate) host: Vec<At<String>>,
+    /// Headers, all of them: the value it must have, or `*` if it must be there.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub(crate) header: BTreeMap<String, At<String>>,
+}
+
+/// Whether a limit refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Requests that exceed the limit are refused.
+    #[default]
+    Enforce,
+    /// Requests that exceed the limit are counted, and go ahead.
+    Shadow,
+}
+
+/// What a request costs.
+#[derive(Clone)]
+pub(crate) enum Cost {
+    Constant(At<u64>),
+    /// From a request header, believed from trusted proxies only; the default if it
+    /// is not there.
+    Header {
+        name: At<String>,
+        default: Option<At<u64>>,
+    },
+    Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
+}
+
+/// How a cost is corrected when the response is there.
+///
+/// ```
+/// use tollgate_policy::{Limit, Settle};
+///
+/// // Only failures count: whoever logs in gets the cost back.
+/// let login = Limit::new("login", "5/min").path("/login").settle(Settle::status(["401", "403"]));
+/// // 500 are reserved; the service tells how many it took.
+/// let tokens = Limit::new("tokens", "100000/min").cost(500).settle(Settle::header("x-tokens-used"));
+/// ```
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct Settle {
+    /// The cost stands if the response has one of these statuses (`401`, `4xx`), and is
+    /// given back if it has another.
+    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMoreStatuses>"))]
+    pub(crate) status: Vec<At<String>>,
+    /// The response header that tells the actual cost. If it is not there, the cost
+    /// stands.
+    pub(crate) header: Option<At<String>>,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) closure: Option<SettleClosure>,
+}
+
+/// Tells the actual cost of a request from its response; `None` if it stands.
+pub(crate) type SettleClosure = Arc<dyn Fn(StatusCode, &HeaderMap) -> Option<u64> + Send + Sync>;
+
+/// The quota of one caller: each part of the limit's `per`, with its value, and
+/// `quota`.
+#[derive(Clone)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Override {
+    /// How much the caller may do.
+    pub(crate) quota: At<String>,
+    /// Every other key is a part of the limit's `per`, with its value: `caller =
+    /// "api-key:partner-7"`, `ip = "192.0.2.7"`, `"path:id" = "42"`.
+    #[cfg_attr(feature = "schema", schemars(flatten))]
+    pub(crate) parts: BTreeMap<String, At<String>>,
+    /// Where the override begins in the file.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) at: At<()>,
+}
+
+/// An override apart from its limit.
+#[derive(Clone)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct NamedOverride {
+    /// The name of the limit.
+    pub(crate) limit: At<String>,
+    #[cfg_attr(feature = "schema", schemars(flatten))]
+    pub(crate) with: Override,
+}
+
+impl Limit {
+    /// A limit for every request, counted per caller.
+    #[must_use]
+    pub fn new(name: impl Into<String>, quota: impl Into<String>) -> Self {
+        Self::written(At::from(name.into()), At::from(quota.into()))
+    }
+
+    pub(crate) fn written(name: At<String>, quota: At<String>) -> Self {
+        Self {
+            name,
+            matches: Match::default(),
+            per: None,
+            quota,
+            algorithm: None,
+            start: None,
+            capacity: None,
+            when_full: None,
+            mode: None,
+            cost: None,
+            settle: None,
+            overrides: Vec::new(),
+        }
+    }
+
+    /// Limits requests to paths of this pattern, beside those given before:
+    /// `/users/{id}`, `/public/{*rest}`.
+    #[must_use]
+    pub fn path(mut self, pattern: impl Into<String>) -> Self {
+        self.matches.path.push(At::from(pattern.into()));
+        self
+    }
+
+    /// Limits requests with one of these methods. `GET` stands for `HEAD` too.
+    #[must_use]
+    pub fn methods<T: Into<String>>(mut self, methods: impl IntoIterator<Item = T>) -> Self {
+        self.matches.method = all(methods);
+        self
+    }
+
+    /// Limits requests to this host, beside those given before: `api.example.com`,
+    /// `*.example.com`.
+    #[must_use]
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.matches.host.push(At::from(host.into()));
+        self
+    }
+
+    /// Limits requests that have this header with this value, or any if it is `*`.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.matches.header.insert(name.into(), At::from(value.into()));
+        self
+    }
+
+    /// Says what is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
+    /// `path:PARAMETER`, several of them together, or `global`.
+    #[must_use]
+    pub fn per<T: Into<String>>(mut self, parts: impl IntoIterator<Item = T>) -> Self {
+        self.per = Some(all(parts));
+        self
+    }
+
+    /// Spends the quota in another way than a token bucket does.
+    #[must_use]
+    pub fn algorithm(mut self, kind: tollgate::AlgorithmKind) -> Self {
+        self.algorithm = Some(At::from(kind.to_string()));
+        self
+    }
+
+    /// Lets callers never seen begin with nothing to spend.
+    #[must_use]
+    pub fn start_empty(mut self) -> Self {
+        self.start = Some(At::from("empty".to_owned()));
+        self
+    }
+
+    /// Makes room for so many callers with something spent at once.
+    #[must_use]
+    pub fn capacity(mut self, callers: u64) -> Self {
+        self.capacity = Some(At::from(callers));
+        self
+    }
+
+    /// Refuses new callers when there is no room, rather than forgetting others.
+    #[must_use]
+    pub fn deny_when_full(mut self) -> Self {
+        self.when_full = Some(At::from("deny".to_owned()));
+        self
+    }
+
+    /// Says whether the limit refuses.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(At::from(mode));
+        self
+    }
+
+    /// Says what every request costs.
+    #[must_use]
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.cost = Some(Cost::Constant(At::from(cost)));
+        self
+    }
+
+    /// Reads the cost from a request header that trusted proxies set: at least 1, and
+    /// 1 if it is not there.
+    #[must_use]
+    pub fn cost_header(mut self, name: impl Into<String>) -> Self {
+        self.cost = Some(Cost::Header { name: At::from(name.into()), default: None });
+        self
+    }
+
+    /// Asks a closure for the cost of a request.
+    #[must_use]
+    pub fn cost_of(mut self, cost: impl Fn(&Request<'_>) -> u64 + Send + Sync + 'static) -> Self {
+        self.cost = Some(Cost::Closure(Arc::new(cost)));
+        self
+    }
+
+    /// Corrects the cost when the response is there.
+    #[must_use]
+    pub fn settle(mut self, settle: Settle) -> Self {
+        self.settle = Some(settle);
+        self
+    }
+
+    /// Gives one caller a quota of its own: `("caller", "api-key:partner-7")`.
+    #[must_use]
+    pub fn override_for(
+        self,
+        part: impl Into<String>,
+        value: impl Into<String>,
+        quota: impl Into<String>,
+    ) -> Self {
+        self.override_for_all([(part, value)], quota)
+    }
+
+    /// As [`override_for`](Self::override_for), for a limit that is counted per several
+    /// parts: gives the value of each.
+    #[must_use]
+    pub fn override_for_all<P: Into<String>, V: Into<String>>(
+        mut self,
+        parts: impl IntoIterator<Item = (P, V)>,
+        quota: impl Into<String>,
+    ) -> Self {
+        self.overrides.push(Override {
+            quota: At::from(quota.into()),
+            parts: parts
+                .into_iter()
+                .map(|(part, value)| (part.into(), At::from(value.into())))
+                .collect(),
+            at: At::from(()),
+        });
+        self
+    }
+}
+
+impl Settle {
+    /// Lets the cost stand if the response has one of these statuses (`401`, `4xx`).
+    pub fn status<T: Into<String>>(statuses: impl IntoIterator<Item = T>) -> Self {
+        Self { status: all(statuses), ..Self::default() }
+    }
+
+    /// Reads the actual cost from a response header.
+    pub fn header(name: impl Into<String>) -> Self {
+        Self { header: Some(At::from(name.into())), ..Self::default() }
+    }
+
+    /// Asks a closure for the actual cost; `None` if the cost stands.
+    pub fn with(
+        closure: impl Fn(StatusCode, &HeaderMap) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        Self { closure: Some(Arc::new(closure)), ..Self::default() }
+    }
+}
+
+/// Whose quota it is may be a secret, so it is not shown.
+impl fmt::Debug for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Override").field("quota", &self.quota).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(cost) => write!(f, "Constant({})", cost.value),
+            Self::Header { name, .. } => write!(f, "Header({:?})", name.value),
+            Self::Closure(_) => f.write_str("Closure"),
+        }
+    }
+}
+
+impl fmt::Debug for Settle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settle")
+            .field("status", &self.status)
+            .field("header", &self.header)
+            .field("closure", &self.closure.is_some())
+            .finish()
+    }
+}
+
+/// One text or a list of them, as the file may write many things.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "describes a shape")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+/// One status or a list of them.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "describes a shape")]
+enum OneOrMoreStatuses {
+    One(Status),
+    More(Vec<Status>),
+}
+
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "describes a shape")]
+enum Status {
+    Number(u16),
+    Text(String),
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Cost {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Cost".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "oneOf": [
+                { "type": "integer", "minimum": 0 },
+                {
+                    "type": "object",
+                    "properties": {
+                        "header": { "type": "string" },
+                        "default": { "type": "integer", "minimum": 1 },
+                    },
+                    "required": ["header"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}

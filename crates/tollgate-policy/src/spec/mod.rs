@@ -1,0 +1,91 @@
+//! A policy as it is written, by a file or a builder: nothing is checked yet.
+//!
+//! The file is decoded into these types, a builder is one of them, and the JSON
+//! schema is generated from them: what one can say, all can.
+
+mod identity;
+mod limit;
+mod tier;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
+pub(crate) use self::limit::NamedOverride;
+pub(crate) use self::limit::{Cost, SettleClosure};
+pub use self::limit::{Limit, Match, Mode, Override, Settle};
+pub use self::tier::Tier;
+
+/// A policy: who is calling, whom to let through or refuse always, and the limits.
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "policy", deny_unknown_fields))]
+pub(crate) struct Spec {
+    /// How callers are told apart.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub(crate) identity: Identity,
+    /// Callers who are never limited: addresses (`192.0.2.7`), ranges
+    /// (`192.0.2.0/24`, `2001:db8::/32`), `key:NAME` for an API key, `user:NAME`.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub(crate) allow: Vec<At<String>>,
+    /// Callers who are always refused, written like those of `allow`. Goes before
+    /// `allow`.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub(crate) block: Vec<At<String>>,
+    /// The limits. A request meets every one that matches it.
+    #[cfg_attr(feature = "schema", schemars(default, rename = "limit"))]
+    pub(crate) limits: Vec<Limit>,
+    /// Quotas of single callers, each with the name of its limit.
+    #[cfg_attr(feature = "schema", schemars(default, rename = "override"))]
+    pub(crate) overrides: Vec<NamedOverride>,
+    /// The tiers by name: callers who have quotas of their own.
+    #[cfg_attr(feature = "schema", schemars(default, rename = "tier"))]
+    pub(crate) tiers: BTreeMap<String, Tier>,
+}
+
+/// A value and where in the file it was written.
+#[derive(Clone, Default)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    /// Bytes of the file's text; `None` if a builder was given it.
+    pub(crate) span: Option<Range<usize>>,
+}
+
+impl<T> At<T> {
+    pub(crate) fn new(value: T, span: Range<usize>) -> Self {
+        Self { value, span: Some(span) }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for At<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T> From<T> for At<T> {
+    fn from(value: T) -> Self {
+        Self { value, span: None }
+    }
+}
+
+/// Several values given to a builder.
+pub(crate) fn all<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<At<String>> {
+    values.into_iter().map(|value| At::from(value.into())).collect()
+}
+
+#[cfg(feature = "schema")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for At<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<T>()
+    }
+}

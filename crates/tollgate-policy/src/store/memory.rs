@@ -1,0 +1,222 @@
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tollgate::{Clock, Decision, Limiter, Quota, SystemClock, TierOf, check_all};
+
+use super::{Charge, LimitSpec, Store, Usage};
+use crate::{Error, Key};
+
+/// Keeps what callers have spent in the memory of this process: the default.
+///
+/// Its memory is fixed by the capacities of the limits, about 26 bytes a caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory<C = SystemClock> {
+    clock: C,
+}
+
+impl<C: Clock + Clone> Memory<C> {
+    /// A store that reads this clock.
+    pub fn new(clock: C) -> Self {
+        Self { clock }
+    }
+
+    fn builder(&self, spec: &LimitSpec) -> tollgate::Builder<Key, C> {
+        let names = spec.tiers.iter().map(|(name, _)| name.clone()).collect();
+        let builder = Limiter::<Key>::builder(spec.quota)
+            .clock(self.clock.clone())
+            .algorithm(spec.algorithm)
+            .start(spec.start)
+            .capacity(spec.capacity)
+            .when_full(spec.when_full);
+        let builder = spec
+            .tiers
+            .iter()
+            .fold(builder, |builder, (name, quota)| builder.tier(name.clone(), *quota));
+        if spec.tiers.is_empty() { builder } else { builder.tier_of(TierNames(names)) }
+    }
+
+    fn build(
+        &self,
+        spec: &LimitSpec,
+        old: Option<&Held<C>>,
+    ) -> Result<Arc<Limiter<Key, C>>, Error> {
+        let builder = self.builder(spec);
+        let built = match old {
+            Some(old) => builder.build_from(&old.limiter),
+            None => builder.build(),
+        };
+        let limiter = built.map_err(|why| refused(spec, &why))?;
+        Ok(Arc::new(limiter))
+    }
+}
+
+/// The limiters of one policy.
+pub struct MemoryLimits<C = SystemClock>(Vec<Held<C>>);
+
+/// A limiter, and what it was made from.
+struct Held<C> {
+    spec: LimitSpec,
+    limiter: Arc<Limiter<Key, C>>,
+}
+
+impl<C: Clock> Held<C> {
+    /// Gives a limiter the quotas of its limit, in place of those that it has from an
+    /// earlier policy.
+    fn new(
+        spec: &LimitSpec,
+        limiter: Arc<Limiter<Key, C>>,
+        earlier: Option<&LimitSpec>,
+    ) -> Result<Self, Error> {
+        let set = |result: Result<(), tollgate::Error>| result.map_err(|why| refused(spec, &why));
+        if limiter.quota() != spec.quota {
+            set(limiter.set_quota(spec.quota))?;
+        }
+        let had = |tier| earlier.is_some_and(|earlier| earlier.tiers.contains(tier));
+        for (name, quota) in spec.tiers.iter().filter(|tier| !had(tier)) {
+            set(limiter.set_tier_quota(name, *quota))?;
+        }
+        let is_kept = |key: &Key| spec.overrides.iter().any(|(kept, _)| kept.bytes == key.bytes);
+        let earlier = earlier.map_or(&[][..], |earlier| &earlier.overrides);
+        for (key, _) in earlier.iter().filter(|(key, _)| !is_kept(key)) {
+            limiter.remove_override(key);
+        }
+        for (key, quota) in &spec.overrides {
+            set(limiter.set_override(key, *quota))?;
+        }
+        Ok(Self { spec: spec.clone(), limiter })
+    }
+
+    /// True if its words or keys would mean something else.
+    fn counts_otherwise(&self, spec: &LimitSpec) -> bool {
+        self.spec.algorithm != spec.algorithm || self.spec.per != spec.per
+    }
+
+    /// True if all that differs can be changed in a running limiter.
+    fn is_built_like(&self, spec: &LimitSpec) -> bool {
+        let tiers = |spec: &LimitSpec| spec.tiers.iter().map(|(name, _)| name.clone()).collect();
+        let (old_tiers, tiers): (Vec<_>, Vec<_>) = (tiers(&self.spec), tiers(spec));
+        self.spec.capacity == spec.capacity
+            && self.spec.when_full == spec.when_full
+            && self.spec.start == spec.start
+            && old_tiers == tiers
+    }
+}
+
+fn refused(spec: &LimitSpec, why: &tollgate::Error) -> Error {
+    Error::store(format!("limit {:?}: {why}", spec.name))
+}
+
+/// Names the tier that a key knows by its place.
+struct TierNames(Vec<String>);
+
+impl TierOf<Key> for TierNames {
+    fn tier_of<'a>(&'a self, key: &'a Key) -> Option<&'a str> {
+        key.tier().and_then(|place| self.0.get(place)).map(String::as_str)
+    }
+}
+
+impl<C: Clock> MemoryLimits<C> {
+    fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {
+        &self.0[charge.limit].limiter
+    }
+}
+
+impl<C: Clock + Clone + 'static> Store for Memory<C> {
+    type Limits = MemoryLimits<C>;
+
+    const IN_PROCESS: bool = true;
+
+    fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+        let open = |spec| Held::new(spec, self.build(spec, None)?, None);
+        limits.iter().map(open).collect::<Result<_, _>>().map(MemoryLimits)
+    }
+
+    fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+        // What can fail comes first, before a limiter that is in use is changed.
+        let mut limiters = Vec::with_capacity(limits.len());
+        for spec in limits {
+            let same =
+                |held: &&Held<C>| held.spec.name == spec.name && !held.counts_otherwise(spec);
+            let old = old.0.iter().find(same);
+            let limiter = match old {
+                Some(old) if old.is_built_like(spec) => Arc::clone(&old.limiter),
+                old => self.build(spec, old)?,
+            };
+            limiters.push((spec, limiter, old.map(|old| &old.spec)));
+        }
+        let reopen = |(spec, limiter, earlier)| Held::new(spec, limiter, earlier);
+        limiters.into_iter().map(reopen).collect::<Result<_, _>>().map(MemoryLimits)
+    }
+
+    async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
+        let now = self.clock.now();
+        if let [charge] = charges {
+            let decision = limits.limiter(charge).check_at(&charge.key, charge.cost, now);
+            charge.decision = Some(decision);
+            return Ok(());
+        }
+        let mut all: SmallVec<[_; 4]> = charges
+            .iter()
+            .map(|charge| limits.limiter(charge).charge(&charge.key, charge.cost))
+            .collect();
+        let decided = check_all(&mut all[..], now);
+        for (charge, decision) in charges.iter_mut().zip(decided.decisions()) {
+            charge.decision = Some(decision);
+        }
+        Ok(())
+    }
+
+    async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
+        Ok(limits.limiter(charge).peek_n(&charge.key, charge.cost))
+    }
+
+    async fn debit(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
+        limits.limiter(charge).debit(&charge.key, charge.cost);
+        Ok(())
+    }
+
+    async fn refund(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
+        limits.limiter(charge).refund(&charge.key, charge.cost);
+        Ok(())
+    }
+
+    fn cancel(&self, limits: &Self::Limits, charge: &Charge) {
+        if let Some(decision) = &charge.decision {
+            limits.limiter(charge).cancel(&charge.key, decision);
+        }
+    }
+
+    async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        limits.0[limit].limiter.reset(key);
+        Ok(())
+    }
+
+    async fn set_override(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        let Held { spec, limiter } = &limits.0[limit];
+        match quota {
+            Some(quota) => limiter.set_override(key, quota).map_err(|why| refused(spec, &why)),
+            None => {
+                limiter.remove_override(key);
+                Ok(())
+            }
+        }
+    }
+
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage {
+        let limiter = &limits.0[limit].limiter;
+        Usage { callers: limiter.len() as u64, evictions: limiter.evictions() }
+    }
+}
+
+impl<C> fmt::Debug for MemoryLimits<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|held| &held.spec.name)).finish()
+    }
+}

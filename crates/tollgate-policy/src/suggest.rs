@@ -1,0 +1,67 @@
+//! What was probably meant.
+
+/// Longer words are not looked at: nobody meant a short one.
+const LONGEST: usize = 64;
+
+/// Of the words there are, the one that was probably meant.
+pub(crate) fn closest<'w>(
+    written: &str,
+    words: impl IntoIterator<Item = &'w str>,
+) -> Option<&'w str> {
+    if written.len() > LONGEST {
+        return None;
+    }
+    let written = written.to_lowercase();
+    let (distance, word) = words
+        .into_iter()
+        .map(|word| (strsim::osa_distance(&written, word), word))
+        .min_by_key(|(distance, _)| *distance)?;
+    // One slip in three letters.
+    (distance * 3 <= written.len().max(word.len())).then_some(word)
+}
+
+/// What to say after an unknown word: the one that was probably meant, or all there are.
+pub(crate) fn hint(written: &str, words: &[&str]) -> String {
+    match (closest(written, words.iter().copied()), words) {
+        (Some(word), _) => format!("; did you mean {word:?}?"),
+        (None, []) => "; there are none".to_owned(),
+        (None, words) => format!("; use one of {}", words.join(", ")),
+    }
+}
+
+/// A word in quotation marks, cut if it is long.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("{:?}", cut(word))
+}
+
+/// A word, cut if it is long.
+pub(crate) fn cut(word: &str) -> String {
+    match word.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()),
+        None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_another_word_is_not() {
+        let words = ["quota", "per", "match", "trusted-proxies"];
+        for (written, expected) in [
+            ("qouta", Some("quota")),
+            ("Quota", Some("quota")),
+            ("quotas", Some("quota")),
+            ("pre", Some("per")),
+            ("trusted_proxies", Some("trusted-proxies")),
+            ("trustedproxy", Some("trusted-proxies")),
+            ("rate", None),
+            ("p", None),
+            ("", None),
+        ] {
+            assert_eq!(closest(written, words), expected, "{written:?}");
+        }
+        assert_eq!(closest(&"quota".repeat(1000), words), None);
+    }
+}
