@@ -41,6 +41,17 @@ pub(crate) enum Entry {
     User(Box<[u8]>),
 }
 
+impl Entry {
+    /// The text that [`parse`](Self::parse) reads. It may hold a secret.
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            Self::Range(range) => range.to_string(),
+            Self::ApiKey(key) => format!("key:{}", String::from_utf8_lossy(key)),
+            Self::User(user) => format!("user:{}", String::from_utf8_lossy(user)),
+        }
+    }
+}
+
 const UNKNOWN: &str = "write an address, a range such as \"192.0.2.0/24\", \"key:NAME\" or \
                        \"user:NAME\"";
 

@@ -155,6 +155,8 @@ fn debug_output_holds_no_keys() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
+    let error = Policy::load("/dev/zero").unwrap_err();
+    assert_eq!(error.to_string(), "the policy /dev/zero cannot be read: it is not a file");
     let error = Policy::load("/nowhere/policy.toml").unwrap_err();
     assert!(error.to_string().starts_with("the policy /nowhere/policy.toml cannot be read: "));
     let found = problems(

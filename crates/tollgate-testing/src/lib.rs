@@ -28,7 +28,7 @@ pub use self::limit::Limit;
 pub use self::reference::Reference;
 pub use self::subject::{Observed, Subject};
 
-/// The repository's README, so that its example compiles.
+/// The repository's README, so that its examples compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

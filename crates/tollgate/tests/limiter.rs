@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use tollgate::{
-    AlgorithmKind, Clock, Limiter, ManualClock, Quota, Start, TierOf, Verdict, check_all,
+    AlgorithmKind, Clock, KeyedState, Limiter, ManualClock, Quota, Start, TierOf, Timestamp,
+    Verdict, check_all,
 };
 
 fn limiter(quota: &str) -> (Limiter<str, ManualClock>, ManualClock) {
@@ -257,6 +258,36 @@ fn a_limiter_built_from_another_knows_what_was_spent() {
     // Without the tier its clients have the limiter's own quota, and their debt.
     let plain = Limiter::<str>::builder("1/s burst 20").clock(clock).build_from(&new).unwrap();
     assert_eq!(plain.peek("gold-1").remaining(), 0);
+}
+
+#[test]
+fn what_was_saved_means_the_same_after_a_restart_whatever_the_clocks_say() {
+    for kind in AlgorithmKind::ALL {
+        for moved in [-7_000_000_123_i64, 0, 11, 86_400_000_000_000] {
+            let at = |nanos: i64| Timestamp::from_nanos((1_700_000_000_000_000_000 + nanos) as u64);
+            let build = |clock: ManualClock| {
+                let builder = Limiter::<str>::builder("60/min").algorithm(kind);
+                builder.hasher(KeyedState::new()).clock(clock).build().unwrap()
+            };
+            let old = build(ManualClock::new(at(0)));
+            old.set_override("special", "600/min").unwrap();
+            for (key, spent) in [("a", 7), ("b", 60), ("special", 450)] {
+                assert!(old.check_n(key, spent).is_allowed());
+            }
+            let saved = old.save();
+            // Ten seconds later, on a clock that was moved.
+            let new = build(ManualClock::new(at(moved + 10_000_000_000)));
+            new.restore(&saved, at(10_000_000_000));
+            old.clock().set(at(10_000_000_000));
+            for key in ["a", "b", "special", "c"] {
+                let (was, is) = (old.peek(key).remaining(), new.peek(key).remaining());
+                // Windows follow the clock: another part of one may be past.
+                let follows =
+                    matches!(kind, AlgorithmKind::FixedWindow | AlgorithmKind::SlidingWindow);
+                assert!(is == was || (follows && moved != 0), "{kind}, {key}: {was}, then {is}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,10 @@ mod section;
 mod tests;
 mod value;
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -26,6 +30,21 @@ pub use self::schema::schema;
 /// The longest text that is read. A policy has some kilobytes; lists of callers can
 /// make it some megabytes.
 const MOST_MIB: usize = 16;
+
+/// Reads a file of at most that length. What is no file, such as a device, might never
+/// end.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
+    let most = (MOST_MIB << 20) as u64;
+    if file.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        return Err(io::Error::other(format!("it has more than {MOST_MIB} MiB")));
+    }
+    Ok(text)
+}
 
 /// Decodes a policy. What is wrong is reported and left out, the rest is decoded.
 pub(crate) fn decode(text: &str, file: Option<&str>) -> (Spec, Vec<Problem>) {

@@ -41,7 +41,9 @@ fn an_unknown_key_is_told_with_the_one_that_was_meant_or_all_there_are() {
         ("limits = []", &["1:1: unknown key \"limits\"; did you mean \"limit\"?"]),
         (
             "zone = 1",
-            &["1:1: unknown key \"zone\"; known are server, identity, allow, block, limit, override, tier"],
+            &[
+                "1:1: unknown key \"zone\"; known are server, identity, allow, block, limit, override, tier",
+            ],
         ),
         (
             "[identity]\ntrusted_proxies = []",

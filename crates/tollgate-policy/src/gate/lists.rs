@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::Gate;
+use super::{Active, Gate};
 use crate::Error;
 use crate::lists::{Entry, ListKind, Lists};
 use crate::store::Store;
@@ -12,7 +12,7 @@ use crate::store::Store;
 #[derive(Default)]
 pub(super) struct Edits {
     /// True for an entry that was added, false for one that was removed.
-    entries: HashMap<(ListKind, Entry), bool>,
+    pub(super) entries: HashMap<(ListKind, Entry), bool>,
 }
 
 impl Edits {
@@ -59,7 +59,7 @@ impl<S: Store> Gate<S> {
         let mut lists = Lists::clone(&active.lists);
         let changed = edit(&mut lists, kind, entry.clone(), add);
         let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
-        self.activate(policy, Arc::new(lists), limits);
+        self.active.store(Some(Arc::new(Active { policy, lists: Arc::new(lists), limits })));
         edits.entries.insert((kind, entry), add);
         Ok(changed)
     }

@@ -35,39 +35,30 @@ impl<S: Store> Gate<S> {
     /// If the store cannot keep the limits. Then nothing has changed.
     pub fn replace(&self, policy: Policy) -> Result<Changes, Error> {
         let edits = self.lock();
-        let lists = edits.apply(policy.lists.clone());
-        let old = self.active();
+        let lists = Arc::new(edits.apply(policy.lists.clone()));
+        let mut pause = self.pause();
+        let old = &pause.next;
+        let limits = Arc::new(self.store.reopen(&old.limits, &specs(&policy))?);
         let changes = changes(&old.policy, &policy);
-        let (old_policy, old_lists) = (Arc::clone(&old.policy), Arc::clone(&old.lists));
-        let old_limits = Arc::clone(&old.limits);
-        drop(old);
+        pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits });
+        Ok(changes)
+    }
+
+    /// Lets nobody decide, if what is spent is in this process and has to move.
+    fn pause(&self) -> Pause<'_, S> {
+        let pause = Pause { gate: self, next: Arc::clone(&self.active()) };
         if S::IN_PROCESS {
-            // From here on nobody begins to decide; then whoever still does, ends. That
-            // takes nanoseconds, unless its thread is not running just now.
             self.active.store(None);
-            while Arc::strong_count(&old_limits) > 1 {
+            // Nobody begins to decide now. Whoever still does, ends: that takes nanoseconds,
+            // unless its thread is not running just now.
+            let in_use = |pause: &Pause<'_, S>| {
+                Arc::strong_count(&pause.next) > 1 || Arc::strong_count(&pause.next.limits) > 1
+            };
+            while in_use(&pause) {
                 std::thread::yield_now();
             }
         }
-        match self.store.reopen(&old_limits, &specs(&policy)) {
-            Ok(limits) => {
-                self.activate(Arc::new(policy), Arc::new(lists), Arc::new(limits));
-                Ok(changes)
-            }
-            Err(error) => {
-                self.activate(old_policy, old_lists, old_limits);
-                Err(error)
-            }
-        }
-    }
-
-    pub(super) fn activate(
-        &self,
-        policy: Arc<Policy>,
-        lists: Arc<crate::lists::Lists>,
-        limits: Arc<S::Limits>,
-    ) {
-        self.active.store(Some(Arc::new(Active { policy, lists, limits })));
+        pause
     }
 
     /// Spends `cost` under one limit for a caller given by its parts: one value for each
@@ -162,6 +153,19 @@ impl<S: Store> Gate<S> {
             (name.to_owned(), self.store.usage(&active.limits, place))
         };
         active.policy.limits().enumerate().map(usage).collect()
+    }
+}
+
+/// While it lasts, nobody decides. When it ends, `next` is in force: what was before,
+/// unless all went well.
+struct Pause<'g, S: Store> {
+    gate: &'g Gate<S>,
+    next: Arc<Active<S::Limits>>,
+}
+
+impl<S: Store> Drop for Pause<'_, S> {
+    fn drop(&mut self) {
+        self.gate.active.store(Some(Arc::clone(&self.next)));
     }
 }
 

@@ -4,12 +4,13 @@ mod explain;
 mod lists;
 mod manage;
 mod passage;
+mod saved;
 mod settle;
 
 use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwapOption, Guard};
@@ -18,6 +19,7 @@ pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 use self::lists::Edits;
 pub use self::manage::Changes;
 pub use self::passage::{Answer, LimitState, Passage};
+pub use self::saved::SavedState;
 use crate::lists::{ListKind, Lists};
 use crate::policy::Rule;
 use crate::store::{Charge, LimitSpec, Memory, Store};
@@ -97,7 +99,7 @@ impl<S: Store> Gate<S> {
     /// If the store could not answer. One in memory always does.
     pub async fn check(&self, request: &Request<'_>) -> Result<Passage, Error> {
         let active = self.active();
-        let Active { policy, lists, limits } = &*active;
+        let Active { policy, lists, limits } = &**active;
         let sender = policy.identifier.sender(request);
         let passage = |answer| Passage::new(Arc::clone(policy), &sender.caller, answer);
         match lists.find(request, &sender, &policy.identifier) {
@@ -139,26 +141,30 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
-    fn active(&self) -> ActiveGuard<S> {
+    fn active(&self) -> ActiveGuard<S::Limits> {
         loop {
-            let guard = self.active.load();
-            if guard.is_some() {
-                return ActiveGuard(guard);
+            if let Some(active) = ActiveGuard::of(self.active.load()) {
+                return active;
             }
-            drop(guard);
             // Whoever replaces the policy holds it until the new one is there.
-            drop(self.changing.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.lock());
         }
     }
 }
 
 /// What is in force, for as long as it is looked at.
-struct ActiveGuard<S: Store>(Guard<Option<Arc<Active<S::Limits>>>>);
+struct ActiveGuard<L>(Guard<Option<Arc<Active<L>>>>);
 
-impl<S: Store> Deref for ActiveGuard<S> {
-    type Target = Active<S::Limits>;
+impl<L> ActiveGuard<L> {
+    fn of(guard: Guard<Option<Arc<Active<L>>>>) -> Option<Self> {
+        guard.is_some().then_some(Self(guard))
+    }
+}
 
-    fn deref(&self) -> &Self::Target {
+impl<L> Deref for ActiveGuard<L> {
+    type Target = Arc<Active<L>>;
+
+    fn deref(&self) -> &Arc<Active<L>> {
         match &*self.0 {
             Some(active) => active,
             None => unreachable!("only what is there is guarded"),

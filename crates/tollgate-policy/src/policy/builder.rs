@@ -51,7 +51,7 @@ impl PolicyBuilder {
     /// As for [`Policy::load`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = file::read(path).map_err(|error| {
             let message = format!("the policy {} cannot be read: {error}", path.display());
             Error::policy(vec![Problem::new(message)])
         })?;

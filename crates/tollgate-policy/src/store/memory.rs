@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate::{Clock, Decision, Limiter, Quota, SystemClock, TierOf, check_all};
+use tollgate::{Clock, Decision, KeyedState, Limiter, Quota, Seed, SystemClock, TierOf, check_all};
 
 use super::{Charge, LimitSpec, Store, Usage};
 use crate::{Error, Key};
@@ -13,18 +13,38 @@ use crate::{Error, Key};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory<C = SystemClock> {
     clock: C,
+    hasher: KeyedState,
 }
 
 impl<C: Clock + Clone> Memory<C> {
     /// A store that reads this clock.
     pub fn new(clock: C) -> Self {
-        Self { clock }
+        Self { clock, hasher: KeyedState::new() }
+    }
+
+    /// The same with the seed of a store that was saved. Without it, what was saved
+    /// means nothing.
+    #[must_use]
+    pub fn with_seed(self, seed: Seed) -> Self {
+        Self { hasher: KeyedState::with_seed(seed), ..self }
+    }
+
+    /// The seed, to be saved with the state. Whoever knows it can make keys that
+    /// collide.
+    pub fn seed(&self) -> Seed {
+        self.hasher.seed()
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
     }
 
     fn builder(&self, spec: &LimitSpec) -> tollgate::Builder<Key, C> {
         let names = spec.tiers.iter().map(|(name, _)| name.clone()).collect();
         let builder = Limiter::<Key>::builder(spec.quota)
             .clock(self.clock.clone())
+            .hasher(self.hasher)
             .algorithm(spec.algorithm)
             .start(spec.start)
             .capacity(spec.capacity)
@@ -52,12 +72,12 @@ impl<C: Clock + Clone> Memory<C> {
 }
 
 /// The limiters of one policy.
-pub struct MemoryLimits<C = SystemClock>(Vec<Held<C>>);
+pub struct MemoryLimits<C = SystemClock>(pub(super) Vec<Held<C>>);
 
 /// A limiter, and what it was made from.
-struct Held<C> {
-    spec: LimitSpec,
-    limiter: Arc<Limiter<Key, C>>,
+pub(super) struct Held<C> {
+    pub(super) spec: LimitSpec,
+    pub(super) limiter: Arc<Limiter<Key, C>>,
 }
 
 impl<C: Clock> Held<C> {

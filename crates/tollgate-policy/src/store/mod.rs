@@ -1,10 +1,12 @@
 //! Where what callers have spent is kept.
 
 mod memory;
+mod saved;
 
 use tollgate::{AlgorithmKind, Decision, Quota, Start, WhenFull};
 
 pub use self::memory::{Memory, MemoryLimits};
+pub use self::saved::SavedLimit;
 use crate::{Error, Key};
 
 /// Keeps what callers have spent under each limit, and decides.

@@ -99,6 +99,10 @@ impl Algorithm for AnyAlgorithm {
             _ => self.fresh(now),
         }
     }
+
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        chosen!(self, algorithm => algorithm.rebase(word, then, now))
+    }
 }
 
 /// An algorithm as plain numbers, for a cell that is read without a lock: a tag

@@ -162,4 +162,14 @@ impl Algorithm for FixedWindow {
         let count = count.min(self.limit);
         self.packing.repack(self.beginning(began), count, word, old.packing)
     }
+
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        let (begun, count) = self.counted(word, then);
+        let begun = match self.is_aligned() {
+            // As many windows ahead, if time had gone back.
+            true => self.packing.floor(now) + begun.saturating_sub(self.packing.floor(then)),
+            false => self.packing.shifted(begun, then, now),
+        };
+        self.packing.pack(begun, count)
+    }
 }

@@ -126,6 +126,10 @@ impl Gcra {
         Word(if unmoved { carried.saturating_sub(1) } else { carried })
     }
 
+    pub(super) fn rebase(self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        Word(self.time(now) + self.spent(word, then).min(DEEPEST))
+    }
+
     #[inline(always)]
     const fn time(self, now: Timestamp) -> u64 {
         if self.refills { now.as_nanos() } else { 0 }

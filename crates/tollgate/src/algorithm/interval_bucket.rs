@@ -177,4 +177,9 @@ impl Algorithm for IntervalBucket {
         let began = if self.period() == old.period() { old.packing.begin(last) } else { now };
         self.packing.repack(self.packing.ceil(began), spent, word, old.packing)
     }
+
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        let (last, spent) = self.refilled(word, then);
+        self.packing.pack(self.packing.shifted(last, then, now), spent)
+    }
 }

@@ -115,4 +115,8 @@ impl Algorithm for LeakyBucket {
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
         self.gcra.carry_over(word, now, old.gcra)
     }
+
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        self.gcra.rebase(word, then, now)
+    }
 }

@@ -134,6 +134,12 @@ pub trait Algorithm: Copy + sealed::Sealed {
     /// exchange.
     #[must_use]
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word;
+
+    /// A word that means at `now` what `word` meant at `then`: for a client that comes
+    /// from another clock, out of a snapshot for example. Windows that follow the clock
+    /// follow the new one.
+    #[must_use]
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word;
 }
 
 /// What a client that has never been seen may spend.

@@ -109,6 +109,13 @@ impl Packing {
         if misread { self.pack(time + 1, count) } else { packed }
     }
 
+    /// The quantum as far from `now` as `time` is from `then`, rounded up.
+    pub(super) const fn shifted(self, time: u64, then: Timestamp, now: Timestamp) -> u64 {
+        let begin = time.saturating_mul(self.quantum);
+        let shifted = begin.saturating_add(now.as_nanos()).saturating_sub(then.as_nanos());
+        shifted.div_ceil(self.quantum)
+    }
+
     /// `period` in quanta, rounded up.
     pub(super) const fn quanta(self, period: u64) -> u64 {
         period.div_ceil(self.quantum)

@@ -175,4 +175,11 @@ impl Algorithm for SlidingWindow {
         let spent = old.estimate(&counts).min(self.limit);
         self.pack(self.packing.floor(now), 0, spent)
     }
+
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        let Counts { window, previous, current, .. } = self.counts(word, then);
+        // As many windows ahead, if time had gone back.
+        let ahead = window.saturating_sub(self.packing.floor(then));
+        self.pack(self.packing.floor(now) + ahead, previous, current)
+    }
 }

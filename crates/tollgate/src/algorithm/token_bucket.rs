@@ -125,4 +125,8 @@ impl Algorithm for TokenBucket {
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
         self.gcra.carry_over(word, now, old.gcra)
     }
+
+    fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
+        self.gcra.rebase(word, then, now)
+    }
 }

@@ -196,7 +196,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> Builder<K, C, S> {
     pub fn build_from(mut self, old: &Limiter<K, C, S>) -> Result<Limiter<K, C, S>, Error> {
         self.hasher = old.tiers.base().hasher().clone();
         let limiter = self.build_born(old.born)?;
-        limiter.inherit(old);
+        let now = limiter.clock.now();
+        limiter.restore_at(&old.save(), now, now);
         Ok(limiter)
     }
 

@@ -4,7 +4,6 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::Ordering;
 
 use super::overrides::Pinned;
-use super::tiers::Tier;
 use super::{Counts, Limiter};
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::{Clock, Error, Quota, Table};
@@ -57,25 +56,6 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     pub fn purge_idle(&self) -> usize {
         let now = self.clock.now();
         self.tables().map(|(_, table)| table.purge_idle_at(now)).sum()
-    }
-
-    /// Takes over what the clients of another limiter have spent, and their overrides.
-    pub(super) fn inherit(&self, old: &Self) {
-        let now = self.clock.now();
-        for (name, table) in old.tables() {
-            let heir = self.tiers.named(name).map_or(self.tiers.base(), Tier::table);
-            let meaning = table.algorithm();
-            for (client, word) in table.iter() {
-                heir.put_in_at(client, word, &meaning, now);
-            }
-        }
-        old.overrides.each(|client, pinned| {
-            // A quota that the new algorithm cannot count is left out.
-            let Ok(algorithm) = self.algorithm(&pinned.quota) else { return };
-            let word = algorithm.carry_over(pinned.word, now, &pinned.algorithm);
-            self.plain.store(false, Ordering::Relaxed);
-            self.overrides.set(client, |_| Pinned { quota: pinned.quota, algorithm, word });
-        });
     }
 
     fn change_quota(&self, tier: Option<&str>, quota: Quota) -> Result<(), Error> {
@@ -158,7 +138,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         self.tiers.iter().map(|(name, tier)| (name, tier.table()))
     }
 
-    fn algorithm(&self, quota: &Quota) -> Result<AnyAlgorithm, Error> {
+    pub(super) fn algorithm(&self, quota: &Quota) -> Result<AnyAlgorithm, Error> {
         self.kind.with_quota(quota, self.start, self.born)
     }
 }

@@ -7,6 +7,7 @@ mod counters;
 mod manage;
 mod overrides;
 mod reservation;
+mod snapshot;
 mod tiers;
 #[cfg(feature = "tokio")]
 mod until_ready;
@@ -24,6 +25,7 @@ use self::counters::Counters;
 pub use self::counters::Counts;
 use self::overrides::Overrides;
 pub use self::reservation::Reservation;
+pub use self::snapshot::{Saved, SavedOverride, SavedTable};
 pub use self::tiers::TierOf;
 use self::tiers::{Client, Tiers};
 use crate::algorithm::{AlgorithmKind, Start};
@@ -193,6 +195,11 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         let (client, now) = (self.client(key), self.clock.now());
         let pinned = self.overrides.with(client.fingerprint, |pinned| pinned.reset(now));
         pinned.unwrap_or_else(|| self.table(client).reset_at(client.fingerprint, now));
+    }
+
+    /// The fingerprint by which a client is known.
+    pub fn fingerprint(&self, key: &K) -> Fingerprint {
+        self.tiers.base().fingerprint(key)
     }
 
     /// The clock that the limiter reads.

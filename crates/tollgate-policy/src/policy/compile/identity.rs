@@ -5,6 +5,7 @@ use http::header::HeaderName;
 use super::Compiler;
 use crate::address::{AddressSet, Prefixes, parse_range};
 use crate::client_ip::ForwardingHeader;
+use crate::file;
 use crate::identity::{Accepts, CallerKind, Identifier, IdentifyClosure, NamedBy};
 use crate::spec::{Accept, At, HeaderIdentity, Identity};
 use crate::suggest::hint;
@@ -96,7 +97,7 @@ impl Compiler<'_> {
             }
             Accept::File(name) => {
                 let path = self.source.folder.join(name);
-                let lines = std::fs::read_to_string(&path).map_err(|error| {
+                let lines = file::read(&path).map_err(|error| {
                     format!(
                         "{place}: the list of known keys {} cannot be read: {error}; `accept` \
                          is \"trusted-proxies\", \"any\", a list of keys, or such a file",

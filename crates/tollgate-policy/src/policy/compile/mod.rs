@@ -4,20 +4,21 @@
 mod identity;
 mod limit;
 mod overlap;
+mod overrides;
+mod tiers;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-pub(crate) use self::limit::key_of;
+pub(crate) use self::overrides::key_of;
 use super::rule::Rule;
-use super::tiers::{TierClosure, Tiers};
+use super::tiers::TierClosure;
 use super::{Policy, Problem};
-use crate::identity::{Identifier, IdentifyClosure};
+use crate::file;
+use crate::identity::IdentifyClosure;
 use crate::lists::{Entry, List, Lists};
 use crate::route::Routes;
-use crate::spec::{At, Limit, NamedOverride, Spec, Tier};
-use crate::suggest::hint;
-use crate::{Caller, file};
+use crate::spec::{At, Spec};
 
 /// The text that a policy was read from, and where.
 #[derive(Default)]
@@ -104,79 +105,6 @@ impl<'s> Compiler<'s> {
             list.extend(self.take(at, entry));
         }
         List::new(list)
-    }
-
-    fn tiers(
-        &mut self,
-        written: &std::collections::BTreeMap<String, Tier>,
-        named_otherwise: bool,
-        identifier: &Identifier,
-    ) -> Tiers {
-        let mut tiers = Tiers::new(written.keys().cloned().collect());
-        for (place, (name, tier)) in written.iter().enumerate() {
-            if tier.callers.is_empty() && !named_otherwise && !self.is_partial {
-                self.report(
-                    &tier.at,
-                    format!(
-                        "tier {name:?}: nobody can be in it; list its callers, or name a \
-                         `tier-header` in `identity`"
-                    ),
-                );
-            }
-            for (index, at) in tier.callers.iter().enumerate() {
-                let place_of = format!("tier {name:?}, caller {}", index + 1);
-                let caller = Caller::parse(&at.value).map_err(|why| format!("{place_of}: {why}"));
-                let Some(caller) = self.take(at, caller) else { continue };
-                let caller = match caller {
-                    Caller::Ip(address) => Caller::Ip(identifier.cut(address)),
-                    other => other,
-                };
-                match tiers.assign(&caller, place) {
-                    Some(other) if other != place => {
-                        let other = &tiers.names[other];
-                        self.report(
-                            at,
-                            format!("{place_of} is in tier {other:?} already; list it once"),
-                        );
-                    }
-                    _ => {}
-                }
-            }
-        }
-        tiers
-    }
-
-    /// A tier's quota must be for a limit that there is.
-    fn check_tier_limits(&mut self, spec: &Spec) {
-        let names: Vec<_> = spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
-        for (tier, written) in &spec.tiers {
-            for (limit, at) in &written.quotas {
-                if !names.contains(&limit.as_str()) {
-                    let hint = hint(limit, &names);
-                    self.report(at, format!("tier {tier:?}: there is no limit {limit:?}{hint}"));
-                }
-            }
-        }
-    }
-
-    /// The limits with the overrides that are written apart from them.
-    fn with_overrides(&mut self, spec: &Spec) -> Vec<Limit> {
-        let mut limits = spec.limits.clone();
-        for NamedOverride { limit: name, with } in &spec.overrides {
-            match limits.iter_mut().find(|limit| limit.name.value == name.value) {
-                Some(limit) => limit.overrides.push(with.clone()),
-                None => {
-                    let names: Vec<_> =
-                        spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
-                    let hint = hint(&name.value, &names);
-                    self.report(
-                        name,
-                        format!("override: there is no limit {:?}{hint}", name.value),
-                    );
-                }
-            }
-        }
-        limits
     }
 
     fn check_names(&mut self, spec: &Spec) {

@@ -1,0 +1,66 @@
+//! What has to survive a restart.
+
+use std::sync::Arc;
+
+use tollgate::{Clock, Timestamp};
+
+use super::{Active, Gate};
+use crate::Error;
+use crate::lists::{Entry, ListKind};
+use crate::store::{Memory, SavedLimit};
+
+/// What a gate knows beside its policy: what callers have spent, and what was changed at
+/// run time.
+///
+/// Words are times of the store's [clock](Memory::clock), and keys are hashed under its
+/// [seed](Memory::seed): keep both with it, where its owner alone can read them.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SavedState {
+    /// What was spent, by limit.
+    pub limits: Vec<SavedLimit>,
+    /// What was changed on the lists: which, the entry, and whether it was added.
+    pub lists: Vec<(ListKind, String, bool)>,
+}
+
+impl SavedState {
+    /// A state of its parts, as they were saved.
+    #[must_use]
+    pub fn new(limits: Vec<SavedLimit>, lists: Vec<(ListKind, String, bool)>) -> Self {
+        Self { limits, lists }
+    }
+}
+
+impl<C: Clock + Clone + 'static> Gate<Memory<C>> {
+    /// Everything that has to survive a restart. Looks at every caller, without holding
+    /// up requests.
+    pub fn save(&self) -> SavedState {
+        let edits = self.lock();
+        let lists =
+            edits.entries.iter().map(|((kind, entry), added)| (*kind, entry.to_text(), *added));
+        let lists = lists.collect();
+        drop(edits);
+        SavedState { limits: self.active().limits.save(), lists }
+    }
+
+    /// Puts back what was saved. `then` is the time, on the clock of that time, at which
+    /// it is now. Limits that have gone, or count something else, are left out.
+    ///
+    /// # Errors
+    ///
+    /// If an entry of a list cannot be understood.
+    pub fn restore(&self, saved: SavedState, then: Timestamp) -> Result<(), Error> {
+        let entries = saved.lists.iter().map(|(kind, entry, added)| {
+            Ok(((*kind, Entry::parse(entry).map_err(Error::unknown)?), *added))
+        });
+        let entries: Vec<_> = entries.collect::<Result<_, Error>>()?;
+        let mut edits = self.lock();
+        edits.entries.extend(entries);
+        let active = self.active();
+        active.limits.restore(saved.limits, then);
+        let lists = Arc::new(edits.apply(active.policy.lists.clone()));
+        let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
+        self.active.store(Some(Arc::new(Active { policy, lists, limits })));
+        Ok(())
+    }
+}

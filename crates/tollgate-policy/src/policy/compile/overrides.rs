@@ -1,0 +1,132 @@
+//! Quotas of single callers.
+
+use tollgate::{AlgorithmKind, Quota, Start};
+
+use super::Compiler;
+use crate::identity::Identifier;
+use crate::key::Value;
+use crate::policy::rule::Part;
+use crate::spec::{Limit, NamedOverride, Override, Spec};
+use crate::suggest::hint;
+use crate::{Caller, Key};
+
+impl Compiler<'_> {
+    /// The limits with the overrides that are written apart from them.
+    pub(super) fn with_overrides(&mut self, spec: &Spec) -> Vec<Limit> {
+        let mut limits = spec.limits.clone();
+        for NamedOverride { limit: name, with } in &spec.overrides {
+            match limits.iter_mut().find(|limit| limit.name.value == name.value) {
+                Some(limit) => limit.overrides.push(with.clone()),
+                None => {
+                    let names: Vec<_> =
+                        spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
+                    let hint = hint(&name.value, &names);
+                    self.report(
+                        name,
+                        format!("override: there is no limit {:?}{hint}", name.value),
+                    );
+                }
+            }
+        }
+        limits
+    }
+
+    pub(super) fn overrides(
+        &mut self,
+        place: &str,
+        limit: &Limit,
+        per: &[Part],
+        algorithm: AlgorithmKind,
+        start: Start,
+        identifier: &Identifier,
+    ) -> Vec<(Key, Quota)> {
+        let mut overrides: Vec<(Key, Quota)> = Vec::new();
+        for (index, written) in limit.overrides.iter().enumerate() {
+            let place = format!("{place}, override {}", index + 1);
+            let quota = self.quota(&place, &written.quota, algorithm, start);
+            let Some(key) = self.override_key(&place, written, per, identifier) else { continue };
+            if overrides.iter().any(|(other, _)| other.bytes == key.bytes) {
+                self.report(&written.at, format!("{place}: the same caller has one already"));
+            }
+            overrides.extend(quota.map(|quota| (key, quota)));
+        }
+        overrides
+    }
+
+    fn override_key(
+        &mut self,
+        place: &str,
+        written: &Override,
+        per: &[Part],
+        identifier: &Identifier,
+    ) -> Option<Key> {
+        let names: Vec<String> = per.iter().map(ToString::to_string).collect();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let before = self.problems.len();
+        for (name, at) in &written.parts {
+            if !known.contains(&name.as_str()) {
+                // Of a whole caller in place of a part, the rest may be a secret.
+                let kind = name.split(':').next().unwrap_or_default();
+                let hint = hint(kind, &known);
+                self.report(at, format!("{place}: the limit is not counted per {kind:?}{hint}"));
+            }
+        }
+        let mut values = Vec::new();
+        for name in &known {
+            match written.parts.get(*name) {
+                Some(at) => values.push(at),
+                None => self.report(
+                    &written.at,
+                    format!("{place}: there is no {name:?}; say whose quota it is"),
+                ),
+            }
+        }
+        if self.problems.len() > before {
+            return None;
+        }
+        let texts: Vec<&str> = values.iter().map(|at| at.value.as_str()).collect();
+        let key = key_of(per, &texts, identifier);
+        match key {
+            Ok(key) => Some(key),
+            Err((index, why)) => {
+                // The value may be a secret, so it is not shown.
+                self.report(values[index], format!("{place}, {}: {why}", known[index]));
+                None
+            }
+        }
+    }
+}
+
+/// The key of a limit's parts with these values, one for each; or the place of the value
+/// that is wrong, and why.
+pub(crate) fn key_of(
+    per: &[Part],
+    values: &[&str],
+    identifier: &Identifier,
+) -> Result<Key, (usize, String)> {
+    let mut key = Key::global();
+    for (index, (part, text)) in per.iter().zip(values).enumerate() {
+        let is_last = index + 1 == per.len();
+        let address = |text: &str| match Caller::parse(text) {
+            Ok(Caller::Ip(address)) => Ok(Value::Ip(identifier.cut(address))),
+            _ => Err((index, "not an address; write one such as \"203.0.113.7\"".to_owned())),
+        };
+        let value = match part {
+            _ if *text == "anonymous" => Value::Absent,
+            Part::Caller => match &Caller::parse(text).map_err(|why| (index, why))? {
+                Caller::Ip(found) => Value::Ip(identifier.cut(*found)),
+                caller => {
+                    key.push(Value::from(caller), is_last);
+                    continue;
+                }
+            },
+            Part::Ip => address(text)?,
+            Part::ApiKey => Value::ApiKey(text.as_bytes()),
+            Part::User => Value::User(text.as_bytes()),
+            Part::Header(_) => Value::Header(text.as_bytes()),
+            Part::Path(_) => Value::Path(text.as_bytes()),
+        };
+        key.push(value, is_last);
+    }
+    Ok(key)
+}

@@ -1,0 +1,65 @@
+//! Who is in which tier, and which limits the tiers have quotas for.
+
+use std::collections::BTreeMap;
+
+use super::Compiler;
+use crate::Caller;
+use crate::identity::Identifier;
+use crate::policy::tiers::Tiers;
+use crate::spec::{Spec, Tier};
+use crate::suggest::hint;
+
+impl Compiler<'_> {
+    pub(super) fn tiers(
+        &mut self,
+        written: &BTreeMap<String, Tier>,
+        named_otherwise: bool,
+        identifier: &Identifier,
+    ) -> Tiers {
+        let mut tiers = Tiers::new(written.keys().cloned().collect());
+        for (place, (name, tier)) in written.iter().enumerate() {
+            if tier.callers.is_empty() && !named_otherwise && !self.is_partial {
+                self.report(
+                    &tier.at,
+                    format!(
+                        "tier {name:?}: nobody can be in it; list its callers, or name a \
+                         `tier-header` in `identity`"
+                    ),
+                );
+            }
+            for (index, at) in tier.callers.iter().enumerate() {
+                let place_of = format!("tier {name:?}, caller {}", index + 1);
+                let caller = Caller::parse(&at.value).map_err(|why| format!("{place_of}: {why}"));
+                let Some(caller) = self.take(at, caller) else { continue };
+                let caller = match caller {
+                    Caller::Ip(address) => Caller::Ip(identifier.cut(address)),
+                    other => other,
+                };
+                match tiers.assign(&caller, place) {
+                    Some(other) if other != place => {
+                        let other = &tiers.names[other];
+                        self.report(
+                            at,
+                            format!("{place_of} is in tier {other:?} already; list it once"),
+                        );
+                    }
+                    _ => {}
+                }
+            }
+        }
+        tiers
+    }
+
+    /// A tier's quota must be for a limit that there is.
+    pub(super) fn check_tier_limits(&mut self, spec: &Spec) {
+        let names: Vec<_> = spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
+        for (tier, written) in &spec.tiers {
+            for (limit, at) in &written.quotas {
+                if !names.contains(&limit.as_str()) {
+                    let hint = hint(limit, &names);
+                    self.report(at, format!("tier {tier:?}: there is no limit {limit:?}{hint}"));
+                }
+            }
+        }
+    }
+}

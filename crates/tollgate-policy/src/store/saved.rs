@@ -1,0 +1,93 @@
+use std::collections::HashSet;
+
+use tollgate::{AlgorithmKind, Clock, Fingerprint, Saved, SavedTable, Timestamp};
+
+use super::MemoryLimits;
+use super::memory::Held;
+
+/// What was spent under one limit, to be kept while the process is not running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SavedLimit {
+    /// The limit's name.
+    pub name: String,
+    /// What it counted apart.
+    pub per: String,
+    /// How it counted.
+    pub algorithm: AlgorithmKind,
+    /// What every caller had spent.
+    pub spent: Saved,
+    /// Which of the overrides were set at run time, and not by the policy.
+    pub set_at_run_time: HashSet<Fingerprint>,
+}
+
+impl SavedLimit {
+    /// A limit of its parts, as they were saved.
+    #[must_use]
+    pub fn new(
+        name: String,
+        per: String,
+        algorithm: AlgorithmKind,
+        spent: Saved,
+        set_at_run_time: HashSet<Fingerprint>,
+    ) -> Self {
+        Self { name, per, algorithm, spent, set_at_run_time }
+    }
+}
+
+impl<C: Clock> MemoryLimits<C> {
+    pub(crate) fn save(&self) -> Vec<SavedLimit> {
+        self.0.iter().map(Held::save).collect()
+    }
+
+    /// Puts back what was saved of limits that still count the same things.
+    pub(crate) fn restore(&self, saved: Vec<SavedLimit>, then: Timestamp) {
+        for saved in saved {
+            let same = |held: &&Held<C>| {
+                let spec = &held.spec;
+                (&spec.name, &spec.per, spec.algorithm)
+                    == (&saved.name, &saved.per, saved.algorithm)
+            };
+            if let Some(held) = self.0.iter().find(same) {
+                held.restore(saved, then);
+            }
+        }
+    }
+}
+
+impl<C: Clock> Held<C> {
+    fn save(&self) -> SavedLimit {
+        let spent = self.limiter.save();
+        let by_policy = self.overridden();
+        let overridden = spent.overrides.iter().map(|saved| saved.client);
+        SavedLimit {
+            name: self.spec.name.clone(),
+            per: self.spec.per.clone(),
+            algorithm: self.spec.algorithm,
+            set_at_run_time: overridden.filter(|client| !by_policy.contains(client)).collect(),
+            spent,
+        }
+    }
+
+    fn restore(&self, saved: SavedLimit, then: Timestamp) {
+        let SavedLimit { mut spent, set_at_run_time, .. } = saved;
+        let by_policy = self.overridden();
+        // An override that the policy no longer has leaves its debt to the limit's quota.
+        let (kept, gone): (Vec<_>, Vec<_>) = spent.overrides.into_iter().partition(|saved| {
+            by_policy.contains(&saved.client) || set_at_run_time.contains(&saved.client)
+        });
+        spent.overrides = kept;
+        spent.tables.extend(gone.into_iter().map(|saved| SavedTable {
+            tier: None,
+            quota: saved.quota,
+            clients: vec![(saved.client, saved.word)],
+        }));
+        self.limiter.restore(&spent, then);
+    }
+
+    /// The callers who have an override by the policy.
+    fn overridden(&self) -> HashSet<Fingerprint> {
+        let overrides = self.spec.overrides.iter();
+        overrides.map(|(key, _)| self.limiter.fingerprint(key)).collect()
+    }
+}

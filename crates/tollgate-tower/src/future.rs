@@ -1,0 +1,150 @@
+use std::fmt;
+use std::future::Ready;
+use std::mem;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use tollgate_policy::store::Store;
+use tollgate_policy::{Gate, Passage};
+use tower_service::Service;
+
+use crate::Refuse;
+use crate::settings::{Ruling, Settings, asked};
+
+pin_project! {
+    /// The response of a [`Tollgate`](crate::Tollgate).
+    pub struct ResponseFuture<F, S: Store, R, B, E> {
+        #[pin]
+        state: State<F, S, R, B, E>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F, S: Store, R, B, E> {
+        Called {
+            #[pin]
+            response: F,
+            settings: Arc<Settings<S, R>>,
+            passage: Option<Passage>,
+        },
+        Refused { response: Ready<Response<B>> },
+        Boxed { response: BoxFuture<B, E> },
+    }
+}
+
+type BoxFuture<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
+
+impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
+    pub(crate) fn called(
+        response: F,
+        settings: Arc<Settings<S, R>>,
+        passage: Option<Passage>,
+    ) -> Self {
+        Self { state: State::Called { response, settings, passage } }
+    }
+
+    pub(crate) fn refused(response: Response<B>) -> Self {
+        Self { state: State::Refused { response: std::future::ready(response) } }
+    }
+
+    /// For what needs to wait before the service is called.
+    pub(crate) fn boxed(
+        response: impl Future<Output = Result<Response<B>, E>> + Send + 'static,
+    ) -> Self {
+        Self { state: State::Boxed { response: Box::pin(response) } }
+    }
+}
+
+impl<F, S: Store, R, B, E> Future for ResponseFuture<F, S, R, B, E>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Called { response, settings, passage } => {
+                let mut response = ready!(response.poll(cx))?;
+                if let Some(passage) = passage {
+                    settings.settle_now(passage, response.status(), response.headers());
+                    settings.headers.write(response.headers_mut(), passage);
+                }
+                Poll::Ready(Ok(response))
+            }
+            StateProjection::Refused { response } => Pin::new(response).poll(cx).map(Ok),
+            StateProjection::Boxed { response } => response.as_mut().poll(cx),
+        }
+    }
+}
+
+/// Asks a store that has to be waited for, then calls the service.
+pub(crate) async fn check_and_call<I, S, R, ReqBody, ResBody>(
+    settings: Arc<Settings<S, R>>,
+    inner: I,
+    request: Request<ReqBody>,
+    peer: Option<IpAddr>,
+) -> Result<Response<ResBody>, I::Error>
+where
+    I: Service<Request<ReqBody>, Response = Response<ResBody>>,
+    S: Store,
+    R: Refuse<ResBody>,
+{
+    let asked = asked(&request, peer);
+    let checked = settings.check(&asked).await;
+    match settings.judge(asked, checked) {
+        Ruling::Refuse(response) => Ok(response),
+        Ruling::Pass(passage) => wait_and_call(settings, inner, request, passage).await,
+    }
+}
+
+/// Waits as long as a shaper says, then calls the service.
+pub(crate) async fn wait_and_call<I, S, R, ReqBody, ResBody>(
+    settings: Arc<Settings<S, R>>,
+    mut inner: I,
+    request: Request<ReqBody>,
+    passage: Option<Passage>,
+) -> Result<Response<ResBody>, I::Error>
+where
+    I: Service<Request<ReqBody>, Response = Response<ResBody>>,
+    S: Store,
+{
+    let Some(passage) = passage else { return inner.call(request).await };
+    wait(&settings.gate, &passage).await;
+    let mut response = inner.call(request).await?;
+    settings.settle(&passage, response.status(), response.headers()).await;
+    settings.headers.write(response.headers_mut(), &passage);
+    Ok(response)
+}
+
+async fn wait<S: Store>(gate: &Gate<S>, passage: &Passage) {
+    let wait = passage.wait();
+    if !wait.is_zero() {
+        let place = Place { gate, passage };
+        tokio::time::sleep(wait).await;
+        // From here on it is used.
+        mem::forget(place);
+    }
+}
+
+/// A place in a shaper's queue, given back when it is dropped: the client went away.
+struct Place<'p, S: Store> {
+    gate: &'p Gate<S>,
+    passage: &'p Passage,
+}
+
+impl<S: Store> Drop for Place<'_, S> {
+    fn drop(&mut self) {
+        self.gate.cancel(self.passage);
+    }
+}
+
+impl<F, S: Store, R, B, E> fmt::Debug for ResponseFuture<F, S, R, B, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod future;
+mod headers;
+mod layer;
+mod log;
+mod metrics;
+mod peer;
+mod per_limit;
+mod refusal;
+mod round;
+mod service;
+mod settings;
+
+pub use self::future::ResponseFuture;
+pub use self::headers::Headers;
+pub use self::layer::TollgateLayer;
+pub use self::metrics::Metrics;
+pub use self::peer::PeerAddr;
+pub use self::refusal::{GrpcStatus, ProblemJson, Reason, Refusal, Refuse};
+pub use self::service::Tollgate;
+pub use self::settings::OnStoreError;

@@ -1,0 +1,137 @@
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate::{Clock, Limiter, Quota, SystemClock, Timestamp};
+use tollgate_policy::{Answer, Error, LimitState, Passage, Request};
+use tracing::{Level, error, event_enabled, field, info, warn};
+
+use crate::per_limit::PerLimit;
+use crate::round::whole_millis;
+
+/// Logs what is refused, but not all of it: an attack shall not fill the disk.
+#[derive(Default)]
+pub(crate) struct Log {
+    limits: PerLimit<Throttle>,
+    blocked: Throttle,
+    store: Throttle,
+}
+
+impl Log {
+    pub(crate) fn decided(&self, request: &Request<'_>, passage: &Passage) {
+        match passage.answer() {
+            Answer::Denied => self.denied(request, passage),
+            Answer::Blocked => self.blocked(request, passage),
+            Answer::Allowed => {
+                // Any other limit that says no is heard.
+                let shadow = passage.limits().filter(|limit| limit.decision().is_denied());
+                shadow.for_each(|limit| self.denied_in_shadow(request, limit));
+            }
+        }
+    }
+
+    fn denied(&self, request: &Request<'_>, passage: &Passage) {
+        if !event_enabled!(target: "tollgate", Level::WARN) {
+            return;
+        }
+        let Some(limit) = passage.nearest() else { return };
+        let Some(suppressed) = self.admit(limit) else { return };
+        warn!(
+            target: "tollgate",
+            limit = limit.name(),
+            caller = passage.refused_caller().map(field::display),
+            counted = %limit.counted(),
+            method = %Shown(request.method().as_str()),
+            path = %Shown(request.path()),
+            retry_after_ms = passage.retry_after().map(whole_millis),
+            suppressed,
+            "denied"
+        );
+    }
+
+    fn blocked(&self, request: &Request<'_>, passage: &Passage) {
+        if !event_enabled!(target: "tollgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.blocked.admit(SystemClock.now()) else { return };
+        warn!(
+            target: "tollgate",
+            caller = passage.refused_caller().map(field::display),
+            method = %Shown(request.method().as_str()),
+            path = %Shown(request.path()),
+            suppressed,
+            "blocked"
+        );
+    }
+
+    fn denied_in_shadow(&self, request: &Request<'_>, limit: LimitState<'_>) {
+        if !event_enabled!(target: "tollgate", Level::INFO) {
+            return;
+        }
+        let Some(suppressed) = self.admit(limit) else { return };
+        info!(
+            target: "tollgate",
+            limit = limit.name(),
+            counted = %limit.counted(),
+            method = %Shown(request.method().as_str()),
+            path = %Shown(request.path()),
+            retry_after_ms = limit.decision().retry_after().map(whole_millis),
+            suppressed,
+            "would be denied, but the limit is in shadow"
+        );
+    }
+
+    pub(crate) fn store_failed(&self, error: &Error) {
+        if !event_enabled!(target: "tollgate", Level::ERROR) {
+            return;
+        }
+        let Some(suppressed) = self.store.admit(SystemClock.now()) else { return };
+        error!(target: "tollgate", %error, suppressed, "the store could not answer");
+    }
+
+    fn admit(&self, limit: LimitState<'_>) -> Option<u64> {
+        self.limits
+            .with(limit, Throttle::default, |throttle| throttle.admit(limit.decision().now()))
+    }
+}
+
+/// Lets 10 events a second through, or 20 at once.
+struct Throttle {
+    /// `None` if there was no memory for it: then nothing is let through.
+    limiter: Option<Limiter<()>>,
+    suppressed: AtomicU64,
+}
+
+impl Throttle {
+    /// How many events were left out since the last; `None` if this one is, too.
+    fn admit(&self, now: Timestamp) -> Option<u64> {
+        // Relaxed: the count orders nothing.
+        if self.limiter.as_ref().is_some_and(|limiter| limiter.check_at(&(), 1, now).is_allowed()) {
+            return Some(self.suppressed.swap(0, Ordering::Relaxed));
+        }
+        self.suppressed.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        let limiter = Limiter::builder(Quota::per_second(10).burst(20)).capacity(1).build();
+        Self { limiter: limiter.ok(), suppressed: AtomicU64::new(0) }
+    }
+}
+
+/// A text that a client sent: cut, and with everything escaped that could deceive whoever
+/// reads the log.
+struct Shown<'a>(&'a str);
+
+const SHOWN: usize = 128;
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut characters = self.0.chars();
+        for character in characters.by_ref().take(SHOWN) {
+            write!(f, "{}", character.escape_default())?;
+        }
+        if characters.next().is_some() { f.write_str("…") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,143 @@
+//! The responses of refused requests.
+
+mod grpc;
+mod problem;
+
+use std::time::Duration;
+
+use http::{Response, StatusCode, header};
+use tollgate_policy::{Passage, Request};
+
+pub use self::grpc::GrpcStatus;
+pub use self::problem::ProblemJson;
+use crate::round::whole_seconds;
+
+/// Makes the response of a refused request: [`ProblemJson`], [`GrpcStatus`], or a closure.
+///
+/// The layer then adds `Retry-After`, unless it is there, and the [`Headers`](crate::Headers).
+///
+/// ```
+/// use axum::body::Body;
+/// use http::Response;
+/// use tollgate_policy::{Gate, Limit, Policy};
+/// use tollgate_tower::{Refusal, TollgateLayer};
+///
+/// # let gate = Gate::new(Policy::builder().limit(Limit::new("api", "1/s")).build()?)?;
+/// let layer = TollgateLayer::new(gate).respond_with(|refusal: &Refusal<'_>| {
+///     let mut response = Response::new(Body::from("Not so fast."));
+///     *response.status_mut() = refusal.status();
+///     response
+/// });
+/// # Ok::<(), tollgate_policy::Error>(())
+/// ```
+pub trait Refuse<B> {
+    /// Makes the response.
+    fn refuse(&self, refusal: &Refusal<'_>) -> Response<B>;
+}
+
+impl<B, F: Fn(&Refusal<'_>) -> Response<B>> Refuse<B> for F {
+    fn refuse(&self, refusal: &Refusal<'_>) -> Response<B> {
+        self(refusal)
+    }
+}
+
+/// A request that is refused, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal<'r> {
+    reason: Reason,
+    request: Request<'r>,
+    passage: Option<&'r Passage>,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A limit is exceeded.
+    Denied,
+    /// The caller is on the block list.
+    Blocked,
+    /// The store could not decide.
+    StoreFailed,
+}
+
+impl<'r> Refusal<'r> {
+    pub(crate) fn new(reason: Reason, request: Request<'r>, passage: Option<&'r Passage>) -> Self {
+        Self { reason, request, passage }
+    }
+
+    /// Why the request is refused.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request<'r> {
+        &self.request
+    }
+
+    /// What was decided; `None` if the store failed.
+    #[must_use]
+    pub fn passage(&self) -> Option<&'r Passage> {
+        self.passage
+    }
+
+    /// The status for it: 429, 403 or 503.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self.reason {
+            Reason::Denied => StatusCode::TOO_MANY_REQUESTS,
+            Reason::Blocked => StatusCode::FORBIDDEN,
+            Reason::StoreFailed => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The time until the same request would pass; `None` if no waiting helps. A second
+    /// if the store failed.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.reason {
+            Reason::Denied => self.passage?.retry_after(),
+            Reason::Blocked => None,
+            Reason::StoreFailed => Some(Duration::from_secs(1)),
+        }
+    }
+
+    /// The names of the limits that are exceeded.
+    pub fn violated(&self) -> impl Iterator<Item = &'r str> {
+        // Those in shadow are not asked about a request that is denied.
+        let limits = self.passage.into_iter().flat_map(Passage::limits);
+        limits.filter(|limit| limit.decision().is_denied()).map(|limit| limit.name())
+    }
+
+    /// True if the client speaks gRPC.
+    #[must_use]
+    pub fn is_grpc(&self) -> bool {
+        let content_type = self.request.headers().get(header::CONTENT_TYPE);
+        content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+    }
+
+    /// The refusal for people: printable ASCII, without quotes, backslashes or `%`, so
+    /// that JSON and gRPC need not escape it. Names of limits are letters, digits, `-`,
+    /// `_` and `.`.
+    fn detail(&self) -> String {
+        match self.reason {
+            Reason::Blocked => "This caller is blocked.".to_owned(),
+            Reason::StoreFailed => "The rate limit could not be checked. Try again.".to_owned(),
+            Reason::Denied => {
+                let name = self.passage.and_then(Passage::denied_by).unwrap_or_default();
+                match self.retry_after() {
+                    Some(time) => {
+                        let seconds = whole_seconds(time).max(1);
+                        format!("The limit {name} is exceeded. Try again in {seconds} s.")
+                    }
+                    None => format!(
+                        "The limit {name} never lets this request pass. Waiting does not help."
+                    ),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, StatusCode, Uri};
+use tollgate_policy::store::Store;
+use tollgate_policy::{Answer, Error, Gate, Passage, Request};
+
+use crate::headers::Headers;
+use crate::log::Log;
+use crate::metrics::Meter;
+use crate::peer::Peers;
+use crate::{ProblemJson, Reason, Refusal, Refuse};
+
+/// What a layer and its services share.
+pub(crate) struct Settings<S: Store, R> {
+    pub(crate) gate: Arc<Gate<S>>,
+    pub(crate) headers: Headers,
+    pub(crate) peers: Peers,
+    pub(crate) meter: Option<Arc<Meter>>,
+    pub(crate) on_store_error: OnStoreError,
+    pub(crate) logs_refusals: bool,
+    log: Arc<Log>,
+    responder: Arc<R>,
+}
+
+/// What becomes of a request about which the store could not decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStoreError {
+    /// It is refused with a 503.
+    #[default]
+    Refuse,
+    /// It goes ahead, not limited by anything.
+    Allow,
+}
+
+/// What becomes of a request.
+pub(crate) enum Ruling<B> {
+    /// It goes ahead, perhaps after a wait. There is no passage if the store failed.
+    Pass(Option<Passage>),
+    Refuse(Response<B>),
+}
+
+impl<S: Store> Settings<S, ProblemJson> {
+    pub(crate) fn new(gate: Arc<Gate<S>>) -> Self {
+        Self {
+            gate,
+            headers: Headers::default(),
+            peers: Peers::default(),
+            meter: None,
+            on_store_error: OnStoreError::default(),
+            logs_refusals: true,
+            log: Arc::default(),
+            responder: Arc::new(ProblemJson),
+        }
+    }
+}
+
+impl<S: Store, R> Settings<S, R> {
+    pub(crate) fn respond_with<T>(self, responder: T) -> Settings<S, T> {
+        Settings {
+            gate: self.gate,
+            headers: self.headers,
+            peers: self.peers,
+            meter: self.meter,
+            on_store_error: self.on_store_error,
+            logs_refusals: self.logs_refusals,
+            log: self.log,
+            responder: Arc::new(responder),
+        }
+    }
+
+    /// Finds out who is at the other end of the connection.
+    pub(crate) fn peer<B>(&self, request: &mut http::Request<B>) -> Option<IpAddr> {
+        let peer = self.peers.find(request.extensions_mut());
+        if peer.is_none() {
+            self.peers.report_missing();
+            if let Some(meter) = &self.meter {
+                meter.missing_peer();
+            }
+        }
+        peer
+    }
+
+    /// Decides at once, if the store is in this process.
+    pub(crate) fn check_now(&self, request: &Request<'_>) -> Option<Result<Passage, Error>> {
+        if !S::IN_PROCESS {
+            return None;
+        }
+        let _timer = self.meter.as_ref().and_then(|meter| meter.time());
+        self.gate.check_now(request)
+    }
+
+    pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Passage, Error> {
+        let _timer = self.meter.as_ref().and_then(|meter| meter.time());
+        self.gate.check(request).await
+    }
+
+    /// Counts and logs what was decided, and makes the response of a request that is
+    /// refused.
+    pub(crate) fn judge<B>(
+        &self,
+        request: Request<'_>,
+        checked: Result<Passage, Error>,
+    ) -> Ruling<B>
+    where
+        R: Refuse<B>,
+    {
+        let passage = match checked {
+            Ok(passage) => passage,
+            Err(error) => {
+                self.store_failed(&error);
+                return match self.on_store_error {
+                    OnStoreError::Allow => Ruling::Pass(None),
+                    OnStoreError::Refuse => self.refuse(Reason::StoreFailed, request, None),
+                };
+            }
+        };
+        if let Some(meter) = &self.meter {
+            meter.count(&passage);
+        }
+        if self.logs_refusals {
+            self.log.decided(&request, &passage);
+        }
+        match passage.answer() {
+            Answer::Allowed => Ruling::Pass(Some(passage)),
+            Answer::Denied => self.refuse(Reason::Denied, request, Some(&passage)),
+            Answer::Blocked => self.refuse(Reason::Blocked, request, Some(&passage)),
+        }
+    }
+
+    fn refuse<B>(
+        &self,
+        reason: Reason,
+        request: Request<'_>,
+        passage: Option<&Passage>,
+    ) -> Ruling<B>
+    where
+        R: Refuse<B>,
+    {
+        let refusal = Refusal::new(reason, request, passage);
+        let mut response = self.responder.refuse(&refusal);
+        self.headers.write_refusal(response.headers_mut(), &refusal);
+        Ruling::Refuse(response)
+    }
+
+    /// Corrects what a request cost by its response, if the store is in this process.
+    pub(crate) fn settle_now(&self, passage: &Passage, status: StatusCode, headers: &HeaderMap) {
+        if passage.needs_settling()
+            && let Some(Err(error)) = self.gate.settle_now(passage, status, headers)
+        {
+            self.store_failed(&error);
+        }
+    }
+
+    pub(crate) async fn settle(&self, passage: &Passage, status: StatusCode, headers: &HeaderMap) {
+        if let Err(error) = self.gate.settle(passage, status, headers).await {
+            self.store_failed(&error);
+        }
+    }
+
+    /// Counts and logs that the store could not answer.
+    fn store_failed(&self, error: &Error) {
+        if let Some(meter) = &self.meter {
+            meter.store_failed();
+        }
+        self.log.store_failed(error);
+    }
+}
+
+/// What a gate looks at in a request.
+pub(crate) fn asked<B>(request: &http::Request<B>, peer: Option<IpAddr>) -> Request<'_> {
+    Request::new(request.method(), sent_uri(request), request.headers(), peer)
+}
+
+/// The URI that the client sent. A nested router of axum sees only the end of its path,
+/// but a policy means the same everywhere.
+fn sent_uri<B>(request: &http::Request<B>) -> &Uri {
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::OriginalUri(uri)) = request.extensions().get() {
+        return uri;
+    }
+    request.uri()
+}
+
+impl<S: Store, R> Clone for Settings<S, R> {
+    fn clone(&self) -> Self {
+        Self {
+            gate: Arc::clone(&self.gate),
+            headers: self.headers,
+            peers: self.peers.clone(),
+            meter: self.meter.clone(),
+            on_store_error: self.on_store_error,
+            logs_refusals: self.logs_refusals,
+            log: Arc::clone(&self.log),
+            responder: Arc::clone(&self.responder),
+        }
+    }
+}
+
+impl<S: Store, R> fmt::Debug for Settings<S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("gate", &self.gate)
+            .field("headers", &self.headers)
+            .field("on_store_error", &self.on_store_error)
+            .field("logs_refusals", &self.logs_refusals)
+            .finish_non_exhaustive()
+    }
+}

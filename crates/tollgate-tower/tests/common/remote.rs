@@ -1,0 +1,87 @@
+//! A store that has to be waited for, and that can be gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tollgate::{Decision, ManualClock, Quota};
+use tollgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Store, Usage};
+use tollgate_policy::{Error, Gate, Key, Policy};
+use tollgate_tower::TollgateLayer;
+
+/// Answers later, and not at all while it is down.
+#[derive(Clone, Default)]
+pub(crate) struct Remote {
+    memory: Memory<Arc<ManualClock>>,
+    is_down: Arc<AtomicBool>,
+}
+
+impl Remote {
+    async fn travel(&self) -> Result<(), Error> {
+        tokio::task::yield_now().await;
+        let is_down = self.is_down.load(Ordering::Relaxed);
+        if is_down { Err(Error::store("connection refused")) } else { Ok(()) }
+    }
+}
+
+impl Store for Remote {
+    type Limits = MemoryLimits<Arc<ManualClock>>;
+
+    const IN_PROCESS: bool = false;
+
+    fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+        self.memory.open(limits)
+    }
+
+    fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+        self.memory.reopen(old, limits)
+    }
+
+    async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
+        self.travel().await?;
+        self.memory.decide(limits, charges).await
+    }
+
+    async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
+        self.travel().await?;
+        self.memory.peek(limits, charge).await
+    }
+
+    async fn debit(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
+        self.travel().await?;
+        self.memory.debit(limits, charge).await
+    }
+
+    async fn refund(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
+        self.travel().await?;
+        self.memory.refund(limits, charge).await
+    }
+
+    fn cancel(&self, limits: &Self::Limits, charge: &Charge) {
+        self.memory.cancel(limits, charge);
+    }
+
+    async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.memory.reset(limits, limit, key).await
+    }
+
+    async fn set_override(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        self.memory.set_override(limits, limit, key, quota).await
+    }
+
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage {
+        self.memory.usage(limits, limit)
+    }
+}
+
+pub(crate) fn remote(policy: &str) -> (TollgateLayer<Remote>, Arc<AtomicBool>) {
+    let store = Remote::default();
+    let is_down = Arc::clone(&store.is_down);
+    let gate = Gate::with_store(Policy::from_toml(policy).unwrap(), store).unwrap();
+    (TollgateLayer::new(gate), is_down)
+}
