@@ -4,7 +4,7 @@
 //! an estimate is reserved first, which keeps calls that run at the same time from
 //! spending the same tokens, and is replaced by the true cost afterwards. A call
 //! that took more than is left puts its team into debt, and the next one waits
-//! until that is paid off.
+//! until that is paid off. `llm-gateway` does the same over HTTP.
 //!
 //! `cargo run -p llm-budget` runs on a clock of its own and takes no time at all.
 
