@@ -61,6 +61,16 @@ impl Caller<'_> {
         }
     }
 
+    /// The same caller, without a copy.
+    pub(crate) fn borrowed(&self) -> Caller<'_> {
+        match self {
+            Self::ApiKey(key) => Caller::ApiKey(Cow::Borrowed(key)),
+            Self::User(user) => Caller::User(Cow::Borrowed(user)),
+            Self::Ip(address) => Caller::Ip(*address),
+            Self::Anonymous => Caller::Anonymous,
+        }
+    }
+
     /// The same caller, kept beyond its request.
     #[must_use]
     pub fn into_owned(self) -> Caller<'static> {

@@ -16,6 +16,8 @@ mod spec;
 pub mod store;
 mod suggest;
 
+pub use tollgate::{AlgorithmKind, Quota};
+
 pub use self::caller::Caller;
 pub use self::error::{Error, Place, Problem};
 #[cfg(feature = "schema")]

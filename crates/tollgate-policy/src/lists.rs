@@ -41,6 +41,9 @@ pub(crate) enum Entry {
     User(Box<[u8]>),
 }
 
+const UNKNOWN: &str = "write an address, a range such as \"192.0.2.0/24\", \"key:NAME\" or \
+                       \"user:NAME\"";
+
 impl Entry {
     /// The text that [`parse`](Self::parse) reads. It may hold a secret.
     pub(crate) fn to_text(&self) -> String {
@@ -50,12 +53,7 @@ impl Entry {
             Self::User(user) => format!("user:{}", String::from_utf8_lossy(user)),
         }
     }
-}
 
-const UNKNOWN: &str = "write an address, a range such as \"192.0.2.0/24\", \"key:NAME\" or \
-                       \"user:NAME\"";
-
-impl Entry {
     /// An entry from its text: an address, a range, `key:NAME`, `user:NAME`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let address = text.strip_prefix("ip:").unwrap_or(text);
@@ -99,13 +97,22 @@ impl Lists {
         identifier: &Identifier,
     ) -> Option<ListKind> {
         let Identifier { api_key, user, .. } = identifier;
-        // A key that is claimed is enough to be refused; to be let through, it must be
-        // accepted.
-        let claimed = |named_by: &NamedBy| named_by.claimed(request);
-        let accepted = |named_by: &NamedBy| named_by.accepted(request, sender.from_trusted);
-        if self.block.holds(sender, || claimed(api_key), || claimed(user)) {
+        // A key that is claimed, however often, is enough to be refused; to be let
+        // through, it must be accepted.
+        let blocks = |named_by: &NamedBy, set: &HashSet<Box<[u8]>>| {
+            !set.is_empty() && named_by.claims(request).any(|value| set.contains(value))
+        };
+        let allows = |named_by: &NamedBy, set: &HashSet<Box<[u8]>>| {
+            let accepted = || named_by.accepted(request, sender.from_trusted);
+            !set.is_empty() && accepted().is_some_and(|value| set.contains(value))
+        };
+        let Self { allow, block } = self;
+        if block.holds(sender) || blocks(api_key, &block.api_keys) || blocks(user, &block.users) {
             Some(ListKind::Block)
-        } else if self.allow.holds(sender, || accepted(api_key), || accepted(user)) {
+        } else if allow.holds(sender)
+            || allows(api_key, &allow.api_keys)
+            || allows(user, &allow.users)
+        {
             Some(ListKind::Allow)
         } else {
             None
@@ -114,19 +121,9 @@ impl Lists {
 }
 
 impl List {
-    /// Many entries at once.
     pub(crate) fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut list = Self::default();
-        let mut ranges = Vec::new();
-        for entry in entries {
-            match entry {
-                Entry::Range(range) => ranges.push(range),
-                other => {
-                    list.insert(other);
-                }
-            }
-        }
-        list.addresses = ranges.into_iter().collect();
+        list.edit(entries.into_iter().map(|entry| (entry, true)));
         list
     }
 
@@ -135,43 +132,37 @@ impl List {
         self.addresses.find(address)
     }
 
-    /// Adds an entry, and tells whether it is new.
-    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
+    /// True if the very entry is there.
+    pub(crate) fn has(&self, entry: &Entry) -> bool {
         match entry {
-            Entry::Range(range) => self.addresses.insert(range),
-            Entry::ApiKey(key) => self.api_keys.insert(key),
-            Entry::User(user) => self.users.insert(user),
+            Entry::Range(range) => self.addresses.has(range),
+            Entry::ApiKey(key) => self.api_keys.contains(key),
+            Entry::User(user) => self.users.contains(user),
         }
     }
 
-    /// Removes an entry, and tells whether it was there.
-    pub(crate) fn remove(&mut self, entry: &Entry) -> bool {
-        match entry {
-            Entry::Range(range) => self.addresses.remove(range),
-            Entry::ApiKey(key) => self.api_keys.remove(key),
-            Entry::User(user) => self.users.remove(user),
+    /// Adds entries (`true`) and removes them (`false`), all at once.
+    pub(crate) fn edit(&mut self, edits: impl IntoIterator<Item = (Entry, bool)>) {
+        let mut ranges = Vec::new();
+        for (entry, add) in edits {
+            match entry {
+                Entry::Range(range) => ranges.push((range, add)),
+                Entry::ApiKey(key) if add => drop(self.api_keys.insert(key)),
+                Entry::ApiKey(key) => drop(self.api_keys.remove(&key)),
+                Entry::User(user) if add => drop(self.users.insert(user)),
+                Entry::User(user) => drop(self.users.remove(&user)),
+            }
         }
+        self.addresses.edit(ranges);
     }
 
-    /// True if the sender is listed: by address, by what it gives as API key or user, or
-    /// by whom a closure takes it for.
-    fn holds<'r>(
-        &self,
-        sender: &Sender<'_>,
-        api_key: impl Fn() -> Option<&'r [u8]>,
-        user: impl Fn() -> Option<&'r [u8]>,
-    ) -> bool {
-        let is_in = |set: &HashSet<Box<[u8]>>, value: Option<&[u8]>| {
-            value.is_some_and(|value| set.contains(value))
+    /// True if the sender is listed, by address or as the caller it is taken for.
+    fn holds(&self, sender: &Sender<'_>) -> bool {
+        let by_name = match &sender.caller {
+            Caller::ApiKey(key) => self.api_keys.contains(key.as_ref()),
+            Caller::User(user) => self.users.contains(user.as_ref()),
+            Caller::Ip(_) | Caller::Anonymous => false,
         };
-        let (named_key, named_user) = match &sender.caller {
-            Caller::ApiKey(key) => (Some(key.as_ref()), None),
-            Caller::User(user) => (None, Some(user.as_ref())),
-            Caller::Ip(_) | Caller::Anonymous => (None, None),
-        };
-        let (keys, users) = (&self.api_keys, &self.users);
-        sender.client.is_some_and(|client| self.addresses.contains(client.address))
-            || (!keys.is_empty() && (is_in(keys, api_key()) || is_in(keys, named_key)))
-            || (!users.is_empty() && (is_in(users, user()) || is_in(users, named_user)))
+        by_name || sender.client.is_some_and(|client| self.addresses.contains(client.address))
     }
 }

@@ -1,7 +1,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use http::uri::Authority;
 use http::{HeaderMap, Method, Uri, header};
+
+use crate::Caller;
 
 /// What a policy looks at in a request.
 ///
@@ -20,6 +23,7 @@ pub struct Request<'r> {
     path: &'r str,
     headers: &'r HeaderMap,
     peer: Option<IpAddr>,
+    caller: Option<&'r Caller<'static>>,
 }
 
 impl<'r> Request<'r> {
@@ -32,9 +36,8 @@ impl<'r> Request<'r> {
         headers: &'r HeaderMap,
         peer: Option<IpAddr>,
     ) -> Self {
-        // HTTP/2 names the host in the URI, HTTP/1 in a header.
-        let host = uri.host().or_else(|| only(headers, &header::HOST)?.to_str().ok());
-        Self { method, host, path: uri.path(), headers, peer }
+        let host = host(uri, headers);
+        Self { method, host, path: uri.path(), headers, peer, caller: None }
     }
 
     /// The request of an HTTP message.
@@ -53,6 +56,13 @@ impl<'r> Request<'r> {
     #[must_use]
     pub fn with_host(self, host: Option<&'r str>) -> Self {
         Self { host, ..self }
+    }
+
+    /// Says who sent the request, if the program knows: it has checked a session, for
+    /// example. The policy then does not look for itself.
+    #[must_use]
+    pub fn with_caller(self, caller: Option<&'r Caller<'static>>) -> Self {
+        Self { caller, ..self }
     }
 
     /// The method.
@@ -79,11 +89,30 @@ impl<'r> Request<'r> {
         self.headers
     }
 
+    /// Who sent the request, if the program knows.
+    #[must_use]
+    pub fn caller(&self) -> Option<&'r Caller<'static>> {
+        self.caller
+    }
+
     /// The address at the other end of the connection.
     #[must_use]
     pub fn peer(&self) -> Option<IpAddr> {
         self.peer
     }
+}
+
+/// The host: HTTP/2 names it in the URI, HTTP/1 in a header. If both do, and differ, it
+/// cannot be told which of them the service goes by.
+fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    if !headers.contains_key(header::HOST) {
+        return uri.authority().map(Authority::as_str);
+    }
+    let told = only(headers, &header::HOST)?.to_str().ok()?;
+    let is_same = |authority: &Authority| {
+        told.eq_ignore_ascii_case(authority.as_str()) || told.eq_ignore_ascii_case(authority.host())
+    };
+    uri.authority().is_none_or(is_same).then_some(told)
 }
 
 /// The value of a header that is there once. One that is there twice is ambiguous:

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use common::{gate, gate_of, get};
 use proptest::prelude::*;
-use tollgate_policy::{Accept, Caller, Identity, Limit, Policy};
+use tollgate_policy::{Accept, Caller, Identity, Limit, Policy, PolicyBuilder};
 
 const ONE_PER_CALLER: &str = "[[limit]]\nname = \"one\"\nquota = \"burst 1\"\n";
 
@@ -120,6 +120,27 @@ fn a_closure_can_name_callers() {
     assert!(get("203.0.113.7", "/").with("x-session", "b").through(&gate).is_allowed());
     assert!(!get("198.51.100.1", "/").with("x-session", "a").through(&gate).is_allowed());
     assert_eq!(get("203.0.113.7", "/").caller(&gate), "anonymous");
+}
+
+#[test]
+fn a_program_can_say_whom_it_knows_and_which_keys_of_a_file_it_accepts() {
+    let text = format!(
+        "[identity]\nipv4-prefix = 24\napi-key = {{ header = \"x-key\" }}\n{ONE_PER_CALLER}"
+    );
+    let builder = PolicyBuilder::from_toml(&text).unwrap();
+    let builder = builder.accept_api_keys(|key| key == b"k1").accept_users(|user| user == b"u1");
+    let (gate, _) = gate_of(builder.build().unwrap());
+    let call = || get("203.0.113.7", "/");
+    assert!(call().with("x-key", "k1").caller(&gate).starts_with("api-key:"));
+    assert_eq!(call().with("x-key", "k2").caller(&gate), "ip:203.0.113.0", "the rest stays");
+    assert!(call().with("x-user-id", "u1").caller(&gate).starts_with("user:"));
+
+    let known = Caller::User(Cow::Borrowed(&b"42"[..]));
+    let call = call().with("x-key", "k1");
+    let passage = |known| gate.check_now(&call.request().with_caller(known)).unwrap().unwrap();
+    assert!(passage(Some(&known)).is_allowed());
+    assert!(!passage(Some(&known)).is_allowed());
+    assert!(passage(None).is_allowed(), "another caller");
 }
 
 #[test]

@@ -58,6 +58,25 @@ fn a_request_meets_every_limit_that_matches_it() {
 }
 
 #[test]
+fn a_limit_can_be_for_head_alone() {
+    let (gate, _) = gate("[[limit]]\nname = \"l\"\nmatch = { method = \"HEAD\" }\nquota = \"1/s\"");
+    assert_eq!(met(&call("HEAD", "203.0.113.7", "/"), &gate), ["l"]);
+    assert!(met(&get("203.0.113.7", "/"), &gate).is_empty());
+}
+
+#[test]
+fn a_host_that_is_told_in_two_ways_is_not_believed() {
+    let (gate, _) =
+        gate("[[limit]]\nname = \"l\"\nmatch = { host = \"api.example.com\" }\nquota = \"1/s\"");
+    let to = |uri, host| get("203.0.113.7", uri).with("host", host);
+    assert_eq!(met(&to("http://other.example/x", "api.example.com"), &gate), ["l"]);
+    assert_eq!(met(&to("http://api.example.com/x", "other.example"), &gate), ["l"]);
+    assert_eq!(met(&to("http://api.example.com:80/x", "API.example.com"), &gate), ["l"]);
+    assert!(met(&to("http://other.example/x", "other.example"), &gate).is_empty());
+    assert!(met(&get("203.0.113.7", "http://other.example/x"), &gate).is_empty());
+}
+
+#[test]
 fn no_spelling_of_a_path_escapes_its_limit() {
     let (gate, _) = gate("[[limit]]\nname = \"l\"\nmatch = { path = \"/login\" }\nquota = \"1/s\"");
     for path in [
@@ -212,6 +231,27 @@ fn override_goes_before_tier_and_tier_before_limit() {
     }
 }
 
+#[tokio::test]
+async fn a_caller_of_a_tier_is_found_by_name_and_keeps_what_it_has_spent() {
+    let policy = |limit: Limit| {
+        let tier = Tier::new().callers(["ip:203.0.113.1"]).quota("l", "1/h burst 100");
+        Policy::builder().limit(limit).tier("gold", tier).build().unwrap()
+    };
+    let (gate, _) = gate_of(policy(Limit::new("l", "1/h burst 10")));
+    let gold = get("203.0.113.1", "/");
+    assert_eq!(gold.passes(&gate, 60), 60);
+    let left = async || gate.peek_limit("l", &["203.0.113.1"], 1).await.unwrap().remaining();
+    assert_eq!(left().await, 40);
+    let special =
+        Limit::new("l", "1/h burst 10").override_for("caller", "203.0.113.1", "1/h burst 80");
+    gate.replace(policy(special)).unwrap();
+    assert_eq!(left().await, 20, "60 used stay 60 used");
+    gate.replace(policy(Limit::new("l", "1/h burst 10"))).unwrap();
+    assert_eq!(left().await, 40);
+    gate.reset_limit("l", &["203.0.113.1"]).await.unwrap();
+    assert_eq!(gold.passes(&gate, 200), 100);
+}
+
 #[test]
 fn an_override_of_several_parts_is_for_that_key_alone() {
     let (gate, _) = gate(
@@ -270,7 +310,7 @@ fn a_closure_can_tell_cost_and_tier() {
     let policy = Policy::builder()
         .limit(limit)
         .tier("gold", Tier::new().quota("l", "burst 20"))
-        .tier_of(|request, _| request.headers().contains_key("gold").then(|| "gold".into()))
+        .tier_of(|request, _| request.headers().contains_key("gold").then_some("gold"))
         .build();
     let (gate, _) = gate_of(policy.unwrap());
     assert_eq!(get("203.0.113.7", "/1234").passes(&gate, 9), 2);
@@ -302,6 +342,8 @@ fn the_lists_go_before_every_limit_and_block_before_allow() {
     assert_eq!(answer(get("203.0.113.8", "/")), Answer::Denied);
     assert_eq!(answer(get("203.0.113.1", "/").with("x-api-key", "friend")), Answer::Allowed);
     assert_eq!(answer(get("203.0.113.1", "/").with("x-api-key", "leaked-123")), Answer::Blocked);
+    let twice = get("203.0.113.1", "/").with("x-api-key", "leaked-123").with("x-api-key", "x");
+    assert_eq!(answer(twice), Answer::Blocked);
     // A claim is enough to be refused, believed or not.
     assert_eq!(answer(get("203.0.113.1", "/").with("x-user-id", "mallory")), Answer::Blocked);
 }

@@ -91,12 +91,28 @@ quota = "20/s"
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("limit \"users\" can never be reached: \"all\" counts"), "{found:?}");
 
+    // One name may stand for different segments.
+    let one = Limit::new("one", "1/s").path("/{id}/{*rest}").per(["path:id"]);
+    let other = Limit::new("other", "2/s").path("/{org}/{id}").per(["path:id"]);
+    assert!(Policy::builder().limit(one).limit(other).build().is_ok());
+
     // Neither of two that differ in burst and rate is stricter.
     let both = Policy::builder()
         .limit(Limit::new("burst", "10/s burst 10"))
         .limit(Limit::new("long", "1000/h burst 1000"))
         .build();
     assert!(both.is_ok());
+}
+
+#[test]
+fn a_cost_of_nothing_is_refused_and_so_are_more_problems_than_anyone_reads() {
+    let found = problems(
+        "[[limit]]\nname = \"l\"\nquota = \"1/s\"\ncost = 0\nsettle = { header = \"x\" }\n",
+    );
+    assert_eq!(found, ["line 4, column 8: limit \"l\": a cost of 0 always passes; use 1 or more"]);
+    let found = problems(&format!("block = [{}]", "\"x\",".repeat(5_000)));
+    assert_eq!(found.len(), 101);
+    assert_eq!(found[100], "and 4900 more problems");
 }
 
 #[test]

@@ -81,6 +81,15 @@ async fn what_was_changed_at_run_time_survives_a_new_policy() {
         let text = "block = [\"198.51.100.1\"]\n[[limit]]\nname = \"l\"\nquota = \"burst 2\"";
         gate.replace(Policy::from_toml(text).unwrap()).unwrap();
     }
+    // Also if the policy has an override for the same caller.
+    let with_override = || {
+        let limit = Limit::new("l", "burst 2").override_for("caller", "192.0.2.1", "burst 99");
+        policy([limit])
+    };
+    gate.replace(with_override()).unwrap();
+    gate.set_override("l", &["192.0.2.1"], Some(quota)).await.unwrap();
+    gate.replace(with_override()).unwrap();
+    assert_eq!(gate.peek_limit("l", &["192.0.2.1"], 1).await.unwrap().limit(), 7);
     let error = gate.list(ListKind::Block, "not-an-address").unwrap_err();
     assert!(error.is_unknown(), "{error}");
     let error = gate.peek_limit("ll", &["192.0.2.1"], 1).await.unwrap_err();

@@ -14,14 +14,14 @@ async fn what_was_spent_and_changed_at_run_time_survives_a_restart() {
         let limit = Limit::new("l", "1/h burst 10");
         let limit = match with_override {
             true => limit.override_for("caller", "203.0.113.2", "1/h burst 100"),
-            false => limit,
+            false => limit.override_for("caller", "203.0.113.6", "1/h burst 30"),
         };
         let tier = Tier::new().callers(["203.0.113.3"]).quota("l", "1/h burst 50");
         Policy::builder().limit(limit).tier("gold", tier).build().unwrap()
     };
     let clock = ManualClock::default();
     let gate = Gate::with_store(policy(true), Memory::new(clock.clone())).unwrap();
-    for peer in ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"] {
+    for peer in ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4", "203.0.113.6"] {
         assert_eq!(get(peer, "/").passes(&gate, 4), 4);
     }
     let quota = "1/h burst 20".parse().unwrap();
@@ -30,6 +30,7 @@ async fn what_was_spent_and_changed_at_run_time_survives_a_restart() {
     gate.list(ListKind::Allow, "key:friend").unwrap();
 
     let saved = gate.save();
+    assert!(!format!("{saved:?}").contains("friend"), "{saved:?}");
     let seed = gate.store().seed();
     let then = clock.now();
     // The new process has another seed at hand, another clock, and another policy.
@@ -54,5 +55,6 @@ async fn what_was_spent_and_changed_at_run_time_survives_a_restart() {
     assert_eq!(left("203.0.113.3").await, 46);
     assert_eq!(left("203.0.113.4").await, 16, "an override set at run time stays");
     assert_eq!(left("203.0.113.5").await, 10);
+    assert_eq!(left("203.0.113.6").await, 26, "an override that is new takes the debt over");
     assert_eq!(get("198.51.100.7", "/").through(&gate).answer(), Answer::Blocked);
 }

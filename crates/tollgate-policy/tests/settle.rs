@@ -3,13 +3,15 @@
 
 mod common;
 
+use std::sync::{Arc, OnceLock};
+
 use common::{Call, TestGate, gate, gate_of, get};
 use http::{HeaderMap, StatusCode};
-use tollgate_policy::{Limit, Mode, Policy, Settle};
+use tollgate_policy::{Limit, ListKind, Mode, Policy, Settle};
 
 /// Sends a call; if it passes, answers it with a status and perhaps a header.
 fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &str)>) -> bool {
-    let passage = call.through(gate);
+    let mut passage = call.through(gate);
     if !passage.is_allowed() {
         return false;
     }
@@ -18,7 +20,9 @@ fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &st
         let name: http::HeaderName = name.parse().unwrap();
         headers.insert(name, value.parse().unwrap());
     }
-    gate.settle_now(&passage, StatusCode::from_u16(status).unwrap(), &headers).unwrap().unwrap();
+    gate.settle_now(&mut passage, StatusCode::from_u16(status).unwrap(), &headers)
+        .unwrap()
+        .unwrap();
     true
 }
 
@@ -91,15 +95,17 @@ fn a_cost_is_settled_also_if_the_policy_changed_meanwhile() {
         Policy::builder().limit(Limit::new("first", "burst 99")).limit(limit).build().unwrap()
     };
     let (gate, _) = gate_of(policy(10));
-    let passage = get("203.0.113.7", "/").through(&gate);
+    let mut passage = get("203.0.113.7", "/").through(&gate);
     let other = Policy::builder()
         .limit(Limit::new("l", "burst 20").settle(Settle::status(["401"])))
         .build()
         .unwrap();
     gate.replace(other).unwrap();
     assert_eq!(left(&gate), 19);
-    gate.settle_now(&passage, StatusCode::OK, &HeaderMap::new()).unwrap().unwrap();
+    gate.settle_now(&mut passage, StatusCode::OK, &HeaderMap::new()).unwrap().unwrap();
     assert_eq!(left(&gate), 20);
+    let told = passage.limits().find(|limit| limit.name() == "l").unwrap().decision();
+    assert_eq!((told.remaining(), told.limit()), (20, 20), "the passage tells what is left");
 }
 
 #[test]
@@ -110,6 +116,43 @@ fn what_a_limit_in_shadow_did_not_take_is_not_given_back() {
     assert!(answered(&call, &gate, 401, None));
     assert!(answered(&call, &gate, 200, None));
     assert_eq!(left(&gate), 0);
+}
+
+#[test]
+fn what_was_never_spent_is_not_given_back() {
+    let (gate, _) = gate(
+        "[[limit]]\nname = \"lax\"\nquota = \"burst 9\"\nper = \"ip\"\n\
+         [[limit]]\nname = \"strict\"\nquota = \"burst 3\"",
+    );
+    let call = get("203.0.113.7", "/");
+    assert_eq!(call.passes(&gate, 3), 3);
+    for _ in 0..3 {
+        gate.cancel(&call.through(&gate));
+    }
+    assert_eq!(left(&gate), 6);
+
+    let settled = Limit::new("l", "burst 9").cost(5).settle(Settle::header("x-cost"));
+    let (gate, _) = gate_of(Policy::builder().limit(settled).build().unwrap());
+    let mut passage = call.through(&gate);
+    let headers = HeaderMap::from_iter([("x-cost".parse().unwrap(), "2".parse().unwrap())]);
+    for _ in 0..2 {
+        gate.settle_now(&mut passage, StatusCode::OK, &headers).unwrap().unwrap();
+        assert_eq!(left(&gate), 7, "settled twice is settled once");
+    }
+}
+
+#[test]
+fn a_closure_that_settles_may_block_the_caller() {
+    let gate = Arc::new(OnceLock::<TestGate>::new());
+    let known = Arc::clone(&gate);
+    let settle = Settle::with(move |_, _| {
+        known.get()?.list(ListKind::Block, "203.0.113.7").ok()?;
+        None
+    });
+    let policy = Policy::builder().limit(Limit::new("l", "burst 9").settle(settle)).build();
+    let gate = gate.get_or_init(|| gate_of(policy.unwrap()).0);
+    assert!(answered(&get("203.0.113.7", "/"), gate, 200, None));
+    assert!(!get("203.0.113.7", "/").through(gate).is_allowed());
 }
 
 #[test]

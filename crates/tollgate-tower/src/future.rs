@@ -1,15 +1,15 @@
 use std::fmt;
-use std::future::Ready;
-use std::mem;
+use std::future::{Ready, poll_fn};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
+use tollgate_policy::Passage;
 use tollgate_policy::store::Store;
-use tollgate_policy::{Gate, Passage};
 use tower_service::Service;
 
 use crate::Refuse;
@@ -98,48 +98,61 @@ where
     let checked = settings.check(&asked).await;
     match settings.judge(asked, checked) {
         Ruling::Refuse(response) => Ok(response),
-        Ruling::Pass(passage) => wait_and_call(settings, inner, request, passage).await,
+        Ruling::Pass(passage) => wait_and_call(Place::new(settings, passage), inner, request).await,
     }
 }
 
 /// Waits as long as a shaper says, then calls the service.
 pub(crate) async fn wait_and_call<I, S, R, ReqBody, ResBody>(
-    settings: Arc<Settings<S, R>>,
+    place: Place<S, R>,
     mut inner: I,
     request: Request<ReqBody>,
-    passage: Option<Passage>,
 ) -> Result<Response<ResBody>, I::Error>
 where
     I: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S: Store,
 {
-    let Some(passage) = passage else { return inner.call(request).await };
-    wait(&settings.gate, &passage).await;
+    let wait = place.wait();
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+    let (settings, passage) = place.take();
+    // Made ready only now: who waits shall not take up the place of others in there.
+    poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(request).await?;
-    settings.settle(&passage, response.status(), response.headers()).await;
-    settings.headers.write(response.headers_mut(), &passage);
+    if let Some(mut passage) = passage {
+        settings.settle(&mut passage, response.status(), response.headers()).await;
+        settings.headers.write(response.headers_mut(), &passage);
+    }
     Ok(response)
 }
 
-async fn wait<S: Store>(gate: &Gate<S>, passage: &Passage) {
-    let wait = passage.wait();
-    if !wait.is_zero() {
-        let place = Place { gate, passage };
-        tokio::time::sleep(wait).await;
-        // From here on it is used.
-        mem::forget(place);
+/// A place in a shaper's queue, given back when it is dropped: the client went away.
+pub(crate) struct Place<S: Store, R> {
+    settings: Arc<Settings<S, R>>,
+    passage: Option<Passage>,
+}
+
+impl<S: Store, R> Place<S, R> {
+    pub(crate) fn new(settings: Arc<Settings<S, R>>, passage: Option<Passage>) -> Self {
+        Self { settings, passage }
+    }
+
+    fn wait(&self) -> Duration {
+        self.passage.as_ref().map(Passage::wait).unwrap_or_default()
+    }
+
+    /// Goes ahead: there is nothing to give back any more.
+    fn take(mut self) -> (Arc<Settings<S, R>>, Option<Passage>) {
+        (Arc::clone(&self.settings), self.passage.take())
     }
 }
 
-/// A place in a shaper's queue, given back when it is dropped: the client went away.
-struct Place<'p, S: Store> {
-    gate: &'p Gate<S>,
-    passage: &'p Passage,
-}
-
-impl<S: Store> Drop for Place<'_, S> {
+impl<S: Store, R> Drop for Place<S, R> {
     fn drop(&mut self) {
-        self.gate.cancel(self.passage);
+        if let Some(passage) = self.passage.as_ref().filter(|passage| !passage.wait().is_zero()) {
+            self.settings.gate.cancel(passage);
+        }
     }
 }
 

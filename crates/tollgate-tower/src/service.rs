@@ -1,5 +1,4 @@
 use std::fmt;
-use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -7,7 +6,7 @@ use http::{Request, Response};
 use tollgate_policy::store::{Memory, Store};
 use tower_service::Service;
 
-use crate::future::{ResponseFuture, check_and_call, wait_and_call};
+use crate::future::{Place, ResponseFuture, check_and_call, wait_and_call};
 use crate::settings::{Ruling, Settings, asked};
 use crate::{ProblemJson, Refuse};
 
@@ -24,14 +23,6 @@ pub struct Tollgate<I, S: Store = Memory, R = ProblemJson> {
 impl<I, S: Store, R> Tollgate<I, S, R> {
     pub(crate) fn new(inner: I, settings: Arc<Settings<S, R>>) -> Self {
         Self { inner, settings }
-    }
-}
-
-impl<I: Clone, S: Store, R> Tollgate<I, S, R> {
-    /// The inner service that was made ready, leaving one that was not.
-    fn take_ready(&mut self) -> I {
-        let clone = self.inner.clone();
-        mem::replace(&mut self.inner, clone)
     }
 }
 
@@ -57,14 +48,14 @@ where
         let peer = settings.peer(&mut request);
         let asked = asked(&request, peer);
         let Some(checked) = settings.check_now(&asked) else {
-            let inner = self.take_ready();
+            let inner = self.inner.clone();
             return ResponseFuture::boxed(check_and_call(settings, inner, request, peer));
         };
         match settings.judge(asked, checked) {
             Ruling::Refuse(response) => ResponseFuture::refused(response),
             Ruling::Pass(Some(passage)) if !passage.wait().is_zero() => {
-                let inner = self.take_ready();
-                ResponseFuture::boxed(wait_and_call(settings, inner, request, Some(passage)))
+                let place = Place::new(settings, Some(passage));
+                ResponseFuture::boxed(wait_and_call(place, self.inner.clone(), request))
             }
             Ruling::Pass(passage) => {
                 ResponseFuture::called(self.inner.call(request), settings, passage)

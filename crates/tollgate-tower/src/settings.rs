@@ -116,6 +116,9 @@ impl<S: Store, R> Settings<S, R> {
                 };
             }
         };
+        if let Some(error) = passage.shadow_error() {
+            self.store_failed(error);
+        }
         if let Some(meter) = &self.meter {
             meter.count(&passage);
         }
@@ -145,7 +148,12 @@ impl<S: Store, R> Settings<S, R> {
     }
 
     /// Corrects what a request cost by its response, if the store is in this process.
-    pub(crate) fn settle_now(&self, passage: &Passage, status: StatusCode, headers: &HeaderMap) {
+    pub(crate) fn settle_now(
+        &self,
+        passage: &mut Passage,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) {
         if passage.needs_settling()
             && let Some(Err(error)) = self.gate.settle_now(passage, status, headers)
         {
@@ -153,7 +161,12 @@ impl<S: Store, R> Settings<S, R> {
         }
     }
 
-    pub(crate) async fn settle(&self, passage: &Passage, status: StatusCode, headers: &HeaderMap) {
+    pub(crate) async fn settle(
+        &self,
+        passage: &mut Passage,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) {
         if let Err(error) = self.gate.settle(passage, status, headers).await {
             self.store_failed(&error);
         }
@@ -171,6 +184,7 @@ impl<S: Store, R> Settings<S, R> {
 /// What a gate looks at in a request.
 pub(crate) fn asked<B>(request: &http::Request<B>, peer: Option<IpAddr>) -> Request<'_> {
     Request::new(request.method(), sent_uri(request), request.headers(), peer)
+        .with_caller(request.extensions().get())
 }
 
 /// The URI that the client sent. A nested router of axum sees only the end of its path,

@@ -108,6 +108,11 @@ impl Decision {
         matches!(self.outcome, Outcome::Allowed | Outcome::WouldPass)
     }
 
+    /// True if the call was allowed, and paid for.
+    pub(crate) fn has_spent(&self) -> bool {
+        self.outcome == Outcome::Allowed && self.cost > 0
+    }
+
     /// True if the call is refused, now or for ever.
     #[inline]
     #[must_use]

@@ -26,7 +26,7 @@ impl AddressSet {
     /// True if an entry holds the address.
     #[inline]
     pub(crate) fn contains(&self, ip: IpAddr) -> bool {
-        self.prefix(canonical(ip)).is_some()
+        !self.entries.is_empty() && self.prefix(canonical(ip)).is_some()
     }
 
     /// The narrowest entry that holds the address.
@@ -37,22 +37,22 @@ impl AddressSet {
         Some(entry.trunc())
     }
 
-    /// Adds an entry. False if it was there.
-    pub(crate) fn insert(&mut self, range: IpNet) -> bool {
-        let new = self.entries.insert(canonical_range(range));
-        if new {
-            self.rebuild();
-        }
-        new
+    /// True if the very range is an entry.
+    pub(crate) fn has(&self, range: &IpNet) -> bool {
+        self.entries.contains(&canonical_range(*range))
     }
 
-    /// Takes an entry away. False if it was not there.
-    pub(crate) fn remove(&mut self, range: &IpNet) -> bool {
-        let known = self.entries.remove(&canonical_range(*range));
-        if known {
+    /// Adds entries (`true`) and takes them away (`false`), all at once: that takes as
+    /// long for one as for many.
+    pub(crate) fn edit(&mut self, edits: impl IntoIterator<Item = (IpNet, bool)>) {
+        let mut changed = false;
+        for (range, add) in edits {
+            let range = canonical_range(range);
+            changed |= if add { self.entries.insert(range) } else { self.entries.remove(&range) };
+        }
+        if changed {
             self.rebuild();
         }
-        known
     }
 
     #[inline]
@@ -154,9 +154,10 @@ mod tests {
     fn an_entry_is_known_however_it_is_written() {
         let mut set = set(&["10.0.0.1/8", "::ffff:10.0.0.0/104"]);
         assert_eq!(set.entries.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.0/8"]);
-        assert!(!set.insert("10.0.0.0/8".parse().unwrap()));
-        assert!(set.remove(&"::ffff:10.2.0.0/104".parse().unwrap()));
-        assert!(!set.remove(&"10.0.0.0/8".parse().unwrap()));
+        set.edit([("10.0.0.0/8".parse().unwrap(), true)]);
+        assert_eq!(set.entries.len(), 1);
+        set.edit([("::ffff:10.2.0.0/104".parse().unwrap(), false)]);
+        assert!(!set.has(&"10.0.0.0/8".parse().unwrap()));
         assert!(set.entries.is_empty());
     }
 
@@ -212,9 +213,11 @@ mod tests {
                 ranges.retain(|other| *other != range);
                 if add {
                     ranges.push(range);
-                    prop_assert_eq!(set.insert(range), !known);
+                    prop_assert_eq!(set.has(&range), known);
+                    set.edit([(range, true)]);
                 } else {
-                    prop_assert_eq!(set.remove(&range), known);
+                    prop_assert_eq!(set.has(&range), known);
+                    set.edit([(range, false)]);
                 }
             }
             prop_assert_eq!(set.entries.len(), ranges.len());

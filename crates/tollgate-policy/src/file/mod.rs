@@ -11,7 +11,7 @@ mod section;
 mod tests;
 mod value;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -34,10 +34,11 @@ const MOST_MIB: usize = 16;
 /// Reads a file of at most that length. What is no file, such as a device, might never
 /// end.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Before it is opened: to open a pipe is to wait for someone at its other end.
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
+    let file = File::open(path)?;
     let mut text = String::new();
     let most = (MOST_MIB << 20) as u64;
     if file.take(most + 1).read_to_string(&mut text)? as u64 > most {

@@ -116,7 +116,10 @@ impl<S: Store> Gate<S> {
         Ok(Explanation {
             answer: answer(listed, &limits),
             caller: sender.caller.to_string(),
-            named_by: named_by(&sender, identifier),
+            named_by: match request.caller() {
+                Some(_) => "the program".to_owned(),
+                None => named_by(&sender, identifier),
+            },
             client_ip: sender.client.map(|client| client.address),
             client_ip_from: client_ip_from(&sender),
             from_trusted_proxy: sender.from_trusted,

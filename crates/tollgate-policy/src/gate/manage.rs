@@ -1,6 +1,7 @@
 //! Changing a gate while it decides.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use tollgate::{Decision, Quota};
 
@@ -57,6 +58,9 @@ impl<S: Store> Gate<S> {
             while in_use(&pause) {
                 std::thread::yield_now();
             }
+            // Pairs with the release of the last reference that was dropped: what was
+            // spent through it is seen.
+            fence(Ordering::Acquire);
         }
         pause
     }
@@ -113,7 +117,7 @@ impl<S: Store> Gate<S> {
     ) -> Result<(), Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
-        self.correct(&active.limits, limit, &key, reserved, actual).await
+        self.correct(&active.limits, limit, key, reserved, actual).await.map(drop)
     }
 
     /// Makes a caller as if one limit had never seen it.
@@ -148,6 +152,8 @@ impl<S: Store> Gate<S> {
     /// How each limit is doing, by name, in the order of the policy. Looks at every
     /// caller: for people and metrics.
     pub fn usage(&self) -> Vec<(String, Usage)> {
+        // A new policy waits for this rather than for whoever holds the old one.
+        let _changing = self.lock();
         let active = self.active();
         let usage = |(place, name): (usize, &str)| {
             (name.to_owned(), self.store.usage(&active.limits, place))
@@ -185,9 +191,9 @@ fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Er
             values.len()
         )));
     }
-    let key = key_of(per, values, &policy.identifier);
-    let key = key
+    let mut key = key_of(per, values, &policy.identifier)
         .map_err(|(index, why)| Error::unknown(format!("limit {name:?}, {}: {why}", per[index])))?;
+    key.tier = policy.tier_place(place, values);
     Ok((place, key))
 }
 

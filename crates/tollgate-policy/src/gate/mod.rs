@@ -115,12 +115,14 @@ impl<S: Store> Gate<S> {
             self.store.decide(limits, enforced).await?;
         }
         let denied = enforced.iter().any(Charge::is_denied);
+        let mut passage = passage(if denied { Answer::Denied } else { Answer::Allowed });
         if !denied {
             for charge in shadow {
-                self.store.decide(limits, std::slice::from_mut(charge)).await?;
+                // A limit in shadow never changes the answer, also if its store fails.
+                let decided = self.store.decide(limits, std::slice::from_mut(charge)).await;
+                passage.shadow_error = decided.err().or(passage.shadow_error);
             }
         }
-        let mut passage = passage(if denied { Answer::Denied } else { Answer::Allowed });
         passage.charges = charges;
         Ok(passage)
     }

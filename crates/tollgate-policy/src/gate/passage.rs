@@ -7,7 +7,7 @@ use tollgate::Decision;
 use crate::key::Described;
 use crate::policy::Rule;
 use crate::store::Charge;
-use crate::{Caller, Key, Mode, Policy};
+use crate::{Caller, Error, Key, Mode, Policy};
 
 /// What was decided about a request, with the state of every limit that it met.
 #[must_use]
@@ -18,6 +18,7 @@ pub struct Passage {
     caller: Option<Caller<'static>>,
     /// Undecided for limits in shadow if another one denied.
     pub(super) charges: Vec<Charge>,
+    pub(super) shadow_error: Option<Error>,
 }
 
 /// May the request go ahead?
@@ -37,13 +38,13 @@ pub enum Answer {
 pub struct LimitState<'p> {
     rule: &'p Rule,
     charge: &'p Charge,
-    decision: Decision,
+    decision: &'p Decision,
 }
 
 impl Passage {
     pub(super) fn new(policy: Arc<Policy>, caller: &Caller<'_>, answer: Answer) -> Self {
         let caller = (answer != Answer::Allowed).then(|| caller.clone().into_owned());
-        Self { policy, answer, caller, charges: Vec::new() }
+        Self { policy, answer, caller, charges: Vec::new(), shadow_error: None }
     }
 
     pub(super) fn policy(&self) -> &Arc<Policy> {
@@ -66,7 +67,7 @@ impl Passage {
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> {
         self.charges.iter().filter_map(|charge| {
             let rule = &self.policy.rules[charge.limit];
-            Some(LimitState { rule, charge, decision: charge.decision? })
+            Some(LimitState { rule, charge, decision: charge.decision.as_ref()? })
         })
     }
 
@@ -79,6 +80,9 @@ impl Passage {
     /// to wait for longest; if none does, the one with the smallest share left.
     #[must_use]
     pub fn nearest(&self) -> Option<LimitState<'_>> {
+        if self.charges.len() == 1 {
+            return self.enforced().next();
+        }
         let denied = self.enforced().filter(|limit| limit.decision().is_denied());
         // One that never passes is waited for longest.
         let longest = denied.max_by_key(|limit| {
@@ -131,6 +135,13 @@ impl Passage {
         self.caller.as_ref()
     }
 
+    /// Why the store could not decide about a limit in shadow, if it could not. That
+    /// changes nothing for the request.
+    #[must_use]
+    pub fn shadow_error(&self) -> Option<&Error> {
+        self.shadow_error.as_ref()
+    }
+
     /// True if the response has to be told to [`Gate::settle`](crate::Gate::settle).
     #[must_use]
     pub fn needs_settling(&self) -> bool {
@@ -159,7 +170,7 @@ impl<'p> LimitState<'p> {
     }
 
     /// What was decided.
-    pub fn decision(&self) -> Decision {
+    pub fn decision(&self) -> &'p Decision {
         self.decision
     }
 

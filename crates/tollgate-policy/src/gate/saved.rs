@@ -1,5 +1,6 @@
 //! What has to survive a restart.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tollgate::{Clock, Timestamp};
@@ -14,7 +15,7 @@ use crate::store::{Memory, SavedLimit};
 ///
 /// Words are times of the store's [clock](Memory::clock), and keys are hashed under its
 /// [seed](Memory::seed): keep both with it, where its owner alone can read them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct SavedState {
     /// What was spent, by limit.
@@ -39,7 +40,7 @@ impl<C: Clock + Clone + 'static> Gate<Memory<C>> {
         let lists =
             edits.entries.iter().map(|((kind, entry), added)| (*kind, entry.to_text(), *added));
         let lists = lists.collect();
-        drop(edits);
+        // With the lock held: a new policy waits for that, and not for this one's limits.
         SavedState { limits: self.active().limits.save(), lists }
     }
 
@@ -62,5 +63,15 @@ impl<C: Clock + Clone + 'static> Gate<Memory<C>> {
         let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
         self.active.store(Some(Arc::new(Active { policy, lists, limits })));
         Ok(())
+    }
+}
+
+/// Entries of lists may be secrets, so they are not shown.
+impl fmt::Debug for SavedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedState")
+            .field("limits", &self.limits.iter().map(|limit| &limit.name).collect::<Vec<_>>())
+            .field("lists", &format_args!("{} changes", self.lists.len()))
+            .finish()
     }
 }

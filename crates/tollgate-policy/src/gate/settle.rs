@@ -1,8 +1,11 @@
 //! Correcting what a request cost when its response is there.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
+use smallvec::SmallVec;
+use tollgate::Decision;
 
 use super::{Gate, Passage, at_once};
 use crate::store::{Charge, Store};
@@ -12,56 +15,67 @@ impl<S: Store> Gate<S> {
     /// Corrects what an allowed request cost by its response, as its limits say: takes
     /// what is missing, also beyond the burst, or gives back what was too much.
     ///
-    /// If it is never called, what the request cost stands.
+    /// The passage then tells what is left. If this is never called, what the request
+    /// cost stands.
     ///
     /// # Errors
     ///
     /// If the store could not answer.
     pub async fn settle(
         &self,
-        passage: &Passage,
+        passage: &mut Passage,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<(), Error> {
         if !passage.needs_settling() {
             return Ok(());
         }
+        let policy = Arc::clone(passage.policy());
+        let settles = |charge: &Charge| policy.rules[charge.limit].settle.as_ref();
+        // Before the limits are held: a closure may call the gate.
+        let actual = |charge: &Charge| settles(charge)?.actual(status, headers);
+        let actuals: SmallVec<[_; 4]> = passage.charges.iter().map(actual).collect();
         let active = self.active();
-        for charge in &passage.charges {
-            let rule = &passage.policy().rules[charge.limit];
-            let actual = rule.settle.as_ref().and_then(|settle| settle.actual(status, headers));
+        let mut settled = Ok(());
+        for (charge, actual) in passage.charges.iter_mut().zip(actuals) {
+            let Some(actual) = actual else { continue };
+            let Some((limit, key)) = active.policy.place_of(&policy, charge) else { continue };
             // A limit in shadow that would have denied took nothing.
             let reserved = if charge.is_denied() { 0 } else { charge.cost };
-            // The policy may have changed since.
-            let limit = active.policy.rule(&rule.name);
-            if let (Some(actual), Some(limit)) = (actual, limit) {
-                self.correct(&active.limits, limit, &charge.key, reserved, actual).await?;
+            match self.correct(&active.limits, limit, key, reserved, actual).await {
+                // Settled again, it is settled already.
+                Ok(decision) => {
+                    *charge = Charge { cost: actual, decision: Some(decision), ..charge.clone() }
+                }
+                Err(error) => settled = Err(error),
             }
         }
-        Ok(())
+        settled
     }
 
-    /// Replaces what was spent in advance by the actual cost.
+    /// Replaces what was spent in advance by the actual cost, and tells what is left.
     pub(super) async fn correct(
         &self,
         limits: &S::Limits,
         limit: usize,
-        key: &Key,
+        key: Key,
         reserved: u64,
         actual: u64,
-    ) -> Result<(), Error> {
-        let charge = |cost| Charge::new(limit, key.clone(), cost);
+    ) -> Result<Decision, Error> {
+        let mut charge = Charge::new(limit, key, actual.abs_diff(reserved));
         match actual.cmp(&reserved) {
-            Ordering::Greater => self.store.debit(limits, &charge(actual - reserved)).await,
-            Ordering::Less => self.store.refund(limits, &charge(reserved - actual)).await,
-            Ordering::Equal => Ok(()),
+            Ordering::Greater => self.store.debit(limits, &charge).await?,
+            Ordering::Less => self.store.refund(limits, &charge).await?,
+            Ordering::Equal => {}
         }
+        charge.cost = 0;
+        self.store.peek(limits, &charge).await
     }
 
     /// [Settles](Self::settle) at once, if the store can: one in memory always does.
     pub fn settle_now(
         &self,
-        passage: &Passage,
+        passage: &mut Passage,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Result<(), Error>> {
@@ -72,11 +86,14 @@ impl<S: Store> Gate<S> {
     /// [wait](Passage::wait) and was given up. What others have spent on since stays
     /// spent: only the last in line can leave without a gap that nobody may fill.
     pub fn cancel(&self, passage: &Passage) {
+        if !passage.is_allowed() {
+            return;
+        }
         let active = self.active();
         for charge in passage.charges.iter().filter(|charge| !charge.is_denied()) {
-            let name = &passage.policy().rules[charge.limit].name;
-            if let Some(limit) = active.policy.rule(name) {
-                self.store.cancel(&active.limits, &Charge { limit, ..charge.clone() });
+            if let Some((limit, key)) = active.policy.place_of(passage.policy(), charge) {
+                let charge = Charge { limit, key, ..charge.clone() };
+                self.store.cancel(&active.limits, &charge);
             }
         }
     }

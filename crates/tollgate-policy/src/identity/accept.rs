@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use http::header::{AUTHORIZATION, HeaderName};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::Request;
 use crate::request::only;
@@ -27,11 +27,9 @@ pub(crate) enum Accepts {
 }
 
 impl NamedBy {
-    /// What the header says, believed or not.
-    pub(crate) fn claimed<'r>(&self, request: &Request<'r>) -> Option<&'r [u8]> {
-        let value = only(request.headers(), &self.header)?.as_bytes();
-        let value = if self.header == AUTHORIZATION { bearer(value) } else { value };
-        Some(value.trim_ascii()).filter(|value| !value.is_empty())
+    /// Everything that the header says, believed or not.
+    pub(crate) fn claims<'r>(&self, request: &Request<'r>) -> impl Iterator<Item = &'r [u8]> {
+        request.headers().get_all(&self.header).iter().map(|value| self.value(value))
     }
 
     /// What the header says, if it is believed.
@@ -40,10 +38,19 @@ impl NamedBy {
         request: &Request<'r>,
         from_trusted: bool,
     ) -> Option<&'r [u8]> {
-        if !from_trusted && matches!(self.accepts, Accepts::TrustedProxies) {
-            return None;
+        match self.accepts {
+            Accepts::Never => return None,
+            Accepts::TrustedProxies if !from_trusted => return None,
+            _ => {}
         }
-        self.claimed(request).filter(|value| self.accepts.takes(value))
+        let value = self.value(only(request.headers(), &self.header)?);
+        (!value.is_empty() && self.accepts.takes(value)).then_some(value)
+    }
+
+    fn value<'r>(&self, value: &'r HeaderValue) -> &'r [u8] {
+        let value = value.as_bytes();
+        let value = if self.header == AUTHORIZATION { bearer(value) } else { value };
+        value.trim_ascii()
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::HeaderName;
 
 pub(crate) use self::accept::{Accepts, NamedBy};
 use crate::address::{AddressSet, Prefixes, canonical};
-use crate::client_ip::{ClientIp, ForwardingHeader, client_ip};
+use crate::client_ip::{ClientIp, ForwardingHeader, Source, client_ip};
 use crate::request::only;
 use crate::{Caller, Request};
 
@@ -52,11 +52,14 @@ impl Identifier {
     pub(crate) fn sender<'r>(&self, request: &Request<'r>) -> Sender<'r> {
         let peer = request.peer().map(canonical);
         let from_trusted = peer.is_some_and(|peer| self.trusted.contains(peer));
-        let client =
-            peer.map(|peer| client_ip(peer, request.headers(), &self.trusted, &self.forwarding));
-        let caller = match &self.closure {
-            Some(identify) => identify(request),
-            None => self.order.iter().find_map(|kind| match kind {
+        let client = peer.map(|peer| match from_trusted {
+            true => client_ip(peer, request.headers(), &self.trusted, &self.forwarding),
+            false => ClientIp { address: peer, source: Source::Peer },
+        });
+        let caller = match (request.caller(), &self.closure) {
+            (Some(known), _) => Some(known.borrowed()),
+            (None, Some(identify)) => identify(request),
+            (None, None) => self.order.iter().find_map(|kind| match kind {
                 CallerKind::ApiKey => self
                     .api_key(request, from_trusted)
                     .map(|key| Caller::ApiKey(Cow::Borrowed(key))),
@@ -85,6 +88,14 @@ impl Identifier {
     pub(crate) fn tier<'r>(&self, request: &Request<'r>, from_trusted: bool) -> Option<&'r [u8]> {
         let header = self.tier_header.as_ref().filter(|_| from_trusted)?;
         only(request.headers(), header).map(http::HeaderValue::as_bytes)
+    }
+
+    /// A caller as it is counted: an address is cut.
+    pub(crate) fn as_counted<'c>(&self, caller: Caller<'c>) -> Caller<'c> {
+        match caller {
+            Caller::Ip(address) => Caller::Ip(self.cut(address)),
+            other => other,
+        }
     }
 
     /// The part of an address that tells callers apart.

@@ -7,7 +7,7 @@ use super::tiers::TierClosure;
 use super::{Error, Policy, Problem};
 use crate::identity::IdentifyClosure;
 use crate::spec::{Spec, all};
-use crate::{Caller, Identity, Limit, Request, Tier, file};
+use crate::{Accept, Caller, Identity, Limit, Request, Tier, file};
 
 /// Builds a [`Policy`].
 ///
@@ -78,12 +78,32 @@ impl PolicyBuilder {
     }
 
     /// Names callers in place of [`identity`](Self::identity): a closure that returns
-    /// `None` for "anonymous". It must not believe what a client can invent.
+    /// `None` for "anonymous". It must not believe what a client can invent, nor call the
+    /// gate.
     pub fn identify_by(
         mut self,
         identify: impl for<'r> Fn(&Request<'r>) -> Option<Caller<'r>> + Send + Sync + 'static,
     ) -> Self {
         self.identify = Some(Arc::new(identify));
+        self
+    }
+
+    /// Believes an API key if a closure accepts it, in place of what the policy says. The
+    /// header stays as it is: `x-api-key`, unless the policy names another.
+    pub fn accept_api_keys(
+        mut self,
+        accepts: impl Fn(&[u8]) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let identity = std::mem::take(&mut self.spec.identity);
+        self.spec.identity = identity.accept_api_keys(Accept::closure(accepts));
+        self
+    }
+
+    /// Believes a user if a closure accepts it, in place of what the policy says. The
+    /// header stays as it is: `x-user-id`, unless the policy names another.
+    pub fn accept_users(mut self, accepts: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        let identity = std::mem::take(&mut self.spec.identity);
+        self.spec.identity = identity.accept_users(Accept::closure(accepts));
         self
     }
 
@@ -112,11 +132,14 @@ impl PolicyBuilder {
     }
 
     /// Asks a closure for the caller's tier first. If it says `None`, the policy's lists
-    /// and header are asked.
-    pub fn tier_of(
+    /// and header are asked. The closure must not call the gate.
+    pub fn tier_of<T: Into<Cow<'static, str>>>(
         mut self,
-        tier_of: impl Fn(&Request<'_>, &Caller<'_>) -> Option<Cow<'static, str>> + Send + Sync + 'static,
+        tier_of: impl Fn(&Request<'_>, &Caller<'_>) -> Option<T> + Send + Sync + 'static,
     ) -> Self {
+        let tier_of = move |request: &Request<'_>, caller: &Caller<'_>| {
+            tier_of(request, caller).map(Into::into)
+        };
         self.tier_of = Some(Arc::new(tier_of));
         self
     }

@@ -16,7 +16,7 @@ use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
 use crate::store::Charge;
-use crate::{Error, Mode, Problem, Request};
+use crate::{Error, Key, Mode, Problem, Quota, Request};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -49,6 +49,8 @@ pub struct Policy {
     routes: Routes<usize>,
     /// True if any limit asks for the host.
     has_hosts: bool,
+    /// True if any limit asks for the path.
+    has_paths: bool,
     tiers: Tiers,
 }
 
@@ -85,7 +87,7 @@ impl Policy {
     /// What a request is to be charged under every limit that it meets: first those that
     /// enforce, then those in shadow; of each, those that most callers share last.
     pub(crate) fn charges(&self, request: &Request<'_>, sender: &Sender<'_>) -> Vec<Charge> {
-        let path = CanonicalPath::of(request.path());
+        let path = Some(request.path()).filter(|_| self.has_paths).and_then(CanonicalPath::of);
         let host = request.host().filter(|_| self.has_hosts).and_then(canonical_host);
         let tier = self.tiers.of(request, sender, &self.identifier);
         let mut charges = Vec::with_capacity(2);
@@ -113,6 +115,28 @@ impl Policy {
     pub(crate) fn tier_name(&self, request: &Request<'_>, sender: &Sender<'_>) -> Option<&str> {
         let tier = self.tiers.of(request, sender, &self.identifier)?;
         self.tiers.names.get(tier).map(String::as_str)
+    }
+
+    /// The place here of a limit that another policy has charged, and the key, if it still
+    /// counts the same things.
+    pub(crate) fn place_of(&self, earlier: &Self, charge: &Charge) -> Option<(usize, Key)> {
+        let mut key = charge.key.clone();
+        if std::ptr::eq(self, earlier) {
+            return Some((charge.limit, key));
+        }
+        let old = &earlier.rules[charge.limit];
+        let place = self.rule(&old.name)?;
+        let new = &self.rules[place];
+        let tier = key.tier().and_then(|tier| old.tiers.get(tier));
+        let same = |(name, _): &(String, Quota)| tier.is_some_and(|(old, _)| old == name);
+        key.tier = new.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
+        (old.algorithm == new.algorithm && old.per == new.per).then_some((place, key))
+    }
+
+    /// The tier of the caller whom the values of a limit's parts name, among the limit's.
+    pub(crate) fn tier_place(&self, place: usize, values: &[&str]) -> u16 {
+        let rule = &self.rules[place];
+        rule.tier_place(self.tiers.named(&rule.per, values, &self.identifier))
     }
 
     pub(crate) fn rule(&self, name: &str) -> Option<usize> {

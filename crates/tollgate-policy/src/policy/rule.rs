@@ -84,7 +84,7 @@ pub(crate) enum Mismatch<'a> {
 impl Rule {
     /// Why the limit is not for a request whose host and path match it.
     pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
-        if !self.methods.is_empty() && !self.methods.contains(as_get(request.method())) {
+        if !self.methods.is_empty() && !self.is_for(request.method()) {
             return Some(Mismatch::Method);
         }
         let missing = self.headers.iter().find(|(name, wanted)| match wanted {
@@ -92,6 +92,12 @@ impl Rule {
             Some(wanted) => request.headers().get_all(name).iter().all(|value| value != wanted),
         });
         missing.map(|(name, _)| Mismatch::Header(name))
+    }
+
+    /// True if the limit names the method. `HEAD` is a `GET` without the body.
+    pub(crate) fn is_for(&self, method: &Method) -> bool {
+        let is_get = method == Method::HEAD && self.methods.contains(&Method::GET);
+        is_get || self.methods.contains(method)
     }
 
     /// Why the limit is not for a request, with all its conditions.
@@ -239,11 +245,6 @@ impl fmt::Display for Part {
 pub(crate) fn per_text(per: &[Part]) -> String {
     let parts: Vec<_> = per.iter().map(ToString::to_string).collect();
     if parts.is_empty() { "global".to_owned() } else { parts.join(", ") }
-}
-
-/// `HEAD` is a `GET` without the body.
-fn as_get(method: &Method) -> &Method {
-    if method == Method::HEAD { &Method::GET } else { method }
 }
 
 /// The number that a header tells.

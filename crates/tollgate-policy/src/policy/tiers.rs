@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::identity::{Identifier, Sender};
 use crate::key::{Key, Value};
+use crate::policy::Part;
 use crate::{Caller, Request};
 
 /// Which callers have quotas of their own.
@@ -43,9 +44,32 @@ impl Tiers {
         if let Some(name) = told {
             return self.place(name.as_bytes());
         }
-        let listed = || self.callers.get(bytes(&sender.caller).as_bytes()).copied();
         let header = || self.place(identifier.tier(request, sender.from_trusted)?);
-        (!self.callers.is_empty()).then(listed).flatten().or_else(header)
+        self.listed(&sender.caller).or_else(header)
+    }
+
+    /// The place of the tier in which the policy lists a caller.
+    pub(crate) fn listed(&self, caller: &Caller<'_>) -> Option<usize> {
+        if self.callers.is_empty() {
+            return None;
+        }
+        self.callers.get(bytes(caller).as_bytes()).copied()
+    }
+
+    /// The place of the tier of the caller whom the values of a limit's parts name.
+    pub(crate) fn named(
+        &self,
+        per: &[Part],
+        values: &[&str],
+        identifier: &Identifier,
+    ) -> Option<usize> {
+        let caller = per.iter().zip(values).find_map(|(part, value)| match part {
+            Part::Caller | Part::Ip => Caller::parse(value).ok(),
+            Part::ApiKey => Some(Caller::ApiKey(value.as_bytes().into())),
+            Part::User => Some(Caller::User(value.as_bytes().into())),
+            Part::Header(_) | Part::Path(_) => None,
+        });
+        self.listed(&identifier.as_counted(caller?))
     }
 
     // Tiers are few: comparing their names beats hashing them.

@@ -110,11 +110,15 @@ impl Accept {
     }
 
     /// Accepts what a closure accepts. It is asked for every request that has the
-    /// header, so it should be quick.
+    /// header, so it should be quick. It must not call the gate.
     pub fn closure(accepts: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         Self::Acceptor(Acceptor(Arc::new(accepts)))
     }
 }
+
+/// Where keys and users are, if nothing else is said.
+pub(crate) const API_KEY: &str = "x-api-key";
+pub(crate) const USER: &str = "x-user-id";
 
 impl Identity {
     /// The default: nothing that a client could invent is believed, so callers are
@@ -143,6 +147,18 @@ impl Identity {
     #[must_use]
     pub fn user(mut self, header: impl Into<String>, accept: Accept) -> Self {
         self.user = Some(HeaderIdentity::new(header, accept));
+        self
+    }
+
+    pub(crate) fn accept_api_keys(mut self, accept: Accept) -> Self {
+        let header = self.api_key.map_or_else(|| API_KEY.to_owned().into(), |by| by.header);
+        self.api_key = Some(HeaderIdentity { header, accept: At::from(accept) });
+        self
+    }
+
+    pub(crate) fn accept_users(mut self, accept: Accept) -> Self {
+        let header = self.user.map_or_else(|| USER.to_owned().into(), |by| by.header);
+        self.user = Some(HeaderIdentity { header, accept: At::from(accept) });
         self
     }
 

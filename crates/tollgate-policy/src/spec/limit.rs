@@ -57,7 +57,7 @@ pub struct Limit {
 }
 
 /// Which requests a limit is for. All conditions must hold.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
 pub struct Match {
@@ -259,14 +259,16 @@ impl Limit {
     }
 
     /// Reads the cost from a request header that trusted proxies set: at least 1, and
-    /// 1 if it is not there.
+    /// `default` if it is not there.
     #[must_use]
-    pub fn cost_header(mut self, name: impl Into<String>) -> Self {
-        self.cost = Some(Cost::Header { name: At::from(name.into()), default: None });
+    pub fn cost_header(mut self, name: impl Into<String>, default: u64) -> Self {
+        let default = Some(At::from(default));
+        self.cost = Some(Cost::Header { name: At::from(name.into()), default });
         self
     }
 
-    /// Asks a closure for the cost of a request.
+    /// Asks a closure for the cost of a request. A cost of 0 always passes, and is not
+    /// counted. The closure must not call the gate.
     #[must_use]
     pub fn cost_of(mut self, cost: impl Fn(&Request<'_>) -> u64 + Send + Sync + 'static) -> Self {
         self.cost = Some(Cost::Closure(Arc::new(cost)));
@@ -322,11 +324,31 @@ impl Settle {
         Self { header: Some(At::from(name.into())), ..Self::default() }
     }
 
-    /// Asks a closure for the actual cost; `None` if the cost stands.
+    /// Also reads the actual cost from a response header, if the cost stands by the
+    /// status.
+    #[must_use]
+    pub fn and_header(self, name: impl Into<String>) -> Self {
+        Self { header: Some(At::from(name.into())), ..self }
+    }
+
+    /// Asks a closure for the actual cost; `None` if the cost stands. It may call the
+    /// gate, to block a caller for example.
     pub fn with(
         closure: impl Fn(StatusCode, &HeaderMap) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
         Self { closure: Some(Arc::new(closure)), ..Self::default() }
+    }
+}
+
+/// Values of headers may be secrets, so they are not shown.
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Match")
+            .field("path", &self.path)
+            .field("method", &self.method)
+            .field("host", &self.host)
+            .field("header", &self.header.keys())
+            .finish()
     }
 }
 

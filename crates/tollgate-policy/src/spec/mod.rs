@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
 pub(crate) use self::limit::NamedOverride;
 pub(crate) use self::limit::{Cost, SettleClosure};

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -96,13 +97,21 @@ impl<C: Clock> Held<C> {
         for (name, quota) in spec.tiers.iter().filter(|tier| !had(tier)) {
             set(limiter.set_tier_quota(name, *quota))?;
         }
-        let is_kept = |key: &Key| spec.overrides.iter().any(|(kept, _)| kept.bytes == key.bytes);
-        let earlier = earlier.map_or(&[][..], |earlier| &earlier.overrides);
-        for (key, _) in earlier.iter().filter(|(key, _)| !is_kept(key)) {
+        // Overrides that have not changed are left alone: they may have been changed at run
+        // time since.
+        let by_key = |overrides: &[(Key, Quota)]| -> HashMap<_, _> {
+            overrides.iter().map(|(key, quota)| (key.bytes.clone(), *quota)).collect()
+        };
+        let old = by_key(earlier.map_or(&[][..], |earlier| &earlier.overrides));
+        let new = by_key(&spec.overrides);
+        let gone = earlier.iter().flat_map(|earlier| &earlier.overrides);
+        for (key, _) in gone.filter(|(key, _)| !new.contains_key(&key.bytes)) {
             limiter.remove_override(key);
         }
         for (key, quota) in &spec.overrides {
-            set(limiter.set_override(key, *quota))?;
+            if old.get(&key.bytes) != Some(quota) {
+                set(limiter.set_override(key, *quota))?;
+            }
         }
         Ok(Self { spec: spec.clone(), limiter })
     }

@@ -1,6 +1,6 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use tollgate::{AlgorithmKind, Clock, Fingerprint, Saved, SavedTable, Timestamp};
+use tollgate::{AlgorithmKind, Clock, Fingerprint, Quota, Saved, SavedTable, Timestamp};
 
 use super::MemoryLimits;
 use super::memory::Held;
@@ -59,23 +59,25 @@ impl<C: Clock> Held<C> {
     fn save(&self) -> SavedLimit {
         let spent = self.limiter.save();
         let by_policy = self.overridden();
-        let overridden = spent.overrides.iter().map(|saved| saved.client);
+        let set_at_run_time = spent
+            .overrides
+            .iter()
+            .filter(|saved| by_policy.get(&saved.client).is_none_or(|quota| *quota != saved.quota));
         SavedLimit {
             name: self.spec.name.clone(),
             per: self.spec.per.clone(),
             algorithm: self.spec.algorithm,
-            set_at_run_time: overridden.filter(|client| !by_policy.contains(client)).collect(),
+            set_at_run_time: set_at_run_time.map(|saved| saved.client).collect(),
             spent,
         }
     }
 
     fn restore(&self, saved: SavedLimit, then: Timestamp) {
         let SavedLimit { mut spent, set_at_run_time, .. } = saved;
-        let by_policy = self.overridden();
-        // An override that the policy no longer has leaves its debt to the limit's quota.
-        let (kept, gone): (Vec<_>, Vec<_>) = spent.overrides.into_iter().partition(|saved| {
-            by_policy.contains(&saved.client) || set_at_run_time.contains(&saved.client)
-        });
+        // What the policy said may have changed: there, what was spent is taken over by
+        // whatever quota the caller has now.
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            spent.overrides.into_iter().partition(|saved| set_at_run_time.contains(&saved.client));
         spent.overrides = kept;
         spent.tables.extend(gone.into_iter().map(|saved| SavedTable {
             tier: None,
@@ -86,8 +88,8 @@ impl<C: Clock> Held<C> {
     }
 
     /// The callers who have an override by the policy.
-    fn overridden(&self) -> HashSet<Fingerprint> {
+    fn overridden(&self) -> HashMap<Fingerprint, Quota> {
         let overrides = self.spec.overrides.iter();
-        overrides.map(|(key, _)| self.limiter.fingerprint(key)).collect()
+        overrides.map(|(key, quota)| (self.limiter.fingerprint(key), *quota)).collect()
     }
 }

@@ -67,6 +67,9 @@ struct Labels {
 const BUCKETS: [f64; 11] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 1e-2];
 
 impl Metrics {
+    /// The content type of [`encode`](Self::encode).
+    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
     /// Metrics that have counted nothing yet.
     #[must_use]
     pub fn new() -> Self {

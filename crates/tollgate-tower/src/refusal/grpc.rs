@@ -32,7 +32,7 @@ static PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 pub(super) fn response<B>(refusal: &Refusal<'_>, body: B) -> Response<B> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(CONTENT_TYPE, content_type(refusal));
     let code = code(refusal.reason());
     headers.insert(&STATUS, HeaderValue::from(code));
     let message = refusal.detail();
@@ -52,6 +52,13 @@ pub(super) fn response<B>(refusal: &Refusal<'_>, body: B) -> Response<B> {
         headers.insert(&MESSAGE, message);
     }
     response
+}
+
+/// Browsers speak a dialect, and are answered in it.
+fn content_type(refusal: &Refusal<'_>) -> HeaderValue {
+    let asked = refusal.request().headers().get(CONTENT_TYPE);
+    let web = asked.filter(|asked| asked.as_bytes().starts_with(b"application/grpc-web"));
+    web.cloned().unwrap_or(HeaderValue::from_static("application/grpc"))
 }
 
 fn code(reason: Reason) -> u16 {

@@ -5,7 +5,7 @@ mod problem;
 
 use std::time::Duration;
 
-use http::{Response, StatusCode, header};
+use http::{Method, Response, StatusCode, header};
 use tollgate_policy::{Passage, Request};
 
 pub use self::grpc::GrpcStatus;
@@ -115,8 +115,10 @@ impl<'r> Refusal<'r> {
     /// True if the client speaks gRPC.
     #[must_use]
     pub fn is_grpc(&self) -> bool {
+        // Of any other method, a cache may take the 200 for the resource.
         let content_type = self.request.headers().get(header::CONTENT_TYPE);
-        content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+        self.request.method() == Method::POST
+            && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
     }
 
     /// The refusal for people: printable ASCII, without quotes, backslashes or `%`, so

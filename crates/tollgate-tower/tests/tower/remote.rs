@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use tollgate_tower::{Metrics, OnStoreError};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -72,6 +72,7 @@ async fn if_the_store_is_gone_calls_are_told_that_the_service_is_unavailable() {
     let (layer, is_down) = remote(POLICY);
     is_down.store(true, Ordering::Relaxed);
     let mut call = get(PEER, "/service/method");
+    *call.method_mut() = Method::POST;
     call.headers_mut().insert("content-type", "application/grpc".parse().unwrap());
     let status = Status::from_header_map(&send(&layer, call).await.headers).unwrap();
     assert_eq!(status.code(), Code::Unavailable);

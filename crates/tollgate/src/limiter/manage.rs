@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::overrides::Pinned;
 use super::{Counts, Limiter};
 use crate::algorithm::{Algorithm, AnyAlgorithm};
-use crate::{Clock, Error, Quota, Table};
+use crate::{Clock, Error, Fingerprint, Quota, Table, Timestamp};
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     /// Changes the quota of all clients without a tier or an override.
@@ -79,17 +79,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     {
         let quota = quota.try_into()?;
         let algorithm = self.algorithm(&quota)?;
-        let (client, now) = (self.client(key), self.clock.now());
-        // A hint, given first: whoever sees it late is a check that was under way.
-        self.plain.store(false, Ordering::Relaxed);
-        self.overrides.set(client.fingerprint, |current| {
-            let (word, old) = match current {
-                Some(pinned) => (pinned.word, pinned.algorithm),
-                // It leaves the table, or its old debt would come back with it.
-                None => self.table(client).take_out_at(client.fingerprint, now),
-            };
-            Pinned { quota, algorithm, word: algorithm.carry_over(word, now, &old) }
-        });
+        self.pin(self.fingerprint(key), quota, algorithm, self.clock.now());
         Ok(())
     }
 
@@ -113,6 +103,30 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 }
 
 impl<K: ?Sized, C, S> Limiter<K, C, S> {
+    /// Gives a client a quota of its own, with what it has spent.
+    pub(super) fn pin(
+        &self,
+        client: Fingerprint,
+        quota: Quota,
+        algorithm: AnyAlgorithm,
+        now: Timestamp,
+    ) {
+        // A hint, given first: whoever sees it late is a check that was under way.
+        self.plain.store(false, Ordering::Relaxed);
+        self.overrides.set(client, |current| {
+            let word = match current {
+                Some(pinned) => algorithm.carry_over(pinned.word, now, &pinned.algorithm),
+                // It leaves every table, or its old debt would come back with it. Which
+                // tier it is in cannot be told from here, so the largest debt counts.
+                None => self.tables().fold(algorithm.fresh(now), |largest, (_, table)| {
+                    let (word, old) = table.take_out_at(client, now);
+                    algorithm.larger(algorithm.carry_over(word, now, &old), largest, now)
+                }),
+            };
+            Pinned { quota, algorithm, word }
+        });
+    }
+
     /// The quota of clients without a tier or an override.
     #[must_use]
     pub fn quota(&self) -> Quota {

@@ -192,9 +192,11 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 
     /// Makes a client as if it had never been seen.
     pub fn reset(&self, key: &K) {
-        let (client, now) = (self.client(key), self.clock.now());
-        let pinned = self.overrides.with(client.fingerprint, |pinned| pinned.reset(now));
-        pinned.unwrap_or_else(|| self.table(client).reset_at(client.fingerprint, now));
+        let (client, now) = (self.client(key).fingerprint, self.clock.now());
+        if self.overrides.with(client, |pinned| pinned.reset(now)).is_none() {
+            // In every tier: it may have been in another.
+            self.tables().for_each(|(_, table)| table.reset_at(client, now));
+        }
     }
 
     /// The fingerprint by which a client is known.

@@ -118,8 +118,14 @@ impl Pinned {
         self.word = self.algorithm.refund(self.word, now, amount);
     }
 
+    /// Adds what the client had spent elsewhere: the larger debt stays.
+    pub(super) fn add(&mut self, word: Word, meaning: &AnyAlgorithm, now: Timestamp) {
+        let carried = self.algorithm.carry_over(word, now, meaning);
+        self.word = self.algorithm.larger(carried, self.word, now);
+    }
+
     pub(super) fn cancel(&mut self, decision: &Decision, now: Timestamp) -> bool {
-        let unmoved = self.word == decision.word();
+        let unmoved = decision.has_spent() && self.word == decision.word();
         if unmoved {
             self.refund(decision.cost(), now);
         }

@@ -1,8 +1,7 @@
 //! Taking what clients have spent out of one process and into another.
 
-use super::overrides::Pinned;
+use super::Limiter;
 use super::tiers::Tier;
-use super::{Limiter, Ordering};
 use crate::algorithm::{Algorithm, Word};
 use crate::{Clock, Fingerprint, Quota, Timestamp};
 
@@ -69,7 +68,8 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     /// since.
     ///
     /// What is spent stays spent, in tokens, up to the limiter's quota. Where a client
-    /// is known already, the larger debt stays. Clients of a tier that is no more take
+    /// is known already, the larger debt stays; overrides that were saved go before those
+    /// that there are. Clients of a tier that is no more take
     /// what they have spent along. Quotas that the algorithm cannot count are left out.
     pub fn restore(&self, saved: &Saved, then: Timestamp) {
         self.restore_at(saved, then, self.clock.now());
@@ -80,25 +80,16 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
             let Ok(meaning) = self.algorithm(quota) else { continue };
             let heir = self.tiers.named(tier.as_deref()).map_or(self.tiers.base(), Tier::table);
             for (client, word) in clients {
-                heir.put_in_at(*client, meaning.rebase(*word, then, now), &meaning, now);
+                let word = meaning.rebase(*word, then, now);
+                let pinned = self.overrides.with(*client, |pinned| pinned.add(word, &meaning, now));
+                pinned.unwrap_or_else(|| heir.put_in_at(*client, word, &meaning, now));
             }
         }
         for SavedOverride { client, quota, word } in &saved.overrides {
             let Ok(algorithm) = self.algorithm(quota) else { continue };
+            self.pin(*client, *quota, algorithm, now);
             let word = algorithm.rebase(*word, then, now);
-            self.plain.store(false, Ordering::Relaxed);
-            self.overrides.set(*client, |known| match known {
-                Some(known) => Pinned {
-                    quota: known.quota,
-                    algorithm: known.algorithm,
-                    word: known.algorithm.larger(
-                        known.algorithm.carry_over(word, now, &algorithm),
-                        known.word,
-                        now,
-                    ),
-                },
-                None => Pinned { quota: *quota, algorithm, word },
-            });
+            self.overrides.with(*client, |pinned| pinned.add(word, &algorithm, now));
         }
     }
 }

@@ -72,8 +72,9 @@ impl Geometry {
             )));
         }
         // In 64 bits, also where a `usize` has fewer.
-        let load = if capacity <= SMALL { SMALL_LOAD } else { LOAD };
-        let slots = (capacity as u64 * 100).div_ceil(load);
+        let slots = |capacity: usize, load| (capacity as u64 * 100).div_ceil(load);
+        // Never fewer than a smaller table has.
+        let slots = slots(capacity, LOAD).max(slots(capacity.min(SMALL), SMALL_LOAD));
         let groups = slots.div_ceil((SLOTS_A_LINE * LINES_A_GROUP) as u64);
         Ok(Self { groups: groups as usize })
     }

@@ -195,7 +195,7 @@ impl<S> Table<S> {
     /// it did.
     pub fn cancel_at(&self, client: Fingerprint, decision: &Decision, now: Timestamp) -> bool {
         let cancel = |algorithm: &AnyAlgorithm, word| {
-            let unmoved = word == decision.word();
+            let unmoved = decision.has_spent() && word == decision.word();
             (unmoved, unmoved.then(|| algorithm.refund(word, now, decision.cost())))
         };
         self.update(client, now, self.when_full, &cancel).unwrap_or(false)

@@ -7,7 +7,7 @@ use crate::address::{AddressSet, Prefixes, parse_range};
 use crate::client_ip::ForwardingHeader;
 use crate::file;
 use crate::identity::{Accepts, CallerKind, Identifier, IdentifyClosure, NamedBy};
-use crate::spec::{Accept, At, HeaderIdentity, Identity};
+use crate::spec::{API_KEY, Accept, At, HeaderIdentity, Identity, USER};
 use crate::suggest::hint;
 
 const KINDS: [(&str, CallerKind); 3] =
@@ -35,8 +35,8 @@ impl Compiler<'_> {
         };
         Identifier {
             order,
-            api_key: self.named_by("api-key", identity.api_key.as_ref(), "x-api-key"),
-            user: self.named_by("user", identity.user.as_ref(), "x-user-id"),
+            api_key: self.named_by("api-key", identity.api_key.as_ref(), API_KEY),
+            user: self.named_by("user", identity.user.as_ref(), USER),
             tier_header: identity
                 .tier_header
                 .as_ref()

@@ -9,19 +9,21 @@ use tollgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
 use super::Compiler;
 use crate::identity::Identifier;
 use crate::policy::rule::{Cost, Part, Rule, Settle, Statuses};
+use crate::policy::tiers::Tiers;
 use crate::route::{HostPattern, Pattern};
 use crate::spec::{self, At, Limit, Tier};
 use crate::suggest::hint;
 
-/// The limits of a policy have room for so many callers in all, unless told otherwise:
-/// 26 MB, and at most 100,000 each.
+/// The limits of a policy, and their tiers, have room for so many callers in all, unless
+/// told otherwise: 26 MB, and at most 100,000 each.
 const ROOM: u64 = 1_000_000;
 
 impl Compiler<'_> {
     pub(super) fn rule(
         &mut self,
         limit: &Limit,
-        tiers: &BTreeMap<String, Tier>,
+        written: &BTreeMap<String, Tier>,
+        tiers: &Tiers,
         identifier: &Identifier,
     ) -> Option<Rule> {
         let before = self.problems.len();
@@ -31,7 +33,7 @@ impl Compiler<'_> {
         let algorithm = self.algorithm(&place, limit);
         let start = self.start(&place, limit);
         let quota = self.quota(&place, &limit.quota, algorithm, start);
-        let quotas = self.tier_quotas(&limit.name.value, tiers, algorithm, start);
+        let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start);
         let rule = Rule {
             name: limit.name.value.as_str().into(),
             methods: self.each(&limit.matches.method, &place, method),
@@ -45,12 +47,14 @@ impl Compiler<'_> {
             mode: limit.mode.as_ref().map(|at| at.value).unwrap_or_default(),
             cost: self.cost(&place, limit),
             settle: limit.settle.as_ref().map(|settle| self.settle(&place, settle)),
-            tier_places: places(tiers, &quotas),
+            tier_places: places(written, &quotas),
             tiers: quotas,
-            overrides: self.overrides(&place, limit, &per, algorithm, start, identifier),
+            overrides: Vec::new(),
             paths,
             per,
         };
+        let overrides = self.overrides(&place, limit, &rule, tiers, identifier);
+        let rule = Rule { overrides, ..rule };
         (self.problems.len() == before).then_some(rule)
     }
 
@@ -162,7 +166,7 @@ impl Compiler<'_> {
 
     fn capacity(&mut self, place: &str, limit: &Limit, is_global: bool) -> usize {
         const MOST: u64 = u32::MAX as u64;
-        let share = (ROOM / self.limits.max(1) as u64).clamp(1_000, 100_000);
+        let share = (ROOM / self.tables.max(1) as u64).clamp(1_000, 100_000);
         let default = if is_global { 1 } else { share };
         let Some(at) = &limit.capacity else { return default as usize };
         if !(1..=MOST).contains(&at.value) {
@@ -182,13 +186,9 @@ impl Compiler<'_> {
         match &limit.cost {
             None => Cost::Constant(1),
             Some(spec::Cost::Constant(at)) => {
-                if at.value == 0 && limit.settle.is_none() {
-                    self.report(
-                        at,
-                        format!(
-                            "{place}: a cost of 0 is never counted; use 1 or more, or `settle`"
-                        ),
-                    );
+                // Nothing is asked of who pays nothing, not even by those in debt.
+                if at.value == 0 {
+                    self.report(at, format!("{place}: a cost of 0 always passes; use 1 or more"));
                 }
                 Cost::Constant(at.value)
             }

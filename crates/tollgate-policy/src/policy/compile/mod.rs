@@ -7,7 +7,7 @@ mod overlap;
 mod overrides;
 mod tiers;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 pub(crate) use self::overrides::key_of;
@@ -34,14 +34,16 @@ pub(super) struct Compiler<'s> {
     source: &'s Source,
     /// True if something could not be read, so that more would be found missing than is.
     is_partial: bool,
-    /// How many limits there are.
-    limits: usize,
+    /// How many tables there will be: one for each limit, and each tier of it.
+    tables: usize,
     problems: Vec<Problem>,
+    /// How many problems are not told.
+    more: usize,
 }
 
 impl<'s> Compiler<'s> {
     pub(super) fn new(source: &'s Source) -> Self {
-        Self { source, is_partial: false, limits: 0, problems: Vec::new() }
+        Self { source, is_partial: false, tables: 0, problems: Vec::new(), more: 0 }
     }
 
     /// Checks what could be read of a policy, beside the problems of reading it.
@@ -55,7 +57,8 @@ impl<'s> Compiler<'s> {
         identify: Option<IdentifyClosure>,
         tier_of: Option<TierClosure>,
     ) -> Result<Policy, Vec<Problem>> {
-        self.limits = spec.limits.len();
+        let tiers = spec.tiers.values().map(|tier| tier.quotas.len());
+        self.tables = spec.limits.len() + tiers.sum::<usize>();
         let names_tiers = tier_of.is_some() || spec.identity.tier_header.is_some();
         let identifier = self.identifier(&spec.identity, identify);
         let lists = Lists {
@@ -67,13 +70,13 @@ impl<'s> Compiler<'s> {
         self.check_names(spec);
         let limits = self.with_overrides(spec);
         let rules: Vec<Option<Rule>> =
-            limits.iter().map(|limit| self.rule(limit, &spec.tiers, &identifier)).collect();
+            limits.iter().map(|limit| self.rule(limit, &spec.tiers, &tiers, &identifier)).collect();
         self.check_tier_limits(spec);
         if !self.is_partial {
             self.check_overlap(&spec.limits, &rules);
         }
         if !self.problems.is_empty() {
-            return Err(in_order(self.problems));
+            return Err(in_order(self.problems, self.more));
         }
         let rules: Vec<Rule> = rules.into_iter().flatten().collect();
         let mut routes = Routes::new();
@@ -81,11 +84,17 @@ impl<'s> Compiler<'s> {
             routes.insert(&rule.hosts, &rule.paths, place);
         }
         let has_hosts = rules.iter().any(|rule| !rule.hosts.is_empty());
-        Ok(Policy { identifier, lists, rules, routes, has_hosts, tiers })
+        let has_paths = rules.iter().any(|rule| !rule.paths.is_empty());
+        Ok(Policy { identifier, lists, rules, routes, has_hosts, has_paths, tiers })
     }
 
     /// Reports a problem at a place in the file.
     fn report<T>(&mut self, at: &At<T>, message: impl Into<String>) {
+        // As many as anyone will read: for each, the whole text is looked through.
+        if self.problems.len() >= MOST_PROBLEMS {
+            self.more += 1;
+            return;
+        }
         let Source { text, name, .. } = self.source;
         let place = at.span.as_ref().map(|span| file::place(text, name.as_deref(), span));
         self.problems.push(Problem::new(message).at(place));
@@ -108,7 +117,7 @@ impl<'s> Compiler<'s> {
     }
 
     fn check_names(&mut self, spec: &Spec) {
-        let mut seen: HashMap<&str, ()> = HashMap::new();
+        let mut seen = HashSet::new();
         for limit in &spec.limits {
             let name = limit.name.value.as_str();
             let is_good = (1..=64).contains(&name.len())
@@ -121,7 +130,7 @@ impl<'s> Compiler<'s> {
                          \"-\", \"_\" and \".\""
                     ),
                 );
-            } else if seen.insert(name, ()).is_some() {
+            } else if !seen.insert(name) {
                 self.report(
                     &limit.name,
                     format!("there are two limits called {name:?}; give each its own name"),
@@ -131,12 +140,13 @@ impl<'s> Compiler<'s> {
     }
 }
 
+const MOST_PROBLEMS: usize = 100;
+
 /// Problems in the order of the file, so many as anyone will read.
-fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
-    const MOST: usize = 100;
+fn in_order(mut problems: Vec<Problem>, more: usize) -> Vec<Problem> {
     problems.sort_by_key(|problem| problem.place().map(|place| (place.line, place.column)));
-    let more = problems.len().saturating_sub(MOST);
-    problems.truncate(MOST);
+    let more = more + problems.len().saturating_sub(MOST_PROBLEMS);
+    problems.truncate(MOST_PROBLEMS);
     if more > 0 {
         problems.push(Problem::new(format!("and {more} more problems")));
     }

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::Mode;
-use crate::policy::rule::{Cost, Rule};
+use crate::policy::rule::{Cost, Part, Rule};
 use crate::spec::Limit;
 use tollgate::{AlgorithmKind, Quota};
 
@@ -42,6 +42,8 @@ fn forestalls(other: &Rule, rule: &Rule) -> bool {
     plain(other)
         && plain(rule)
         && other.per == rule.per
+        // One name may stand for different segments.
+        && !rule.per.iter().any(|part| matches!(part, Part::Path(_)))
         && other.start == rule.start
         && stricter(&other.quota, &rule.quota)
         && meets_at_least(other, rule)
@@ -60,7 +62,7 @@ fn stricter(one: &Quota, other: &Quota) -> bool {
 /// True if every request that meets `rule` meets `other` too, as far as can be told.
 fn meets_at_least(other: &Rule, rule: &Rule) -> bool {
     let methods = other.methods.is_empty()
-        || (!rule.methods.is_empty() && rule.methods.iter().all(|m| other.methods.contains(m)));
+        || (!rule.methods.is_empty() && rule.methods.iter().all(|method| other.is_for(method)));
     let headers = other.headers.iter().all(|header| rule.headers.contains(header));
     let hosts = other.hosts.is_empty() || other.hosts == rule.hosts;
     let paths = other.paths.is_empty()

@@ -1,11 +1,14 @@
 //! Quotas of single callers.
 
-use tollgate::{AlgorithmKind, Quota, Start};
+use std::collections::HashSet;
+
+use tollgate::Quota;
 
 use super::Compiler;
 use crate::identity::Identifier;
 use crate::key::Value;
-use crate::policy::rule::Part;
+use crate::policy::rule::{Part, Rule};
+use crate::policy::tiers::Tiers;
 use crate::spec::{Limit, NamedOverride, Override, Spec};
 use crate::suggest::hint;
 use crate::{Caller, Key};
@@ -35,17 +38,19 @@ impl Compiler<'_> {
         &mut self,
         place: &str,
         limit: &Limit,
-        per: &[Part],
-        algorithm: AlgorithmKind,
-        start: Start,
+        rule: &Rule,
+        tiers: &Tiers,
         identifier: &Identifier,
     ) -> Vec<(Key, Quota)> {
         let mut overrides: Vec<(Key, Quota)> = Vec::new();
+        let mut seen = HashSet::new();
         for (index, written) in limit.overrides.iter().enumerate() {
             let place = format!("{place}, override {}", index + 1);
-            let quota = self.quota(&place, &written.quota, algorithm, start);
-            let Some(key) = self.override_key(&place, written, per, identifier) else { continue };
-            if overrides.iter().any(|(other, _)| other.bytes == key.bytes) {
+            let quota = self.quota(&place, &written.quota, rule.algorithm, rule.start);
+            let Some(key) = self.override_key(&place, written, rule, tiers, identifier) else {
+                continue;
+            };
+            if !seen.insert(key.bytes.clone()) {
                 self.report(&written.at, format!("{place}: the same caller has one already"));
             }
             overrides.extend(quota.map(|quota| (key, quota)));
@@ -57,10 +62,11 @@ impl Compiler<'_> {
         &mut self,
         place: &str,
         written: &Override,
-        per: &[Part],
+        rule: &Rule,
+        tiers: &Tiers,
         identifier: &Identifier,
     ) -> Option<Key> {
-        let names: Vec<String> = per.iter().map(ToString::to_string).collect();
+        let names: Vec<String> = rule.per.iter().map(ToString::to_string).collect();
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         let before = self.problems.len();
         for (name, at) in &written.parts {
@@ -85,9 +91,13 @@ impl Compiler<'_> {
             return None;
         }
         let texts: Vec<&str> = values.iter().map(|at| at.value.as_str()).collect();
-        let key = key_of(per, &texts, identifier);
+        let key = key_of(&rule.per, &texts, identifier);
         match key {
-            Ok(key) => Some(key),
+            Ok(mut key) => {
+                // Whatever it owes goes back there when it has an override no more.
+                key.tier = rule.tier_place(tiers.named(&rule.per, &texts, identifier));
+                Some(key)
+            }
             Err((index, why)) => {
                 // The value may be a secret, so it is not shown.
                 self.report(values[index], format!("{place}, {}: {why}", known[index]));

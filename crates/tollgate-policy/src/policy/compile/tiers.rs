@@ -16,14 +16,19 @@ impl Compiler<'_> {
         named_otherwise: bool,
         identifier: &Identifier,
     ) -> Tiers {
+        const MOST: usize = 1_000;
         let mut tiers = Tiers::new(written.keys().cloned().collect());
+        if let Some(tier) = written.values().nth(MOST) {
+            let count = written.len();
+            self.report(&tier.at, format!("there are {count} tiers; use at most {MOST}"));
+        }
         for (place, (name, tier)) in written.iter().enumerate() {
             if tier.callers.is_empty() && !named_otherwise && !self.is_partial {
                 self.report(
                     &tier.at,
                     format!(
-                        "tier {name:?}: nobody can be in it; list its callers, or name a \
-                         `tier-header` in `identity`"
+                        "tier {name:?}: nobody can be in it; list its callers, name a \
+                         `tier-header` in `identity`, or give the builder a `tier_of`"
                     ),
                 );
             }
@@ -31,10 +36,7 @@ impl Compiler<'_> {
                 let place_of = format!("tier {name:?}, caller {}", index + 1);
                 let caller = Caller::parse(&at.value).map_err(|why| format!("{place_of}: {why}"));
                 let Some(caller) = self.take(at, caller) else { continue };
-                let caller = match caller {
-                    Caller::Ip(address) => Caller::Ip(identifier.cut(address)),
-                    other => other,
-                };
+                let caller = identifier.as_counted(caller);
                 match tiers.assign(&caller, place) {
                     Some(other) if other != place => {
                         let other = &tiers.names[other];
