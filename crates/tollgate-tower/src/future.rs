@@ -72,7 +72,7 @@ where
                 let mut response = ready!(response.poll(cx))?;
                 if let Some(passage) = passage {
                     settings.settle_now(passage, response.status(), response.headers());
-                    settings.headers.write(response.headers_mut(), passage);
+                    settings.headers.write(response.headers_mut(), passage, &settings.quotas);
                 }
                 Poll::Ready(Ok(response))
             }
@@ -122,7 +122,7 @@ where
     let mut response = inner.call(request).await?;
     if let Some(mut passage) = passage {
         settings.settle(&mut passage, response.status(), response.headers()).await;
-        settings.headers.write(response.headers_mut(), &passage);
+        settings.headers.write(response.headers_mut(), &passage, &settings.quotas);
     }
     Ok(response)
 }

@@ -4,9 +4,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{Entry, HeaderName, HeaderValue, RETRY_AFTER};
+use tollgate::Decision;
 use tollgate_policy::{LimitState, Passage};
 
 use crate::Refusal;
+use crate::per_limit::PerLimit;
 use crate::round::{whole_millis, whole_seconds};
 
 /// Which headers tell clients of their limits.
@@ -62,24 +64,47 @@ impl Headers {
     }
 
     /// Adds what a passage says to the headers of its response.
-    pub(crate) fn write(self, headers: &mut HeaderMap, passage: &Passage) {
+    pub(crate) fn write(self, headers: &mut HeaderMap, passage: &Passage, quotas: &Quotas) {
         if !self.rate_limit && !self.x_rate_limit {
             return;
         }
         let Some(limit) = passage.nearest() else { return };
-        let text = Text::of(limit);
-        if self.rate_limit {
-            text.append_rate_limit(headers);
-        }
-        if self.x_rate_limit {
-            text.insert_x_rate_limit(headers, limit.decision().remaining());
-        }
+        // At once, since most responses have some already.
+        headers.reserve(5);
+        let state = State::of(limit);
+        quotas.0.with(
+            limit,
+            || Quota::of(limit),
+            |quota| {
+                // A tier or an override has another.
+                let other;
+                let quota = if quota.is_of(limit.decision()) {
+                    quota
+                } else {
+                    other = Quota::of(limit);
+                    &other
+                };
+                if self.rate_limit {
+                    // These are lists: what is there already stays.
+                    headers.append(&RATE_LIMIT_POLICY, quota.policy.clone());
+                    headers.append(&RATE_LIMIT, state.value(&state.whole));
+                }
+                if self.x_rate_limit {
+                    state.insert_x_rate_limit(headers, quota, limit.decision().remaining());
+                }
+            },
+        );
     }
 
     /// Adds what a refused client has to know to the headers of its response.
-    pub(crate) fn write_refusal(self, headers: &mut HeaderMap, refusal: &Refusal<'_>) {
+    pub(crate) fn write_refusal(
+        self,
+        headers: &mut HeaderMap,
+        refusal: &Refusal<'_>,
+        quotas: &Quotas,
+    ) {
         if let Some(passage) = refusal.passage() {
-            self.write(headers, passage);
+            self.write(headers, passage, quotas);
         }
         let Some(time) = refusal.retry_after() else { return };
         headers.entry(RETRY_AFTER).or_insert_with(|| whole_seconds(time).max(1).into());
@@ -102,71 +127,89 @@ static X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining"
 static X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// What a limit says, written once: all values are pieces of one text.
-struct Text {
-    bytes: Bytes,
+/// The quota of each limit as its headers tell it, written once and not for each
+/// response.
+#[derive(Default)]
+pub(crate) struct Quotas(PerLimit<Quota>);
+
+struct Quota {
+    limit: u64,
+    window: Option<Duration>,
     /// `"public";q=20;w=2`
-    policy: Item,
-    /// `"public";r=4;t=2`
-    state: Item,
+    policy: HeaderValue,
+    /// `20`
+    amount: HeaderValue,
 }
 
-/// Where in the text a string with its parameters is, and where their values are.
-struct Item {
-    whole: Range<usize>,
-    first: Range<usize>,
-    second: Option<Range<usize>>,
-}
-
-impl Text {
+impl Quota {
     fn of(limit: LimitState<'_>) -> Self {
-        let (name, decision) = (limit.name(), limit.decision());
-        let seconds = |time: Option<Duration>| time.map(whole_seconds);
-        let mut text = Vec::with_capacity(2 * (name.len() + 40));
-        let window = ("w", seconds(decision.window()));
-        let policy = item(&mut text, name, ("q", decision.limit()), window);
-        let reset = ("t", seconds(decision.reset_after()));
-        let state = item(&mut text, name, ("r", decision.remaining()), reset);
-        Self { bytes: text.into(), policy, state }
+        let decision = limit.decision();
+        let (limit, window, name) = (decision.limit(), decision.window(), limit.name());
+        let mut text = name_of(name);
+        let amount = parameter(&mut text, "q", limit);
+        if let Some(window) = window {
+            parameter(&mut text, "w", whole_seconds(window));
+        }
+        let text = Bytes::from(text);
+        Self { limit, window, amount: value(text.slice(amount)), policy: value(text) }
     }
 
-    /// These are lists: what is there already stays.
-    fn append_rate_limit(&self, headers: &mut HeaderMap) {
-        headers.append(&RATE_LIMIT_POLICY, self.value(&self.policy.whole));
-        headers.append(&RATE_LIMIT, self.value(&self.state.whole));
+    fn is_of(&self, decision: &Decision) -> bool {
+        self.limit == decision.limit() && self.window == decision.window()
+    }
+}
+
+/// What is left under a limit: all values are pieces of one text.
+struct State {
+    text: Bytes,
+    /// `"public";r=4;t=2`
+    whole: Range<usize>,
+    remaining: Range<usize>,
+    reset: Option<Range<usize>>,
+}
+
+impl State {
+    fn of(limit: LimitState<'_>) -> Self {
+        let mut text = name_of(limit.name());
+        let remaining = parameter(&mut text, "r", limit.decision().remaining());
+        let reset = limit.decision().reset_after().map(whole_seconds);
+        let reset = reset.map(|reset| parameter(&mut text, "t", reset));
+        Self { whole: 0..text.len(), text: text.into(), remaining, reset }
     }
 
-    fn insert_x_rate_limit(&self, headers: &mut HeaderMap, remaining: u64) {
+    fn insert_x_rate_limit(&self, headers: &mut HeaderMap, quota: &Quota, remaining: u64) {
         match headers.entry(&X_REMAINING) {
             Entry::Occupied(told) if number(told.get()).is_some_and(|told| told <= remaining) => {
                 return;
             }
-            Entry::Occupied(mut told) => drop(told.insert(self.value(&self.state.first))),
-            Entry::Vacant(place) => drop(place.insert(self.value(&self.state.first))),
+            Entry::Occupied(mut told) => drop(told.insert(self.value(&self.remaining))),
+            Entry::Vacant(place) => drop(place.insert(self.value(&self.remaining))),
         }
-        headers.insert(&X_LIMIT, self.value(&self.policy.first));
-        match &self.state.second {
+        headers.insert(&X_LIMIT, quota.amount.clone());
+        match &self.reset {
             Some(reset) => headers.insert(&X_RESET, self.value(reset)),
             None => headers.remove(&X_RESET),
         };
     }
 
     fn value(&self, piece: &Range<usize>) -> HeaderValue {
-        let value = HeaderValue::from_maybe_shared(self.bytes.slice(piece.clone()));
-        // Names of limits and numbers are always a value.
-        value.unwrap_or_else(|_| HeaderValue::from_static(""))
+        value(self.text.slice(piece.clone()))
     }
 }
 
-/// Writes a string with one or two parameters. Names of limits need not be escaped.
-fn item(text: &mut Vec<u8>, name: &str, first: (&str, u64), second: (&str, Option<u64>)) -> Item {
-    let start = text.len();
+/// Names of limits and numbers are always a value.
+fn value(text: Bytes) -> HeaderValue {
+    HeaderValue::from_maybe_shared(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// A name as a string of a structured field, with room for two parameters. Names of
+/// limits need not be escaped.
+fn name_of(name: &str) -> Vec<u8> {
+    let mut text = Vec::with_capacity(name.len() + 40);
     text.push(b'"');
     text.extend_from_slice(name.as_bytes());
     text.push(b'"');
-    let value = parameter(text, first.0, first.1);
-    let second = second.1.map(|value| parameter(text, second.0, value));
-    Item { whole: start..text.len(), first: value, second }
+    text
 }
 
 fn parameter(text: &mut Vec<u8>, key: &str, value: u64) -> Range<usize> {

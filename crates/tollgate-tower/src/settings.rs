@@ -6,7 +6,7 @@ use http::{HeaderMap, Response, StatusCode, Uri};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Answer, Error, Gate, Passage, Request};
 
-use crate::headers::Headers;
+use crate::headers::{Headers, Quotas};
 use crate::log::Log;
 use crate::metrics::Meter;
 use crate::peer::Peers;
@@ -16,6 +16,7 @@ use crate::{ProblemJson, Reason, Refusal, Refuse};
 pub(crate) struct Settings<S: Store, R> {
     pub(crate) gate: Arc<Gate<S>>,
     pub(crate) headers: Headers,
+    pub(crate) quotas: Arc<Quotas>,
     pub(crate) peers: Peers,
     pub(crate) meter: Option<Arc<Meter>>,
     pub(crate) on_store_error: OnStoreError,
@@ -46,6 +47,7 @@ impl<S: Store> Settings<S, ProblemJson> {
         Self {
             gate,
             headers: Headers::default(),
+            quotas: Arc::default(),
             peers: Peers::default(),
             meter: None,
             on_store_error: OnStoreError::default(),
@@ -61,6 +63,7 @@ impl<S: Store, R> Settings<S, R> {
         Settings {
             gate: self.gate,
             headers: self.headers,
+            quotas: self.quotas,
             peers: self.peers,
             meter: self.meter,
             on_store_error: self.on_store_error,
@@ -143,7 +146,7 @@ impl<S: Store, R> Settings<S, R> {
     {
         let refusal = Refusal::new(reason, request, passage);
         let mut response = self.responder.refuse(&refusal);
-        self.headers.write_refusal(response.headers_mut(), &refusal);
+        self.headers.write_refusal(response.headers_mut(), &refusal, &self.quotas);
         Ruling::Refuse(response)
     }
 
@@ -202,6 +205,7 @@ impl<S: Store, R> Clone for Settings<S, R> {
         Self {
             gate: Arc::clone(&self.gate),
             headers: self.headers,
+            quotas: Arc::clone(&self.quotas),
             peers: self.peers.clone(),
             meter: self.meter.clone(),
             on_store_error: self.on_store_error,

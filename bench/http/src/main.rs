@@ -1,0 +1,61 @@
+//! What Tollgate costs a request of a real server, and what a policy costs a decision.
+
+mod child;
+mod client;
+mod cpus;
+mod kind;
+mod overhead;
+mod policy;
+mod probe;
+mod report;
+mod results;
+mod routers;
+mod server;
+mod settings;
+mod stats;
+mod turns;
+mod wrk;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use crate::report::{Report, progress};
+use crate::settings::{Command, Settings, USAGE};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    match Command::parse(args)? {
+        Command::Measure(settings) => measure(&settings)?,
+        Command::Serve(kind, allowance) => server::run(kind, allowance)?,
+        Command::Help => println!("{USAGE}"),
+    }
+    Ok(())
+}
+
+/// Both questions in turn; whether the servers limit at all comes first.
+fn measure(settings: &Settings) -> Result<()> {
+    let mut report = Report::begin(settings)?;
+    if settings.scope.has_http() {
+        report.add(probe::ask(settings)?)?;
+        report.add(overhead::measure(settings)?)?;
+        report.add(routers::measure(settings)?)?;
+    }
+    if settings.scope.has_policy() {
+        report.add(policy::measure(settings)?)?;
+    }
+    let path = report.conclude()?;
+    progress(format_args!("written to {}", path.display()));
+    Ok(())
+}

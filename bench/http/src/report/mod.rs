@@ -1,0 +1,89 @@
+//! Results on the screen and in files.
+
+mod csv;
+mod machine;
+// One look for the tables of both benchmarks.
+#[path = "../../../src/report/table.rs"]
+mod table;
+
+use std::fmt::{Display, Write as _};
+use std::path::PathBuf;
+use std::{fs, io};
+
+pub use self::table::Table;
+use crate::results::{Findings, Promise, Series, promises};
+use crate::settings::Settings;
+use crate::stats::quartiles;
+
+/// Tells whoever is waiting what is being done.
+pub fn progress(what: impl Display) {
+    eprintln!("· {what}");
+}
+
+/// Everything found so far. Each addition is printed and saved at once: a run
+/// takes long, and one that is cut short should leave something behind.
+pub struct Report {
+    text: String,
+    series: Vec<Series>,
+    promises: Vec<Promise>,
+    path: PathBuf,
+}
+
+impl Report {
+    pub fn begin(settings: &Settings) -> io::Result<Self> {
+        fs::create_dir_all(&settings.out)?;
+        let name = if settings.scope.has_http() { "http" } else { "policy" };
+        let began = machine::now();
+        let mut report = Self {
+            text: String::new(),
+            series: Vec::new(),
+            promises: Vec::new(),
+            path: settings.out.join(format!("{name}-{}", began.replace(':', "-"))),
+        };
+        report.write(&format!("# Benchmark of {began}\n\n{}", machine::describe(settings)))?;
+        Ok(report)
+    }
+
+    pub fn add(&mut self, findings: Findings) -> io::Result<()> {
+        self.series.extend(findings.series);
+        self.promises.extend(findings.promises);
+        findings.tables.iter().try_for_each(|table| self.write(&table.to_string()))
+    }
+
+    /// What was promised, and what became of it.
+    pub fn conclude(mut self) -> io::Result<PathBuf> {
+        self.write(&promises(&self.promises).to_string())?;
+        Ok(self.path.with_extension("md"))
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let text = text.trim_end();
+        println!("{text}\n");
+        let _ = writeln!(self.text, "{text}\n");
+        fs::write(self.path.with_extension("md"), &self.text)?;
+        fs::write(self.path.with_extension("csv"), csv::render(&self.series))
+    }
+}
+
+/// A number with as many digits as can be told apart.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        0.01.. => format!("{value:.2}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+/// A number whose sign matters.
+pub fn signed(value: f64) -> String {
+    let sign = if value > 0.0 { "+" } else { "" };
+    format!("{sign}{}", digits(value))
+}
+
+/// Between which the middle half of `values` is.
+pub fn range(values: &[f64], show: fn(f64) -> String) -> String {
+    let (low, high) = quartiles(values);
+    format!("{} to {}", show(low), show(high))
+}

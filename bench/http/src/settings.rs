@@ -1,0 +1,120 @@
+//! What to measure and how long, as the command line has it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::kind::Kind;
+use crate::server::Allowance;
+
+pub const USAGE: &str = "\
+Measures what Tollgate costs a request of an axum server, beside tower_governor, and
+what a policy costs a decision.
+
+  scripts/bench-http [http | policy] [OPTIONS]
+
+  http           only the servers: some six minutes
+  policy         only decisions within this process: less than a minute
+
+  --quick        fewer and shorter rounds: a minute
+  --rounds N     rounds of each measurement (at least 10 unless --quick)
+  --only TEXT    only what has TEXT in its name: `probe`, `http tollgate`,
+                 `router`, `policy limits`, `policy block v6`, `policy met`
+  --out DIR      where the results go (default: bench/results)
+  --help         this text";
+
+/// The least number of rounds that is not a first impression.
+const ROUNDS: usize = 10;
+
+pub struct Settings {
+    pub scope: Scope,
+    pub rounds: usize,
+    /// How long wrk asks a server in each round. It knows whole seconds only.
+    pub seconds: u32,
+    /// How long a gate decides in each round.
+    pub turn: Duration,
+    only: Option<String>,
+    pub out: PathBuf,
+}
+
+/// Which of the two is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    Http,
+    Policy,
+}
+
+/// What the command line asks for.
+pub enum Command {
+    Measure(Settings),
+    /// Be a server until the standard input ends.
+    Serve(Kind, Allowance),
+    Help,
+}
+
+impl Settings {
+    fn full() -> Self {
+        Self {
+            scope: Scope::All,
+            rounds: ROUNDS,
+            seconds: 3,
+            turn: Duration::from_millis(80),
+            only: None,
+            out: PathBuf::from("bench/results"),
+        }
+    }
+
+    fn quick() -> Self {
+        Self { rounds: 3, seconds: 1, turn: Duration::from_millis(15), ..Self::full() }
+    }
+
+    /// Whether something of this name is asked for.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+    }
+}
+
+impl Scope {
+    pub fn has_http(self) -> bool {
+        self != Self::Policy
+    }
+
+    pub fn has_policy(self) -> bool {
+        self != Self::Http
+    }
+}
+
+impl Command {
+    pub fn parse(args: &[String]) -> Result<Self, String> {
+        if let [serve, kind, allowance] = args
+            && serve == "serve"
+        {
+            return Ok(Self::Serve(Kind::parse(kind)?, Allowance::parse(allowance)?));
+        }
+        let is_quick = args.iter().any(|arg| arg == "--quick");
+        let mut settings = if is_quick { Settings::quick() } else { Settings::full() };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("{arg} needs a value"));
+            match arg.as_str() {
+                "http" => settings.scope = Scope::Http,
+                "policy" => settings.scope = Scope::Policy,
+                "--quick" => {}
+                "--rounds" => settings.rounds = number(value()?)?,
+                "--only" => settings.only = Some(value()?.clone()),
+                "--out" => settings.out = PathBuf::from(value()?),
+                "--help" | "-h" => return Ok(Self::Help),
+                _ => return Err(format!("{arg} is not known here; try --help")),
+            }
+        }
+        let least = if is_quick { 1 } else { ROUNDS };
+        if settings.rounds < least {
+            return Err(format!("medians of fewer than {ROUNDS} rounds are for --quick"));
+        }
+        Ok(Self::Measure(settings))
+    }
+}
+
+pub fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| format!("{text} is not a number that can be used here"))
+}

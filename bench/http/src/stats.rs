@@ -1,0 +1,44 @@
+//! What is said of several rounds.
+
+/// The middle of `values`, or the mean of the two in the middle.
+pub fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// Between which the middle half of `values` is.
+pub fn quartiles(values: &[f64]) -> (f64, f64) {
+    (quantile(values, 0.25), quantile(values, 0.75))
+}
+
+/// Where so large a share of `values` is below, as if they lay on a line.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = share * last as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+/// What `values` are above `base`, round by round.
+pub fn differences(values: &[f64], base: &[f64]) -> Vec<f64> {
+    values.iter().zip(base).map(|(value, base)| value - base).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn half_of_the_values_are_between_the_quartiles() {
+        assert_eq!(quartiles(&[5.0, 1.0, 4.0, 2.0, 3.0]), (2.0, 4.0));
+        assert_eq!(quartiles(&[7.0]), (7.0, 7.0));
+    }
+}

@@ -1,0 +1,120 @@
+//! Asks a server as often as it answers: <https://github.com/wg/wrk>.
+
+use std::io::ErrorKind;
+use std::process::Command;
+
+use crate::Result;
+
+const CONNECTIONS: u32 = 32;
+
+/// What wrk says about a run.
+#[derive(Debug, PartialEq)]
+pub struct Run {
+    pub requests: u64,
+    pub per_second: f64,
+    /// Below it are 99 of 100 responses: µs.
+    pub p99: f64,
+    /// Everything that went wrong.
+    pub flaw: Option<String>,
+}
+
+/// Asks for some seconds, with one thread and without a pause.
+pub fn run(url: &str, seconds: u32) -> Result<Run> {
+    let connections = format!("-c{CONNECTIONS}");
+    let seconds = format!("-d{seconds}s");
+    let output =
+        Command::new("wrk").args(["-t1", &connections, &seconds, "--latency", url]).output();
+    let output = output.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            "wrk is missing: scripts/bench-http installs it, or apt-get install wrk".into()
+        }
+        _ => format!("wrk cannot be run: {error}"),
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(format!("wrk failed: {text}{}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    parse(&text).ok_or_else(|| format!("wrk says what is not understood here:\n{text}").into())
+}
+
+/// The command, for the report.
+pub fn command(seconds: u32) -> String {
+    format!("wrk -t1 -c{CONNECTIONS} -d{seconds}s --latency")
+}
+
+/// Which wrk, as it says itself.
+pub fn version() -> Option<String> {
+    let output = Command::new("wrk").arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.split(" Copyright").next()?.trim().to_owned())
+}
+
+fn parse(text: &str) -> Option<Run> {
+    let lines = || text.lines().map(str::trim);
+    let after = |start: &str| lines().find_map(|line| line.strip_prefix(start));
+    let requests = lines().find_map(|line| line.split_once(" requests in "))?.0;
+    let flaws =
+        lines().filter(|line| line.starts_with("Socket errors") || line.starts_with("Non-2xx"));
+    let flaws: Vec<&str> = flaws.collect();
+    Some(Run {
+        requests: requests.parse().ok()?,
+        per_second: after("Requests/sec:")?.trim().parse().ok()?,
+        p99: micros(after("99%")?.trim())?,
+        flaw: (!flaws.is_empty()).then(|| flaws.join("; ")),
+    })
+}
+
+/// A time such as `275.21us`.
+fn micros(text: &str) -> Option<f64> {
+    let unit = text.find(|letter: char| letter.is_ascii_alphabetic())?;
+    let factor = match &text[unit..] {
+        "us" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        "m" => 60e6,
+        _ => return None,
+    };
+    Some(text[..unit].parse::<f64>().ok()? * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+Running 3s test @ http://127.0.0.1:8080/hello
+  1 threads and 32 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   275.21us   81.24us   2.81ms   88.02%
+    Req/Sec    57.12k     2.66k   60.05k    80.00%
+  Latency Distribution
+     50%  262.00us
+     75%  300.00us
+     90%  350.00us
+     99%    1.51ms
+  170573 requests in 3.00s, 21.80MB read
+Requests/sec:  56789.01
+Transfer/sec:      7.26MB
+";
+
+    #[test]
+    fn a_run_is_understood() {
+        let run = Run { requests: 170_573, per_second: 56_789.01, p99: 1510.0, flaw: None };
+        assert_eq!(parse(TEXT), Some(run));
+    }
+
+    #[test]
+    fn whatever_went_wrong_is_told() {
+        let refused = "  Non-2xx or 3xx responses: 12\nRequests/sec";
+        let text = TEXT.replace("Requests/sec", refused);
+        let flaw = parse(&text).unwrap().flaw;
+        assert_eq!(flaw.as_deref(), Some("Non-2xx or 3xx responses: 12"));
+    }
+
+    #[test]
+    fn other_texts_are_not_understood() {
+        assert_eq!(parse("unable to connect"), None);
+        assert_eq!(micros("12"), None);
+        assert_eq!(micros("1h"), None);
+    }
+}
