@@ -219,3 +219,47 @@ fn a_capacity_of_zero_or_beyond_all_bounds_is_an_error_that_says_so() {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
+
+#[test]
+fn quotas_that_come_with_each_call_share_one_word() {
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap());
+    let table = Table::new(bucket("1/s"), 10).unwrap();
+    let first = table.check_with(client(1), quota("1/s burst 3600"), 60, NOW);
+    assert!(first.is_allowed());
+    assert_eq!((first.limit(), first.remaining()), (3600, 3540));
+    // A minute is owed, whatever a token is worth to the next call.
+    let slower = table.check_with(client(1), quota("1 per 10s burst 10"), 0, NOW);
+    assert_eq!((slower.limit(), slower.remaining()), (10, 4));
+    let smaller = table.check_with(client(1), quota("1/s burst 10"), 1, NOW);
+    assert_eq!(smaller.retry_after(), Some(Duration::from_secs(51)));
+    let later = NOW + Duration::from_secs(51);
+    assert!(table.check_with(client(1), quota("1/s burst 10"), 1, later).is_allowed());
+    // Idle is idle under every quota: nothing is kept of a client that owes nothing.
+    assert_eq!(table.len_at(later + Duration::from_secs(10)), 0);
+}
+
+#[test]
+fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap());
+    for when_full in [WhenFull::Deny, WhenFull::Evict] {
+        let table = smallest("1/s", when_full);
+        // The first owes the least time, though the most tokens.
+        assert!(table.check_with(client(1), quota("1000/s"), 1000, NOW).is_allowed());
+        for bits in 2..=12 {
+            assert!(table.check_with(client(bits), quota("1/min burst 2"), 1, NOW).is_allowed());
+        }
+        let newcomer = table.check_with(client(13), quota("7/min"), 1, NOW);
+        assert_eq!(newcomer.limit(), 7);
+        match when_full {
+            WhenFull::Deny => {
+                assert!(newcomer.is_denied() && newcomer.is_table_full());
+                assert_eq!(newcomer.retry_after(), Some(Duration::from_secs(1)));
+            }
+            WhenFull::Evict => {
+                assert!(newcomer.is_allowed());
+                let evicted = table.check_with(client(1), quota("1000/s"), 0, NOW);
+                assert_eq!(evicted.remaining(), 1000);
+            }
+        }
+    }
+}

@@ -54,6 +54,46 @@ impl<S> Table<S> {
         attempt(home, home.slot_of(client)?, client, bucket, spend)
     }
 
+    /// Spends `cost` for a client at `now`, if it passes under a quota of the
+    /// caller's own.
+    ///
+    /// The word of a token bucket is the time at which it is full again, whatever its
+    /// quota. So one table can serve quotas that come with each call: what a client
+    /// owes stays owed, in time, when its next call brings another one. The table's
+    /// own quota decides nothing then, and clients are evicted by the time for which
+    /// they still owe something.
+    ///
+    /// Both this table's algorithm and `bucket` must be token buckets that refill;
+    /// words of anything else are not times.
+    #[inline]
+    pub fn check_with(
+        &self,
+        client: Fingerprint,
+        bucket: TokenBucket,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
+        let home = &self.lines[self.geometry.home(client)];
+        let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
+        let at_home = home
+            .slot_of(client)
+            .and_then(|slot| attempt(home, slot, client, || Some(bucket), spend));
+        at_home.unwrap_or_else(|| self.check_anywhere_with(client, bucket, cost, now))
+    }
+
+    /// Decides for any client under a quota of the caller's own.
+    fn check_anywhere_with(
+        &self,
+        client: Fingerprint,
+        bucket: TokenBucket,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
+        let spend = |_: &AnyAlgorithm, word| Decision::of(bucket, word, now, cost);
+        let decided = self.update(client, now, self.when_full, &spend);
+        decided.unwrap_or_else(|full| Full { algorithm: bucket.into(), ..full }.decision(now, cost))
+    }
+
     /// Decides for any client of any algorithm.
     pub(crate) fn check_anywhere(
         &self,
@@ -116,9 +156,11 @@ impl<S> Table<S> {
         cell.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Begins to load what a decision about the client will need.
+    /// Begins to load what a decision about the client will need, without waiting for
+    /// it. In a batch, touch every client before deciding about the first: the waits
+    /// for memory then overlap.
     #[inline(always)]
-    pub(crate) fn touch(&self, client: Fingerprint) {
+    pub fn touch(&self, client: Fingerprint) {
         self.lines[self.geometry.home(client)].touch();
     }
 

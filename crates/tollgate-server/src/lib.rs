@@ -1,0 +1,6 @@
+#![doc = include_str!("../README.md")]
+
+mod commands;
+pub mod resp;
+
+pub use self::commands::run;

@@ -1,0 +1,7 @@
+//! The `tollgate` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tollgate_server::run(std::env::args_os())
+}

@@ -1,0 +1,86 @@
+use super::codec::{Decoder, Limits, ProtocolError, Request};
+
+/// How many requests are read before the first of them is carried out. More would outrun
+/// the memory accesses that a core keeps under way at once.
+pub(super) const AHEAD: usize = 16;
+
+/// Reads several requests at once, for those who send several at once.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// One for each request. There is one of them until a client sends more.
+    decoders: Vec<Decoder>,
+    /// The one that has begun with a request which is not whole.
+    begun: usize,
+    /// More could have been read the last time.
+    is_short: bool,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Few {
+    /// How many requests are whole.
+    pub(super) count: usize,
+    /// What is wrong after them.
+    pub(super) error: Option<ProtocolError>,
+}
+
+impl Ahead {
+    /// Reads up to `most` requests from the front of `bytes`, of which the first must be
+    /// the one that was begun the last time.
+    pub(super) fn read(&mut self, bytes: &[u8], limits: &Limits, most: usize) -> Few {
+        self.decoders.swap(0, self.begun);
+        if std::mem::take(&mut self.is_short) {
+            self.decoders.resize_with(AHEAD, Decoder::default);
+        }
+        let mut few = Few { count: 0, error: None };
+        let mut at = 0;
+        self.begun = 0;
+        for decoder in self.decoders.iter_mut().take(most) {
+            match decoder.decode(&bytes[at..], limits) {
+                Ok(Some(request)) => at += request.length,
+                Ok(None) => {
+                    self.begun = few.count;
+                    return few;
+                }
+                Err(error) => {
+                    few.error = Some(error);
+                    return few;
+                }
+            }
+            few.count += 1;
+        }
+        self.is_short = at < bytes.len();
+        few
+    }
+
+    /// The first `count` requests that were [read](Self::read) from `bytes`.
+    pub(super) fn requests<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        count: usize,
+    ) -> impl Iterator<Item = Request<'a>> {
+        let mut at = 0;
+        self.decoders.iter().take(count).map(move |decoder| {
+            let request = decoder.decoded(&bytes[at..]);
+            at += request.length;
+            request
+        })
+    }
+
+    /// Forgets what was read ahead, since not all of it was carried out.
+    pub(super) fn restart(&mut self) {
+        self.decoders.iter_mut().for_each(Decoder::restart);
+        self.begun = 0;
+    }
+
+    /// Gives back the memory that large requests took.
+    pub(super) fn shrink(&mut self) {
+        self.decoders.iter_mut().for_each(Decoder::shrink);
+    }
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { decoders: vec![Decoder::default()], begun: 0, is_short: false }
+    }
+}

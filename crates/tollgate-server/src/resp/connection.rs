@@ -1,0 +1,234 @@
+use std::future::{Future, ready};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, sleep, timeout};
+use tollgate::Clock;
+
+use super::ahead::{AHEAD, Ahead};
+use super::codec::ProtocolError;
+use super::execute::{Flow, execute};
+use super::session::Session;
+use super::wire::{Turn, Wire};
+use super::{Checks, Endpoint, Timeouts};
+
+/// Speaks with one client until it leaves, breaks the protocol or is silent for too long,
+/// or until `shutdown` is ready.
+///
+/// Requests are carried out in order, and replies to all that were read together are sent
+/// together. A client that does not read its replies is not read from either, and holds
+/// nothing but itself. At `shutdown` all that has been received is still answered.
+///
+/// Set `TCP_NODELAY` on a socket before.
+///
+/// # Errors
+///
+/// If the stream fails.
+pub async fn serve<T, C, K>(
+    io: T,
+    peer: Option<SocketAddr>,
+    endpoint: &Endpoint<C, K>,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    C: Checks,
+    K: Clock,
+{
+    let _open = endpoint.stats.open();
+    let mut connection = Connection::new(io, peer, endpoint);
+    let mut shutdown = pin!(shutdown);
+    let mut look = pin!(sleep(connection.patience()));
+    loop {
+        tokio::select! {
+            // Shutdown first: a busy client would never let it have its turn.
+            biased;
+            () = &mut shutdown => return connection.leave().await,
+            turn = connection.turn() => match turn? {
+                Turn::End => return connection.close().await,
+                Turn::Ready => {}
+            },
+            () = &mut look => {
+                let Some(next) = connection.look() else {
+                    return Ok(());
+                };
+                look.as_mut().reset(next);
+                continue;
+            }
+        }
+        match connection.batch().await {
+            Ok(Flow::Continue) => {}
+            Ok(Flow::Close) => return connection.close().await,
+            Err(error) => return connection.reject(error).await,
+        }
+    }
+}
+
+struct Connection<'e, T, C, K> {
+    endpoint: &'e Endpoint<C, K>,
+    wire: Wire<T>,
+    ahead: Ahead,
+    /// How much of the input has been carried out in this batch.
+    used: usize,
+    session: Session,
+    /// Whole requests wait until replies are read.
+    held_back: bool,
+    /// Since when the client is waited for.
+    since: Instant,
+    /// How much had been sent when that was last looked at.
+    sent: u64,
+}
+
+impl<'e, T, C, K> Connection<'e, T, C, K>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    C: Checks,
+    K: Clock,
+{
+    fn new(io: T, peer: Option<SocketAddr>, endpoint: &'e Endpoint<C, K>) -> Self {
+        Self {
+            endpoint,
+            wire: Wire::new(io),
+            ahead: Ahead::default(),
+            used: 0,
+            session: endpoint.session(peer),
+            held_back: false,
+            since: Instant::now(),
+            sent: 0,
+        }
+    }
+
+    /// Sends replies, and waits for requests.
+    async fn turn(&mut self) -> io::Result<Turn> {
+        let was_silent = self.wire.input.is_empty();
+        let turn = self.wire.turn(self.endpoint.limits.backlog, self.held_back).await?;
+        if was_silent {
+            // A request has so long to arrive from its first byte, however slowly.
+            self.since = Instant::now();
+        }
+        Ok(turn)
+    }
+
+    /// Carries out the requests that are whole, as long as there is room for replies.
+    async fn batch(&mut self) -> Result<Flow, ProtocolError> {
+        let flow = self.requests().await;
+        self.endpoint.stats.report(std::mem::take(&mut self.session.tally));
+        self.held_back = self.wire.backlog() >= self.endpoint.limits.backlog;
+        if self.held_back {
+            self.ahead.restart();
+        }
+        let used = std::mem::take(&mut self.used);
+        if used > 0 {
+            self.wire.take(used);
+            if self.wire.input.is_empty() {
+                self.ahead.shrink();
+            } else {
+                // The next request has begun to arrive.
+                self.since = Instant::now();
+            }
+        }
+        flow
+    }
+
+    async fn requests(&mut self) -> Result<Flow, ProtocolError> {
+        let Self { endpoint, wire: Wire { input, out, .. }, ahead, session, used, .. } = self;
+        loop {
+            let unused = &input[*used..];
+            let few = if session.is_authenticated {
+                ahead.read(unused, &endpoint.limits, AHEAD)
+            } else {
+                // The next request may be the one that gives the password.
+                ahead.read(unused, &endpoint.limits.of_strangers(), 1)
+            };
+            let requests = || ahead.requests(unused, few.count);
+            if few.count > 1 {
+                endpoint.throttle.touch(requests().map(|request| request.args));
+            }
+            for request in requests() {
+                if out.bytes().len() >= endpoint.limits.backlog {
+                    return Ok(Flow::Continue);
+                }
+                *used += request.length;
+                if execute(endpoint, session, request.args, out).await == Flow::Close {
+                    return Ok(Flow::Close);
+                }
+            }
+            match few.error {
+                Some(error) => return Err(error),
+                None if few.count == 0 => return Ok(Flow::Continue),
+                None => {}
+            }
+        }
+    }
+
+    /// Answers what has been received, and ends.
+    async fn leave(mut self) -> io::Result<()> {
+        // As many batches as a client may have sent before it could know.
+        const LAST: usize = 64;
+        // The runtime may have seen bytes arrive that this task has not.
+        tokio::task::yield_now().await;
+        for _ in 0..LAST {
+            let turn = tokio::select! {
+                biased;
+                turn = self.turn() => turn?,
+                () = ready(()) => break,
+            };
+            match self.batch().await {
+                Ok(Flow::Continue) if turn == Turn::Ready => {}
+                Ok(_) => break,
+                Err(error) => return self.reject(error).await,
+            }
+        }
+        self.close().await
+    }
+
+    /// Ends the connection once the client has its replies.
+    async fn close(mut self) -> io::Result<()> {
+        timeout(self.endpoint.timeouts.stalled, self.wire.finish()).await?
+    }
+
+    /// Ends a connection that broke the protocol.
+    async fn reject(mut self, error: ProtocolError) -> io::Result<()> {
+        // What a client may have under way before it sees the error.
+        const BYTES: usize = 1024 * 1024;
+        const TIME: Duration = Duration::from_secs(1);
+        if error == ProtocolError::Foreign {
+            // Not a word: whatever is behind it reads our replies as something else.
+            self.endpoint.stats.foreign();
+            return Ok(());
+        }
+        self.endpoint.stats.protocol_error();
+        self.wire.out.error(format_args!("ERR {error}"));
+        timeout(self.endpoint.timeouts.stalled, self.wire.finish()).await??;
+        // It has been told, and that is all that matters.
+        let _ = timeout(TIME, self.wire.ignore(BYTES)).await;
+        Ok(())
+    }
+
+    /// How often the connection is looked at.
+    fn patience(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(60 * 60);
+        let Timeouts { idle, stalled } = self.endpoint.timeouts;
+        idle.min(stalled).min(LONGEST)
+    }
+
+    /// When to look at the connection again; `None` if it has been waited for too long.
+    ///
+    /// Looking now and then costs nothing while a client is busy, as a timer for each
+    /// request would.
+    fn look(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        if self.sent != self.wire.sent() {
+            self.sent = self.wire.sent();
+            self.since = now;
+        }
+        let is_idle = self.wire.input.is_empty() && self.wire.backlog() == 0;
+        let Timeouts { idle, stalled } = self.endpoint.timeouts;
+        let allowed = if is_idle { idle } else { stalled };
+        let left = allowed.saturating_sub(now.duration_since(self.since));
+        (!left.is_zero()).then(|| now + left.min(self.patience()))
+    }
+}

@@ -1,0 +1,106 @@
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate::SystemClock;
+
+use super::codec::Limits;
+use super::session::Session;
+use super::stats::{Stats, Tally};
+use super::{Password, Throttle};
+
+/// What all connections share: what they ask, and what they may.
+///
+/// ```text
+/// let endpoint = Endpoint::new(Throttle::new(1_000_000)?, gate)
+///     .password(Password::new(&config.password));
+/// ```
+#[derive(Debug)]
+pub struct Endpoint<C, K = SystemClock> {
+    pub(super) throttle: Throttle<K>,
+    pub(super) checks: C,
+    pub(super) password: Option<Password>,
+    pub(super) limits: Limits,
+    pub(super) timeouts: Timeouts,
+    pub(super) stats: Stats,
+    pub(super) started: Instant,
+    next_id: AtomicU64,
+}
+
+/// How long a connection is waited for. Each may be exceeded by the shorter of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the next request.
+    pub idle: Duration,
+    /// For the rest of a request, and for replies to be read.
+    pub stalled: Duration,
+}
+
+/// Longer than the pools of common clients keep an idle connection, so that it is they
+/// who close it.
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(60 * 60), stalled: Duration::from_secs(30) }
+    }
+}
+
+impl<C, K> Endpoint<C, K> {
+    /// An endpoint without a password, with the default limits and timeouts.
+    pub fn new(throttle: Throttle<K>, checks: C) -> Self {
+        Self {
+            throttle,
+            checks,
+            password: None,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            stats: Stats::default(),
+            started: Instant::now(),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    /// Answers only to clients that give the password, if there is one.
+    #[must_use]
+    pub fn password(mut self, password: Option<Password>) -> Self {
+        self.password = password;
+        self
+    }
+
+    /// Bounds what a connection may ask for.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        // Without room for a reply no request would ever be carried out.
+        self.limits = Limits { backlog: limits.backlog.max(1), ..limits };
+        self
+    }
+
+    /// Bounds how long a connection is waited for.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// The state of `CL.THROTTLE`, for snapshots.
+    pub fn throttle(&self) -> &Throttle<K> {
+        &self.throttle
+    }
+
+    /// What connections have done so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    pub(super) fn session(&self, peer: Option<SocketAddr>) -> Session {
+        Session {
+            // Relaxed: the numbers only have to differ.
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            peer,
+            since: Instant::now(),
+            is_authenticated: self.password.is_none(),
+            name: String::new(),
+            tally: Tally::default(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+use std::borrow::Cow;
+use std::fmt;
+
+/// Why a command was not carried out: an error reply. The connection goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandError(Cow<'static, str>);
+
+impl CommandError {
+    pub(super) const SYNTAX: Self = Self(Cow::Borrowed("ERR syntax error"));
+
+    /// An error with a code of its own.
+    pub(super) const fn coded(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    /// An error like most.
+    pub(super) fn new(text: impl fmt::Display) -> Self {
+        Self(Cow::Owned(format!("ERR {text}")))
+    }
+
+    /// `command` is in small letters, with its subcommand after a bar.
+    pub(super) fn arity(command: impl fmt::Display) -> Self {
+        Self::new(format_args!("wrong number of arguments for '{command}' command"))
+    }
+
+    pub(super) fn unknown_subcommand(command: &str, given: &[u8]) -> Self {
+        let given = quoted(given);
+        Self::new(format_args!("unknown subcommand '{given}' of {command}"))
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a client sent, as it may be shown: not too much of it, and as text.
+pub(super) fn quoted(bytes: &[u8]) -> Cow<'_, str> {
+    const LONGEST: usize = 128;
+    String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])
+}

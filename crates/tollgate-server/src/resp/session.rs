@@ -1,0 +1,45 @@
+use std::net::SocketAddr;
+
+use tokio::time::Instant;
+
+use super::error::CommandError;
+use super::stats::Tally;
+
+/// What is remembered of a client while it is connected.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: u64,
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) since: Instant,
+    pub(super) is_authenticated: bool,
+    /// What the client calls itself, or nothing.
+    pub(super) name: String,
+    pub(super) tally: Tally,
+}
+
+impl Session {
+    /// Names the client; an empty name takes the name away.
+    pub(super) fn set_name(&mut self, name: &[u8]) -> Result<(), CommandError> {
+        name_like("Client names", name)?.clone_into(&mut self.name);
+        Ok(())
+    }
+}
+
+/// A word that is fit to stand in a list of clients.
+pub(super) fn name_like<'a>(what: &str, text: &'a [u8]) -> Result<&'a str, CommandError> {
+    // The server keeps it for as long as the client stays.
+    const LONGEST: usize = 256;
+    if text.len() > LONGEST {
+        return Err(CommandError::new(format_args!(
+            "{what} cannot be longer than {LONGEST} bytes."
+        )));
+    }
+    let text = std::str::from_utf8(text)
+        .ok()
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
+    text.ok_or_else(|| {
+        CommandError::new(format_args!(
+            "{what} cannot contain spaces, newlines or special characters."
+        ))
+    })
+}

@@ -1,0 +1,93 @@
+//! Whole conversations, over streams in memory and with time that stands still.
+
+mod commands;
+mod connection;
+mod throttle;
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::JoinHandle;
+use tollgate::algorithm::{Algorithm, TokenBucket};
+use tollgate::{Decision, KeyedState, ManualClock, Quota, Timestamp, WhenFull};
+
+use super::{Checks, Endpoint, Throttle, serve};
+
+type Tested = Endpoint<OneLimit, ManualClock>;
+
+/// A policy of one limit, `api`, of 5 and 1 a second, where only `alice:web` has ever
+/// spent anything: all of it.
+#[derive(Debug)]
+struct OneLimit;
+
+impl Checks for OneLimit {
+    type Error = String;
+
+    async fn check_limit(
+        &self,
+        limit: &str,
+        parts: &[&str],
+        cost: u64,
+    ) -> Result<Decision, String> {
+        if limit != "api" {
+            return Err(format!("there is no limit {limit:?}"));
+        }
+        let now = Timestamp::from_secs(1_700_000_000);
+        let bucket = TokenBucket::new(&Quota::per_second(1).burst(5).build().unwrap());
+        let fresh = bucket.fresh(Timestamp::ZERO);
+        let is_spent = parts.join(":") == "alice:web";
+        let word = if is_spent { bucket.charge(fresh, now, 5) } else { fresh };
+        Ok(Decision::of(bucket, word, now, cost).0)
+    }
+}
+
+fn endpoint() -> (Tested, ManualClock) {
+    let clock = ManualClock::default();
+    let throttle = Throttle::with(1000, WhenFull::Evict, KeyedState::new(), clock.clone());
+    (Endpoint::new(throttle.unwrap(), OneLimit), clock)
+}
+
+/// A client of an endpoint.
+struct Talk {
+    io: DuplexStream,
+    server: JoinHandle<std::io::Result<()>>,
+}
+
+impl Talk {
+    fn with(endpoint: &Arc<Tested>) -> Self {
+        Self::until(endpoint, pending())
+    }
+
+    fn until(endpoint: &Arc<Tested>, shutdown: impl Future<Output = ()> + Send + 'static) -> Self {
+        let (io, stream) = duplex(64 * 1024);
+        let endpoint = Arc::clone(endpoint);
+        let serve = async move { serve(stream, None, &endpoint, shutdown).await };
+        Self { io, server: tokio::spawn(serve) }
+    }
+
+    async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.io.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    /// Waits for a reply, which must be this one.
+    async fn expect(&mut self, reply: &str) {
+        let mut bytes = vec![0; reply.len()];
+        self.io.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&bytes), reply);
+    }
+
+    /// Sends a line, and waits for this reply.
+    async fn ask(&mut self, line: &str, reply: &str) {
+        self.send(format!("{line}\r\n")).await;
+        self.expect(reply).await;
+    }
+
+    /// What the server sends until it closes the connection.
+    async fn rest(mut self) -> String {
+        let mut bytes = Vec::new();
+        self.io.read_to_end(&mut bytes).await.unwrap();
+        self.server.await.unwrap().unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+}

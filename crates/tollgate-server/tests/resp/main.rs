@@ -1,0 +1,39 @@
+//! The Redis protocol over real sockets, and by the clients that people use.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
+
+mod clients;
+mod conservation;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tollgate_policy::{Gate, Limit, Policy};
+use tollgate_server::resp::{Endpoint, Password, Throttle, serve};
+
+struct Server {
+    address: SocketAddr,
+    endpoint: Arc<Endpoint<Gate>>,
+}
+
+/// Serves on a free port, with a limit `api` of 5 and 1 an hour.
+async fn start(password: Option<Password>) -> Server {
+    let policy = Policy::builder().limit(Limit::new("api", "1/h burst 5")).build().unwrap();
+    let gate = Gate::new(policy).unwrap();
+    let endpoint = Endpoint::new(Throttle::new(200_000).unwrap(), gate).password(password);
+    let endpoint = Arc::new(endpoint);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(accept(listener, Arc::clone(&endpoint)));
+    Server { address, endpoint }
+}
+
+async fn accept(listener: TcpListener, endpoint: Arc<Endpoint<Gate>>) {
+    while let Ok((socket, peer)) = listener.accept().await {
+        let endpoint = Arc::clone(&endpoint);
+        tokio::spawn(async move {
+            socket.set_nodelay(true)?;
+            serve(socket, Some(peer), &endpoint, std::future::pending()).await
+        });
+    }
+}

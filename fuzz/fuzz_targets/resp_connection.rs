@@ -1,0 +1,47 @@
+//! Whatever a client sends, its connection ends in order: no panic, and nothing is left
+//! open.
+#![no_main]
+
+use std::future::pending;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio::runtime::{Builder, Runtime};
+use tollgate::Decision;
+use tollgate_server::resp::{Checks, Endpoint, Throttle, serve};
+
+struct Nothing;
+
+impl Checks for Nothing {
+    type Error = &'static str;
+
+    async fn check_limit(&self, _: &str, _: &[&str], _: u64) -> Result<Decision, &'static str> {
+        Err("there is no policy")
+    }
+}
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
+
+static ENDPOINT: LazyLock<Endpoint<Nothing>> =
+    LazyLock::new(|| Endpoint::new(Throttle::new(100).expect("a small table"), Nothing));
+
+fuzz_target!(|stream: &[u8]| {
+    RUNTIME.block_on(async {
+        let (client, server) = duplex(4096);
+        let (mut reading, mut writing) = split(client);
+        let talk = async {
+            // The server may hang up before all is sent.
+            let _ = writing.write_all(stream).await;
+            let _ = writing.shutdown().await;
+        };
+        let mut replies = Vec::new();
+        let hear = reading.read_to_end(&mut replies);
+        let (served, heard, ()) =
+            tokio::join!(serve(server, None, &*ENDPOINT, pending()), hear, talk);
+        served.expect("the stream does not fail");
+        heard.expect("the stream does not fail");
+    });
+    assert_eq!(ENDPOINT.stats().counts().open, 0);
+});
