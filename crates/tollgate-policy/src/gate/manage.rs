@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use tollgate::{Decision, Quota};
 
 use super::{Active, Gate, specs};
-use crate::policy::key_of;
+use crate::policy::{key_of, per_text};
 use crate::store::{Charge, Store, Usage};
 use crate::suggest::hint;
 use crate::{Error, Key, Policy};
@@ -184,7 +184,7 @@ fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Er
     })?;
     let per = &policy.rules[place].per;
     if values.len() != per.len() {
-        let parts = crate::policy::per_text(per);
+        let parts = per_text(per);
         return Err(Error::unknown(format!(
             "limit {name:?} is counted per {parts}, {} in all, and {} were given",
             per.len(),
@@ -203,7 +203,7 @@ fn changes(old: &Policy, new: &Policy) -> Changes {
         let name = rule.name.to_string();
         match old.rule(&name).map(|place| &old.rules[place]) {
             None => changes.added.push(name),
-            Some(old) if old.algorithm != rule.algorithm || old.per != rule.per => {
+            Some(old) if !rule.counts_like(old) => {
                 changes.restarted.push(name);
             }
             Some(_) => {}

@@ -40,8 +40,8 @@ impl<S: Store> Gate<S> {
         for (charge, actual) in passage.charges.iter_mut().zip(actuals) {
             let Some(actual) = actual else { continue };
             let Some((limit, key)) = active.policy.place_of(&policy, charge) else { continue };
-            // A limit in shadow that would have denied took nothing.
-            let reserved = if charge.is_denied() { 0 } else { charge.cost };
+            // A limit in shadow that would have denied, or could not decide, took nothing.
+            let reserved = if charge.is_allowed() { charge.cost } else { 0 };
             match self.correct(&active.limits, limit, key, reserved, actual).await {
                 // Settled again, it is settled already.
                 Ok(decision) => {
@@ -90,7 +90,7 @@ impl<S: Store> Gate<S> {
             return;
         }
         let active = self.active();
-        for charge in passage.charges.iter().filter(|charge| !charge.is_denied()) {
+        for charge in passage.charges.iter().filter(|charge| charge.is_allowed()) {
             if let Some((limit, key)) = active.policy.place_of(passage.policy(), charge) {
                 let charge = Charge { limit, key, ..charge.clone() };
                 self.store.cancel(&active.limits, &charge);

@@ -130,7 +130,7 @@ impl Policy {
         let tier = key.tier().and_then(|tier| old.tiers.get(tier));
         let same = |(name, _): &(String, Quota)| tier.is_some_and(|(old, _)| old == name);
         key.tier = new.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
-        (old.algorithm == new.algorithm && old.per == new.per).then_some((place, key))
+        new.counts_like(old).then_some((place, key))
     }
 
     /// The tier of the caller whom the values of a limit's parts name, among the limit's.

@@ -183,6 +183,11 @@ impl Rule {
         }
     }
 
+    /// True if what was spent under another policy's limit means the same here.
+    pub(crate) fn counts_like(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && self.per == other.per
+    }
+
     /// The limit as a store needs to know it.
     pub(crate) fn spec(&self) -> LimitSpec {
         LimitSpec {

@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
-
-use super::{At, all};
+use super::{At, Settle, all};
 use crate::Request;
 
 /// A named quota, which requests it is for, and what it counts.
@@ -99,34 +97,6 @@ pub(crate) enum Cost {
     },
     Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
 }
-
-/// How a cost is corrected when the response is there.
-///
-/// ```
-/// use tollgate_policy::{Limit, Settle};
-///
-/// // Only failures count: whoever logs in gets the cost back.
-/// let login = Limit::new("login", "5/min").path("/login").settle(Settle::status(["401", "403"]));
-/// // 500 are reserved; the service tells how many it took.
-/// let tokens = Limit::new("tokens", "100000/min").cost(500).settle(Settle::header("x-tokens-used"));
-/// ```
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
-pub struct Settle {
-    /// The cost stands if the response has one of these statuses (`401`, `4xx`), and is
-    /// given back if it has another.
-    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMoreStatuses>"))]
-    pub(crate) status: Vec<At<String>>,
-    /// The response header that tells the actual cost. If it is not there, the cost
-    /// stands.
-    pub(crate) header: Option<At<String>>,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) closure: Option<SettleClosure>,
-}
-
-/// Tells the actual cost of a request from its response; `None` if it stands.
-pub(crate) type SettleClosure = Arc<dyn Fn(StatusCode, &HeaderMap) -> Option<u64> + Send + Sync>;
 
 /// The quota of one caller: each part of the limit's `per`, with its value, and
 /// `quota`.
@@ -313,33 +283,6 @@ impl Limit {
     }
 }
 
-impl Settle {
-    /// Lets the cost stand if the response has one of these statuses (`401`, `4xx`).
-    pub fn status<T: Into<String>>(statuses: impl IntoIterator<Item = T>) -> Self {
-        Self { status: all(statuses), ..Self::default() }
-    }
-
-    /// Reads the actual cost from a response header.
-    pub fn header(name: impl Into<String>) -> Self {
-        Self { header: Some(At::from(name.into())), ..Self::default() }
-    }
-
-    /// Also reads the actual cost from a response header, if the cost stands by the
-    /// status.
-    #[must_use]
-    pub fn and_header(self, name: impl Into<String>) -> Self {
-        Self { header: Some(At::from(name.into())), ..self }
-    }
-
-    /// Asks a closure for the actual cost; `None` if the cost stands. It may call the
-    /// gate, to block a caller for example.
-    pub fn with(
-        closure: impl Fn(StatusCode, &HeaderMap) -> Option<u64> + Send + Sync + 'static,
-    ) -> Self {
-        Self { closure: Some(Arc::new(closure)), ..Self::default() }
-    }
-}
-
 /// Values of headers may be secrets, so they are not shown.
 impl fmt::Debug for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -369,16 +312,6 @@ impl fmt::Debug for Cost {
     }
 }
 
-impl fmt::Debug for Settle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settle")
-            .field("status", &self.status)
-            .field("header", &self.header)
-            .field("closure", &self.closure.is_some())
-            .finish()
-    }
-}
-
 /// One text or a list of them, as the file may write many things.
 #[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
@@ -387,25 +320,6 @@ impl fmt::Debug for Settle {
 enum OneOrMore {
     One(String),
     More(Vec<String>),
-}
-
-/// One status or a list of them.
-#[cfg(feature = "schema")]
-#[derive(schemars::JsonSchema)]
-#[schemars(untagged)]
-#[allow(dead_code, reason = "describes a shape")]
-enum OneOrMoreStatuses {
-    One(Status),
-    More(Vec<Status>),
-}
-
-#[cfg(feature = "schema")]
-#[derive(schemars::JsonSchema)]
-#[schemars(untagged)]
-#[allow(dead_code, reason = "describes a shape")]
-enum Status {
-    Number(u16),
-    Text(String),
 }
 
 #[cfg(feature = "schema")]

@@ -5,6 +5,7 @@
 
 mod identity;
 mod limit;
+mod settle;
 mod tier;
 
 use std::collections::BTreeMap;
@@ -13,9 +14,11 @@ use std::ops::Range;
 
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
+pub(crate) use self::limit::Cost;
 pub(crate) use self::limit::NamedOverride;
-pub(crate) use self::limit::{Cost, SettleClosure};
-pub use self::limit::{Limit, Match, Mode, Override, Settle};
+pub use self::limit::{Limit, Match, Mode, Override};
+pub use self::settle::Settle;
+pub(crate) use self::settle::SettleClosure;
 pub use self::tier::Tier;
 
 /// A policy: who is calling, whom to let through or refuse always, and the limits.

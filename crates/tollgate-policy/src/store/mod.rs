@@ -139,6 +139,10 @@ impl Charge {
         Self { limit, key, cost, decision: None }
     }
 
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.decision.is_some_and(|decision| decision.is_allowed())
+    }
+
     pub(crate) fn is_denied(&self) -> bool {
         self.decision.is_some_and(|decision| decision.is_denied())
     }

@@ -81,6 +81,16 @@ async fn if_the_store_is_gone_calls_are_told_that_the_service_is_unavailable() {
 }
 
 #[tokio::test]
+async fn a_limit_in_shadow_lets_requests_pass_also_if_the_store_is_gone() {
+    let (layer, is_down) = remote(&POLICY.replace("settle", "mode = \"shadow\"\nsettle"));
+    let metrics = Metrics::new();
+    let layer = layer.metrics(metrics.clone());
+    is_down.store(true, Ordering::Relaxed);
+    assert_eq!(send(&layer, get(PEER, "/")).await.status, StatusCode::OK);
+    assert!(!metrics.encode().contains("tollgate_store_errors_total 0\n"), "and it is told");
+}
+
+#[tokio::test]
 async fn or_they_go_ahead_if_that_is_preferred() {
     let (layer, is_down) = remote(POLICY);
     let layer = layer.on_store_error(OnStoreError::Allow);

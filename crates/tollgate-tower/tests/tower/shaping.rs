@@ -8,8 +8,10 @@ use tollgate::{Clock, Timestamp};
 use tollgate_policy::store::Memory;
 use tollgate_policy::{Gate, Policy};
 use tollgate_tower::TollgateLayer;
+use tower::limit::ConcurrencyLimit;
+use tower::{Layer, ServiceExt};
 
-use crate::common::{Answer, Body, PEER, get, send, send_to};
+use crate::common::{Answer, Body, PEER, get, send, send_to, service};
 
 /// The runtime's clock, which jumps to the next timer while it is paused.
 #[derive(Clone, Copy)]
@@ -42,6 +44,21 @@ async fn seen_after(
     .await;
     let seen = Duration::from_millis(answer.body.parse().unwrap_or_default());
     (answer, seen)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_takes_no_place_in_the_service() {
+    let hello = service(|_| Response::new(Body::from("hello")));
+    let paced = paced().layer(ConcurrencyLimit::new(hello, 1));
+    let begin = Instant::now();
+    let ask = |peer: &str| paced.clone().oneshot(get(peer, "/"));
+    ask(PEER).await.unwrap();
+    let waits = tokio::spawn(ask(PEER));
+    tokio::task::yield_now().await;
+    ask("198.51.100.1").await.unwrap();
+    assert_eq!(begin.elapsed(), Duration::ZERO, "another caller does not wait for it");
+    waits.await.unwrap().unwrap();
+    assert_eq!(begin.elapsed().as_millis(), 100);
 }
 
 #[tokio::test(start_paused = true)]
