@@ -22,6 +22,7 @@ pub use self::caller::Caller;
 pub use self::error::{Error, Place, Problem};
 #[cfg(feature = "schema")]
 pub use self::file::schema;
+pub use self::file::{PolicyFile, Settings};
 pub use self::gate::{
     Answer, Changes, Explanation, Gate, LimitExplanation, LimitState, Passage, SavedState,
     StateExplanation,

@@ -2,5 +2,6 @@
 
 mod commands;
 pub mod resp;
+pub mod snapshot;
 
 pub use self::commands::run;
