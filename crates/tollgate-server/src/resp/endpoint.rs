@@ -100,6 +100,7 @@ impl<C, K> Endpoint<C, K> {
             since: Instant::now(),
             is_authenticated: self.password.is_none(),
             name: String::new(),
+            transaction: None,
             tally: Tally::default(),
         }
     }

@@ -7,6 +7,7 @@
 //! | `TG.CHECK limit key [cost]` | [spends](Checks) under a limit of the policy |
 //! | `TG.CHECK limit PARTS n part … [cost]` | the same, for a limit that is counted per several parts, or per none |
 //! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
+//! | `MULTI`, `EXEC`, `DISCARD` | several of these at once |
 //! | `COMMAND`, `CONFIG GET`, `INFO` | about the server |
 //!
 //! An [`Endpoint`] holds what connections share, and [`serve`] speaks with one client.
@@ -33,6 +34,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod transaction;
 mod wire;
 
 pub use self::auth::Password;
