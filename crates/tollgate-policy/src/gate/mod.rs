@@ -1,11 +1,13 @@
 //! The whole decision about a request.
 
 mod explain;
+mod limits;
 mod lists;
 mod manage;
 mod passage;
 mod saved;
 mod settle;
+mod several;
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,10 +18,12 @@ use std::task::{Context, Poll, Waker};
 use arc_swap::{ArcSwapOption, Guard};
 
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
+pub use self::limits::LimitSummary;
 use self::lists::Edits;
 pub use self::manage::Changes;
 pub use self::passage::{Answer, LimitState, Passage};
 pub use self::saved::SavedState;
+pub use self::several::LimitCheck;
 use crate::lists::{ListKind, Lists};
 use crate::policy::Rule;
 use crate::store::{Charge, LimitSpec, Memory, Store};

@@ -23,6 +23,7 @@ pub struct Passage {
 
 /// May the request go ahead?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Yes, after [`Passage::wait`].

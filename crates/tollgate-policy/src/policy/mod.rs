@@ -6,6 +6,7 @@ mod rule;
 mod tiers;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 
 pub use self::builder::PolicyBuilder;
@@ -82,6 +83,19 @@ impl Policy {
     /// The names of the limits, in the order of the file.
     pub fn limits(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|rule| rule.name.as_ref())
+    }
+
+    /// How many values name a caller of a limit: one for each part of its `per`, so none if
+    /// it is `global`. `None` if there is no such limit.
+    #[must_use]
+    pub fn parts(&self, limit: &str) -> Option<usize> {
+        self.rule(limit).map(|place| self.rules[place].per.len())
+    }
+
+    /// True if the policy names this address as a proxy that may speak for its clients.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.identifier.trusted.contains(address)
     }
 
     /// What a request is to be charged under every limit that it meets: first those that

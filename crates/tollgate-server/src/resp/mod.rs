@@ -14,7 +14,6 @@
 //! The [`codec`] is pure.
 
 mod ahead;
-mod auth;
 mod check;
 mod client;
 pub mod codec;
@@ -37,9 +36,9 @@ mod throttle;
 mod transaction;
 mod wire;
 
-pub use self::auth::Password;
 pub use self::check::Checks;
 pub use self::connection::serve;
 pub use self::endpoint::{Endpoint, Timeouts};
 pub use self::stats::{Counts, Stats};
 pub use self::throttle::Throttle;
+pub use crate::secret::Secret as Password;
