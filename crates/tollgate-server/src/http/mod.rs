@@ -28,4 +28,5 @@ mod stats;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;
+pub(crate) use self::explain::explain;
 pub use self::stats::{Connections, Stats};

@@ -1,5 +1,5 @@
 use std::error::Error as _;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -51,6 +51,12 @@ struct Place {
     column: Option<usize>,
     /// What is wrong, and what would be right.
     message: String,
+}
+
+impl Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
 }
 
 impl Problem {

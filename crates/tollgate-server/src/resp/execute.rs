@@ -112,7 +112,7 @@ fn about<C, K: Clock>(
         Command::Reset => {
             session.name.clear();
             session.transaction = None;
-            session.is_authenticated = endpoint.password.is_none();
+            session.is_authenticated = endpoint.is_open();
             out.protocol = Protocol::Resp2;
             out.simple("RESET");
         }
