@@ -5,7 +5,7 @@ use ipnet::IpNet;
 
 use super::load::read_small;
 use super::value::{Listen, LogFormat, LogLevel, Span, Token};
-use super::{ConfigError, Given};
+use super::{ConfigError, Given, Source};
 use crate::http::Bounds;
 use crate::resp::Timeouts;
 
@@ -109,6 +109,12 @@ impl Settings {
             log_format: given.log_format.unwrap_or_default(),
             log_level: given.log_level.unwrap_or_default(),
         }
+    }
+
+    /// The files that these come from, but for those that the policy names.
+    pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
+        let tls = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+        source.path.iter().chain(&self.token_file).chain(tls).cloned().collect()
     }
 
     /// The keys of what cannot become as in `new` before the server is started again.

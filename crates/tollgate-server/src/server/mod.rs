@@ -34,11 +34,12 @@ use crate::{App, log};
 /// Serves as the source says, until it is told to stop.
 #[tokio::main]
 pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
+    // What is seen before it is loaded cannot change unseen in between.
+    let seen = watch::contents(source.load()?.settings.files(&source)).await;
     let config = source.load()?;
     let settings = config.settings.clone();
     log::begin(&settings);
     let mut signals = Signals::new()?;
-    descriptors::make_room(2 * settings.connections);
     let tls = settings.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let snapshot = settings.snapshot.as_ref().map(SnapshotFile::claim).transpose()?;
     let (token, is_generated) = match settings.token.clone() {
@@ -50,6 +51,7 @@ pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let app = Arc::new(app);
     let (stop, stopped) = channel::channel(false);
     let sockets = bind(&settings).await?;
+    descriptors::make_room(sockets.len() * settings.connections);
     let banner = Banner::new(&source, &config, &sockets, is_generated.then_some(&token))?;
     let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stopped);
     drop(stopped);
@@ -58,7 +60,7 @@ pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let saver = snapshot.map(|(file, metrics)| Saver::new(file, Arc::clone(&app), metrics));
     let saving = saver.clone().map(|saver| tokio::spawn(saver.run(settings.snapshot_every)));
     let reloader = Arc::new(Reloader::new(source, settings.clone(), token, Arc::clone(&app), tls));
-    let watching = tokio::spawn(watch::run(Arc::clone(&reloader)));
+    let watching = tokio::spawn(watch::run(Arc::clone(&reloader), seen));
     info!(version = env!("CARGO_PKG_VERSION"), "started");
 
     while signals.next().await == Signal::Reload {

@@ -42,11 +42,10 @@ impl Reloader {
         Self { source, begun: settings, token, app, tls, current }
     }
 
-    /// The files that a reload would read, but for those that the policy names.
+    /// The files that a reload would read.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let tls = current.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-        self.source.path.iter().chain(&current.token_file).chain(tls).cloned().collect()
+        current.files(&self.source)
     }
 
     /// Takes up what the files say now. If anything is wrong with them, nothing changes.

@@ -14,13 +14,12 @@ use super::reload::{Reloader, in_background};
 /// long: whoever writes a file may not be done yet.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Reloads whenever a file has changed, for ever.
+/// Reloads whenever a file has changed from what was `seen`, for ever.
 ///
 /// It is the contents that count: where a file is a link to another, as in a ConfigMap,
 /// times and inodes tell nothing.
-pub(super) async fn run(reloader: Arc<Reloader>) {
-    let mut taken = contents(reloader.files()).await;
-    let mut last = taken;
+pub(super) async fn run(reloader: Arc<Reloader>, seen: u64) {
+    let (mut taken, mut last) = (seen, seen);
     loop {
         sleep(PERIOD).await;
         let now = contents(reloader.files()).await;
@@ -33,7 +32,7 @@ pub(super) async fn run(reloader: Arc<Reloader>) {
 }
 
 /// A hash of what is in the files.
-async fn contents(files: Vec<PathBuf>) -> u64 {
+pub(super) async fn contents(files: Vec<PathBuf>) -> u64 {
     let read = move || {
         let mut hasher = DefaultHasher::new();
         for file in files {
