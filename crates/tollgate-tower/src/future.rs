@@ -3,7 +3,7 @@ use std::future::{Ready, poll_fn};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -13,6 +13,7 @@ use tollgate_policy::store::Store;
 use tower_service::Service;
 
 use crate::Refuse;
+use crate::headers::Told;
 use crate::settings::{Ruling, Settings, asked};
 
 pin_project! {
@@ -26,11 +27,17 @@ pin_project! {
 pin_project! {
     #[project = StateProjection]
     enum State<F, S: Store, R, B, E> {
+        Told {
+            #[pin]
+            response: F,
+            told: Option<Told>,
+        },
         Called {
             #[pin]
             response: F,
             settings: Arc<Settings<S, R>>,
-            passage: Option<Passage>,
+            // In a box, since most responses have none and every future has the room.
+            passage: Option<Box<Passage<'static>>>,
         },
         Refused { response: Ready<Response<B>> },
         Boxed { response: BoxFuture<B, E> },
@@ -40,12 +47,18 @@ pin_project! {
 type BoxFuture<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
 
 impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
+    /// For a response that only has to be told what was decided.
+    pub(crate) fn told(response: F, told: Option<Told>) -> Self {
+        Self { state: State::Told { response, told } }
+    }
+
+    /// For a response that may change what was decided.
     pub(crate) fn called(
         response: F,
         settings: Arc<Settings<S, R>>,
-        passage: Option<Passage>,
+        passage: Option<Passage<'static>>,
     ) -> Self {
-        Self { state: State::Called { response, settings, passage } }
+        Self { state: State::Called { response, settings, passage: passage.map(Box::new) } }
     }
 
     pub(crate) fn refused(response: Response<B>) -> Self {
@@ -68,13 +81,20 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProjection::Called { response, settings, passage } => {
-                let mut response = ready!(response.poll(cx))?;
-                if let Some(passage) = passage {
-                    settings.settle_now(passage, response.status(), response.headers());
-                    settings.headers.write(response.headers_mut(), passage, &settings.quotas);
+            StateProjection::Told { response, told } => {
+                let mut polled = response.poll(cx);
+                if let (Poll::Ready(Ok(response)), Some(told)) = (&mut polled, told) {
+                    told.write(response.headers_mut());
                 }
-                Poll::Ready(Ok(response))
+                polled
+            }
+            StateProjection::Called { response, settings, passage } => {
+                let mut polled = response.poll(cx);
+                if let (Poll::Ready(Ok(response)), Some(passage)) = (&mut polled, passage) {
+                    settings.settle_now(passage, response.status(), response.headers());
+                    settings.tell(passage, response);
+                }
+                polled
             }
             StateProjection::Refused { response } => Pin::new(response).poll(cx).map(Ok),
             StateProjection::Boxed { response } => response.as_mut().poll(cx),
@@ -122,7 +142,7 @@ where
     let mut response = inner.call(request).await?;
     if let Some(mut passage) = passage {
         settings.settle(&mut passage, response.status(), response.headers()).await;
-        settings.headers.write(response.headers_mut(), &passage, &settings.quotas);
+        settings.tell(&passage, &mut response);
     }
     Ok(response)
 }
@@ -130,11 +150,11 @@ where
 /// A place in a shaper's queue, given back when it is dropped: the client went away.
 pub(crate) struct Place<S: Store, R> {
     settings: Arc<Settings<S, R>>,
-    passage: Option<Passage>,
+    passage: Option<Passage<'static>>,
 }
 
 impl<S: Store, R> Place<S, R> {
-    pub(crate) fn new(settings: Arc<Settings<S, R>>, passage: Option<Passage>) -> Self {
+    pub(crate) fn new(settings: Arc<Settings<S, R>>, passage: Option<Passage<'static>>) -> Self {
         Self { settings, passage }
     }
 
@@ -143,7 +163,7 @@ impl<S: Store, R> Place<S, R> {
     }
 
     /// Goes ahead: there is nothing to give back any more.
-    fn take(mut self) -> (Arc<Settings<S, R>>, Option<Passage>) {
+    fn take(mut self) -> (Arc<Settings<S, R>>, Option<Passage<'static>>) {
         (Arc::clone(&self.settings), self.passage.take())
     }
 }

@@ -118,17 +118,18 @@ impl Rule {
         self.mismatch(request)
     }
 
-    /// What a request is counted under. If it is only assumed to match, since its host
+    /// Writes what a request is counted under. If it is only assumed to match, since its host
     /// or path cannot be told, nobody is taken to have sent it.
-    pub(crate) fn key(
+    #[inline]
+    pub(crate) fn write_key(
         &self,
+        key: &mut Key,
         request: &Request<'_>,
         sender: &Sender<'_>,
         identifier: &Identifier,
         path: Option<&CanonicalPath<'_>>,
         certainty: Certainty,
-    ) -> Key {
-        let mut key = Key::global();
+    ) {
         for (index, part) in self.per.iter().enumerate() {
             let value = match certainty {
                 Certainty::Known => self.value(part, request, sender, identifier, path),
@@ -136,7 +137,6 @@ impl Rule {
             };
             key.push(value, index + 1 == self.per.len());
         }
-        key
     }
 
     fn value<'a>(
@@ -148,7 +148,7 @@ impl Rule {
         path: Option<&'a CanonicalPath<'_>>,
     ) -> Value<'a> {
         let value = match part {
-            Part::Caller => Some(Value::from(&sender.caller)),
+            Part::Caller => Some(Value::from(&sender.who)),
             Part::Ip => sender.client.map(|client| Value::Ip(identifier.cut(client.address))),
             Part::ApiKey => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
             Part::User => identifier.user(request, sender.from_trusted).map(Value::User),
@@ -186,6 +186,14 @@ impl Rule {
     /// True if what was spent under another policy's limit means the same here.
     pub(crate) fn counts_like(&self, other: &Self) -> bool {
         self.algorithm == other.algorithm && self.per == other.per
+    }
+
+    /// True if the limit only allows and denies: it delays nobody, is not settled, and is
+    /// not in shadow.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.mode == Mode::Enforce
+            && self.settle.is_none()
+            && self.algorithm != AlgorithmKind::LeakyShaper
     }
 
     /// The limit as a store needs to know it.

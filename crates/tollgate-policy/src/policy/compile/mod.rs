@@ -85,7 +85,8 @@ impl<'s> Compiler<'s> {
         }
         let has_hosts = rules.iter().any(|rule| !rule.hosts.is_empty());
         let has_paths = rules.iter().any(|rule| !rule.paths.is_empty());
-        Ok(Policy { identifier, lists, rules, routes, has_hosts, has_paths, tiers })
+        let is_plain = rules.iter().all(Rule::is_plain);
+        Ok(Policy { identifier, lists, rules, routes, has_hosts, has_paths, is_plain, tiers })
     }
 
     /// Reports a problem at a place in the file.
