@@ -106,7 +106,7 @@ impl<S: Store> Gate<S> {
                     Some(StateExplanation::new(rule, charge, &decision))
                 }
             };
-            let mismatch = rule.mismatch_at_all(request, host.as_deref(), path.as_ref());
+            let mismatch = rule.matches.mismatch_at_all(request, host.as_deref(), path.as_ref());
             limits.push(LimitExplanation {
                 name: rule.name.to_string(),
                 mode: rule.mode,

@@ -23,7 +23,6 @@ pub use self::passage::{Answer, LimitState, Passage};
 pub use self::saved::SavedState;
 use crate::identity::Sender;
 use crate::lists::{ListKind, Lists};
-use crate::policy::Rule;
 use crate::store::{Charge, LimitSpec, Memory, Store};
 use crate::{Error, Policy, Request};
 
@@ -235,7 +234,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
 
 /// The limits of a policy, as a store needs to know them.
 fn specs(policy: &Policy) -> Vec<LimitSpec> {
-    policy.rules.iter().map(Rule::spec).collect()
+    policy.rules.iter().map(|rule| LimitSpec::clone(&rule.spec)).collect()
 }
 
 impl<S: Store> fmt::Debug for Gate<S> {

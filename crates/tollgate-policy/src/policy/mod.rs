@@ -131,9 +131,9 @@ impl Policy {
         let old = &earlier.rules[charge.limit];
         let place = self.rule(&old.name)?;
         let new = &self.rules[place];
-        let tier = key.tier().and_then(|tier| old.tiers.get(tier));
+        let tier = key.tier().and_then(|tier| old.spec.tiers.get(tier));
         let same = |(name, _): &(String, Quota)| tier.is_some_and(|(old, _)| old == name);
-        key.tier = new.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
+        key.tier = new.spec.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
         new.counts_like(old).then_some((place, key))
     }
 

@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
-use tollgate::{AlgorithmKind, Quota, Start, WhenFull};
+use smallvec::SmallVec;
+use tollgate::AlgorithmKind;
 
 use crate::identity::{Identifier, Sender};
 use crate::key::Value;
@@ -14,29 +15,37 @@ use crate::store::LimitSpec;
 use crate::{Key, Mode, Request};
 
 /// A limit, checked and ready to be applied.
+///
+/// What every request reads is here, and small, since thousands of limits compete for the
+/// processor's cache; the rest is in boxes.
 pub(crate) struct Rule {
     pub(crate) name: Arc<str>,
+    /// Empty if everyone is counted together.
+    pub(crate) per: Per,
+    pub(crate) cost: Cost,
+    pub(crate) mode: Mode,
+    /// True if it has conditions beside hosts and paths.
+    is_conditional: bool,
+    /// For each tier of the policy, its place among those that have a quota here, counted
+    /// from one; zero if it has none.
+    pub(crate) tier_places: Box<[u16]>,
+    pub(crate) settle: Option<Box<Settle>>,
+    pub(crate) matches: Box<Matches>,
+    /// What a store needs to know.
+    pub(crate) spec: Box<LimitSpec>,
+}
+
+/// What a limit is counted by: mostly one thing.
+pub(crate) type Per = SmallVec<[Part; 1]>;
+
+/// Which requests a limit is for: those that meet all conditions. One that is empty is met
+/// by all.
+pub(crate) struct Matches {
     pub(crate) methods: Vec<Method>,
     pub(crate) hosts: Vec<HostPattern>,
     pub(crate) paths: Vec<Pattern>,
     /// Headers that must be there, with the value they must have, if any.
     pub(crate) headers: Vec<(HeaderName, Option<HeaderValue>)>,
-    /// Empty if everyone is counted together.
-    pub(crate) per: Vec<Part>,
-    pub(crate) quota: Quota,
-    pub(crate) algorithm: AlgorithmKind,
-    pub(crate) start: Start,
-    pub(crate) capacity: usize,
-    pub(crate) when_full: WhenFull,
-    pub(crate) mode: Mode,
-    pub(crate) cost: Cost,
-    pub(crate) settle: Option<Settle>,
-    /// The tiers that have a quota here.
-    pub(crate) tiers: Vec<(String, Quota)>,
-    /// For each tier of the policy, its place among those, counted from one; zero if
-    /// it has no quota here.
-    pub(crate) tier_places: Vec<u16>,
-    pub(crate) overrides: Vec<(Key, Quota)>,
 }
 
 /// One of the things by which a limit counts apart.
@@ -46,14 +55,14 @@ pub(crate) enum Part {
     Ip,
     ApiKey,
     User,
-    Header(HeaderName),
-    Path(String),
+    Header(Box<HeaderName>),
+    Path(Box<str>),
 }
 
 /// What a request costs.
 pub(crate) enum Cost {
     Constant(u64),
-    Header(HeaderName, u64),
+    Header(Box<HeaderName>, u64),
     Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
 }
 
@@ -82,40 +91,24 @@ pub(crate) enum Mismatch<'a> {
 }
 
 impl Rule {
+    pub(crate) fn new(spec: LimitSpec, per: Per, matches: Matches, mode: Mode, cost: Cost) -> Self {
+        Self {
+            name: spec.name.as_str().into(),
+            per,
+            cost,
+            mode,
+            is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
+            tier_places: Box::default(),
+            settle: None,
+            matches: Box::new(matches),
+            spec: Box::new(spec),
+        }
+    }
+
     /// Why the limit is not for a request whose host and path match it.
+    #[inline]
     pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
-        if !self.methods.is_empty() && !self.is_for(request.method()) {
-            return Some(Mismatch::Method);
-        }
-        let missing = self.headers.iter().find(|(name, wanted)| match wanted {
-            None => !request.headers().contains_key(name),
-            Some(wanted) => request.headers().get_all(name).iter().all(|value| value != wanted),
-        });
-        missing.map(|(name, _)| Mismatch::Header(name))
-    }
-
-    /// True if the limit names the method. `HEAD` is a `GET` without the body.
-    pub(crate) fn is_for(&self, method: &Method) -> bool {
-        let is_get = method == Method::HEAD && self.methods.contains(&Method::GET);
-        is_get || self.methods.contains(method)
-    }
-
-    /// Why the limit is not for a request, with all its conditions.
-    pub(crate) fn mismatch_at_all(
-        &self,
-        request: &Request<'_>,
-        host: Option<&str>,
-        path: Option<&CanonicalPath<'_>>,
-    ) -> Option<Mismatch<'_>> {
-        let host_fits = |host| self.hosts.iter().any(|pattern| pattern.matches(host));
-        if !self.hosts.is_empty() && !host.is_none_or(host_fits) {
-            return Some(Mismatch::Host);
-        }
-        let path_fits = |path| self.paths.iter().any(|pattern| pattern.matches(path));
-        if !self.paths.is_empty() && !path.is_none_or(path_fits) {
-            return Some(Mismatch::Path);
-        }
-        self.mismatch(request)
+        if self.is_conditional { self.matches.mismatch(request) } else { None }
     }
 
     /// Writes what a request is counted under. If it is only assumed to match, since its host
@@ -153,7 +146,7 @@ impl Rule {
             Part::ApiKey => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
             Part::User => identifier.user(request, sender.from_trusted).map(Value::User),
             Part::Header(name) => {
-                only(request.headers(), name).map(|value| Value::Header(value.as_bytes()))
+                only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
             }
             Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
         };
@@ -161,7 +154,7 @@ impl Rule {
     }
 
     fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
-        let pattern = self.paths.iter().find(|pattern| pattern.matches(path))?;
+        let pattern = self.matches.paths.iter().find(|pattern| pattern.matches(path))?;
         pattern.parameter(name)?.value(path)
     }
 
@@ -185,7 +178,7 @@ impl Rule {
 
     /// True if what was spent under another policy's limit means the same here.
     pub(crate) fn counts_like(&self, other: &Self) -> bool {
-        self.algorithm == other.algorithm && self.per == other.per
+        self.spec.algorithm == other.spec.algorithm && self.per == other.per
     }
 
     /// True if the limit only allows and denies: it delays nobody, is not settled, and is
@@ -193,27 +186,49 @@ impl Rule {
     pub(crate) fn is_plain(&self) -> bool {
         self.mode == Mode::Enforce
             && self.settle.is_none()
-            && self.algorithm != AlgorithmKind::LeakyShaper
-    }
-
-    /// The limit as a store needs to know it.
-    pub(crate) fn spec(&self) -> LimitSpec {
-        LimitSpec {
-            name: self.name.to_string(),
-            per: per_text(&self.per),
-            algorithm: self.algorithm,
-            start: self.start,
-            quota: self.quota,
-            tiers: self.tiers.clone(),
-            overrides: self.overrides.clone(),
-            capacity: self.capacity,
-            when_full: self.when_full,
-        }
+            && self.spec.algorithm != AlgorithmKind::LeakyShaper
     }
 
     /// How widely the limit is shared: the fewer parts it is counted by, the more.
     pub(crate) fn sharing(&self) -> usize {
         usize::MAX - self.per.len()
+    }
+}
+
+impl Matches {
+    fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+        if !self.methods.is_empty() && !self.is_for(request.method()) {
+            return Some(Mismatch::Method);
+        }
+        let missing = self.headers.iter().find(|(name, wanted)| match wanted {
+            None => !request.headers().contains_key(name),
+            Some(wanted) => request.headers().get_all(name).iter().all(|value| value != wanted),
+        });
+        missing.map(|(name, _)| Mismatch::Header(name))
+    }
+
+    /// True if the limit names the method. `HEAD` is a `GET` without the body.
+    pub(crate) fn is_for(&self, method: &Method) -> bool {
+        let is_get = method == Method::HEAD && self.methods.contains(&Method::GET);
+        is_get || self.methods.contains(method)
+    }
+
+    /// Why the limit is not for a request, with all its conditions.
+    pub(crate) fn mismatch_at_all(
+        &self,
+        request: &Request<'_>,
+        host: Option<&str>,
+        path: Option<&CanonicalPath<'_>>,
+    ) -> Option<Mismatch<'_>> {
+        let host_fits = |host| self.hosts.iter().any(|pattern| pattern.matches(host));
+        if !self.hosts.is_empty() && !host.is_none_or(host_fits) {
+            return Some(Mismatch::Host);
+        }
+        let path_fits = |path| self.paths.iter().any(|pattern| pattern.matches(path));
+        if !self.paths.is_empty() && !path.is_none_or(path_fits) {
+            return Some(Mismatch::Path);
+        }
+        self.mismatch(request)
     }
 }
 

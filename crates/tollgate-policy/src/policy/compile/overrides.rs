@@ -46,7 +46,7 @@ impl Compiler<'_> {
         let mut seen = HashSet::new();
         for (index, written) in limit.overrides.iter().enumerate() {
             let place = format!("{place}, override {}", index + 1);
-            let quota = self.quota(&place, &written.quota, rule.algorithm, rule.start);
+            let quota = self.quota(&place, &written.quota, rule.spec.algorithm, rule.spec.start);
             let Some(key) = self.override_key(&place, written, rule, tiers, identifier) else {
                 continue;
             };
