@@ -22,9 +22,10 @@ pub use self::caller::Caller;
 pub use self::error::{Error, Place, Problem};
 #[cfg(feature = "schema")]
 pub use self::file::schema;
+pub use self::file::{PolicyFile, Settings};
 pub use self::gate::{
-    Answer, Changes, Explanation, Gate, LimitExplanation, LimitState, Passage, SavedState,
-    StateExplanation,
+    Answer, Changes, Explanation, Gate, LimitCheck, LimitExplanation, LimitState, LimitSummary,
+    Passage, SavedState, StateExplanation,
 };
 pub use self::key::Key;
 pub use self::lists::ListKind;

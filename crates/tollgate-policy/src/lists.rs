@@ -147,6 +147,13 @@ impl List {
         }
     }
 
+    /// Every entry: ranges in their order, then keys, then users.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        let ranges = self.addresses.entries().map(Entry::Range);
+        let keys = self.api_keys.iter().cloned().map(Entry::ApiKey);
+        ranges.chain(keys).chain(self.users.iter().cloned().map(Entry::User))
+    }
+
     /// Adds entries (`true`) and removes them (`false`), all at once.
     pub(crate) fn edit(&mut self, edits: impl IntoIterator<Item = (Entry, bool)>) {
         let mut ranges = Vec::new();

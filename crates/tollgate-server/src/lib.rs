@@ -1,6 +1,16 @@
 #![doc = include_str!("../README.md")]
 
+mod app;
 mod commands;
+mod config;
+pub mod http;
+mod log;
 pub mod resp;
+mod secret;
+mod server;
+pub mod snapshot;
+mod tls;
 
+pub use self::app::{Access, App, Phase, Readiness};
 pub use self::commands::run;
+pub use self::secret::Secret;

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
@@ -132,11 +131,8 @@ where
     I: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S: Store,
 {
-    let wait = place.wait();
-    if !wait.is_zero() {
-        tokio::time::sleep(wait).await;
-    }
-    let (settings, passage) = place.take();
+    let settings = Arc::clone(&place.settings);
+    let passage = place.waited().await;
     // Made ready only now: who waits shall not take up the place of others in there.
     poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(request).await?;
@@ -158,13 +154,13 @@ impl<S: Store, R> Place<S, R> {
         Self { settings, passage }
     }
 
-    fn wait(&self) -> Duration {
-        self.passage.as_ref().map(Passage::wait).unwrap_or_default()
-    }
-
-    /// Goes ahead: there is nothing to give back any more.
-    fn take(mut self) -> (Arc<Settings<S, R>>, Option<Passage<'static>>) {
-        (Arc::clone(&self.settings), self.passage.take())
+    /// Waits until it is time to go ahead. There is nothing to give back any more then.
+    pub(crate) async fn waited(mut self) -> Option<Passage<'static>> {
+        let wait = self.passage.as_ref().map(Passage::wait).unwrap_or_default();
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        self.passage.take()
     }
 }
 

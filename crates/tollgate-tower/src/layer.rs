@@ -29,7 +29,7 @@ use crate::{Headers, Metrics, OnStoreError, ProblemJson, Tollgate};
 ///
 /// Clones, and the services that they make, share the gate.
 pub struct TollgateLayer<S: Store = Memory, R = ProblemJson> {
-    settings: Arc<Settings<S, R>>,
+    pub(crate) settings: Arc<Settings<S, R>>,
 }
 
 impl<S: Store> TollgateLayer<S> {

@@ -11,6 +11,7 @@ mod refusal;
 mod round;
 mod service;
 mod settings;
+mod verdict;
 
 pub use self::future::ResponseFuture;
 pub use self::headers::Headers;

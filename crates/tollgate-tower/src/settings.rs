@@ -126,29 +126,34 @@ impl<S: Store, R> Settings<S, R> {
     where
         R: Refuse<B>,
     {
+        self.note(&request, &checked);
+        match checked {
+            Ok(passage) => match passage.answer() {
+                Answer::Allowed => Ruling::Pass(Some(passage)),
+                Answer::Denied => self.refuse(Reason::Denied, request, Some(&passage)),
+                Answer::Blocked => self.refuse(Reason::Blocked, request, Some(&passage)),
+            },
+            Err(_) => match self.on_store_error {
+                OnStoreError::Allow => Ruling::Pass(None),
+                OnStoreError::Refuse => self.refuse(Reason::StoreFailed, request, None),
+            },
+        }
+    }
+
+    /// Counts and logs what was decided.
+    pub(crate) fn note(&self, request: &Request<'_>, checked: &Result<Passage<'_>, Error>) {
         let passage = match checked {
             Ok(passage) => passage,
-            Err(error) => {
-                self.store_failed(&error);
-                return match self.on_store_error {
-                    OnStoreError::Allow => Ruling::Pass(None),
-                    OnStoreError::Refuse => self.refuse(Reason::StoreFailed, request, None),
-                };
-            }
+            Err(error) => return self.store_failed(error),
         };
         if let Some(error) = passage.shadow_error() {
             self.store_failed(error);
         }
         if let Some(meter) = &self.meter {
-            meter.count(&passage);
+            meter.count(passage);
         }
         if self.logs_refusals {
-            self.log.decided(&request, &passage);
-        }
-        match passage.answer() {
-            Answer::Allowed => Ruling::Pass(Some(passage)),
-            Answer::Denied => self.refuse(Reason::Denied, request, Some(&passage)),
-            Answer::Blocked => self.refuse(Reason::Blocked, request, Some(&passage)),
+            self.log.decided(request, passage);
         }
     }
 

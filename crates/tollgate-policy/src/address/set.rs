@@ -45,6 +45,11 @@ impl AddressSet {
         self.entries.contains(&canonical_range(*range))
     }
 
+    /// The ranges in their order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = IpNet> {
+        self.entries.iter().copied()
+    }
+
     /// Adds entries (`true`) and takes them away (`false`), all at once: that takes as
     /// long for one as for many.
     pub(crate) fn edit(&mut self, edits: impl IntoIterator<Item = (IpNet, bool)>) {

@@ -1,6 +1,7 @@
 //! The policy file: a text becomes a [`Spec`], with everything that is wrong in its
 //! structure. What the values mean is not judged here.
 
+mod beside;
 mod decode;
 mod place;
 mod report;
@@ -23,6 +24,7 @@ use self::section::Section;
 use crate::Problem;
 use crate::spec::Spec;
 
+pub use self::beside::{PolicyFile, Settings};
 pub(crate) use self::place::place;
 #[cfg(feature = "schema")]
 pub use self::schema::schema;

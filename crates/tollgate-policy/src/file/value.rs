@@ -68,6 +68,25 @@ impl<'f> Value<'f> {
         self.problem(&format!("is {is}; write {right}"));
     }
 
+    /// Reports a text that means nothing here, with what to write instead.
+    pub(super) fn refuse_text(&self, text: &str, right: &str) {
+        self.problem(&format!("is {}; {right}", quoted(text)));
+    }
+
+    /// Reports a value that may be a secret, with what is wrong.
+    pub(super) fn refuse(&self, wrong: &str) {
+        let name = joined(&self.owner, ": ", &self.name);
+        self.report.add(&self.written.span(), format!("{name}: {wrong}"));
+    }
+
+    pub(super) fn boolean(&self) -> Option<bool> {
+        let DeValue::Boolean(boolean) = self.written() else {
+            self.wrong_type("true or false");
+            return None;
+        };
+        Some(*boolean)
+    }
+
     pub(super) fn text(&self, example: &str) -> Option<At<String>> {
         let DeValue::String(text) = self.written() else {
             self.wrong_type(&format!("a text, such as {example:?}"));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tollgate::Decision;
 
 use super::{Answer, Charges, Gate};
@@ -20,6 +20,7 @@ use crate::{Caller, Error, Mode, Request};
 /// Why a request would be decided as it would: who is calling, which limits it meets,
 /// and what each says. [`Display`](fmt::Display) writes it for people.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Explanation {
@@ -47,6 +48,7 @@ pub struct Explanation {
 
 /// What one limit says of a request.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct LimitExplanation {
@@ -62,6 +64,7 @@ pub struct LimitExplanation {
 
 /// How a request would be counted under one limit.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct StateExplanation {
@@ -76,8 +79,12 @@ pub struct StateExplanation {
     /// How much is left now.
     pub remaining: u64,
     /// The time until it would pass; `None` if no waiting helps.
+    #[serde(serialize_with = "seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub retry_after: Option<Duration>,
     /// The time until nothing is spent any more.
+    #[serde(serialize_with = "seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub reset_after: Option<Duration>,
 }
 
@@ -150,6 +157,12 @@ impl StateExplanation {
             reset_after: decision.reset_after(),
         }
     }
+}
+
+/// Writes a time in seconds, rounded up to a millisecond.
+fn seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    let millis = time.map(|time| time.as_nanos().div_ceil(1_000_000));
+    millis.map(|millis| millis as f64 / 1000.0).serialize(serializer)
 }
 
 fn answer(listed: Option<ListKind>, limits: &[LimitExplanation]) -> Answer {

@@ -49,6 +49,11 @@ impl<S: Store> Gate<S> {
         self.edit(kind, entry, false)
     }
 
+    /// The entries of a list, as they can be put there. They may hold secrets.
+    pub fn listed(&self, kind: ListKind) -> Vec<String> {
+        self.active().lists.list(kind).entries().map(|entry| entry.to_text()).collect()
+    }
+
     fn edit(&self, kind: ListKind, entry: &str, add: bool) -> Result<bool, Error> {
         let entry = Entry::parse(entry).map_err(Error::unknown)?;
         let mut edits = self.lock();

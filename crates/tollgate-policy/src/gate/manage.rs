@@ -176,7 +176,7 @@ impl<S: Store> Drop for Pause<'_, S> {
 }
 
 /// The place of a limit and the key of a caller.
-fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
+pub(super) fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
     let place = policy.rule(name).ok_or_else(|| {
         let known: Vec<_> = policy.limits().collect();
         let hint = hint(name, &known);

@@ -1,11 +1,13 @@
 //! The whole decision about a request.
 
 mod explain;
+mod limits;
 mod lists;
 mod manage;
 mod passage;
 mod saved;
 mod settle;
+mod several;
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,11 +18,13 @@ use std::task::{Context, Poll, Waker};
 use arc_swap::{ArcSwapOption, Guard};
 
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
+pub use self::limits::LimitSummary;
 use self::lists::Edits;
 pub use self::manage::Changes;
 pub(crate) use self::passage::Charges;
 pub use self::passage::{Answer, LimitState, Passage};
 pub use self::saved::SavedState;
+pub use self::several::LimitCheck;
 use crate::identity::Sender;
 use crate::lists::{ListKind, Lists};
 use crate::store::{Charge, LimitSpec, Memory, Store};
@@ -103,8 +107,9 @@ impl<S: Store> Gate<S> {
         let sender = active.policy.identifier.sender(request);
         let mut passage = Passage::new(&active.policy);
         if active.charge(request, &sender, &mut passage) {
-            self.decide(&active.limits, &sender, &mut passage).await?;
+            self.decide(&active.limits, &mut passage).await?;
         }
+        passage.remember_refused(&sender);
         Ok(passage.take())
     }
 
@@ -127,28 +132,24 @@ impl<S: Store> Gate<S> {
         let sender = active.policy.identifier.sender(request);
         let mut passage = Passage::new(&active.policy);
         let decided = if active.charge(request, &sender, &mut passage) {
-            at_once(self.decide(&active.limits, &sender, &mut passage))?
+            at_once(self.decide(&active.limits, &mut passage))?
         } else {
             Ok(())
         };
+        passage.remember_refused(&sender);
         Some(look(decided.map(|()| &mut passage)))
     }
 
     /// Has the store decide about the charges of a passage. It is filled in where it is:
     /// moving it would cost more than deciding.
     #[inline]
-    async fn decide(
-        &self,
-        limits: &S::Limits,
-        sender: &Sender<'_>,
-        passage: &mut Passage<'_>,
-    ) -> Result<(), Error> {
+    async fn decide(&self, limits: &S::Limits, passage: &mut Passage<'_>) -> Result<(), Error> {
         let (enforced, shadow, failed) = passage.parts();
         if !enforced.is_empty() {
             self.store.decide(limits, enforced).await?;
         }
         if enforced.iter().any(Charge::is_denied) {
-            passage.refuse(Answer::Denied, sender);
+            passage.answer = Answer::Denied;
             return Ok(());
         }
         for charge in shadow {
@@ -193,7 +194,7 @@ impl<L> Active<L> {
         passage: &mut Passage<'_>,
     ) -> bool {
         match self.lists.find(request, sender, &self.policy.identifier) {
-            Some(ListKind::Block) => passage.refuse(Answer::Blocked, sender),
+            Some(ListKind::Block) => passage.answer = Answer::Blocked,
             Some(ListKind::Allow) => passage.answer = Answer::Allowed,
             None => {
                 self.policy.charge(request, sender, &mut passage.charges);

@@ -31,6 +31,7 @@ pub(crate) type Charges = SmallVec<[Charge; 1]>;
 
 /// May the request go ahead?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Yes, after [`Passage::wait`].
@@ -73,9 +74,12 @@ impl<'g> Passage<'g> {
         (enforced, shadow, &mut self.shadow_error)
     }
 
-    pub(super) fn refuse(&mut self, answer: Answer, sender: &Sender<'_>) {
-        self.answer = answer;
-        self.refused_caller = Some(Box::new(sender.who.caller().into_owned()));
+    /// Keeps who is calling, if that is refused.
+    #[inline]
+    pub(super) fn remember_refused(&mut self, sender: &Sender<'_>) {
+        if !self.is_allowed() {
+            self.refused_caller = Some(Box::new(sender.who.caller().into_owned()));
+        }
     }
 
     /// Takes what is there, to keep it for as long as the request takes.

@@ -36,12 +36,26 @@ impl<C: Clock + Clone + 'static> Gate<Memory<C>> {
     /// Everything that has to survive a restart. Looks at every caller, without holding
     /// up requests.
     pub fn save(&self) -> SavedState {
-        let edits = self.lock();
-        let lists =
-            edits.entries.iter().map(|((kind, entry), added)| (*kind, entry.to_text(), *added));
-        let lists = lists.collect();
+        let lists = self.save_lists();
         // With the lock held: a new policy waits for that, and not for this one's limits.
+        let _changing = self.lock();
         SavedState { limits: self.active().limits.save(), lists }
+    }
+
+    /// What was spent under one limit, if there is one of that name. To save one after the
+    /// other takes the memory of the largest alone.
+    pub fn save_limit(&self, name: &str) -> Option<SavedLimit> {
+        // As in `save`.
+        let _changing = self.lock();
+        let active = self.active();
+        active.policy.rule(name).map(|place| active.limits.save_one(place))
+    }
+
+    /// What was changed on the lists at run time.
+    pub fn save_lists(&self) -> Vec<(ListKind, String, bool)> {
+        let edits = self.lock();
+        let edits = edits.entries.iter();
+        edits.map(|((kind, entry), added)| (*kind, entry.to_text(), *added)).collect()
     }
 
     /// Puts back what was saved. `then` is the time, on the clock of that time, at which

@@ -58,7 +58,7 @@ impl PolicyBuilder {
         Self::read(&text, Some(path))
     }
 
-    pub(super) fn read(text: &str, path: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn read(text: &str, path: Option<&Path>) -> Result<Self, Error> {
         let name = path.map(|path| path.display().to_string());
         let (spec, problems) = file::decode(text, name.as_deref());
         let folder = path.and_then(Path::parent).map_or_else(PathBuf::new, Path::to_owned);

@@ -6,6 +6,7 @@ mod rule;
 mod tiers;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 
 pub use self::builder::PolicyBuilder;
@@ -17,7 +18,7 @@ use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
 use crate::store::Charge;
-use crate::{Error, Key, Mode, Problem, Quota, Request};
+use crate::{Error, Key, Problem, Quota, Request};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -87,6 +88,19 @@ impl Policy {
         self.rules.iter().map(|rule| rule.name.as_ref())
     }
 
+    /// How many values name a caller of a limit: one for each part of its `per`, so none if
+    /// it is `global`. `None` if there is no such limit.
+    #[must_use]
+    pub fn parts(&self, limit: &str) -> Option<usize> {
+        self.rule(limit).map(|place| self.rules[place].per.len())
+    }
+
+    /// True if the policy names this address as a proxy that may speak for its clients.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.identifier.trusted.contains(address.into())
+    }
+
     /// Adds what a request is to be charged under every limit that it meets: first those
     /// that enforce, then those in shadow; of each, those that most callers share last.
     pub(crate) fn charge(&self, request: &Request<'_>, sender: &Sender<'_>, charges: &mut Charges) {
@@ -109,10 +123,7 @@ impl Policy {
             // A limit with several patterns may have been found by more than one.
             charges.sort_unstable_by_key(|charge| charge.limit);
             charges.dedup_by_key(|charge| charge.limit);
-            charges.sort_by_key(|charge| {
-                let rule = &self.rules[charge.limit];
-                (rule.mode == Mode::Shadow, rule.sharing())
-            });
+            charges.sort_by_key(|charge| self.rules[charge.limit].turn());
         }
     }
 

@@ -189,9 +189,11 @@ impl Rule {
             && self.spec.algorithm != AlgorithmKind::LeakyShaper
     }
 
-    /// How widely the limit is shared: the fewer parts it is counted by, the more.
-    pub(crate) fn sharing(&self) -> usize {
-        usize::MAX - self.per.len()
+    /// When the limit is asked, among those of a request: first those that enforce, and of
+    /// each those that most callers share last, where a race is lost most often. The fewer
+    /// parts a limit is counted by, the more callers share it.
+    pub(crate) fn turn(&self) -> impl Ord + use<> {
+        (self.mode == Mode::Shadow, usize::MAX - self.per.len())
     }
 }
 

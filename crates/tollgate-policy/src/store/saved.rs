@@ -40,6 +40,11 @@ impl<C: Clock> MemoryLimits<C> {
         self.0.iter().map(Held::save).collect()
     }
 
+    /// What was spent under the limit of a place.
+    pub(crate) fn save_one(&self, place: usize) -> SavedLimit {
+        self.0[place].save()
+    }
+
     /// Puts back what was saved of limits that still count the same things.
     pub(crate) fn restore(&self, saved: Vec<SavedLimit>, then: Timestamp) {
         for saved in saved {

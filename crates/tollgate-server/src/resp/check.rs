@@ -1,5 +1,6 @@
 use std::fmt::Display;
 use std::future::Future;
+use std::sync::Arc;
 
 use tollgate::Decision;
 use tollgate_policy::Gate;
@@ -46,6 +47,19 @@ impl<S: Store> Checks for Gate<S> {
         cost: u64,
     ) -> Result<Decision, Self::Error> {
         Gate::check_limit(self, limit, parts, cost).await
+    }
+}
+
+impl<C: Checks> Checks for Arc<C> {
+    type Error = C::Error;
+
+    fn check_limit(
+        &self,
+        limit: &str,
+        parts: &[&str],
+        cost: u64,
+    ) -> impl Future<Output = Result<Decision, Self::Error>> + Send {
+        C::check_limit(self, limit, parts, cost)
     }
 }
 

@@ -11,6 +11,9 @@ pub(super) enum Command {
     Auth,
     Client,
     Select,
+    Multi,
+    Exec,
+    Discard,
     Reset,
     Quit,
     Commands,
@@ -42,7 +45,7 @@ const FAST: &[&str] = &["loading", "stale", "fast"];
 const NO_AUTH: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
 
 /// The busiest first, since a name is looked for from the front.
-pub(super) static SPECS: [Spec; 13] = [
+pub(super) static SPECS: [Spec; 16] = [
     Spec {
         command: Command::Throttle,
         name: "cl.throttle",
@@ -122,6 +125,36 @@ pub(super) static SPECS: [Spec; 13] = [
         key: 0,
         group: "connection",
         summary: "Chooses the only database there is, 0.",
+    },
+    Spec {
+        command: Command::Multi,
+        name: "multi",
+        syntax: "",
+        arity: (1, 1),
+        flags: FAST,
+        key: 0,
+        group: "transactions",
+        summary: "Begins a transaction: commands wait for EXEC.",
+    },
+    Spec {
+        command: Command::Exec,
+        name: "exec",
+        syntax: "",
+        arity: (1, 1),
+        flags: FAST,
+        key: 0,
+        group: "transactions",
+        summary: "Carries out the commands since MULTI, and answers them all.",
+    },
+    Spec {
+        command: Command::Discard,
+        name: "discard",
+        syntax: "",
+        arity: (1, 1),
+        flags: FAST,
+        key: 0,
+        group: "transactions",
+        summary: "Forgets the commands since MULTI.",
     },
     Spec {
         command: Command::Reset,

@@ -48,7 +48,7 @@ where
             biased;
             () = &mut shutdown => return connection.leave().await,
             turn = connection.turn() => match turn? {
-                Turn::End => return connection.close().await,
+                Turn::End => return connection.finish().await,
                 Turn::Ready => {}
             },
             () = &mut look => {
@@ -61,7 +61,7 @@ where
         }
         match connection.batch().await {
             Ok(Flow::Continue) => {}
-            Ok(Flow::Close) => return connection.close().await,
+            Ok(Flow::Close) => return connection.finish().await,
             Err(error) => return connection.reject(error).await,
         }
     }
@@ -170,31 +170,43 @@ where
         const LAST: usize = 64;
         // The runtime may have seen bytes arrive that this task has not.
         tokio::task::yield_now().await;
+        let mut is_busy = false;
         for _ in 0..LAST {
             let turn = tokio::select! {
                 biased;
                 turn = self.turn() => turn?,
                 () = ready(()) => break,
             };
+            is_busy = true;
             match self.batch().await {
                 Ok(Flow::Continue) if turn == Turn::Ready => {}
                 Ok(_) => break,
                 Err(error) => return self.reject(error).await,
             }
         }
-        self.close().await
+        self.finish().await?;
+        if is_busy {
+            self.linger(Duration::from_millis(100)).await;
+        }
+        Ok(())
     }
 
     /// Ends the connection once the client has its replies.
-    async fn close(mut self) -> io::Result<()> {
+    async fn finish(&mut self) -> io::Result<()> {
         timeout(self.endpoint.timeouts.stalled, self.wire.finish()).await?
+    }
+
+    /// Waits for the client to close too, as long as it still sends: else the system would
+    /// tell it that the connection broke, and replies under way might be lost.
+    async fn linger(&mut self, longest: Duration) {
+        // What a client may have under way before it sees the end.
+        const BYTES: usize = 1024 * 1024;
+        // It has its replies, and that is all that matters.
+        let _ = timeout(longest, self.wire.ignore(BYTES)).await;
     }
 
     /// Ends a connection that broke the protocol.
     async fn reject(mut self, error: ProtocolError) -> io::Result<()> {
-        // What a client may have under way before it sees the error.
-        const BYTES: usize = 1024 * 1024;
-        const TIME: Duration = Duration::from_secs(1);
         if error == ProtocolError::Foreign {
             // Not a word: whatever is behind it reads our replies as something else.
             self.endpoint.stats.foreign();
@@ -202,9 +214,8 @@ where
         }
         self.endpoint.stats.protocol_error();
         self.wire.out.error(format_args!("ERR {error}"));
-        timeout(self.endpoint.timeouts.stalled, self.wire.finish()).await??;
-        // It has been told, and that is all that matters.
-        let _ = timeout(TIME, self.wire.ignore(BYTES)).await;
+        self.finish().await?;
+        self.linger(Duration::from_secs(1)).await;
         Ok(())
     }
 

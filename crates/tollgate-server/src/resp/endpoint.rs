@@ -1,7 +1,9 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use tokio::time::Instant;
 use tollgate::SystemClock;
 
@@ -20,7 +22,7 @@ use super::{Password, Throttle};
 pub struct Endpoint<C, K = SystemClock> {
     pub(super) throttle: Throttle<K>,
     pub(super) checks: C,
-    pub(super) password: Option<Password>,
+    password: ArcSwapOption<Password>,
     pub(super) limits: Limits,
     pub(super) timeouts: Timeouts,
     pub(super) stats: Stats,
@@ -51,7 +53,7 @@ impl<C, K> Endpoint<C, K> {
         Self {
             throttle,
             checks,
-            password: None,
+            password: ArcSwapOption::empty(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             stats: Stats::default(),
@@ -62,9 +64,24 @@ impl<C, K> Endpoint<C, K> {
 
     /// Answers only to clients that give the password, if there is one.
     #[must_use]
-    pub fn password(mut self, password: Option<Password>) -> Self {
-        self.password = password;
+    pub fn password(self, password: Option<Password>) -> Self {
+        self.set_password(password);
         self
+    }
+
+    /// Changes the password for clients that connect, or give one, from now on.
+    pub fn set_password(&self, password: Option<Password>) {
+        self.password.store(password.map(Arc::new));
+    }
+
+    /// True if nobody has to give a password.
+    pub(super) fn is_open(&self) -> bool {
+        self.password.load().is_none()
+    }
+
+    /// True if this is the password. Without one any is, as in Redis.
+    pub(super) fn is_password(&self, given: &[u8]) -> bool {
+        self.password.load().as_ref().is_none_or(|password| password.matches(given))
     }
 
     /// Bounds what a connection may ask for.
@@ -98,8 +115,9 @@ impl<C, K> Endpoint<C, K> {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             peer,
             since: Instant::now(),
-            is_authenticated: self.password.is_none(),
+            is_authenticated: self.is_open(),
             name: String::new(),
+            transaction: None,
             tally: Tally::default(),
         }
     }

@@ -9,6 +9,7 @@ use super::command::{Command, Spec};
 use super::error::{CommandError, quoted};
 use super::reply::Five;
 use super::session::Session;
+use super::transaction::{self, Transaction};
 use super::{Checks, Endpoint, check, client, config, docs, hello, info};
 
 /// What becomes of the connection after a request.
@@ -30,23 +31,43 @@ pub(super) async fn execute<C: Checks, K: Clock>(
         return Flow::Continue;
     }
     session.tally.commands += 1;
-    let done = match admit(session, args) {
-        Ok(Command::Throttle) => endpoint.throttle.run(args).map(|five| tell(five, session, out)),
-        Ok(Command::Check) => {
-            check::run(&endpoint.checks, args).await.map(|five| tell(five, session, out))
+    let done = match (admit(session, args), &mut session.transaction) {
+        (Ok(command), Some(transaction)) if Transaction::delays(command) => {
+            transaction.queue(command, args).map(|()| out.simple("QUEUED"))
         }
-        Ok(Command::Quit) => {
+        (Ok(Command::Exec), _) => transaction::exec(endpoint, session, out).await,
+        (Ok(Command::Quit), _) => {
             out.simple("OK");
             return Flow::Close;
         }
-        Ok(command) => about(command, endpoint, session, args, out),
-        Err(error) => Err(error),
+        (Ok(command), _) => perform(command, endpoint, session, args, out).await,
+        (Err(error), transaction) => {
+            transaction.iter_mut().for_each(|transaction| transaction.fail());
+            Err(error)
+        }
     };
     if let Err(error) = done {
         session.tally.errors += 1;
         out.error(error);
     }
     Flow::Continue
+}
+
+/// Carries out a command that says nothing about others.
+pub(super) async fn perform<C: Checks, K: Clock>(
+    command: Command,
+    endpoint: &Endpoint<C, K>,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Writer,
+) -> Result<(), CommandError> {
+    match command {
+        Command::Throttle => endpoint.throttle.run(args).map(|five| tell(five, session, out)),
+        Command::Check => {
+            check::run(&endpoint.checks, args).await.map(|five| tell(five, session, out))
+        }
+        command => about(command, endpoint, session, args, out),
+    }
 }
 
 /// The command that a request is for, if the client may call it so.
@@ -90,12 +111,15 @@ fn about<C, K: Clock>(
         Command::Info => info::run(endpoint, args, out),
         Command::Reset => {
             session.name.clear();
-            session.is_authenticated = endpoint.password.is_none();
+            session.transaction = None;
+            session.is_authenticated = endpoint.is_open();
             out.protocol = Protocol::Resp2;
             out.simple("RESET");
         }
-        // Carried out by `execute`.
-        Command::Throttle | Command::Check | Command::Quit => {}
+        Command::Multi => transaction::multi(session, out)?,
+        Command::Discard => transaction::discard(session, out)?,
+        // Carried out by `perform` and `execute`.
+        Command::Throttle | Command::Check | Command::Exec | Command::Quit => {}
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(super) fn auth<C, K>(
 ) -> Result<(), CommandError> {
     let (user, password) = match args.get(2) {
         Some(password) => (args.at(1), password),
-        None if endpoint.password.is_none() => {
+        None if endpoint.is_open() => {
             return Err(CommandError::coded(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
@@ -63,10 +63,8 @@ pub(super) fn hello<C, K>(
 /// The only user there is.
 const USER: &[u8] = b"default";
 
-/// Without a password, any is right, as it is in Redis.
 fn verify<C, K>(endpoint: &Endpoint<C, K>, user: &[u8], given: &[u8]) -> Result<(), CommandError> {
-    let is_right = endpoint.password.as_ref().is_none_or(|password| password.matches(given));
-    if is_right && user == USER { Ok(()) } else { Err(WRONG_PASSWORD) }
+    if endpoint.is_password(given) && user == USER { Ok(()) } else { Err(WRONG_PASSWORD) }
 }
 
 fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {

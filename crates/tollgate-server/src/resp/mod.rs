@@ -7,13 +7,13 @@
 //! | `TG.CHECK limit key [cost]` | [spends](Checks) under a limit of the policy |
 //! | `TG.CHECK limit PARTS n part … [cost]` | the same, for a limit that is counted per several parts, or per none |
 //! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
+//! | `MULTI`, `EXEC`, `DISCARD` | several of these at once |
 //! | `COMMAND`, `CONFIG GET`, `INFO` | about the server |
 //!
 //! An [`Endpoint`] holds what connections share, and [`serve`] speaks with one client.
 //! The [`codec`] is pure.
 
 mod ahead;
-mod auth;
 mod check;
 mod client;
 pub mod codec;
@@ -33,11 +33,12 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod transaction;
 mod wire;
 
-pub use self::auth::Password;
 pub use self::check::Checks;
 pub use self::connection::serve;
 pub use self::endpoint::{Endpoint, Timeouts};
 pub use self::stats::{Counts, Stats};
 pub use self::throttle::Throttle;
+pub use crate::secret::Secret as Password;

@@ -4,6 +4,7 @@ use tokio::time::Instant;
 
 use super::error::CommandError;
 use super::stats::Tally;
+use super::transaction::Transaction;
 
 /// What is remembered of a client while it is connected.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Session {
     pub(super) is_authenticated: bool,
     /// What the client calls itself, or nothing.
     pub(super) name: String,
+    /// What waits for `EXEC`, after a `MULTI`.
+    pub(super) transaction: Option<Box<Transaction>>,
     pub(super) tally: Tally,
 }
 

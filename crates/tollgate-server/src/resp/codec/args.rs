@@ -58,6 +58,36 @@ impl<'a> Args<'a> {
     }
 }
 
+/// Arguments that outlive the buffer they came in.
+#[derive(Clone, Debug)]
+pub(in crate::resp) struct OwnedArgs {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl OwnedArgs {
+    pub(in crate::resp) fn args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.spans)
+    }
+
+    /// How much memory they take.
+    pub(in crate::resp) fn size(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + self.spans.len() * size_of::<Span>()
+    }
+}
+
+impl From<Args<'_>> for OwnedArgs {
+    fn from(args: Args<'_>) -> Self {
+        let mut owned = Self { bytes: Vec::new(), spans: Vec::with_capacity(args.len()) };
+        for arg in args.iter() {
+            let start = owned.bytes.len();
+            owned.bytes.extend_from_slice(arg);
+            owned.spans.push((start, owned.bytes.len()));
+        }
+        owned
+    }
+}
+
 impl fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(|arg| arg.escape_ascii().to_string())).finish()

@@ -11,6 +11,7 @@ mod tests;
 mod writer;
 
 pub use self::args::Args;
+pub(super) use self::args::OwnedArgs;
 pub use self::decoder::{Decoder, Request};
 pub use self::error::ProtocolError;
 pub use self::limits::Limits;

@@ -30,7 +30,7 @@ async fn commands_are_answered_as_by_redis() {
         ("CONFIG GET app* nothing", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"),
         ("CONFIG GET nothing", "*0\r\n"),
         ("CONFIG SET save x", "-ERR unknown subcommand 'SET' of CONFIG\r\n"),
-        ("COMMAND COUNT", ":13\r\n"),
+        ("COMMAND COUNT", ":16\r\n"),
         ("COMMAND INFO nothing", "*1\r\n$-1\r\n"),
         (
             "COMMAND INFO CL.THROTTLE",
@@ -164,4 +164,63 @@ async fn a_pipeline_may_give_the_password_first() {
     let mut talk = Talk::with(&endpoint);
     talk.send("*11\r\n").await;
     assert_eq!(talk.rest().await, "-ERR Protocol error: invalid multibulk length\r\n");
+}
+
+#[tokio::test]
+async fn a_transaction_is_answered_at_once_or_not_at_all() {
+    let mut talk = Talk::with(&Arc::new(endpoint().0));
+    for (request, reply) in [
+        ("EXEC", "-ERR EXEC without MULTI\r\n"),
+        ("DISCARD", "-ERR DISCARD without MULTI\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("EXEC", "*0\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("CL.THROTTLE k 0 1 60", "+QUEUED\r\n"),
+        ("CL.THROTTLE k 0 1 60", "+QUEUED\r\n"),
+        ("CL.THROTTLE k x 1 60", "+QUEUED\r\n"),
+        ("TG.CHECK api alice:web", "+QUEUED\r\n"),
+        ("MULTI", "-ERR MULTI calls can not be nested\r\n"),
+        ("PING", "+QUEUED\r\n"),
+        (
+            "EXEC",
+            "*5\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*5\r\n:1\r\n:1\r\n:0\r\n:60\r\n:60\r\n\
+             -ERR max_burst must be an integer from 0 to 9223372036854775807, not 'x'\r\n\
+             *5\r\n:1\r\n:5\r\n:0\r\n:1\r\n:5\r\n+PONG\r\n",
+        ),
+        // Whatever is refused before spoils the whole.
+        ("MULTI", "+OK\r\n"),
+        ("CL.THROTTLE other 0 1 60", "+QUEUED\r\n"),
+        ("CL.THROTTLE other", "-ERR wrong number of arguments for 'cl.throttle' command\r\n"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"),
+        ("CL.THROTTLE other 0 1 60 0", "*5\r\n:0\r\n:1\r\n:1\r\n:-1\r\n:0\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("INFO", "-ERR only CL.THROTTLE, TG.CHECK, PING and ECHO can be in a transaction\r\n"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("CL.THROTTLE other 0 1 60", "+QUEUED\r\n"),
+        ("DISCARD", "+OK\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("RESET", "+RESET\r\n"),
+        ("EXEC", "-ERR EXEC without MULTI\r\n"),
+        ("CL.THROTTLE other 0 1 60 0", "*5\r\n:0\r\n:1\r\n:1\r\n:-1\r\n:0\r\n"),
+    ] {
+        talk.ask(request, reply).await;
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_too_long_is_refused_and_the_connection_goes_on() {
+    let mut talk = Talk::with(&Arc::new(endpoint().0));
+    talk.ask("MULTI", "+OK\r\n").await;
+    for _ in 0..4096 {
+        talk.ask("PING", "+QUEUED\r\n").await;
+    }
+    talk.ask(
+        "PING",
+        "-ERR the transaction is too long; send at most 4096 commands and 512 KiB, or a pipeline \
+         without a transaction\r\n",
+    )
+    .await;
+    talk.ask("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n").await;
+    talk.ask("PING", "+PONG\r\n").await;
 }

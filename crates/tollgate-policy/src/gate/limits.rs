@@ -1,0 +1,61 @@
+//! What limits there are, and how they are doing.
+
+use serde::Serialize;
+
+use super::Gate;
+use crate::Mode;
+use crate::policy::Rule;
+use crate::store::{Store, Usage};
+
+/// A limit of the policy in force, and how it is doing.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct LimitSummary {
+    /// The limit's name.
+    pub name: String,
+    /// How much, over how long.
+    pub quota: String,
+    /// How the quota is spent.
+    pub algorithm: &'static str,
+    /// What is counted apart.
+    pub per: String,
+    /// Whether it refuses.
+    pub mode: Mode,
+    /// How many tiers have a quota of their own here.
+    pub tiers: usize,
+    /// Callers with something spent.
+    pub callers: u64,
+    /// For how many callers with something spent at once there is room.
+    pub capacity: usize,
+    /// Callers forgotten although they had something spent: if this grows, the capacity is
+    /// too small.
+    pub evictions: u64,
+}
+
+impl<S: Store> Gate<S> {
+    /// Every limit, in the order of the policy. Looks at every caller: for people.
+    pub fn limits(&self) -> Vec<LimitSummary> {
+        // A new policy waits for this rather than for whoever holds the old one.
+        let _changing = self.lock();
+        let active = self.active();
+        let rules = active.policy.rules.iter().enumerate();
+        rules.map(|(place, rule)| rule.summary(self.store.usage(&active.limits, place))).collect()
+    }
+}
+
+impl Rule {
+    fn summary(&self, usage: Usage) -> LimitSummary {
+        LimitSummary {
+            name: self.name.to_string(),
+            quota: self.spec.quota.to_string(),
+            algorithm: self.spec.algorithm.name(),
+            per: self.spec.per.clone(),
+            mode: self.mode,
+            tiers: self.spec.tiers.len(),
+            callers: usage.callers,
+            capacity: self.spec.capacity,
+            evictions: usage.evictions,
+        }
+    }
+}

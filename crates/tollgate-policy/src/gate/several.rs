@@ -1,0 +1,87 @@
+//! Asking limits by name, several of them together.
+
+use smallvec::SmallVec;
+use tollgate::Decision;
+
+use super::manage::find;
+use super::{Charges, Gate, Passage};
+use crate::Error;
+use crate::store::{Charge, Store};
+
+/// A cost under one limit, for a caller given by its parts.
+#[derive(Clone, Copy)]
+pub struct LimitCheck<'a> {
+    /// The limit's name.
+    pub limit: &'a str,
+    /// One value for each part of the limit's `per`, written as in an override.
+    pub values: &'a [&'a str],
+    /// How much: 0 only looks.
+    pub cost: u64,
+}
+
+impl<S: Store> Gate<S> {
+    /// Spends on several limits, or, if any that enforces denies, on none. Limits in shadow
+    /// spend only if the others pass, and never change the answer.
+    ///
+    /// The passage tells of the limits in the order of the checks; of one that is denied,
+    /// those in shadow are left out.
+    ///
+    /// # Errors
+    ///
+    /// As for [`check_limit`](Self::check_limit). Then nothing is spent.
+    pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Passage<'static>, Error> {
+        let active = self.active();
+        let policy = &active.policy;
+        let mut charges: SmallVec<[(usize, Charge); 2]> = SmallVec::with_capacity(checks.len());
+        for (index, check) in checks.iter().enumerate() {
+            let (limit, key) = find(policy, check.limit, check.values)?;
+            charges.push((index, Charge::new(limit, key, check.cost)));
+        }
+        // As for a request: those in shadow last, and of each the most shared.
+        charges.sort_by_key(|(_, charge)| policy.rules[charge.limit].turn());
+        let (order, charges): (SmallVec<[usize; 2]>, Charges) = charges.into_iter().unzip();
+        let mut passage = Passage::new(policy);
+        passage.charges = charges;
+        self.decide(&active.limits, &mut passage).await?;
+        let mut asked: SmallVec<[_; 2]> =
+            order.into_iter().zip(passage.charges.drain(..)).collect();
+        asked.sort_unstable_by_key(|(index, _)| *index);
+        passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+        Ok(passage.take())
+    }
+
+    /// Replaces what an allowed passage cost under its only limit by the actual cost: takes
+    /// what is missing, also beyond the burst, or gives back what was too much. Tells what
+    /// is left then; `None` if the limit has gone since, or counts something else, so that
+    /// the cost stands.
+    ///
+    /// To be called once for each passage: nothing remembers that it was.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer.
+    pub async fn settle_actual(
+        &self,
+        passage: &Passage<'_>,
+        actual: u64,
+    ) -> Result<Option<Decision>, Error> {
+        let active = self.active();
+        let [charge] = &passage.charges[..] else { return Ok(None) };
+        let Some((limit, key)) = active.policy.place_of(passage.policy(), charge) else {
+            return Ok(None);
+        };
+        // A limit in shadow that would have denied took nothing.
+        let reserved = if charge.is_allowed() { charge.cost } else { 0 };
+        self.correct(&active.limits, limit, key, reserved, actual).await.map(Some)
+    }
+}
+
+/// Values may be secrets, so they are not shown.
+impl std::fmt::Debug for LimitCheck<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LimitCheck")
+            .field("limit", &self.limit)
+            .field("cost", &self.cost)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::Secret;
+
+/// Who may ask a server what.
+///
+/// | | on loopback | elsewhere |
+/// |---|---|---|
+/// | `/healthz`, `/readyz` | anyone | anyone |
+/// | `/auth` | proxies | proxies |
+/// | `/metrics` | anyone | with the token, or anyone if [told so](Self::open_metrics) |
+/// | `/v1/check`, `/v1/reserve`, `/v1/settle` and everything that is not listed | anyone | with the token |
+/// | what changes or reveals: policy, limits, keys, overrides, lists, explain | with the token | with the token |
+///
+/// Without a token nobody has it. Proxies are those that the policy trusts, and those of
+/// [`auth_from`](Self::auth_from).
+#[derive(Clone, Debug)]
+pub struct Access {
+    token: Option<Secret>,
+    is_loopback: bool,
+    hosts: Vec<String>,
+    auth_from: Vec<IpNet>,
+    metrics_are_open: bool,
+}
+
+impl Access {
+    /// For a server that only programs on the same machine can reach.
+    #[must_use]
+    pub fn loopback(token: Option<Secret>) -> Self {
+        let loopback = ["127.0.0.0/8", "::1/128"];
+        Self {
+            token,
+            is_loopback: true,
+            hosts: Vec::new(),
+            auth_from: loopback.iter().filter_map(|range| range.parse().ok()).collect(),
+            metrics_are_open: false,
+        }
+    }
+
+    /// For a server that others can reach.
+    #[must_use]
+    pub fn network(token: Secret) -> Self {
+        Self { is_loopback: false, ..Self::loopback(Some(token)) }
+    }
+
+    /// Answers also to requests for these hosts, without a port. A server on loopback
+    /// answers to `localhost` and its addresses, another one to all addresses.
+    #[must_use]
+    pub fn hosts<T: Into<String>>(self, hosts: impl IntoIterator<Item = T>) -> Self {
+        Self { hosts: hosts.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Names the proxies that may ask `/auth` about their clients, beside those that the
+    /// policy trusts: loopback unless told otherwise.
+    #[must_use]
+    pub fn auth_from(self, ranges: impl IntoIterator<Item = IpNet>) -> Self {
+        Self { auth_from: ranges.into_iter().collect(), ..self }
+    }
+
+    /// Shows metrics to whoever asks.
+    #[must_use]
+    pub fn open_metrics(self, open: bool) -> Self {
+        Self { metrics_are_open: open, ..self }
+    }
+
+    /// True if there is no token to be had.
+    pub(crate) fn has_no_token(&self) -> bool {
+        self.token.is_none()
+    }
+
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    pub(crate) fn metrics_are_open(&self) -> bool {
+        self.metrics_are_open || self.is_loopback
+    }
+
+    /// True if `given` is the token.
+    pub(crate) fn knows(&self, given: &[u8]) -> bool {
+        self.token.as_ref().is_some_and(|token| token.matches(given))
+    }
+
+    /// True if requests for this host, without a port, are meant for this server. A web page
+    /// can have any name lead here, but not an address.
+    pub(crate) fn answers_to(&self, host: &str) -> bool {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_own = match address.unwrap_or(host).parse::<IpAddr>() {
+            Ok(address) => !self.is_loopback || address.to_canonical().is_loopback(),
+            Err(_) => host.eq_ignore_ascii_case("localhost"),
+        };
+        is_own || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
+    }
+
+    /// True if a proxy at this address may ask about its clients.
+    pub(crate) fn takes_auth_from(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.auth_from.iter().any(|range| range.contains(&peer))
+    }
+}

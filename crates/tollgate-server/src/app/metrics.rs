@@ -1,0 +1,148 @@
+//! What a server counts beside what its limits decide.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use tollgate_policy::Gate;
+
+use super::{App, Phase, Readiness, Reservations};
+use crate::http::Stats;
+use crate::resp::Endpoint;
+
+impl App {
+    /// Everything that is counted, in the text format of Prometheus and OpenMetrics.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let mut text = String::new();
+        // A `String` takes everything.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Counts what this server does.
+    pub(super) fn register(&mut self) {
+        let own = self.registry.sub_registry_with_prefix("tollgate");
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        own.register("build", "The server that is running", build);
+        own.register_collector(Box::new(Server {
+            resp: Arc::clone(&self.resp),
+            http: Arc::clone(&self.stats),
+            readiness: Arc::clone(&self.readiness),
+            reservations: Arc::clone(&self.reservations),
+        }));
+    }
+}
+
+/// Asks the parts of a server for their counts whenever metrics are read.
+struct Server {
+    resp: Arc<Endpoint<Arc<Gate>>>,
+    http: Arc<Stats>,
+    readiness: Arc<Readiness>,
+    reservations: Arc<Reservations>,
+}
+
+/// Names of a label and its value, and the number.
+type Labelled<'a, const N: usize> = ([(&'static str, &'a str); N], u64);
+
+impl Collector for Server {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.connections(&mut encoder)?;
+        self.http(&mut encoder)?;
+        self.resp(&mut encoder)?;
+        self.life(&mut encoder)
+    }
+}
+
+impl Server {
+    fn connections(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (resp, http) = (self.resp.stats().counts(), self.http.connections());
+        let by_protocol =
+            |http, resp| [([("protocol", "http")], http), ([("protocol", "resp")], resp)];
+        let help = "Connections that were opened";
+        counters(encoder, "connections", help, by_protocol(http.accepted, resp.accepted))?;
+        let help = "Connections that are open";
+        gauges(encoder, "open_connections", help, by_protocol(http.open, resp.open))
+    }
+
+    fn http(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let requests = self.http.requests();
+        let requests =
+            requests.map(|(route, status, count)| ([("route", route), ("status", status)], count));
+        counters(encoder, "http_requests", "Requests over HTTP", requests)?;
+        let help = "Reservations that are not settled, expired ones among them";
+        gauges(encoder, "reservations", help, [([], self.reservations.len() as u64)])
+    }
+
+    fn resp(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let counts = self.resp.stats().counts();
+        let calls =
+            [([("outcome", "allowed")], counts.allowed), ([("outcome", "denied")], counts.limited)];
+        counters(encoder, "resp_calls", "Calls of CL.THROTTLE and TG.CHECK", calls)?;
+        counters(
+            encoder,
+            "resp_commands",
+            "Commands of the Redis protocol",
+            [([], counts.commands)],
+        )?;
+        let errors = [
+            ([("kind", "command")], counts.errors),
+            ([("kind", "protocol")], counts.protocol_errors),
+            ([("kind", "foreign")], counts.foreign),
+        ];
+        counters(encoder, "resp_errors", "Errors of clients of the Redis protocol", errors)?;
+        let table = self.resp.throttle().table();
+        let help = "Keys of CL.THROTTLE for which there is room";
+        gauges(encoder, "throttle_capacity", help, [([], table.capacity() as u64)])?;
+        let help = "Keys of CL.THROTTLE forgotten although they had something spent";
+        counters(encoder, "throttle_evictions", help, [([], table.evictions())])
+    }
+
+    fn life(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (reloads, failed) = self.readiness.reloads();
+        let outcomes = [([("outcome", "accepted")], reloads), ([("outcome", "refused")], failed)];
+        counters(encoder, "reloads", "Reloads of the policy", outcomes)?;
+        let last_failed = u64::from(self.readiness.reload_failure().is_some());
+        let help = "1 if the last reload was refused";
+        gauges(encoder, "reload_failed", help, [([], last_failed)])?;
+        let is_ready = u64::from(self.readiness.phase() == Phase::Ready);
+        gauges(encoder, "ready", "1 if the server is ready", [([], is_ready)])
+    }
+}
+
+fn counters<'a, const N: usize>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = Labelled<'a, N>>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in values {
+        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn gauges<'a, const N: usize>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = Labelled<'a, N>>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! What the surfaces of a server share.
+
+mod access;
+mod metrics;
+mod readiness;
+mod replace;
+mod reservations;
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use prometheus_client::registry::Registry;
+use tollgate_policy::Gate;
+use tollgate_tower::{Metrics, TollgateLayer};
+
+pub use self::access::Access;
+pub use self::readiness::{Phase, Readiness};
+pub(crate) use self::reservations::{Pending, Reservations};
+use crate::http::{Bounds, Stats};
+use crate::resp::Endpoint;
+
+/// Everything that a server asks and tells, whatever protocol it speaks.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_policy::{Gate, Policy};
+/// use tollgate_server::resp::{Endpoint, Throttle};
+/// use tollgate_server::{Access, App, Secret};
+///
+/// let text = "[[limit]]\nname = 'api'\nquota = '10/s burst 20'";
+/// let gate = Arc::new(Gate::new(Policy::from_toml(text)?)?);
+/// let resp = Endpoint::new(Throttle::new(1000)?, Arc::clone(&gate));
+/// let app = App::new(gate, text, resp).with_access(Access::loopback(Secret::new("token")));
+///
+/// let stricter = "[[limit]]\nname = 'api'\nquota = '5/s burst 10'";
+/// app.replace(stricter)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct App {
+    gate: Arc<Gate>,
+    resp: Arc<Endpoint<Arc<Gate>>>,
+    layer: TollgateLayer,
+    readiness: Arc<Readiness>,
+    access: ArcSwap<Access>,
+    /// The text of the policy in force. Held while that changes.
+    policy: Mutex<Arc<str>>,
+    registry: Registry,
+    pub(crate) reservations: Arc<Reservations>,
+    pub(crate) bounds: Bounds,
+    pub(crate) stats: Arc<Stats>,
+}
+
+impl App {
+    /// An application that decides by this gate, whose policy has this text. Nobody has a
+    /// token, so admin routes are closed.
+    pub fn new(
+        gate: Arc<Gate>,
+        policy: impl Into<Arc<str>>,
+        resp: impl Into<Arc<Endpoint<Arc<Gate>>>>,
+    ) -> Self {
+        let metrics = Metrics::new();
+        let mut app = Self {
+            layer: TollgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone()),
+            gate,
+            resp: resp.into(),
+            readiness: Arc::default(),
+            access: ArcSwap::from_pointee(Access::loopback(None)),
+            policy: Mutex::new(policy.into()),
+            registry: Registry::default(),
+            reservations: Arc::default(),
+            bounds: Bounds::default(),
+            stats: Arc::default(),
+        };
+        metrics.register(&mut app.registry);
+        app.register();
+        app
+    }
+
+    /// Says who may ask what.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        self.set_access(access);
+        self
+    }
+
+    /// Bounds what a client may send, and how long it may take.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// Remembers at most so many reservations that are not settled. If there are more, the
+    /// oldest are forgotten: what they reserved stays spent.
+    #[must_use]
+    pub fn with_reservations(self, most: usize) -> Self {
+        self.reservations.set_most(most);
+        self
+    }
+
+    /// What is counted, to which a program can add.
+    pub fn registry(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// Changes who may ask what, from the next request on.
+    pub fn set_access(&self, access: Access) {
+        self.access.store(Arc::new(access));
+    }
+
+    /// The gate.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// What the Redis protocol serves.
+    #[must_use]
+    pub fn resp(&self) -> &Arc<Endpoint<Arc<Gate>>> {
+        &self.resp
+    }
+
+    /// Whether the server is ready, and how its last reload went.
+    #[must_use]
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    pub(crate) fn layer(&self) -> &TollgateLayer {
+        &self.layer
+    }
+
+    pub(crate) fn access(&self) -> arc_swap::Guard<Arc<Access>> {
+        self.access.load()
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("gate", &self.gate)
+            .field("access", &self.access.load())
+            .field("readiness", &self.readiness)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use tollgate_policy::Gate;
+
+use super::print;
+use crate::config::{Config, Source};
+use crate::tls::Tls;
+
+/// Says whether a file is right: its policy, and the settings of the server
+///
+/// If it is, the limits are shown; if not, everything that is wrong, each with its line and
+/// what would be right, and the exit code is 1. Nothing is started or changed.
+///
+///   tollgate check-config tollgate.toml
+///   tollgate check-config tollgate.toml && systemctl reload tollgate
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct CheckConfig {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+const HEADER: [&str; 6] = ["limit", "quota", "algorithm", "per", "mode", "room for"];
+
+impl CheckConfig {
+    pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
+        let name = self.file.display().to_string();
+        let Config { policy, settings, .. } =
+            Source { path: Some(self.file), ..Source::default() }.load()?;
+        settings.tls.as_ref().map(Tls::load).transpose()?;
+        let limits = Gate::new(policy)?.limits();
+        let mut rows = vec![HEADER.map(str::to_owned)];
+        rows.extend(limits.into_iter().map(|limit| {
+            let mode = match limit.mode {
+                tollgate_policy::Mode::Shadow => "shadow",
+                _ => "enforce",
+            };
+            let (algorithm, mode) = (limit.algorithm.to_owned(), mode.to_owned());
+            [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
+        }));
+        let listens = [("http", settings.http), ("redis", settings.resp)];
+        let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
+        print(&format!("{name} is right.\n{listens}\n{}", table(&rows)))
+    }
+}
+
+/// Rows with every column as wide as its widest cell.
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}

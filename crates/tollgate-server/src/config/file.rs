@@ -1,0 +1,42 @@
+//! The table `[server]` of the file.
+
+use std::path::PathBuf;
+
+use tollgate_policy::Settings as Table;
+
+use super::Given;
+
+/// The most of anything that is counted: as many as a table can have.
+const MANY: u64 = 1 << 32;
+
+impl Given {
+    /// What the file says.
+    pub(super) fn decode(server: &mut Table<'_, '_>) -> Self {
+        let path =
+            |server: &mut Table<'_, '_>, key, example| server.text(key, example).map(PathBuf::from);
+        Self {
+            http: server.parsed("http", "127.0.0.1:8390"),
+            resp: server.parsed("resp", "127.0.0.1:6390"),
+            tls_certificate: path(server, "tls-certificate", "certificate.pem"),
+            tls_key: path(server, "tls-key", "key.pem"),
+            token: server.secret("token", "the output of openssl rand -hex 32"),
+            token_file: path(server, "token-file", "token"),
+            hosts: server.several("hosts", "limits.example.com"),
+            auth_from: server.several("auth-from", "10.0.0.0/8"),
+            metrics_open: server.boolean("metrics-open"),
+            snapshot: path(server, "snapshot", "/var/lib/tollgate/state"),
+            snapshot_every: server.parsed("snapshot-every", "30s"),
+            throttle_capacity: server.number("throttle-capacity", 1..=MANY, 1_000_000),
+            reservations: server.number("reservations", 1..=MANY, 100_000),
+            connections: server.number("connections", 1..=MANY, 10_000),
+            http_idle: server.parsed("http-idle", "90s"),
+            resp_idle: server.parsed("resp-idle", "1h"),
+            stalled: server.parsed("stalled", "30s"),
+            http_head: server.number("http-head", 8192..=1 << 20, 16_384),
+            http_body: server.number("http-body", 1..=1 << 30, 1 << 20),
+            drain: server.parsed("drain", "10s"),
+            log_format: server.parsed("log-format", "json"),
+            log_level: server.parsed("log-level", "info"),
+        }
+    }
+}

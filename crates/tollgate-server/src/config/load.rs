@@ -1,0 +1,54 @@
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use tollgate_policy::{Policy, PolicyFile};
+
+use super::{ConfigError, Given, Settings};
+
+/// Where a server is told what to do. It is asked at the start, and at every reload.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    /// The file, if there is one.
+    pub(crate) path: Option<PathBuf>,
+    /// What flags and environment say, which goes before the file.
+    pub(crate) flags: Given,
+}
+
+/// What a server is told.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// The file's text, or the example's.
+    pub(crate) file: PolicyFile,
+    pub(crate) policy: Policy,
+    pub(crate) settings: Settings,
+}
+
+/// The policy of a server that is given none.
+const EXAMPLE: &str = include_str!("example.toml");
+
+impl Source {
+    /// Reads what the server is to do.
+    pub(crate) fn load(&self) -> Result<Config, ConfigError> {
+        let file = match &self.path {
+            Some(path) => PolicyFile::read(path)?,
+            None => PolicyFile::from_text(EXAMPLE),
+        };
+        let (policy, told) = file.decode(Given::decode)?;
+        let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let told = told.unwrap_or_default().beside(folder);
+        let settings = Settings::new(self.flags.clone().or(told))?;
+        Ok(Config { file, policy, settings })
+    }
+}
+
+/// Reads a small file, such as a key. What is longer than a mebibyte is none.
+pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
+        return Err(io::Error::other("it has more than 1 MiB"));
+    }
+    Ok(bytes)
+}

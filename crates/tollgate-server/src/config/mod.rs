@@ -1,0 +1,15 @@
+//! What a server is told: by flags, else by environment variables, else by the table
+//! `[server]` of its file, else by defaults.
+
+mod error;
+mod file;
+mod given;
+mod load;
+mod settings;
+mod value;
+
+pub(crate) use self::error::ConfigError;
+pub(crate) use self::given::Given;
+pub(crate) use self::load::{Config, Source, read_small};
+pub(crate) use self::settings::{Settings, TlsFiles};
+pub(crate) use self::value::{Listen, LogFormat, Token};

@@ -1,0 +1,187 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::load::read_small;
+use super::value::{Listen, LogFormat, LogLevel, Span, Token};
+use super::{ConfigError, Given, Source};
+use crate::http::Bounds;
+use crate::resp::Timeouts;
+
+/// What a server does, once all has been said.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) http: Listen,
+    pub(crate) resp: Listen,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) token: Option<Token>,
+    /// Where the token was read, to be looked at again.
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) auth_from: Option<Vec<IpNet>>,
+    pub(crate) metrics_open: bool,
+    pub(crate) snapshot: Option<PathBuf>,
+    pub(crate) snapshot_every: Duration,
+    pub(crate) throttle_capacity: usize,
+    pub(crate) reservations: usize,
+    pub(crate) connections: usize,
+    pub(crate) bounds: Bounds,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) drain: Duration,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: LogLevel,
+}
+
+/// The files of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Settings {
+    /// Fills in defaults, and tells everything that does not go together.
+    pub(super) fn new(given: Given) -> Result<Self, ConfigError> {
+        let mut problems = Vec::new();
+        let token = token(&given).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
+        let tls = tls(&given).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
+        let [http, resp] = [(given.http, HTTP), (given.resp, RESP)]
+            .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
+        if (http, resp) == (Listen::Off, Listen::Off) {
+            problems.push("http and resp are both off; listen on one of them".to_owned());
+        }
+        let has_token = given.token.is_some() || given.token_file.is_some();
+        for (name, listen) in [("http", http), ("resp", resp)] {
+            if listen.is_public() && !has_token {
+                problems.push(format!(
+                    "{name} listens on {listen}, which other machines can reach, and there is no \
+                     token; set TOLLGATE_TOKEN or token-file, or listen on 127.0.0.1"
+                ));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(ConfigError::new(problems));
+        }
+        Ok(Self::filled(given, token, tls, http, resp))
+    }
+
+    fn filled(
+        given: Given,
+        token: Option<Token>,
+        tls: Option<TlsFiles>,
+        http: Listen,
+        resp: Listen,
+    ) -> Self {
+        let mut bounds = Bounds::default();
+        let mut timeouts = Timeouts::default();
+        set(&mut bounds.idle, given.http_idle.map(|Span(idle)| idle));
+        set(&mut bounds.stalled, given.stalled.map(|Span(stalled)| stalled));
+        set(&mut bounds.head, given.http_head.map(size));
+        set(&mut bounds.body, given.http_body.map(size));
+        set(&mut timeouts.idle, given.resp_idle.map(|Span(idle)| idle));
+        set(&mut timeouts.stalled, given.stalled.map(|Span(stalled)| stalled));
+        let ranges =
+            |ranges: Vec<super::value::Range>| ranges.iter().map(|range| range.0).collect();
+        Self {
+            http,
+            resp,
+            tls,
+            token,
+            token_file: given.token_file,
+            hosts: given.hosts.unwrap_or_default(),
+            auth_from: given.auth_from.map(ranges),
+            metrics_open: given.metrics_open.unwrap_or(false),
+            snapshot: given.snapshot,
+            snapshot_every: time(given.snapshot_every, 30),
+            throttle_capacity: given.throttle_capacity.map_or(1_000_000, size),
+            reservations: given.reservations.map_or(100_000, size),
+            connections: given.connections.map_or(10_000, size),
+            bounds,
+            timeouts,
+            drain: time(given.drain, 10),
+            log_format: given.log_format.unwrap_or_default(),
+            log_level: given.log_level.unwrap_or_default(),
+        }
+    }
+
+    /// The files that these come from, but for those that the policy names.
+    pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
+        let tls = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+        source.path.iter().chain(&self.token_file).chain(tls).cloned().collect()
+    }
+
+    /// The keys of what cannot become as in `new` before the server is started again.
+    pub(crate) fn frozen(&self, new: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("http", self.http != new.http),
+            ("resp", self.resp != new.resp),
+            ("tls-certificate", self.tls.is_some() != new.tls.is_some()),
+            ("snapshot", self.snapshot != new.snapshot),
+            ("snapshot-every", self.snapshot_every != new.snapshot_every),
+            ("throttle-capacity", self.throttle_capacity != new.throttle_capacity),
+            ("reservations", self.reservations != new.reservations),
+            ("connections", self.connections != new.connections),
+            ("http-idle", self.bounds.idle != new.bounds.idle),
+            ("http-head", self.bounds.head != new.bounds.head),
+            ("http-body", self.bounds.body != new.bounds.body),
+            ("resp-idle", self.timeouts.idle != new.timeouts.idle),
+            ("stalled", self.timeouts.stalled != new.timeouts.stalled),
+            ("drain", self.drain != new.drain),
+            ("log-format", self.log_format != new.log_format),
+            ("log-level", self.log_level != new.log_level),
+        ];
+        differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+}
+
+const HTTP: u16 = 8390;
+const RESP: u16 = 6390;
+
+fn token(given: &Given) -> Result<Option<Token>, String> {
+    match (&given.token, &given.token_file) {
+        (Some(_), Some(_)) => {
+            Err("there are a token and a token-file; keep one of them".to_owned())
+        }
+        (token, None) => Ok(token.clone()),
+        (None, Some(path)) => read_token(path).map(Some),
+    }
+}
+
+fn read_token(path: &Path) -> Result<Token, String> {
+    let name = path.display();
+    let bytes = read_small(path)
+        .map_err(|error| format!("the token-file {name} cannot be read: {error}"))?;
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| format!("the token-file {name} is not a text"))?;
+    text.trim_end().parse().map_err(|error| format!("the token of {name}: {error}"))
+}
+
+fn tls(given: &Given) -> Result<Option<TlsFiles>, String> {
+    match (given.tls_certificate.clone(), given.tls_key.clone()) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+        (Some(_), None) => Err("there is a tls-certificate but no tls-key; add it".to_owned()),
+        (None, Some(_)) => Err("there is a tls-key but no tls-certificate; add it".to_owned()),
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn time(span: Option<Span>, seconds: u64) -> Duration {
+    span.map_or(Duration::from_secs(seconds), |Span(time)| time)
+}
+
+fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,177 @@
+//! Values that are written the same way as a flag, in the environment and in the file. An
+//! error says what to write.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tollgate::Quota;
+use tracing::level_filters::LevelFilter;
+
+use crate::Secret;
+
+/// Where to listen, or that nobody does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    Off,
+    At(SocketAddr),
+}
+
+impl Listen {
+    pub(crate) fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::Off => None,
+            Self::At(address) => Some(address),
+        }
+    }
+
+    /// True if others than this machine's programs can reach it.
+    pub(crate) fn is_public(self) -> bool {
+        self.address().is_some_and(|address| !address.ip().to_canonical().is_loopback())
+    }
+}
+
+impl FromStr for Listen {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}")) {
+            _ if text == "off" => Ok(Self::Off),
+            Some(text) => text.parse().map(Self::At),
+            None => text.parse().map(Self::At),
+        }
+        .map_err(|_| "write an address and a port, such as \"127.0.0.1:8390\", or \"off\"")
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A time, in the units of quotas: `30s`, `500 ms`, `1h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl FromStr for Span {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const RIGHT: &str = "write a time, such as \"30s\", \"500ms\" or \"1h\"";
+        // Of a quota's text this is the part that tells the period.
+        let is_period = text.starts_with(|first: char| first.is_ascii_digit());
+        let quota = format!("1/{text}").parse::<Quota>().ok().filter(|_| is_period);
+        let period = quota.filter(|quota| quota.burst() == 1).and_then(|quota| quota.period());
+        period.map(Self).ok_or(RIGHT)
+    }
+}
+
+/// A range of addresses, or one alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range(pub(crate) IpNet);
+
+impl FromStr for Range {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let alone = |_| text.parse::<IpAddr>().map(IpNet::from);
+        let range = text.parse().or_else(alone);
+        range.map(Self).map_err(|_| "write an address, or a range such as \"10.0.0.0/8\"")
+    }
+}
+
+/// What admin routes, and everyone who is not on this machine, must know.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Token(String);
+
+impl Token {
+    const SHORTEST: usize = 16;
+
+    /// 256 bits that nobody can guess.
+    pub(crate) fn generate() -> Result<Self, getrandom::Error> {
+        let mut bits = [0_u8; 32];
+        getrandom::fill(&mut bits)?;
+        Ok(Self(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    pub(crate) fn secret(&self) -> Option<Secret> {
+        Secret::new(&self.0)
+    }
+
+    /// The token itself, for the one who started the server.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Token {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("use letters, digits and signs only, as a header can hold".to_owned());
+        }
+        if text.len() < Self::SHORTEST {
+            let (length, shortest) = (text.len(), Self::SHORTEST);
+            return Err(format!(
+                "it has {length} characters; use at least {shortest}, such as those of \
+                 `openssl rand -hex 32`"
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("write \"text\" or \"json\""),
+        }
+    }
+}
+
+/// What is worth a line in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogLevel(pub(crate) LevelFilter);
+
+impl FromStr for LogLevel {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = ["off", "error", "warn", "info", "debug", "trace"];
+        let level = known.contains(&text).then(|| text.parse().ok()).flatten();
+        level
+            .map(Self)
+            .ok_or("write \"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\"")
+    }
+}
+
+impl Default for LogLevel {
+    fn default() -> Self {
+        Self(LevelFilter::INFO)
+    }
+}

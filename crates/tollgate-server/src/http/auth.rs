@@ -1,0 +1,157 @@
+//! `/auth`: may the request pass that a proxy describes in headers?
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Uri};
+use http_body_util::Full;
+use tollgate_policy::Request;
+
+use super::guard::only;
+use super::parameters::query;
+use super::problem::Problem;
+use super::reply::Reply;
+use crate::App;
+
+/// What was decided, in the statuses that clients know, whatever a proxy makes of it.
+static STATUS: HeaderName = HeaderName::from_static("x-tollgate-status");
+
+/// Headers in which proxies describe a request. Only one set of them counts at a time, and
+/// none of it may be missing: what the proxy does not write, its client may.
+struct Family {
+    uri: HeaderName,
+    method: HeaderName,
+    host: HeaderName,
+    client: HeaderName,
+}
+
+/// What Traefik and Caddy write.
+static FORWARDED: Family = Family {
+    uri: HeaderName::from_static("x-forwarded-uri"),
+    method: HeaderName::from_static("x-forwarded-method"),
+    host: HeaderName::from_static("x-forwarded-host"),
+    client: HeaderName::from_static("x-forwarded-for"),
+};
+
+/// What nginx is told to write.
+static ORIGINAL: Family = Family {
+    uri: HeaderName::from_static("x-original-uri"),
+    method: HeaderName::from_static("x-original-method"),
+    host: HeaderName::from_static("x-original-host"),
+    client: HeaderName::from_static("x-real-ip"),
+};
+
+pub(super) async fn run(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, Problem> {
+    let deny = denial(head.uri.query())?;
+    let original = Original::new(app, peer, head)?;
+    let uri = Uri::default();
+    let request = Request::new(&original.method, &uri, &head.headers, Some(original.peer))
+        .with_path(original.path)
+        .with_host(Some(original.host));
+    let response: Response<Full<Bytes>> = app.layer().verdict(request).await;
+    let (mut parts, body) = response.into_parts();
+    parts.headers.insert(&STATUS, HeaderValue::from(parts.status.as_u16()));
+    parts.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(deny) = deny.filter(|_| !parts.status.is_success()) {
+        parts.status = deny;
+    }
+    Ok(Response::from_parts(parts, body))
+}
+
+/// The request that a proxy asks about.
+struct Original<'h> {
+    method: Method,
+    path: &'h str,
+    host: &'h str,
+    peer: IpAddr,
+}
+
+impl<'h> Original<'h> {
+    fn new(app: &App, proxy: Option<IpAddr>, head: &'h Parts) -> Result<Self, Problem> {
+        let is_trusted = |proxy: &IpAddr| app.gate().policy().trusts(*proxy);
+        let takes_auth_from = |proxy: &IpAddr| app.access().takes_auth_from(*proxy);
+        let Some(proxy) = proxy.filter(|proxy| is_trusted(proxy) || takes_auth_from(proxy)) else {
+            return Err(not_a_proxy(proxy));
+        };
+        let headers = &head.headers;
+        let family = match (
+            headers.contains_key(&FORWARDED.uri),
+            headers.contains_key(&ORIGINAL.uri),
+        ) {
+            (true, false) => &FORWARDED,
+            (false, true) => &ORIGINAL,
+            (false, false) => {
+                return Err(Problem::bad_request(format_args!(
+                    "the proxy does not say which request this is about; let it set {} or {}",
+                    FORWARDED.uri, ORIGINAL.uri
+                )));
+            }
+            // One of them is the client's own, and it cannot be told which.
+            (true, true) => {
+                return Err(Problem::bad_request(format_args!(
+                    "both {} and {} are there; let the proxy remove the one that it does not set",
+                    FORWARDED.uri, ORIGINAL.uri
+                )));
+            }
+        };
+        let value = |name: &HeaderName| {
+            let missing = || Problem::bad_request(format_args!("let the proxy set {name}, too"));
+            only(headers, name)?.ok_or_else(missing)
+        };
+        let (uri, method) = (value(&family.uri)?, value(&family.method)?);
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| {
+            Problem::bad_request(format_args!(
+                "{} is {method:?}, which is no method",
+                family.method
+            ))
+        })?;
+        let host = value(&family.host)?;
+        // A policy that trusts the proxy finds the client itself, as behind any proxy. If it
+        // does not, all that counts is whom the proxy was called by.
+        let peer = if is_trusted(&proxy) { proxy } else { family.client(headers)? };
+        Ok(Self { method, path: path(uri), host, peer })
+    }
+}
+
+impl Family {
+    /// Whom the proxy was called by: the last of a list, to which it appends.
+    fn client(&self, headers: &http::HeaderMap) -> Result<IpAddr, Problem> {
+        let name = &self.client;
+        let last = headers.get_all(name).iter().next_back().and_then(|value| value.to_str().ok());
+        let last = last.and_then(|list| list.rsplit(',').next()).map(str::trim);
+        last.and_then(|last| last.parse().ok()).ok_or_else(|| {
+            Problem::bad_request(format_args!("let the proxy set {name} to its client's address"))
+        })
+    }
+}
+
+fn not_a_proxy(peer: Option<IpAddr>) -> Problem {
+    let peer = peer.map_or("an unknown address".to_owned(), |peer| peer.to_canonical().to_string());
+    Problem::forbidden(format_args!(
+        "{peer} is not known as a proxy; if it is one, name it in auth-from of [server], or in \
+         trusted-proxies of [identity]"
+    ))
+}
+
+/// The path of a URI, which may be a whole one.
+fn path(uri: &str) -> &str {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    match path.split_once("://") {
+        Some((_, rest)) if !path.starts_with('/') => {
+            rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or("/")
+        }
+        _ => path,
+    }
+}
+
+/// The status that a refusal is to have, if it is told: proxies know few of them.
+fn denial(text: Option<&str>) -> Result<Option<StatusCode>, Problem> {
+    let Some((_, status)) = query(text, &["deny"])?.pop() else { return Ok(None) };
+    let number = status.parse().ok().filter(|status| (400..600).contains(status));
+    let status = number.and_then(|number| StatusCode::from_u16(number).ok()).ok_or_else(|| {
+        Problem::bad_request(format_args!("deny is {status:?}; write a status such as 403"))
+    });
+    status.map(Some)
+}

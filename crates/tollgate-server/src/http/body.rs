@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::problem::Problem;
+
+/// Reads a body of JSON, of at most so many bytes.
+pub(super) async fn json(
+    head: &Parts,
+    body: Incoming,
+    most: usize,
+    time: Duration,
+) -> Result<Bytes, Problem> {
+    expect_type(&head.headers, "application/json")?;
+    read(body, most, time).await
+}
+
+/// Refuses a body of another type: a web page may send some without asking.
+pub(super) fn expect_type(headers: &HeaderMap, expected: &str) -> Result<(), Problem> {
+    let given = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if essence.eq_ignore_ascii_case(expected.as_bytes()) {
+        return Ok(());
+    }
+    let detail = match essence {
+        [] => format!("the body has no type; send the header content-type: {expected}"),
+        other => format!(
+            "the body's type is {:?}; send the header content-type: {expected}",
+            String::from_utf8_lossy(other)
+        ),
+    };
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+/// Reads a body of at most so many bytes, within a time.
+pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<Bytes, Problem> {
+    let announced = body.size_hint().lower();
+    if usize::try_from(announced).is_ok_and(|announced| announced <= most) {
+        let read = timeout(time, collect(body, most)).await;
+        return read.map_err(|_| {
+            let detail = format!("the body did not arrive within {} s", time.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
+        })?;
+    }
+    Err(too_large(most))
+}
+
+/// Most bodies come in one frame, which is not copied.
+async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Problem> {
+    let Some(first) = frame(&mut body).await? else { return Ok(Bytes::new()) };
+    if first.len() > most {
+        return Err(too_large(most));
+    }
+    let Some(mut next) = frame(&mut body).await? else { return Ok(first) };
+    let mut all = BytesMut::from(first);
+    loop {
+        if all.len() + next.len() > most {
+            return Err(too_large(most));
+        }
+        all.extend_from_slice(&next);
+        match frame(&mut body).await? {
+            Some(more) => next = more,
+            None => return Ok(all.freeze()),
+        }
+    }
+}
+
+/// The next bytes; `None` at the end.
+async fn frame(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
+    while !body.is_end_stream() {
+        let Some(frame) = body.frame().await else { break };
+        let frame = frame.map_err(|error| {
+            Problem::bad_request(format_args!("the body could not be read: {error}"))
+        })?;
+        // Trailers say nothing here.
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+fn too_large(most: usize) -> Problem {
+    let detail = format!("the body is longer than {most} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+}
+
+/// What a body of JSON says.
+pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::bad_request(format_args!("the body is not right: {error}")))
+}

@@ -1,0 +1,84 @@
+//! `POST /v1/check`.
+
+mod answer;
+mod asked;
+mod key;
+mod original;
+
+use tollgate_policy::{LimitCheck, Passage};
+
+pub(super) use self::answer::{Answer, CheckAnswer, Seconds};
+use self::asked::{Asked, Form};
+pub(super) use self::asked::{CheckBody, Named};
+pub(super) use self::key::{Key, Text};
+pub(super) use self::original::Original;
+use super::body::parse;
+use super::problem::Problem;
+use super::reply::{Reply, json};
+use crate::App;
+
+/// How many limits can be checked together.
+const MOST_TOGETHER: usize = 64;
+
+/// Decides whatever a body asks about.
+pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
+    match parse::<Asked<'_>>(body)?.form()? {
+        Form::Batch(batch) => {
+            let most = app.bounds.batch;
+            if batch.len() > most {
+                let detail =
+                    format!("a batch has at most {most} checks, and these are {}", batch.len());
+                return Err(Problem::bad_request(detail));
+            }
+            let mut passages = Vec::with_capacity(batch.len());
+            for asked in batch {
+                passages.push(decide_one(app, asked).await);
+            }
+            json(&CheckAnswer::of_batch(&passages))
+        }
+        form => {
+            let (passage, is_plain) = decide(app, form).await?;
+            json(&CheckAnswer::One(Answer::new(&passage, is_plain)))
+        }
+    }
+}
+
+async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage<'static>, bool), Problem> {
+    decide(app, asked.form()?).await
+}
+
+/// What was decided, and whether it was about a single limit.
+async fn decide(app: &App, form: Form<'_>) -> Result<(Passage<'static>, bool), Problem> {
+    match form {
+        Form::Limit(named) => Ok((check(app, &[named]).await?, true)),
+        Form::Several(checks) if checks.len() > MOST_TOGETHER => {
+            let given = checks.len();
+            Err(Problem::bad_request(format_args!(
+                "at most {MOST_TOGETHER} limits are checked together, and these are {given}"
+            )))
+        }
+        Form::Several(checks) => Ok((check(app, &checks).await?, false)),
+        Form::Request(original) => {
+            let message = original.message()?;
+            let passage = app.layer().check(&message.request()).await;
+            Ok((passage.map_err(|error| Problem::of_store(&error))?, false))
+        }
+        Form::Batch(_) => Err(Problem::bad_request("a batch cannot hold another batch")),
+    }
+}
+
+/// Spends on limits by name, all or nothing.
+pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage<'static>, Problem> {
+    let parts: Vec<_> = named.iter().map(Named::parts).collect();
+    let checks: Vec<_> = named
+        .iter()
+        .zip(&parts)
+        .map(|(named, values)| LimitCheck { limit: named.limit(), values, cost: named.cost() })
+        .collect();
+    let passage = app.gate().check_limits(&checks).await.map_err(|error| {
+        let unknown = named.iter().find(|named| app.gate().policy().parts(named.limit()).is_none());
+        Problem::of_limit(app, unknown.or(named.first()).map_or("", Named::limit), &error)
+    })?;
+    app.layer().count(&passage);
+    Ok(passage)
+}

@@ -1,0 +1,43 @@
+//! `POST /v1/explain`.
+
+use http::header::ACCEPT;
+use http::request::Parts;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_policy::{Explanation, Gate};
+
+use super::body::parse;
+use super::check::Original;
+use super::problem::Problem;
+use super::reply::{Reply, json, text};
+use crate::App;
+
+/// What is to be explained.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExplainBody<'a> {
+    /// The request.
+    #[serde(borrow)]
+    request: Original<'a>,
+}
+
+/// What the route answers in text, for whoever has a gate and no server.
+pub(crate) async fn explain(gate: &Gate, body: &[u8]) -> Result<String, String> {
+    let explained = explanation(gate, body).await;
+    explained.map(|explanation| explanation.to_string()).map_err(|problem| problem.to_string())
+}
+
+pub(super) async fn run(app: &App, head: &Parts, body: &[u8]) -> Result<Reply, Problem> {
+    let explanation = explanation(app.gate(), body).await?;
+    let accepts = head.headers.get(ACCEPT);
+    match accepts.is_some_and(|accepts| accepts.as_bytes().starts_with(b"text/plain")) {
+        true => Ok(text(explanation.to_string())),
+        false => json(&explanation),
+    }
+}
+
+async fn explanation(gate: &Gate, body: &[u8]) -> Result<Explanation, Problem> {
+    let ExplainBody { request } = parse(body)?;
+    let message = request.message()?;
+    gate.explain(&message.request()).await.map_err(|error| Problem::of_store(&error))
+}

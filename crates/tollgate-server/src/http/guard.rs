@@ -1,0 +1,96 @@
+//! Who is let in.
+
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use super::problem::Problem;
+use super::routes::Level;
+use crate::Access;
+
+/// Refuses what comes from a web page, or without a token that is needed.
+pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), Problem> {
+    let host = host(head)?;
+    if !access.answers_to(without_port(host)) {
+        return Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            format_args!(
+                "this server does not answer to the host {host:?}, so that no web page can have \
+                 a name of its own lead here; use the server's address, or name the host in the \
+                 server's configuration"
+            ),
+        ));
+    }
+    // Of what proxies send, the origin is that of their clients.
+    if level != Level::Proxy && head.headers.contains_key(ORIGIN) {
+        let origin = only(&head.headers, &ORIGIN)?;
+        if !is_own(origin.unwrap_or_default(), host) {
+            return Err(Problem::forbidden("web pages of other origins may not ask this server"));
+        }
+    }
+    let is_open = match level {
+        Level::Probe | Level::Proxy => true,
+        Level::Metrics => access.metrics_are_open(),
+        Level::Client => access.is_loopback(),
+        Level::Admin => false,
+    };
+    if is_open { Ok(()) } else { check_token(access, &head.headers) }
+}
+
+fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), Problem> {
+    if access.has_no_token() {
+        return Err(Problem::unauthorized(
+            "this needs a token, and the server has none; start it with one",
+        ));
+    }
+    let Some(given) = only(headers, &AUTHORIZATION)? else {
+        return Err(Problem::unauthorized(
+            "this needs the server's token; send the header authorization: Bearer TOKEN",
+        ));
+    };
+    let token = given.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+    match token {
+        Some((_, token)) if access.knows(token.trim().as_bytes()) => Ok(()),
+        Some(_) => Err(Problem::unauthorized("the token is not that of this server")),
+        None => Err(Problem::unauthorized("send the header authorization: Bearer TOKEN")),
+    }
+}
+
+/// The host that the request is for.
+fn host(head: &Parts) -> Result<&str, Problem> {
+    match only(&head.headers, &HOST)? {
+        Some(host) => Ok(host),
+        None => Err(Problem::bad_request("the request has no host; send the header host")),
+    }
+}
+
+/// The value of a header, which must not be there twice: of two, another program may
+/// believe the other.
+pub(super) fn only<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::bad_request(format_args!("the header {name} is there twice")));
+    }
+    let value = value.to_str().map_err(|_| {
+        Problem::bad_request(format_args!("the header {name} has bytes that are not ASCII"))
+    })?;
+    Ok(Some(value))
+}
+
+/// A host without its port: `[::1]:80` is `[::1]`.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// True if a page of this origin came from this very host and port.
+fn is_own(origin: &str, host: &str) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+}

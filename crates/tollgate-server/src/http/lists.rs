@@ -1,0 +1,52 @@
+//! `/v1/lists/{list}`: callers who are let through or refused whatever the limits say.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_policy::ListKind;
+
+use super::parameters::segment;
+use super::problem::Problem;
+use super::reply::{Reply, json};
+use crate::App;
+
+/// A list.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Entries {
+    /// Addresses, ranges, `key:NAME` and `user:NAME`.
+    entries: Vec<String>,
+}
+
+/// What became of an entry.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Edited {
+    /// False if it was so already.
+    changed: bool,
+}
+
+pub(super) fn show(app: &App, [list, _]: [&str; 2]) -> Result<Reply, Problem> {
+    json(&Entries { entries: app.gate().listed(kind(list)?) })
+}
+
+pub(super) fn add(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
+    let entry = segment("the entry", entry)?;
+    edited(app.gate().list(kind(list)?, &entry))
+}
+
+pub(super) fn remove(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
+    let entry = segment("the entry", entry)?;
+    edited(app.gate().unlist(kind(list)?, &entry))
+}
+
+fn edited(edited: Result<bool, tollgate_policy::Error>) -> Result<Reply, Problem> {
+    json(&Edited { changed: edited.map_err(|error| Problem::refused(&error))? })
+}
+
+fn kind(list: &str) -> Result<ListKind, Problem> {
+    match list {
+        "allow" => Ok(ListKind::Allow),
+        "block" => Ok(ListKind::Block),
+        other => Err(Problem::not_found(format_args!(
+            "there is no list {other:?}; the lists are allow and block"
+        ))),
+    }
+}

@@ -1,0 +1,32 @@
+//! HTTP: checks for programs in any language, `/auth` for proxies, metrics and health for
+//! operators, and routes to look and change while the server runs.
+//!
+//! An [`App`](crate::App) holds what connections share, and [`serve`] speaks HTTP/1.1 with
+//! one client. `docs/http.md` shows every route.
+
+mod auth;
+mod body;
+mod bounds;
+mod check;
+mod connection;
+mod explain;
+mod guard;
+mod keys;
+mod limits;
+mod lists;
+mod openapi;
+mod pages;
+mod parameters;
+mod policy;
+mod problem;
+mod pulse;
+mod reply;
+mod reserve;
+mod routes;
+mod service;
+mod stats;
+
+pub use self::bounds::Bounds;
+pub use self::connection::serve;
+pub(crate) use self::explain::explain;
+pub use self::stats::{Connections, Stats};

@@ -1,0 +1,44 @@
+//! `/v1/policy`: the policy in force.
+
+use http::StatusCode;
+use http::request::Parts;
+use hyper::body::Incoming;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::body::{expect_type, read};
+use super::problem::Problem;
+use super::reply::{Reply, content, json};
+use crate::App;
+
+pub(super) const TOML: &str = "application/toml";
+
+/// The longest text of a policy.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// What a new policy has changed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Replaced {
+    /// Limits that were not there before.
+    added: Vec<String>,
+    /// Limits that are no more, with all that was spent under them.
+    removed: Vec<String>,
+    /// Limits whose algorithm or key has changed: everyone starts afresh under them.
+    restarted: Vec<String>,
+}
+
+pub(super) fn show(app: &App) -> Result<Reply, Problem> {
+    Ok(content(TOML, app.policy().as_bytes().to_vec()))
+}
+
+pub(super) async fn replace(app: &App, head: &Parts, body: Incoming) -> Result<Reply, Problem> {
+    expect_type(&head.headers, TOML)?;
+    let text = read(body, LONGEST, app.bounds.stalled).await?;
+    let text = std::str::from_utf8(&text).map_err(|error| {
+        let place = error.valid_up_to();
+        let detail = format!("the policy is not UTF-8 after {place} bytes");
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    })?;
+    let changes = app.replace(text).map_err(|error| Problem::refused(&error))?;
+    json(&Replaced { added: changes.added, removed: changes.removed, restarted: changes.restarted })
+}

@@ -1,0 +1,141 @@
+use std::error::Error as _;
+use std::fmt::{self, Display};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_policy::Error;
+
+use super::reply::Reply;
+use crate::App;
+
+/// Why a request was not carried out: a problem document ([RFC 9457]).
+///
+/// [RFC 9457]: https://www.rfc-editor.org/rfc/rfc9457
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    detail: String,
+    problems: Vec<Place>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct Document<'a> {
+    /// What kind of problem it is: the status tells.
+    r#type: &'static str,
+    /// The meaning of the status.
+    title: &'a str,
+    /// The status.
+    status: u16,
+    /// What is wrong, and what would be right.
+    detail: &'a str,
+    /// Everything that is wrong in a policy.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(default)]
+    problems: &'a [Place],
+}
+
+/// One thing that is wrong in a policy.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyProblem")]
+struct Place {
+    /// Counted from one.
+    line: Option<usize>,
+    /// Counted from one, in characters.
+    column: Option<usize>,
+    /// What is wrong, and what would be right.
+    message: String,
+}
+
+impl Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Display) -> Self {
+        Self { status, detail: detail.to_string(), problems: Vec::new(), header: None }
+    }
+
+    /// What was sent cannot be understood.
+    pub(super) fn bad_request(detail: impl Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(super) fn not_found(detail: impl Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    pub(super) fn forbidden(detail: impl Display) -> Self {
+        Self::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    pub(super) fn unauthorized(detail: impl Display) -> Self {
+        let bearer = HeaderValue::from_static("Bearer realm=\"tollgate\"");
+        let problem = Self::new(StatusCode::UNAUTHORIZED, detail);
+        Self { header: Some(Box::new((WWW_AUTHENTICATE, bearer))), ..problem }
+    }
+
+    pub(super) fn method_not_allowed(detail: impl Display, allowed: &str) -> Self {
+        let allow = HeaderValue::try_from(allowed).ok().map(|allowed| Box::new((ALLOW, allowed)));
+        Self { header: allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
+    }
+
+    /// The store could not answer.
+    pub(super) fn of_store(error: &Error) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+    }
+
+    /// Why a limit could not be asked.
+    pub(super) fn of_limit(app: &App, limit: &str, error: &Error) -> Self {
+        match app.gate().policy().parts(limit) {
+            _ if error.is_store() => Self::of_store(error),
+            None => Self::not_found(error),
+            Some(_) => Self::bad_request(error),
+        }
+    }
+
+    /// Why a policy, a quota or an entry of a list was refused.
+    pub(super) fn refused(error: &Error) -> Self {
+        let problems = error.problems().iter().map(|problem| Place {
+            line: problem.place().map(|place| place.line),
+            column: problem.place().map(|place| place.column),
+            message: problem.message().to_owned(),
+        });
+        // A store that cannot keep a limit says why; that it did not answer is beside the
+        // point.
+        let detail = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+        Self { problems: problems.collect(), ..problem }
+    }
+
+    /// The document.
+    pub(super) fn document(&self) -> Document<'_> {
+        Document {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            problems: &self.problems,
+        }
+    }
+
+    pub(super) fn reply(self) -> Reply {
+        let document = serde_json::to_vec(&self.document()).unwrap_or_default();
+        let mut reply = Response::new(Full::new(Bytes::from(document)));
+        *reply.status_mut() = self.status;
+        let content_type = HeaderValue::from_static("application/problem+json");
+        reply.headers_mut().insert(CONTENT_TYPE, content_type);
+        if let Some((name, value)) = self.header.map(|header| *header) {
+            reply.headers_mut().insert(name, value);
+        }
+        reply
+    }
+}

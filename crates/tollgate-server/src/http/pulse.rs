@@ -1,0 +1,115 @@
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What a connection is doing, as whoever looks at it now and then needs to know.
+///
+/// All of it happens in the task of the connection.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Requests that were begun.
+    requests: AtomicU64,
+    /// A request is being carried out.
+    is_at_work: AtomicBool,
+    /// Something was read since the last request was begun.
+    has_read: AtomicBool,
+    /// Bytes that were sent.
+    sent: AtomicU64,
+    /// The client does not take what is to be sent.
+    is_stuck: AtomicBool,
+}
+
+/// What the client is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// Nothing: it waits for us.
+    Nothing,
+    /// The next request, after so many.
+    Request(u64),
+    /// The rest of a request, after so many.
+    Rest(u64),
+    /// That it reads on, after so many bytes.
+    Reading(u64),
+}
+
+// Relaxed throughout: one task writes and reads.
+impl Pulse {
+    /// A request is carried out for as long as the result lives.
+    pub(super) fn work(&self) -> AtWork<'_> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.has_read.store(false, Ordering::Relaxed);
+        self.is_at_work.store(true, Ordering::Relaxed);
+        AtWork(self)
+    }
+
+    pub(super) fn waiting(&self) -> Waiting {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        let requests = self.requests.load(Ordering::Relaxed);
+        if is(&self.is_stuck) {
+            Waiting::Reading(self.sent.load(Ordering::Relaxed))
+        } else if is(&self.is_at_work) {
+            Waiting::Nothing
+        } else if is(&self.has_read) {
+            Waiting::Rest(requests)
+        } else {
+            Waiting::Request(requests)
+        }
+    }
+}
+
+/// A request that is being carried out.
+pub(super) struct AtWork<'p>(&'p Pulse);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.is_at_work.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A stream whose pulse is felt.
+#[derive(Debug)]
+pub(super) struct Felt<'p, T> {
+    pub(super) io: T,
+    pub(super) pulse: &'p Pulse,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Felt<'_, T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.pulse.has_read.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Felt<'_, T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.pulse.is_stuck.store(written.is_pending(), Ordering::Relaxed);
+        if let Poll::Ready(Ok(count)) = &written {
+            self.pulse.sent.fetch_add(*count as u64, Ordering::Relaxed);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}

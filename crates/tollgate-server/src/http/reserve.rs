@@ -1,0 +1,136 @@
+//! `POST /v1/reserve` and `/v1/settle`.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate::{Clock, Decision, SystemClock};
+
+use super::body::parse;
+use super::check::{Answer, Key, Named, Seconds, Text, check};
+use super::problem::Problem;
+use super::reply::{Reply, json};
+use crate::App;
+use crate::app::Pending;
+
+/// How long a reservation can be settled, in seconds.
+const EXPIRES_IN: u64 = 10 * 60;
+const LONGEST: u64 = 24 * 60 * 60;
+
+/// What is to be reserved.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReserveBody<'a> {
+    /// The limit's name.
+    #[serde(borrow)]
+    limit: Text<'a>,
+    /// Whom it counts; absent if it counts everyone together.
+    #[serde(borrow)]
+    key: Option<Key<'a>>,
+    /// The estimate: 1 if absent.
+    cost: Option<u64>,
+    /// Seconds in which it can be settled: 600 if absent, at most 86,400. Later, the
+    /// estimate stands.
+    expires_in: Option<u64>,
+}
+
+/// What was decided, and how to settle it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reserved<'a> {
+    #[serde(flatten)]
+    answer: Answer<'a>,
+    /// To be given when it is settled; null if it is not allowed.
+    reservation: Option<String>,
+}
+
+/// What something cost that was reserved.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettleBody<'a> {
+    /// What the reservation was called.
+    #[serde(borrow)]
+    reservation: Text<'a>,
+    /// The actual cost. More than was reserved is taken, also beyond what there is.
+    cost: u64,
+}
+
+/// What is left once something is settled.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Settled<'a> {
+    /// The limit's name.
+    limit: &'a str,
+    /// What was reserved.
+    reserved: u64,
+    /// What it cost.
+    cost: u64,
+    /// The most that can be spent at once.
+    max: u64,
+    /// How much can still be spent now.
+    remaining: u64,
+    /// Seconds until all is back; null if what is spent stays spent.
+    reset_after: Seconds,
+}
+
+pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
+    let ReserveBody { limit, key, cost, expires_in } = parse(body)?;
+    let expires_in = expires_in.unwrap_or(EXPIRES_IN);
+    if !(1..=LONGEST).contains(&expires_in) {
+        return Err(Problem::bad_request(format_args!(
+            "expires_in is {expires_in}; a reservation lasts from 1 to {LONGEST} seconds"
+        )));
+    }
+    let named = Named::new(limit, key, cost);
+    // Before anything is spent.
+    let id = id()?;
+    let passage = check(app, std::slice::from_ref(&named)).await?;
+    let reservation = passage.is_allowed().then(|| format!("{id:032x}"));
+    let reply = json(&Reserved { answer: Answer::new(&passage, true), reservation })?;
+    if passage.is_allowed() {
+        let now = SystemClock.now();
+        let expires = now + Duration::from_secs(expires_in);
+        app.reservations.add(id, Pending { passage, cost: named.cost(), expires }, now);
+    }
+    Ok(reply)
+}
+
+pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
+    let SettleBody { reservation, cost } = parse(body)?;
+    let id = u128::from_str_radix(reservation.as_str(), 16).ok();
+    let pending = id.and_then(|id| app.reservations.take(id, SystemClock.now()));
+    let Some(Pending { passage, cost: reserved, .. }) = pending else {
+        return Err(Problem::not_found(
+            "there is no such reservation: it is settled already, has expired, or was forgotten; \
+             what it reserved stays spent",
+        ));
+    };
+    let limit = passage.limits().next().map_or("", |limit| limit.name());
+    let settled = app.gate().settle_actual(&passage, cost).await;
+    let Some(decision) = settled.map_err(|error| Problem::of_store(&error))? else {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            format_args!(
+                "the limit {limit:?} has gone since, or counts something else; what was reserved \
+                 stays spent"
+            ),
+        ));
+    };
+    json(&Settled::new(limit, reserved, cost, &decision))
+}
+
+impl<'a> Settled<'a> {
+    fn new(limit: &'a str, reserved: u64, cost: u64, left: &Decision) -> Self {
+        let (max, remaining) = (left.limit(), left.remaining());
+        Self { limit, reserved, cost, max, remaining, reset_after: Seconds(left.reset_after()) }
+    }
+}
+
+/// A name that nobody can guess.
+fn id() -> Result<u128, Problem> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let detail = format!("the system gives no random numbers: {error}");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    })?;
+    Ok(u128::from_le_bytes(bytes))
+}

@@ -1,0 +1,80 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::StatusCode;
+
+use super::routes::Operation;
+
+/// What clients have done over HTTP so far.
+#[derive(Debug)]
+pub struct Stats {
+    accepted: AtomicU64,
+    closed: AtomicU64,
+    /// By route and class of status; the last is for requests without a route.
+    requests: [[AtomicU64; CLASSES.len()]; ROUTES],
+}
+
+/// How many connections there were, and are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Connections {
+    /// Those that were opened.
+    pub accepted: u64,
+    /// Those that are open.
+    pub open: u64,
+}
+
+const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+const ROUTES: usize = Operation::ALL.len() + 1;
+
+// Relaxed throughout: counts order nothing.
+impl Stats {
+    /// How many connections there were, and are.
+    #[must_use]
+    pub fn connections(&self) -> Connections {
+        // Closed first, so that there are never more closed than accepted.
+        let closed = self.closed.load(Ordering::Relaxed);
+        let accepted = self.accepted.load(Ordering::Relaxed);
+        Connections { accepted, open: accepted.saturating_sub(closed) }
+    }
+
+    /// How many requests had which route and status, such as `("check", "2xx", 7)`. Those
+    /// that did not happen are left out.
+    pub fn requests(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let names = Operation::ALL.iter().map(|operation| operation.name()).chain(["none"]);
+        let counts = names.zip(&self.requests).flat_map(|(name, classes)| {
+            let count = move |(class, count): (&&'static str, &AtomicU64)| {
+                (name, *class, count.load(Ordering::Relaxed))
+            };
+            CLASSES.iter().zip(classes).map(count)
+        });
+        counts.filter(|(_, _, count)| *count > 0)
+    }
+
+    /// Counts a connection as open for as long as the result lives.
+    pub(super) fn open(&self) -> Open<'_> {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        Open(self)
+    }
+
+    pub(super) fn count(&self, operation: Option<Operation>, status: StatusCode) {
+        let route = operation.map_or(ROUTES - 1, |operation| operation as usize);
+        let class = usize::from(status.as_u16() / 100).saturating_sub(2).min(CLASSES.len() - 1);
+        self.requests[route][class].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        let requests = std::array::from_fn(|_| Default::default());
+        Self { accepted: AtomicU64::new(0), closed: AtomicU64::new(0), requests }
+    }
+}
+
+/// A connection that counts as open.
+pub(super) struct Open<'s>(&'s Stats);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.closed.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,92 @@
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::spawn_blocking;
+use tollgate_policy::Changes;
+use tracing::{info, warn};
+
+use super::state::admit;
+use crate::App;
+use crate::config::{Config, Settings, Source, Token};
+use crate::tls::Tls;
+
+/// Takes up what has changed in the files of a running server.
+#[derive(Debug)]
+pub(super) struct Reloader {
+    source: Source,
+    /// What the server began with.
+    begun: Settings,
+    token: Token,
+    app: Arc<App>,
+    tls: Option<Arc<Tls>>,
+    /// What it goes by now. Held during a reload.
+    current: Mutex<Settings>,
+}
+
+/// Reloads on a thread of its own: files are read, and words may have to move.
+pub(super) async fn in_background(reloader: &Arc<Reloader>) {
+    let reloader = Arc::clone(reloader);
+    // If it has panicked, the old policy stays.
+    let _ = spawn_blocking(move || reloader.reload()).await;
+}
+
+impl Reloader {
+    pub(super) fn new(
+        source: Source,
+        settings: Settings,
+        token: Token,
+        app: Arc<App>,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
+        let current = Mutex::new(settings.clone());
+        Self { source, begun: settings, token, app, tls, current }
+    }
+
+    /// The files that a reload would read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.files(&self.source)
+    }
+
+    /// Takes up what the files say now. If anything is wrong with them, nothing changes.
+    pub(super) fn reload(&self) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.take_up() {
+            Ok((settings, changes)) => {
+                self.app.readiness().reloaded();
+                let Changes { added, removed, restarted, .. } = changes;
+                info!(?added, ?removed, ?restarted, "reloaded");
+                for key in self.begun.frozen(&settings) {
+                    warn!("{key} in [server] has changed, which needs a restart");
+                }
+                *current = settings;
+            }
+            Err(problems) => {
+                for problem in &problems {
+                    warn!("reload refused: {problem}");
+                }
+                self.app.readiness().reload_failed(problems.join("\n"));
+            }
+        }
+    }
+
+    fn take_up(&self) -> Result<(Settings, Changes), Vec<String>> {
+        let config = self.source.load().map_err(|error| error.problems().to_vec())?;
+        let Config { file, policy, settings } = config;
+        let one = |error: &dyn ToString| vec![error.to_string()];
+        // What can fail comes first.
+        let certificate = match (&self.tls, &settings.tls) {
+            (Some(_), Some(files)) => Some(Tls::load(files).map_err(|error| one(&error))?),
+            _ => None,
+        };
+        let changes = self.app.adopt(policy, file.text()).map_err(|error| one(&error))?;
+        if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
+            tls.renew(&certificate);
+        }
+        // Addresses stay as they are, and who may reach them.
+        let in_force =
+            Settings { http: self.begun.http, resp: self.begun.resp, ..settings.clone() };
+        admit(&self.app, &in_force, settings.token.as_ref().unwrap_or(&self.token));
+        Ok((settings, changes))
+    }
+}

@@ -1,0 +1,43 @@
+use std::io;
+
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+/// What the system or a person tells a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// SIGHUP.
+    Reload,
+    /// SIGTERM, or control-C.
+    Stop,
+}
+
+/// Waits for signals. From its making on, none of them ends the process by itself.
+#[derive(Debug)]
+pub(super) struct Signals {
+    terminate: Stream,
+    interrupt: Stream,
+    hangup: Stream,
+}
+
+impl Signals {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.hangup.recv() => Signal::Reload,
+        }
+    }
+
+    /// Waits for the next word to stop.
+    pub(super) async fn told_again(&mut self) {
+        while self.next().await != Signal::Stop {}
+    }
+}

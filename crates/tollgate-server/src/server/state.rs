@@ -1,0 +1,96 @@
+//! What a server begins with: what its policy says, and what was spent before.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use tollgate::{Clock, KeyedState, Seed, SystemClock, WhenFull};
+use tollgate_policy::Gate;
+use tollgate_policy::store::Memory;
+use tracing::{error, info};
+
+use crate::config::{Config, Settings, Token};
+use crate::resp::{Endpoint, Throttle};
+use crate::snapshot::{self, Moment, SnapshotFile};
+use crate::{Access, App};
+
+type State = (Gate, Throttle);
+
+/// A server that has everything but clients.
+pub(super) fn app(
+    config: &Config,
+    token: &Token,
+    snapshot: Option<&SnapshotFile>,
+) -> Result<App, Box<dyn Error>> {
+    let settings = &config.settings;
+    let (gate, throttle) = match snapshot {
+        None => empty(config, None)?,
+        Some(file) => restored(config, file)?,
+    };
+    let gate = Arc::new(gate);
+    let endpoint = Endpoint::new(throttle, Arc::clone(&gate)).timeouts(settings.timeouts);
+    let app = App::new(gate, config.file.text(), endpoint)
+        .with_bounds(settings.bounds)
+        .with_reservations(settings.reservations);
+    admit(&app, settings, token);
+    Ok(app)
+}
+
+/// Lets those in who may, from now on.
+pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
+    let secret = token.secret();
+    app.resp().set_password(secret.clone().filter(|_| settings.resp.is_public()));
+    let access = match secret {
+        Some(secret) if settings.http.is_public() => Access::network(secret),
+        secret => Access::loopback(secret),
+    };
+    let access = access.hosts(settings.hosts.clone()).open_metrics(settings.metrics_open);
+    app.set_access(match &settings.auth_from {
+        Some(ranges) => access.auth_from(ranges.iter().copied()),
+        None => access,
+    });
+}
+
+/// Nobody has spent anything.
+fn empty(config: &Config, seed: Option<Seed>) -> Result<State, Box<dyn Error>> {
+    let seed = seed.unwrap_or_else(|| KeyedState::new().seed());
+    let store = Memory::new(SystemClock).with_seed(seed);
+    let gate = Gate::with_store(config.file.policy()?, store)?;
+    let hasher = KeyedState::with_seed(seed);
+    let capacity = config.settings.throttle_capacity;
+    let throttle = Throttle::with(capacity, WhenFull::Evict, hasher, SystemClock)
+        .map_err(|error| format!("throttle-capacity: {error}"))?;
+    Ok((gate, throttle))
+}
+
+/// What was spent according to the snapshot. One that cannot be understood is set aside.
+fn restored(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
+    let path = file.path().display();
+    let begin = SystemClock.now();
+    let opened = file.open().map(|reader| match reader {
+        None => empty(config, None).map(Ok),
+        Some(mut reader) => empty(config, Some(reader.seed())).map(|(gate, throttle)| {
+            let now = || Moment::now(&SystemClock);
+            let age = reader.moment().until(&now());
+            snapshot::restore(&mut reader, &gate, throttle.table(), now).map(|()| {
+                let took = SystemClock.now().since(begin);
+                info!(%path, ?age, ?took, "put back what was spent");
+                (gate, throttle)
+            })
+        }),
+    });
+    let why = match opened {
+        Ok(Ok(Ok(state))) => return Ok(state),
+        Ok(Err(error)) => return Err(error),
+        Err(error) | Ok(Ok(Err(error))) => error,
+    };
+    if why.is_io() {
+        return Err(format!("the snapshot {path} cannot be read: {why}").into());
+    }
+    let aside = file.set_aside();
+    let aside = aside.map_err(|error| format!("{path}: {why}; it cannot be renamed: {error}"))?;
+    let aside = aside.display();
+    error!(
+        "the snapshot {path} cannot be used: {why}. It was set aside as {aside}; nobody has spent anything"
+    );
+    empty(config, None)
+}

@@ -1,0 +1,148 @@
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Error, Reader};
+
+/// Where snapshots are kept, by one server at a time.
+#[derive(Debug)]
+pub struct SnapshotFile {
+    path: PathBuf,
+    /// Locked for as long as it is open.
+    _lock: File,
+}
+
+impl SnapshotFile {
+    /// Claims a place for snapshots.
+    ///
+    /// # Errors
+    ///
+    /// If another server has claimed it, or nothing can be written there.
+    pub fn claim(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        let lock = beside(&path, ".lock");
+        let cannot = |error: io::Error| {
+            let folder = folder(&path).display();
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => "make the folder first".to_owned(),
+                io::ErrorKind::PermissionDenied => {
+                    format!("let the server's user write to {folder}")
+                }
+                _ => "choose another place with --snapshot".to_owned(),
+            };
+            let path = path.display();
+            io::Error::new(error.kind(), format!("cannot keep snapshots at {path}: {error}; {why}"))
+        };
+        if path.is_dir() {
+            return Err(cannot(io::ErrorKind::IsADirectory.into()));
+        }
+        let options =
+            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+        let lock = options.map_err(cannot)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            let path = path.display();
+            io::Error::other(format!(
+                "another server keeps its snapshots at {path}; give this one a place of its own \
+                 with --snapshot"
+            ))
+        })?;
+        // The lock alone may have been there from an earlier server.
+        File::create(temporary(&path)).map_err(cannot)?;
+        fs::remove_file(temporary(&path)).map_err(cannot)?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// The snapshot's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The snapshot, found to be whole, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If there is one that cannot be used.
+    pub fn open(&self) -> Result<Option<Reader<BufReader<File>>>, Error> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => BufReader::new(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // All of it, before any of it is used.
+        let mut reader = Reader::new(&mut file)?;
+        while reader.next_piece()?.is_some() {}
+        file.seek(SeekFrom::Start(0))?;
+        Reader::new(file).map(Some)
+    }
+
+    /// Puts a snapshot that cannot be used out of the way, and tells where it is now.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be renamed.
+    pub fn set_aside(&self) -> io::Result<PathBuf> {
+        let aside = (1..u32::MAX).map(|number| beside(&self.path, &format!(".corrupt-{number}")));
+        let free = aside.into_iter().find(|path| !path.exists());
+        let free = free.ok_or_else(|| io::Error::other("too many were set aside"))?;
+        fs::rename(&self.path, &free)?;
+        Ok(free)
+    }
+
+    /// Writes a snapshot in place of the last one, which stays if this fails. Its owner
+    /// alone can read it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write<T>(
+        &self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let temporary = temporary(&self.path);
+        let written = self.write_through(&temporary, write);
+        if written.is_err() {
+            // Its space is likely to be wanted.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    fn write_through<T>(
+        &self,
+        temporary: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        // One that was left behind may have another mode, or lead elsewhere.
+        match fs::remove_file(temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(temporary)?;
+        let mut out = BufWriter::with_capacity(64 * 1024, file);
+        let written = write(&mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(temporary, &self.path)?;
+        // Else the new name may be lost with the machine's power.
+        File::open(folder(&self.path))?.sync_all()?;
+        Ok(written)
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    beside(path, ".tmp")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

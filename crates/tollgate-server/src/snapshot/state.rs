@@ -1,0 +1,75 @@
+use std::io::{self, Read, Write};
+
+use tollgate::algorithm::Algorithm;
+use tollgate::{Clock, Table};
+use tollgate_policy::store::Memory;
+use tollgate_policy::{Gate, SavedState};
+
+use super::{Error, Moment, Piece, Reader, Writer};
+
+/// Writes what a gate and the table of `CL.THROTTLE` hold. Whoever has nothing spent is
+/// left out.
+///
+/// Nothing waits for it but a change of the policy or of a list, and that only while one
+/// limit is copied.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn save<C: Clock + Clone + 'static>(
+    gate: &Gate<Memory<C>>,
+    keys: &Table,
+    out: impl Write,
+) -> io::Result<u64> {
+    let clock = gate.store().clock();
+    let moment = Moment::now(clock);
+    let mut writer = Writer::new(out, &moment, gate.store().seed())?;
+    for (kind, entry, added) in gate.save_lists() {
+        writer.list(kind, &entry, added)?;
+    }
+    for name in gate.policy().limits() {
+        // One that has gone meanwhile has nothing to save.
+        if let Some(limit) = gate.save_limit(name) {
+            writer.limit(&limit)?;
+        }
+    }
+    let algorithm = keys.algorithm();
+    writer.keys(keys.iter().filter(|(_, word)| algorithm.spent(*word, moment.clock) > 0))?;
+    writer.finish()
+}
+
+/// Puts back what was saved, as it is at the moment that `now` tells. Limits that have
+/// gone, or count something else, are left out.
+///
+/// The gate and the table must have the [seed](Reader::seed) of the snapshot.
+///
+/// # Errors
+///
+/// If the snapshot is damaged or cannot be read. Then a part of it may have been put back.
+pub fn restore<C: Clock + Clone + 'static>(
+    reader: &mut Reader<impl Read>,
+    gate: &Gate<Memory<C>>,
+    keys: &Table,
+    now: impl Fn() -> Moment,
+) -> Result<(), Error> {
+    let saved = *reader.moment();
+    // For every piece anew: reading them takes time too.
+    let then = || saved.clock + saved.until(&now());
+    let into_gate =
+        |state| gate.restore(state, then()).map_err(|error| Error::damaged(error.to_string()));
+    let mut lists = Vec::new();
+    while let Some(piece) = reader.next_piece()? {
+        match piece {
+            Piece::List(kind, entry, added) => lists.push((kind, entry, added)),
+            Piece::Limit(limit) => into_gate(SavedState::new(vec![limit], Vec::new()))?,
+            Piece::Keys(clients) => {
+                let (algorithm, then, now) = (keys.algorithm(), then(), gate.store().clock().now());
+                let rebased = clients
+                    .into_iter()
+                    .map(|(client, word)| (client, algorithm.rebase(word, then, now)));
+                keys.restore_at(rebased, now);
+            }
+        }
+    }
+    into_gate(SavedState::new(Vec::new(), lists))
+}

@@ -1,0 +1,15 @@
+//! The `tollgate` program itself: how it is told what to do, how it changes while it
+//! serves, how it ends, and what the next one knows.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
+
+mod clients;
+mod commands;
+mod drain;
+mod errors;
+mod kill;
+mod reload;
+mod server;
+mod settings;
+mod snapshots;
+mod tls;
+mod tokens;

@@ -1,0 +1,159 @@
+//! A server that a test has started.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// The program, which knows nothing of the variables of whoever runs the tests.
+pub(crate) fn tollgate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// A folder with a file `tollgate.toml` and whatever a server keeps beside it.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new(config: &str) -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        home.write(config);
+        home
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Replaces the configuration, as an editor does: by another file.
+    pub(crate) fn write(&self, config: &str) {
+        std::fs::write(self.path("new"), config).unwrap();
+        std::fs::rename(self.path("new"), self.path("tollgate.toml")).unwrap();
+    }
+
+    /// Starts a server on free ports.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Server {
+        let mut command = tollgate();
+        command.arg("serve").arg("--config").arg(self.path("tollgate.toml")).args(arguments);
+        Server::start(command)
+    }
+}
+
+/// Ends with the test.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) http: SocketAddr,
+    pub(crate) resp: SocketAddr,
+    pub(crate) banner: String,
+    log: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    /// Starts a server, which has told where it listens once this returns.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let log = spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        });
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut banner = String::new();
+        // Two paragraphs.
+        while !banner.contains("\nTry\n") || !banner.ends_with("\n\n") {
+            if stdout.read_line(&mut banner).unwrap() == 0 {
+                panic!("no server: {}\n{banner}", log.join().unwrap());
+            }
+        }
+        // Whatever else it may say must not block it.
+        spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        let address = |name: &str| {
+            let line = banner.lines().find(|line| line.trim_start().starts_with(name));
+            let url = line.and_then(|line| line.split("://").nth(1));
+            url.map_or(SocketAddr::from(([0, 0, 0, 0], 0)), |address| address.parse().unwrap())
+        };
+        Self { http: address("http "), resp: address("redis "), banner, log: Some(log), child }
+    }
+
+    /// The token that it has made.
+    pub(crate) fn token(&self) -> &str {
+        let line = self.banner.lines().find_map(|line| line.trim().strip_prefix("token"));
+        line.unwrap_or_default().trim()
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.http)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        run(Command::new("curl").args(["-sS", "--max-time", "10"]).arg(self.url(path)))
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end. Tells how it ended, and what it has logged.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().unwrap();
+        (status, self.log.take().unwrap().join().unwrap())
+    }
+
+    /// Ends it in order, and tells what it has logged.
+    pub(crate) fn stop(self) -> String {
+        self.signal("TERM");
+        let (status, log) = self.wait();
+        assert!(status.success(), "{status}\n{log}");
+        log
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a program prints that ends well.
+pub(crate) fn run(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| {
+        panic!("{command:?} cannot be run: {error}; scripts/test installs it")
+    });
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{command:?}: {status}\n{stderr}");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1500 {
+        if is_so() {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("in vain waited for: {what}");
+}
+
+/// The files of a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,71 @@
+//! Who has to give the token, and where it comes from.
+
+use std::process::Command;
+
+use crate::server::{Home, Server, run, tollgate, until};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn status(server: &Server, path: &str, token: Option<&str>) -> String {
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}"]);
+    if let Some(token) = token {
+        curl.arg("-H").arg(format!("authorization: Bearer {token}"));
+    }
+    run(curl.arg(format!("http://127.0.0.1:{}{path}", server.http.port())))
+}
+
+#[test]
+fn a_token_is_made_and_shown_once_if_there_is_none() {
+    let home = Home::new("[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
+    let (one, two) = (home.start(&[]), home.start(&[]));
+    let token = one.token().to_owned();
+    assert_eq!(token.len(), 64);
+    assert_ne!(token, two.token());
+    assert_eq!(status(&one, "/v1/policy", Some(&token)), "200");
+    assert_eq!(status(&one, "/v1/policy", Some(two.token())), "401");
+    assert_eq!(status(&one, "/v1/policy", None), "401");
+    assert!(!one.stop().contains(&token), "the log does not know it");
+}
+
+#[test]
+fn a_configured_token_is_not_shown() {
+    let mut command = tollgate();
+    command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
+    let server = Server::start({
+        command.env("TOLLGATE_TOKEN", TOKEN);
+        command
+    });
+    assert!(!server.banner.contains(TOKEN), "{}", server.banner);
+    assert_eq!(status(&server, "/v1/policy", Some(TOKEN)), "200");
+    assert!(!server.stop().contains(TOKEN));
+}
+
+#[test]
+fn for_other_machines_everything_needs_the_token() {
+    let home =
+        Home::new("[server]\nhttp = '0.0.0.0:0'\nresp = '0.0.0.0:0'\ntoken-file = 'token'\n");
+    std::fs::write(home.path("token"), format!("{TOKEN}\n")).unwrap();
+    let server = home.start(&[]);
+    assert_eq!(status(&server, "/metrics", None), "401");
+    assert_eq!(status(&server, "/metrics", Some(TOKEN)), "200");
+    assert_eq!(status(&server, "/healthz", None), "200");
+    let redis = |password: &str| {
+        let port = server.resp.port().to_string();
+        let mut redis = Command::new("redis-cli");
+        redis.args(["-p", &port, "--no-auth-warning"]).env("REDISCLI_AUTH", password);
+        let output = redis.args(["CL.THROTTLE", "k", "0", "1", "60"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(redis("").starts_with("NOAUTH"));
+    assert!(redis(TOKEN).starts_with("0\n1\n"));
+
+    // Another token in the file is taken up.
+    let other = TOKEN.replace('0', "f");
+    std::fs::write(home.path("token"), &other).unwrap();
+    until("the other token", || status(&server, "/metrics", Some(&other)) == "200");
+    assert_eq!(status(&server, "/metrics", Some(TOKEN)), "401");
+    assert!(redis(&other).starts_with("1\n1\n"));
+    assert!(redis(TOKEN).starts_with("NOAUTH"));
+    server.stop();
+}

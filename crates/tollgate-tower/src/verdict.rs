@@ -1,0 +1,53 @@
+//! Deciding about requests that others serve: a proxy that asks before it goes ahead, or a
+//! program in another language.
+
+use std::sync::Arc;
+
+use http::Response;
+use tollgate_policy::store::Store;
+use tollgate_policy::{Error, Passage, Request};
+
+use crate::future::Place;
+use crate::settings::Ruling;
+use crate::{Refuse, TollgateLayer};
+
+impl<S: Store, R> TollgateLayer<S, R> {
+    /// Decides about a request, counts it and logs a refusal, as the services of this layer
+    /// do, and leaves it to the program to answer.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer.
+    pub async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
+        let checked = self.settings.check(request).await;
+        self.settings.note(request, &checked);
+        checked
+    }
+
+    /// Counts what was decided elsewhere.
+    pub fn count(&self, passage: &Passage<'_>) {
+        if let Some(meter) = &self.settings.meter {
+            meter.count(passage);
+        }
+    }
+
+    /// Tells whether a request that another server is going to serve may go ahead: a 200
+    /// without a body, after the wait of a shaper, or a refusal; both with the headers for
+    /// the client. What the request cost stands, since its response is not seen here.
+    pub async fn verdict<B: Default>(&self, request: Request<'_>) -> Response<B>
+    where
+        R: Refuse<B>,
+    {
+        let settings = &self.settings;
+        let passage = match settings.judge(request, settings.check(&request).await) {
+            Ruling::Refuse(response) => return response,
+            Ruling::Pass(passage) => passage,
+        };
+        let passage = Place::new(Arc::clone(settings), passage).waited().await;
+        let mut response = Response::new(B::default());
+        if let Some(passage) = passage {
+            settings.tell(&passage, &mut response);
+        }
+        response
+    }
+}
