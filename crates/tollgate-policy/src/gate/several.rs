@@ -32,21 +32,24 @@ impl<S: Store> Gate<S> {
     pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Passage<'static>, Error> {
         let active = self.active();
         let policy = &active.policy;
-        let mut charges: SmallVec<[(usize, Charge); 2]> = SmallVec::with_capacity(checks.len());
-        for (index, check) in checks.iter().enumerate() {
+        let mut charges = Charges::with_capacity(checks.len());
+        for check in checks {
             let (limit, key) = find(policy, check.limit, check.values)?;
-            charges.push((index, Charge::new(limit, key, check.cost)));
+            charges.push(Charge::new(limit, key, check.cost));
         }
-        // As for a request: those in shadow last, and of each the most shared.
-        charges.sort_by_key(|(_, charge)| policy.rules[charge.limit].turn());
-        let (order, charges): (SmallVec<[usize; 2]>, Charges) = charges.into_iter().unzip();
+        let mut order: SmallVec<[usize; 4]> = (0..charges.len()).collect();
+        if charges.len() > 1 {
+            order.sort_by_key(|place| policy.rules[charges[*place].limit].turn());
+            charges = order.iter().map(|place| charges[*place].clone()).collect();
+        }
         let mut passage = Passage::new(policy);
         passage.charges = charges;
         self.decide(&active.limits, &mut passage).await?;
-        let mut asked: SmallVec<[_; 2]> =
-            order.into_iter().zip(passage.charges.drain(..)).collect();
-        asked.sort_unstable_by_key(|(index, _)| *index);
-        passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+        if order.len() > 1 {
+            let mut asked: Vec<_> = order.into_iter().zip(passage.charges.drain(..)).collect();
+            asked.sort_unstable_by_key(|(place, _)| *place);
+            passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+        }
         Ok(passage.take())
     }
 
