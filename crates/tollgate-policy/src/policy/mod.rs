@@ -18,7 +18,7 @@ use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
 use crate::store::Charge;
-use crate::{Error, Key, Problem, Quota, Request};
+use crate::{Error, Key, Mode, Problem, Quota, Request};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -93,6 +93,12 @@ impl Policy {
     #[must_use]
     pub fn parts(&self, limit: &str) -> Option<usize> {
         self.rule(limit).map(|place| self.rules[place].per.len())
+    }
+
+    /// Whether a limit refuses. `None` if there is no such limit.
+    #[must_use]
+    pub fn mode(&self, limit: &str) -> Option<Mode> {
+        self.rule(limit).map(|place| self.rules[place].mode)
     }
 
     /// True if the policy names this address as a proxy that may speak for its clients.
