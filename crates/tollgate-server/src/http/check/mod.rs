@@ -50,12 +50,12 @@ pub(super) async fn answer(app: &App, body: &[u8], document: &mut Vec<u8>) -> Re
     }
 }
 
-async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage, bool), Problem> {
+async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage<'static>, bool), Problem> {
     decide(app, asked.form()?).await
 }
 
 /// What was decided, and whether it was about a single limit.
-async fn decide(app: &App, form: Form<'_>) -> Result<(Passage, bool), Problem> {
+async fn decide(app: &App, form: Form<'_>) -> Result<(Passage<'static>, bool), Problem> {
     match form {
         Form::Limit(named) => Ok((check(app, &[named]).await?, true)),
         Form::Several(checks) if checks.len() > MOST_TOGETHER => {
@@ -75,7 +75,7 @@ async fn decide(app: &App, form: Form<'_>) -> Result<(Passage, bool), Problem> {
 }
 
 /// Spends on limits by name, all or nothing.
-pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage, Problem> {
+pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage<'static>, Problem> {
     let parts: Vec<_> = named.iter().map(Named::parts).collect();
     let checks: Vec<_> = named
         .iter()
