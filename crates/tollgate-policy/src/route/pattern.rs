@@ -118,6 +118,14 @@ impl Pattern {
         theirs.next().is_none()
     }
 
+    /// The first segment, if it is a literal.
+    pub(crate) fn first_literal(&self) -> Option<&[u8]> {
+        match self.segments.first() {
+            Some(Segment::Literal(literal)) => Some(literal),
+            _ => None,
+        }
+    }
+
     /// The parameter of that name.
     pub(crate) fn parameter(&self, name: &str) -> Option<Parameter> {
         let mut segments = self.segments.iter().enumerate();

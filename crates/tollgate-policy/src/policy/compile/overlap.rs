@@ -1,21 +1,24 @@
 //! Limits that can never be the one that refuses.
 
+use std::collections::HashMap;
+
+use tollgate::{AlgorithmKind, Quota};
+
 use super::Compiler;
 use crate::Mode;
 use crate::policy::rule::{Cost, Matches, Part, Rule};
+use crate::route::Pattern;
 use crate::spec::Limit;
-use tollgate::{AlgorithmKind, Quota};
 
 impl Compiler<'_> {
     /// Reports limits that another one always forestalls. Most likely a condition was
     /// forgotten or two numbers were mixed up.
     pub(super) fn check_overlap(&mut self, limits: &[Limit], rules: &[Option<Rule>]) {
+        let candidates = Candidates::of(rules.iter().flatten());
         for (limit, rule) in limits.iter().zip(rules) {
             let Some(rule) = rule else { continue };
-            let others = rules.iter().flatten().filter(|other| other.name != rule.name);
-            let Some(other) = others.into_iter().find(|other| forestalls(other, rule)) else {
-                continue;
-            };
+            let mut others = candidates.for_rule(rule).filter(|other| other.name != rule.name);
+            let Some(other) = others.find(|other| forestalls(other, rule)) else { continue };
             self.report(
                 &limit.name,
                 format!(
@@ -26,6 +29,37 @@ impl Compiler<'_> {
                 ),
             );
         }
+    }
+}
+
+/// Limits that may forestall another, by how the paths they are for begin: to compare each
+/// of thousands with all others would take seconds.
+struct Candidates<'r>(HashMap<Option<&'r [u8]>, Vec<&'r Rule>>);
+
+impl<'r> Candidates<'r> {
+    fn of(rules: impl Iterator<Item = &'r Rule>) -> Self {
+        let mut by_start: HashMap<_, Vec<_>> = HashMap::new();
+        for rule in rules {
+            let mut starts: Vec<_> =
+                rule.matches.paths.iter().map(Pattern::first_literal).collect();
+            starts.sort_unstable();
+            starts.dedup();
+            if starts.is_empty() {
+                starts.push(None);
+            }
+            for start in starts {
+                by_start.entry(start).or_default().push(rule);
+            }
+        }
+        Self(by_start)
+    }
+
+    /// Those that can be met by all requests that meet this one.
+    fn for_rule(&self, rule: &'r Rule) -> impl Iterator<Item = &'r Rule> {
+        let start = rule.matches.paths.first().and_then(Pattern::first_literal);
+        let literal = start.and_then(|start| self.0.get(&Some(start)));
+        let any = self.0.get(&None);
+        literal.into_iter().chain(any).flatten().copied()
     }
 }
 
