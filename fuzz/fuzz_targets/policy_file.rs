@@ -1,14 +1,28 @@
-//! Any text is a policy, or is refused with problems that lie inside it.
+//! Any text is a policy, with the settings of a server or without, or is refused with
+//! problems that lie inside it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::Policy;
+use tollgate_policy::{Policy, PolicyFile, Settings};
+
+/// Asks for a value of every type.
+fn settings(server: &mut Settings<'_, '_>) {
+    server.text("text", "t");
+    server.parsed::<std::net::SocketAddr>("http", "127.0.0.1:1");
+    server.secret::<u64>("token", "1");
+    server.several::<std::net::IpAddr>("hosts", "127.0.0.1");
+    server.number("connections", 1..=1000, 10);
+    server.boolean("open");
+}
 
 fuzz_target!(|text: &str| {
-    let Err(error) = Policy::from_toml(text) else { return };
-    assert!(!error.problems().is_empty());
+    let both = PolicyFile::from_text(text).decode(settings);
+    assert!(both.is_err() || Policy::from_toml(text).is_ok());
     let lines = text.split('\n').count();
-    for place in error.problems().iter().filter_map(|problem| problem.place()) {
-        assert!((1..=lines).contains(&place.line), "line {} of {lines}", place.line);
+    for error in [Policy::from_toml(text).err(), both.err()].into_iter().flatten() {
+        assert!(!error.problems().is_empty());
+        for place in error.problems().iter().filter_map(|problem| problem.place()) {
+            assert!((1..=lines).contains(&place.line), "line {} of {lines}", place.line);
+        }
     }
 });

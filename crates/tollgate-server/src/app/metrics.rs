@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -121,11 +121,8 @@ fn counters<'a, const N: usize>(
     help: &str,
     values: impl IntoIterator<Item = Labelled<'a, N>>,
 ) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, value) in values {
-        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
+    let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    encode(family, values, ConstCounter::<u64>::new)
 }
 
 fn gauges<'a, const N: usize>(
@@ -134,9 +131,20 @@ fn gauges<'a, const N: usize>(
     help: &str,
     values: impl IntoIterator<Item = Labelled<'a, N>>,
 ) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    encode(family, values, ConstGauge::<u64>::new)
+}
+
+fn encode<'a, M: EncodeMetric, const N: usize>(
+    mut family: MetricEncoder<'_>,
+    values: impl IntoIterator<Item = Labelled<'a, N>>,
+    metric: fn(u64) -> M,
+) -> fmt::Result {
     for (labels, value) in values {
-        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+        if N == 0 {
+            return metric(value).encode(family);
+        }
+        metric(value).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

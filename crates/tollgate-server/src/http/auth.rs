@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response, StatusCode, Uri};
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use http_body_util::Full;
 use tollgate_policy::Request;
 
@@ -25,6 +25,8 @@ struct Family {
     method: HeaderName,
     host: HeaderName,
     client: HeaderName,
+    /// The client is the last of a list, to which the proxy appends.
+    appends: bool,
 }
 
 /// What Traefik and Caddy write.
@@ -33,6 +35,7 @@ static FORWARDED: Family = Family {
     method: HeaderName::from_static("x-forwarded-method"),
     host: HeaderName::from_static("x-forwarded-host"),
     client: HeaderName::from_static("x-forwarded-for"),
+    appends: true,
 };
 
 /// What nginx is told to write.
@@ -41,6 +44,7 @@ static ORIGINAL: Family = Family {
     method: HeaderName::from_static("x-original-method"),
     host: HeaderName::from_static("x-original-host"),
     client: HeaderName::from_static("x-real-ip"),
+    appends: false,
 };
 
 pub(super) async fn run(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, Problem> {
@@ -116,12 +120,16 @@ impl<'h> Original<'h> {
 }
 
 impl Family {
-    /// Whom the proxy was called by: the last of a list, to which it appends.
-    fn client(&self, headers: &http::HeaderMap) -> Result<IpAddr, Problem> {
+    /// Whom the proxy was called by.
+    fn client(&self, headers: &HeaderMap) -> Result<IpAddr, Problem> {
         let name = &self.client;
-        let last = headers.get_all(name).iter().next_back().and_then(|value| value.to_str().ok());
-        let last = last.and_then(|list| list.rsplit(',').next()).map(str::trim);
-        last.and_then(|last| last.parse().ok()).ok_or_else(|| {
+        let value = if self.appends {
+            let mut lines = headers.get_all(name).iter();
+            lines.next_back().and_then(|line| line.to_str().ok()?.rsplit(',').next())
+        } else {
+            only(headers, name)?
+        };
+        value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| {
             Problem::bad_request(format_args!("let the proxy set {name} to its client's address"))
         })
     }

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep};
 
-use super::pulse::{Felt, Pulse, Waiting};
+use super::pulse::{Pulse, Waiting};
+use super::stream::Stream;
 use super::{Bounds, service};
 use crate::App;
 
@@ -34,13 +35,29 @@ where
 {
     let _open = app.stats.open();
     let pulse = Pulse::default();
+    let mut stream = Stream::new(io, &pulse);
     let peer = peer.map(|peer| peer.ip());
+    let ended = converse(&mut stream, &pulse, peer, app, shutdown).await;
+    stream.close().await;
+    ended
+}
+
+async fn converse<T>(
+    stream: &mut Stream<'_, T>,
+    pulse: &Pulse,
+    peer: Option<IpAddr>,
+    app: &App,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
     let answer = service_fn(async |request| {
         let _at_work = pulse.work();
         Ok::<_, Infallible>(service::answer(app, peer, request).await)
     });
-    let io = TokioIo::new(Felt { io, pulse: &pulse });
-    let mut connection = pin!(builder(&app.bounds).serve_connection(io, answer));
+    let stream = TokioIo::new(stream);
+    let mut connection = pin!(builder(&app.bounds).serve_connection(stream, answer));
     let mut shutdown = pin!(shutdown);
     let mut is_leaving = false;
     let mut watch = Watch::new(&app.bounds);

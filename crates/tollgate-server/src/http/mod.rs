@@ -25,6 +25,7 @@ mod reserve;
 mod routes;
 mod service;
 mod stats;
+mod stream;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;

@@ -1,11 +1,12 @@
 //! `GET /v1/openapi.json`: the table of routes as OpenAPI 3.1, whose schemas are JSON
 //! Schema.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use std::sync::OnceLock;
 
 use super::problem::{Document, Problem};
 use super::reply::{Reply, content};
@@ -19,19 +20,14 @@ pub(super) fn run() -> Result<Reply, Problem> {
 
 /// The document.
 fn document() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = "/components/schemas".into();
-    settings.meta_schema = None;
-    let mut generator = settings.into_generator();
-    let problem = Document::json_schema(&mut generator);
+    let mut schemas = Schemas::new();
+    let problem = schemas.of_responses.subschema_for::<Document<'_>>();
     let mut paths = Map::new();
     for route in ROUTES {
-        let described = operation(route, &mut generator);
+        let described = operation(route, &mut schemas, &problem);
         let methods = paths.entry(route.path).or_insert_with(|| json!({}));
         methods[route.method.as_str().to_lowercase()] = described;
     }
-    let mut schemas = generator.take_definitions(true);
-    schemas.insert("Problem".to_owned(), problem.to_value());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -42,31 +38,54 @@ fn document() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": schemas.definitions(),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+/// What bodies look like. What may be absent from a request may always be there in a
+/// response.
+struct Schemas {
+    of_requests: SchemaGenerator,
+    of_responses: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+        Self {
+            of_requests: settings.clone().into_generator(),
+            of_responses: settings.for_serialize().into_generator(),
+        }
+    }
+
+    fn definitions(mut self) -> Map<String, Value> {
+        let mut all = self.of_requests.take_definitions(true);
+        all.extend(self.of_responses.take_definitions(true));
+        all
+    }
+}
+
+fn operation(route: &Route, schemas: &mut Schemas, problem: &Schema) -> Value {
     let mut described = json!({
         "operationId": route.operation.name(),
         "summary": route.summary,
         "parameters": parameters(route),
         "security": security(route.level),
         "responses": {
-            (success(route)): response("As asked.", &route.response, generator),
+            (success(route)): response("As asked.", &route.response, &mut schemas.of_responses),
             "default": {
                 "description": "Why it was not done.",
                 "content": {
-                    "application/problem+json": {
-                        "schema": { "$ref": "#/components/schemas/Problem" },
-                    },
+                    "application/problem+json": { "schema": problem },
                 },
             },
         },
     });
-    if let Some(content) = media(&route.request, generator) {
+    if let Some(content) = media(&route.request, &mut schemas.of_requests) {
         described["requestBody"] = json!({ "required": true, "content": content });
     }
     described

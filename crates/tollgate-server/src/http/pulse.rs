@@ -1,9 +1,4 @@
-use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
@@ -45,6 +40,17 @@ impl Pulse {
         AtWork(self)
     }
 
+    /// Something was read.
+    pub(super) fn has_read(&self) {
+        self.has_read.store(true, Ordering::Relaxed);
+    }
+
+    /// So much was sent; nothing, if the client does not take it now.
+    pub(super) fn has_sent(&self, count: Option<usize>) {
+        self.is_stuck.store(count.is_none(), Ordering::Relaxed);
+        self.sent.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn waiting(&self) -> Waiting {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         let requests = self.requests.load(Ordering::Relaxed);
@@ -66,50 +72,5 @@ pub(super) struct AtWork<'p>(&'p Pulse);
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         self.0.is_at_work.store(false, Ordering::Relaxed);
-    }
-}
-
-/// A stream whose pulse is felt.
-#[derive(Debug)]
-pub(super) struct Felt<'p, T> {
-    pub(super) io: T,
-    pub(super) pulse: &'p Pulse,
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Felt<'_, T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.pulse.has_read.store(true, Ordering::Relaxed);
-        }
-        read
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Felt<'_, T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.pulse.is_stuck.store(written.is_pending(), Ordering::Relaxed);
-        if let Poll::Ready(Ok(count)) = &written {
-            self.pulse.sent.fetch_add(*count as u64, Ordering::Relaxed);
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }

@@ -67,3 +67,16 @@ async fn redis_benchmark_runs_without_a_complaint() {
     // 1,000 keys of 16 at once, and a few more while it ran.
     assert!((16_000..18_000).contains(&counts.allowed), "{counts:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_py_is_at_home_over_both_protocols() {
+    // In a folder of its own: the one of the system may be too old for RESP3.
+    const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
+    const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/resp/redis_py.py");
+    let server = start(Password::new("sesame")).await;
+    let port = server.address.port().to_string();
+    for protocol in ["2", "3"] {
+        assert_eq!(run(PYTHON, &[SCRIPT, &port, protocol, "sesame"]).await, "ok\n");
+    }
+    assert_eq!(server.endpoint.stats().counts().protocol_errors, 0);
+}

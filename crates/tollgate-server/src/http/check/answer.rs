@@ -9,6 +9,7 @@ use crate::http::problem::{Document, Problem};
 
 /// What was decided. If several limits have a say, it speaks for the one nearest to denying.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Decision")]
 pub(in crate::http) struct Answer<'a> {
     /// May it happen?
     allowed: bool,

@@ -1,0 +1,83 @@
+use std::future::ready;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::timeout;
+
+use super::pulse::Pulse;
+
+/// A stream whose pulse is felt, and which is closed with care.
+#[derive(Debug)]
+pub(super) struct Stream<'p, T> {
+    io: T,
+    pulse: &'p Pulse,
+}
+
+impl<'p, T: AsyncRead + AsyncWrite + Unpin> Stream<'p, T> {
+    pub(super) fn new(io: T, pulse: &'p Pulse) -> Self {
+        Self { io, pulse }
+    }
+
+    /// Lets go by what the client is still sending. If a socket is closed with something
+    /// unread, the client may lose the response.
+    pub(super) async fn close(mut self) {
+        // What a client may have under way before it sees the response.
+        const BYTES: u64 = 4 * 1024 * 1024;
+        const TIME: Duration = Duration::from_secs(1);
+        let mut first = [0; 1];
+        let is_sending = tokio::select! {
+            biased;
+            read = self.io.read(&mut first) => matches!(read, Ok(1)),
+            () = ready(()) => false,
+        };
+        if is_sending {
+            let rest = async {
+                self.io.shutdown().await?;
+                tokio::io::copy(&mut self.io.take(BYTES), &mut tokio::io::sink()).await
+            };
+            // It has been told, and that is all that matters.
+            let _ = timeout(TIME, rest).await;
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Stream<'_, T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.pulse.has_read();
+        }
+        read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Stream<'_, T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.pulse.has_sent(match &written {
+            Poll::Pending => None,
+            Poll::Ready(written) => Some(*written.as_ref().unwrap_or(&0)),
+        });
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}

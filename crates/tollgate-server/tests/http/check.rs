@@ -1,0 +1,187 @@
+use serde_json::{Value, json};
+
+use super::client::{ask, check, post};
+use super::server::Server;
+
+#[tokio::test]
+async fn a_limit_is_asked_by_name_until_it_denies() {
+    let server = Server::start().await;
+    let body = r#"{"limit":"api","key":"203.0.113.7"}"#;
+    for remaining in (0..5).rev() {
+        let answer = check(&server, body).await;
+        assert_eq!(answer["allowed"], true);
+        assert_eq!(answer["remaining"], remaining);
+        assert_eq!((&answer["limit"], &answer["max"]), (&json!("api"), &json!(5)));
+        assert_eq!((&answer["retry_after"], &answer["wait"]), (&json!(0), &json!(0)));
+    }
+    let answer = check(&server, body).await;
+    assert_eq!((&answer["allowed"], &answer["remaining"]), (&json!(false), &json!(0)));
+    let retry_after = answer["retry_after"].as_f64().unwrap();
+    assert!((3590.0..=3600.0).contains(&retry_after), "{answer}");
+    // Another caller is not concerned.
+    assert_eq!(check(&server, r#"{"limit":"api","key":"203.0.113.8"}"#).await["remaining"], 4);
+}
+
+#[tokio::test]
+async fn a_cost_is_spent_whole_or_not_at_all_and_zero_only_looks() {
+    let server = Server::start().await;
+    let with = |cost: u64| format!(r#"{{"limit":"api","key":"user:42","cost":{cost}}}"#);
+    assert_eq!(check(&server, &with(3)).await["remaining"], 2);
+    assert_eq!(check(&server, &with(3)).await["allowed"], false);
+    assert_eq!(check(&server, &with(0)).await["remaining"], 2);
+    assert_eq!(check(&server, &with(2)).await["remaining"], 0);
+    let never = check(&server, &with(6)).await;
+    assert_eq!((&never["allowed"], &never["retry_after"]), (&json!(false), &Value::Null));
+    assert_eq!(check(&server, &with(u64::MAX)).await["allowed"], false);
+}
+
+#[tokio::test]
+async fn keys_have_as_many_parts_as_the_limit_says() {
+    let server = Server::start().await;
+    let two = r#"{"limit":"photos","key":["192.0.2.1","42"],"cost":2}"#;
+    assert_eq!(check(&server, two).await["remaining"], 1);
+    assert_eq!(check(&server, r#"{"limit":"total"}"#).await["remaining"], 7);
+    assert_eq!(check(&server, r#"{"limit":"total","key":[]}"#).await["remaining"], 6);
+    for (body, expected) in [
+        (r#"{"limit":"photos","key":"192.0.2.1"}"#, "ip, path:id, 2 in all, and 1 were given"),
+        (r#"{"limit":"total","key":"x"}"#, "counted per global, 0 in all, and 1 were given"),
+        (r#"{"limit":"photos","key":["here","42"]}"#, "limit \"photos\", ip"),
+    ] {
+        let reply = post(&server, "/v1/check", body).await;
+        assert_eq!(reply.status, 400, "{body}");
+        assert!(reply.detail().contains(expected), "{body}: {}", reply.detail());
+    }
+}
+
+#[tokio::test]
+async fn a_request_meets_the_limits_of_the_policy() {
+    let server = Server::start().await;
+    let body = r#"{"request":{"method":"GET","path":"/api/users?page=2","host":"example.com",
+        "headers":{"accept":"*/*","x-tag":["a","b"]},"ip":"203.0.113.7"}}"#;
+    let answer = check(&server, body).await;
+    assert_eq!((&answer["limit"], &answer["remaining"]), (&json!("api"), &json!(4)));
+    let state = &answer["limits"][0];
+    assert_eq!((&state["limit"], &state["mode"]), (&json!("api"), &json!("enforce")));
+    // The same allowance as by name.
+    assert_eq!(check(&server, r#"{"limit":"api","key":"203.0.113.7"}"#).await["remaining"], 3);
+    // None is met, and nobody is known.
+    let answer = check(&server, r#"{"request":{"path":"/elsewhere"}}"#).await;
+    assert_eq!((&answer["allowed"], &answer["limit"]), (&json!(true), &Value::Null));
+    assert_eq!(answer["limits"], json!([]));
+}
+
+#[tokio::test]
+async fn a_blocked_caller_is_told_so() {
+    let server = Server::start().await;
+    server.app.gate().list(tollgate_policy::ListKind::Block, "203.0.113.0/24").unwrap();
+    let answer = check(&server, r#"{"request":{"path":"/","ip":"203.0.113.7"}}"#).await;
+    assert_eq!((&answer["allowed"], &answer["blocked"]), (&json!(false), &json!(true)));
+    assert_eq!(answer["retry_after"], Value::Null);
+}
+
+#[tokio::test]
+async fn several_limits_are_spent_together_or_not_at_all() {
+    let server = Server::start().await;
+    let both = |cost: u64| {
+        format!(
+            r#"{{"checks":[{{"limit":"total","cost":2}},
+            {{"limit":"api","key":"user:1","cost":{cost}}}]}}"#
+        )
+    };
+    let answer = check(&server, &both(1)).await;
+    let remaining = |answer: &Value| {
+        let state = |place: usize| answer["limits"][place]["remaining"].clone();
+        (answer["limits"][0]["limit"].clone(), state(0), state(1))
+    };
+    assert_eq!(answer["allowed"], true);
+    assert_eq!(remaining(&answer), (json!("total"), json!(6), json!(4)));
+    // The second denies, so the first keeps what it has.
+    let answer = check(&server, &both(5)).await;
+    assert_eq!((&answer["allowed"], &answer["limit"]), (&json!(false), &json!("api")));
+    assert_eq!(remaining(&answer), (json!("total"), json!(6), json!(4)));
+    // One that is named twice pays twice.
+    let twice = r#"{"checks":[{"limit":"total","cost":4},{"limit":"total","cost":4}]}"#;
+    assert_eq!(check(&server, twice).await["allowed"], false);
+    assert_eq!(check(&server, r#"{"limit":"total","cost":0}"#).await["remaining"], 6);
+    let reply =
+        post(&server, "/v1/check", r#"{"checks":[{"limit":"total"},{"limit":"totl"}]}"#).await;
+    assert_eq!((reply.status, reply.detail().contains("\"total\"?")), (404, true));
+    assert_eq!(check(&server, r#"{"limit":"total","cost":0}"#).await["remaining"], 6);
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_order_each_on_its_own() {
+    let server = Server::start().await;
+    let batch = r#"{"batch":[
+        {"limit":"api","key":"user:1","cost":5},
+        {"limit":"api","key":"user:1"},
+        {"limit":"apii","key":"user:1"},
+        {"request":{"path":"/once","ip":"192.0.2.1"}},
+        {"checks":[{"limit":"total"}]},
+        {"batch":[]}]}"#;
+    let answers = check(&server, batch).await["answers"].clone();
+    let allowed: Vec<_> =
+        answers.as_array().unwrap().iter().map(|a| a["allowed"].clone()).collect();
+    assert_eq!(
+        allowed,
+        [json!(true), json!(false), Value::Null, json!(true), json!(true), Value::Null]
+    );
+    assert_eq!(answers[2]["error"]["status"], 404);
+    assert_eq!(answers[3]["reset_after"], Value::Null, "what is spent once stays spent");
+    assert_eq!(answers[5]["error"]["detail"], "a batch cannot hold another batch");
+    let long = format!(r#"{{"batch":[{}]}}"#, vec![r#"{"limit":"total"}"#; 1001].join(","));
+    assert_eq!(post(&server, "/v1/check", &long).await.status, 400);
+    assert_eq!(check(&server, r#"{"limit":"total","cost":0}"#).await["remaining"], 7);
+}
+
+#[tokio::test]
+async fn a_limit_in_shadow_never_refuses_but_says_what_it_would() {
+    let server = Server::start().await;
+    let body = r#"{"limit":"trial","key":"user:1"}"#;
+    assert_eq!(check(&server, body).await["limits"][0]["allowed"], true);
+    let answer = check(&server, body).await;
+    assert_eq!((&answer["allowed"], &answer["retry_after"]), (&json!(true), &json!(0)));
+    assert_eq!(answer["limits"][0]["allowed"], false);
+    assert_eq!(answer["limits"][0]["mode"], "shadow");
+    let metrics = ask(&server, "GET /metrics").send().await.body;
+    assert!(metrics.contains(r#"{limit="trial",outcome="shadow-denied"} 1"#), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_shaper_says_how_long_to_wait() {
+    let server = Server::start().await;
+    let body = r#"{"limit":"queue","key":"user:1"}"#;
+    check(&server, body).await;
+    let wait = check(&server, body).await["wait"].as_f64().unwrap();
+    assert!((0.0..=0.05).contains(&wait), "{wait}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_in_a_body_is_told_by_its_name() {
+    let server = Server::start().await;
+    for (body, expected) in [
+        ("", "EOF"),
+        ("nonsense", "expected ident"),
+        ("[]", "expected struct"),
+        ("{}", "one of {\"limit\", \"key\", \"cost\"}"),
+        (r#"{"limit":"api","request":{"path":"/"}}"#, "more than one of them"),
+        (r#"{"request":{"path":"/"},"cost":3}"#, "more than one of them"),
+        (r#"{"limt":"api"}"#, "unknown field `limt`, expected one of `limit`, `key`"),
+        (r#"{"limit":"api","limit":"api"}"#, "duplicate field `limit`"),
+        (r#"{"limit":"api","key":7}"#, "a text, or a list of texts"),
+        (r#"{"limit":"api","key":"x","cost":-1}"#, "expected u64"),
+        (r#"{"limit":"api","key":"x","cost":1.5}"#, "expected u64"),
+        (r#"{"limit":"api","key":"x","cost":18446744073709551616}"#, "expected u64"),
+        (r#"{"request":{"path":"/","ip":"here"}}"#, "invalid IP address"),
+        (r#"{"request":{"path":"/","method":"G T"}}"#, "is no method"),
+        (r#"{"request":{"path":"/","headers":{"a b":"c"}}}"#, "no name of a header"),
+        (r#"{"request":{"path":"/","headers":{"a":"\n"}}}"#, "control characters"),
+        (r#"{"request":{"pth":"/"}}"#, "unknown field `pth`"),
+        (r#"{"checks":[{"limit":"api","kee":"x"}]}"#, "unknown field `kee`"),
+        ("{\"limit\":\"\u{0}\"}", "control character"),
+    ] {
+        let reply = ask(&server, "POST /v1/check").json(body).send().await;
+        assert_eq!(reply.status, 400, "{body}: {reply:?}");
+        assert!(reply.detail().contains(expected), "{body}: {}", reply.detail());
+    }
+}

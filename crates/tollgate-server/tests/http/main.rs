@@ -1,0 +1,15 @@
+//! HTTP over real sockets, and by the programs that people use.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
+
+mod admin;
+mod auth;
+mod check;
+mod client;
+mod conservation;
+mod guard;
+mod nginx;
+mod openapi;
+mod programs;
+mod reserve;
+mod server;
+mod wire;

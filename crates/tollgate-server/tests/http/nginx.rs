@@ -1,0 +1,186 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::client::{Reply, check};
+use super::server::Server;
+
+/// The configuration that the documentation recommends.
+const CONFIGURATION: &str = include_str!("../../../../deploy/nginx/tollgate.conf");
+
+/// nginx in front of a service, which ends with the test.
+struct Nginx {
+    address: SocketAddr,
+    /// How many requests have come through to the service.
+    served: Arc<AtomicUsize>,
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Nginx {
+    async fn start(tollgate: SocketAddr, configuration: &str) -> Self {
+        let (service, served) = service().await;
+        let address = free_port().await;
+        let configuration = configuration
+            .replace("127.0.0.1:8390", &tollgate.to_string())
+            .replace("127.0.0.1:3000", &service.to_string())
+            .replace("127.0.0.1:8080", &address.to_string());
+        let folder =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("nginx-{}", address.port()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let whole = format!(
+            "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
+             client_body_temp_path body;\nproxy_temp_path proxy;\nfastcgi_temp_path fastcgi;\n\
+             uwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n{configuration}}}\n"
+        );
+        std::fs::write(folder.join("nginx.conf"), whole).unwrap();
+        let child = Command::new("nginx")
+            .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
+            .arg(&folder)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("nginx cannot be run: {error}; scripts/test installs it")
+            });
+        let nginx = Self { address, served, child, folder };
+        nginx.wait().await;
+        nginx
+    }
+
+    async fn wait(&self) {
+        for _ in 0..200 {
+            if TcpStream::connect(self.address).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("nginx does not listen: {}", self.log());
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("error.log")).unwrap_or_default()
+    }
+
+    async fn ask(&self, line: &str, headers: &str) -> Reply {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        let host = self.address;
+        let request =
+            format!("{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = Vec::new();
+        socket.read_to_end(&mut reply).await.unwrap();
+        Reply::parse(&reply)
+    }
+
+    fn served(&self) -> usize {
+        self.served.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A port that nothing listens on for now.
+async fn free_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// A service that serves everyone, and counts.
+async fn service() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&served);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+                    if socket.read_buf(&mut request).await? == 0 {
+                        return Ok(());
+                    }
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+                socket.write_all(b"HTTP/1.0 200 OK\r\ncontent-length: 6\r\n\r\nserved").await
+            });
+        }
+    });
+    (address, served)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nginx_lets_a_burst_through_and_answers_429_with_when_to_retry() {
+    let server = Server::start().await;
+    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    for remaining in (0..5).rev() {
+        let reply = nginx.ask("GET /api/users", "").await;
+        assert_eq!((reply.status, reply.body.as_str()), (200, "served"), "{}", nginx.log());
+        assert!(reply.header("ratelimit").unwrap().starts_with(&format!("\"api\";r={remaining};")));
+        assert_eq!(reply.header("retry-after"), None);
+    }
+    let reply = nginx.ask("GET /api/users", "").await;
+    assert_eq!(reply.status, 429, "{}", nginx.log());
+    assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() > 3500, "{reply:?}");
+    assert!(reply.header("ratelimit-policy").unwrap().starts_with("\"api\";q=5;"), "{reply:?}");
+    assert_eq!(nginx.served(), 5);
+    // Counted for the client of nginx, not for nginx: here they are the same address.
+    let left = check(&server, r#"{"limit":"api","key":"127.0.0.1","cost":0}"#).await;
+    assert_eq!(left["remaining"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_client_of_nginx_escapes_by_its_headers() {
+    let server = Server::start().await;
+    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    for _ in 0..5 {
+        assert_eq!(nginx.ask("GET /api/users", "").await.status, 200);
+    }
+    for headers in [
+        "x-real-ip: 8.8.8.8\r\n",
+        "x-forwarded-for: 8.8.8.8\r\n",
+        "forwarded: for=8.8.8.8\r\n",
+        "x-original-uri: /free\r\n",
+        "x-original-method: PUT\r\nx-original-host: other\r\n",
+        "x-forwarded-uri: /free\r\nx-forwarded-method: GET\r\nx-forwarded-host: h\r\n",
+        "x-original-uri: /free\r\nx-original-uri: /free\r\n",
+        "authorization: Bearer x\r\n",
+        "origin: https://evil.example\r\n",
+    ] {
+        assert_eq!(nginx.ask("GET /api/users", headers).await.status, 429, "{headers}");
+    }
+    for line in ["HEAD /api/users", "POST /api/users", "GET /api/users?/free", "GET //api/./users"]
+    {
+        assert_eq!(nginx.ask(line, "content-length: 0\r\n").await.status, 429, "{line}");
+    }
+    assert_eq!(nginx.ask("GET /free", "").await.status, 200, "no limit is for it");
+    assert_eq!(nginx.served(), 6);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nginx_tells_a_blocked_caller_403_and_without_tollgate_does_as_configured() {
+    let server = Server::start().await;
+    server.app.gate().list(tollgate_policy::ListKind::Block, "127.0.0.1").unwrap();
+    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    assert_eq!(nginx.ask("GET /api/users", "").await.status, 403, "{}", nginx.log());
+    drop(nginx);
+    let nobody = free_port().await;
+    let nginx = Nginx::start(nobody, CONFIGURATION).await;
+    assert_eq!(nginx.ask("GET /api/users", "").await.status, 500);
+    assert_eq!(nginx.served(), 0);
+    drop(nginx);
+    let open = CONFIGURATION.replace("# error_page 500", "error_page 500");
+    let nginx = Nginx::start(nobody, &open).await;
+    assert_eq!(nginx.ask("GET /api/users", "").await.body, "served", "{}", nginx.log());
+}

@@ -1,0 +1,228 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+use tollgate_server::http::{Bounds, serve};
+
+use super::client::{Reply, ask, check, raw};
+use super::server::{Server, app};
+
+const BODY: &str = r#"{"limit":"many","key":"user:1"}"#;
+
+fn request(extra: &str) -> String {
+    let length = BODY.len();
+    format!(
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n{extra}\r\n{BODY}"
+    )
+}
+
+/// Bounds that a test can wait for.
+fn hasty() -> Bounds {
+    let mut bounds = Bounds::default();
+    bounds.stalled = Duration::from_millis(200);
+    bounds.idle = Duration::from_millis(600);
+    bounds
+}
+
+#[tokio::test]
+async fn garbage_closes_its_connection_and_no_other() {
+    let server = Server::start().await;
+    let streams: [&[u8]; 8] = [
+        b"\0\0\0\0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello\r\n\r\n",
+        b"*3\r\n$8\r\nTG.CHECK\r\n$3\r\napi\r\n$1\r\nx\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost localhost\r\n\r\n",
+        b"GET / HTTP/9.9\r\nhost: localhost\r\n\r\n",
+        b"GET  /  / HTTP/1.1\r\n\r\n",
+        b"POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello!",
+    ];
+    for stream in streams {
+        let reply = raw(&server, stream).await;
+        let is_refused = reply.is_empty()
+            || reply.starts_with(b"HTTP/1.1 4")
+            || reply.starts_with(b"HTTP/1.1 5");
+        assert!(
+            is_refused,
+            "{:?}: {:?}",
+            String::from_utf8_lossy(stream),
+            String::from_utf8_lossy(&reply)
+        );
+    }
+    assert_eq!(check(&server, BODY).await["remaining"], 999);
+}
+
+#[tokio::test]
+async fn heads_and_bodies_that_are_too_large_are_refused() {
+    let server = Server::start().await;
+    let with = |extra: &str| request(&format!("connection: close\r\n{extra}"));
+    let long = format!("x-long: {}\r\n", "x".repeat(20_000));
+    let status = |bytes: Vec<u8>| Reply::parse(&bytes).status;
+    assert_eq!(status(raw(&server, with(&long).as_bytes()).await), 431);
+    let many: String = (0..200).map(|number| format!("x-{number}: y\r\n")).collect();
+    assert_eq!(status(raw(&server, with(&many).as_bytes()).await), 431);
+    let body = format!(r#"{{"limit":"{}"}}"#, "x".repeat(1024 * 1024));
+    let reply = ask(&server, "POST /v1/check").json(&body).send().await;
+    assert_eq!(
+        (reply.status, reply.detail().as_str()),
+        (413, "the body is longer than 1048576 bytes")
+    );
+    // One that does not say how long it is.
+    let chunk = "x".repeat(64 * 1024);
+    let mut chunked =
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                       transfer-encoding: chunked\r\n\r\n"
+            .to_owned();
+    for _ in 0..17 {
+        chunked.push_str(&format!("{:x}\r\n{chunk}\r\n", chunk.len()));
+    }
+    chunked.push_str("0\r\n\r\n");
+    assert_eq!(status(raw(&server, chunked.as_bytes()).await), 413);
+    let path = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(70_000));
+    assert!(matches!(status(raw(&server, path.as_bytes()).await), 414 | 431));
+    assert_eq!(check(&server, BODY).await["remaining"], 999);
+}
+
+#[tokio::test]
+async fn a_body_in_pieces_is_one_body() {
+    let server = Server::start().await;
+    let mut chunked = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                       content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        .to_owned();
+    for byte in BODY.chars() {
+        chunked.push_str(&format!("1\r\n{byte}\r\n"));
+    }
+    chunked.push_str("0\r\nx-trailer: y\r\n\r\n");
+    let reply = Reply::parse(&raw(&server, chunked.as_bytes()).await);
+    assert_eq!((reply.status, &reply.json()["remaining"]), (200, &serde_json::json!(999)));
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let server = Server::start().await;
+    let mut stream = request("").repeat(49);
+    stream.push_str(&request("connection: close\r\n"));
+    let replies = String::from_utf8(raw(&server, stream.as_bytes()).await).unwrap();
+    let told: Vec<_> = replies
+        .match_indices("\"remaining\":")
+        .map(|(place, name)| replies[place + name.len()..].split(',').next().unwrap().to_owned())
+        .collect();
+    let expected: Vec<_> = (0..50).map(|spent| (999 - spent).to_string()).collect();
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn a_client_that_sends_no_more_is_still_answered() {
+    let server = Server::start().await;
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    socket.write_all(request("").as_bytes()).await.unwrap();
+    socket.shutdown().await.unwrap();
+    let mut reply = Vec::new();
+    socket.read_to_end(&mut reply).await.unwrap();
+    assert_eq!(Reply::parse(&reply).status, 200);
+    // One that hangs up in the middle has asked nothing.
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let request = request("");
+    socket.write_all(&request.as_bytes()[..request.len() - 1]).await.unwrap();
+    socket.shutdown().await.unwrap();
+    let mut reply = Vec::new();
+    let _ = socket.read_to_end(&mut reply).await;
+    assert!(!reply.starts_with(b"HTTP/1.1 200"));
+    assert_eq!(check(&server, BODY).await["remaining"], 998);
+}
+
+/// How long a server waits after each of these pieces.
+async fn patience(server: &Server, pieces: &[&str], pause: Duration) -> (Duration, String) {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let begin = Instant::now();
+    let mut reply = Vec::new();
+    for piece in pieces {
+        let _ = socket.write_all(piece.as_bytes()).await;
+        if timeout(pause, socket.read_buf(&mut reply)).await.is_ok() {
+            break;
+        }
+    }
+    let _ = timeout(Duration::from_secs(10), socket.read_to_end(&mut reply)).await.unwrap();
+    (begin.elapsed(), String::from_utf8_lossy(&reply).into_owned())
+}
+
+#[tokio::test]
+async fn slow_clients_are_not_waited_for() {
+    let server: &Server = Box::leak(Box::new(Server::bounded(hasty()).await));
+    let short = Duration::from_millis(1);
+    // A head that never ends, also if it goes on and on.
+    let (waited, reply) = patience(server, &["GET / HTTP/1.1\r\nhost: l"], short).await;
+    assert!((190..450).contains(&waited.as_millis()) && reply.is_empty(), "{waited:?} {reply}");
+    let drops = ["x-slow: y\r\n"; 100];
+    let pieces = [&["GET / HTTP/1.1\r\n"], &drops[..]].concat();
+    let (waited, reply) = patience(server, &pieces, Duration::from_millis(20)).await;
+    assert!((190..450).contains(&waited.as_millis()) && reply.is_empty(), "{waited:?} {reply}");
+    // A body that does not come, or less of it than announced.
+    let lie = request("").replace("content-length: 31", "content-length: 99");
+    let (waited, reply) = patience(server, &[&lie], short).await;
+    assert!((190..450).contains(&waited.as_millis()), "{waited:?}");
+    assert_eq!(Reply::parse(reply.as_bytes()).status, 408, "{reply}");
+    // Silence, before and after a request.
+    let (waited, _) = patience(server, &[], short).await;
+    assert!((590..900).contains(&waited.as_millis()), "{waited:?}");
+    let (waited, reply) = patience(server, &[&request("")], short).await;
+    assert!((590..1200).contains(&waited.as_millis()), "{waited:?}");
+    assert_eq!(Reply::parse(reply.as_bytes()).status, 200);
+    assert_eq!(server.app.gate().usage()[7].1.callers, 1, "only whole requests have spent");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_nothing_but_itself() {
+    let app = Arc::new(app().with_bounds(hasty()));
+    let (mut client, stream) = duplex(256);
+    let served = tokio::spawn({
+        let app = Arc::clone(&app);
+        async move { serve(stream, None, &app, std::future::pending()).await }
+    });
+    let asks = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    client.write_all(asks.as_bytes()).await.unwrap();
+    let ended = timeout(Duration::from_secs(5), served).await.unwrap().unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_shutdown_answers_the_request_in_hand_and_ends_idle_connections() {
+    let app = Arc::new(app());
+    let start = |stop: oneshot::Receiver<()>| {
+        let (client, stream) = duplex(64 * 1024);
+        let app = Arc::clone(&app);
+        let served = tokio::spawn(async move {
+            let peer = "127.0.0.1:1".parse().ok();
+            serve(stream, peer, &app, async { drop(stop.await) }).await
+        });
+        (client, served)
+    };
+    // A shaper holds this one back for 150 ms.
+    let (stop, stopped) = oneshot::channel();
+    let (mut client, served) = start(stopped);
+    let auth = "GET /auth HTTP/1.1\r\nhost: localhost\r\nx-original-uri: /queue\r\n\
+                x-original-method: GET\r\nx-original-host: h\r\nx-real-ip: 192.0.2.1\r\n\r\n";
+    client.write_all(auth.repeat(3).as_bytes()).await.unwrap();
+    let mut first = [0; 15];
+    client.read_exact(&mut first).await.unwrap();
+    stop.send(()).unwrap();
+    let mut rest = String::new();
+    client.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("HTTP/1.1 200 OK\r\n"), "the second was in hand: {rest}");
+    served.await.unwrap().unwrap();
+
+    let (stop, stopped) = oneshot::channel();
+    let (mut client, served) = start(stopped);
+    client.write_all(request("").as_bytes()).await.unwrap();
+    // Has arrived, and is answered; the connection then ends.
+    stop.send(()).unwrap();
+    let mut reply = Vec::new();
+    client.read_to_end(&mut reply).await.unwrap();
+    assert_eq!(Reply::parse(&reply).status, 200);
+    served.await.unwrap().unwrap();
+    assert_eq!(app.metrics().matches("tollgate_open_connections{protocol=\"http\"} 0").count(), 1);
+}
