@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::problem::Problem;
+use super::reply::JSON;
 
 /// Reads a body of JSON, of at most so many bytes.
 pub(super) async fn json(
@@ -18,13 +19,16 @@ pub(super) async fn json(
     most: usize,
     time: Duration,
 ) -> Result<Bytes, Problem> {
-    expect_type(&head.headers, "application/json")?;
+    expect_type(content_type(&head.headers), JSON)?;
     read(body, most, time).await
 }
 
+pub(super) fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default()
+}
+
 /// Refuses a body of another type: a web page may send some without asking.
-pub(super) fn expect_type(headers: &HeaderMap, expected: &str) -> Result<(), Problem> {
-    let given = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
     let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if essence.eq_ignore_ascii_case(expected.as_bytes()) {
         return Ok(());

@@ -11,16 +11,7 @@ use crate::Access;
 /// Refuses what comes from a web page, or without a token that is needed.
 pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), Problem> {
     let host = host(head)?;
-    if !access.answers_to(without_port(host)) {
-        return Err(Problem::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            format_args!(
-                "this server does not answer to the host {host:?}, so that no web page can have \
-                 a name of its own lead here; use the server's address, or name the host in the \
-                 server's configuration"
-            ),
-        ));
-    }
+    check_host(access, host)?;
     // Of what proxies send, the origin is that of their clients.
     if level != Level::Proxy && head.headers.contains_key(ORIGIN) {
         let origin = only(&head.headers, &ORIGIN)?;
@@ -28,22 +19,46 @@ pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), P
             return Err(Problem::forbidden("web pages of other origins may not ask this server"));
         }
     }
+    check_level(access, level, || only(&head.headers, &AUTHORIZATION))
+}
+
+/// Refuses requests that are meant for another host.
+pub(super) fn check_host(access: &Access, host: &str) -> Result<(), Problem> {
+    if access.answers_to(without_port(host)) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        format_args!(
+            "this server does not answer to the host {host:?}, so that no web page can have a name \
+             of its own lead here; use the server's address, or name the host in the server's \
+             configuration"
+        ),
+    ))
+}
+
+/// Refuses whoever has no token where one is needed.
+pub(super) fn check_level<'h>(
+    access: &Access,
+    level: Level,
+    authorization: impl FnOnce() -> Result<Option<&'h str>, Problem>,
+) -> Result<(), Problem> {
     let is_open = match level {
         Level::Probe | Level::Proxy => true,
         Level::Metrics => access.metrics_are_open(),
         Level::Client => access.is_loopback(),
         Level::Admin => false,
     };
-    if is_open { Ok(()) } else { check_token(access, &head.headers) }
+    if is_open { Ok(()) } else { check_token(access, authorization()?) }
 }
 
-fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_token(access: &Access, given: Option<&str>) -> Result<(), Problem> {
     if access.has_no_token() {
         return Err(Problem::unauthorized(
             "this needs a token, and the server has none; start it with one",
         ));
     }
-    let Some(given) = only(headers, &AUTHORIZATION)? else {
+    let Some(given) = given else {
         return Err(Problem::unauthorized(
             "this needs the server's token; send the header authorization: Bearer TOKEN",
         ));

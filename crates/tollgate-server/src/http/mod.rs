@@ -10,6 +10,7 @@ mod bounds;
 mod check;
 mod connection;
 mod explain;
+mod fast;
 mod guard;
 mod keys;
 mod limits;
@@ -26,6 +27,7 @@ mod routes;
 mod service;
 mod stats;
 mod stream;
+mod watch;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;

@@ -6,7 +6,7 @@ use hyper::body::Incoming;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::body::{expect_type, read};
+use super::body::{content_type, expect_type, read};
 use super::problem::Problem;
 use super::reply::{Reply, content, json};
 use crate::App;
@@ -32,7 +32,7 @@ pub(super) fn show(app: &App) -> Result<Reply, Problem> {
 }
 
 pub(super) async fn replace(app: &App, head: &Parts, body: Incoming) -> Result<Reply, Problem> {
-    expect_type(&head.headers, TOML)?;
+    expect_type(content_type(&head.headers), TOML)?;
     let text = read(body, LONGEST, app.bounds.stalled).await?;
     let text = std::str::from_utf8(&text).map_err(|error| {
         let place = error.valid_up_to();

@@ -128,14 +128,19 @@ impl Problem {
     }
 
     pub(super) fn reply(self) -> Reply {
+        self.response().map(|document| Full::new(Bytes::from(document)))
+    }
+
+    /// The response, with its document.
+    pub(super) fn response(self) -> Response<Vec<u8>> {
         let document = serde_json::to_vec(&self.document()).unwrap_or_default();
-        let mut reply = Response::new(Full::new(Bytes::from(document)));
-        *reply.status_mut() = self.status;
+        let mut response = Response::new(document);
+        *response.status_mut() = self.status;
         let content_type = HeaderValue::from_static("application/problem+json");
-        reply.headers_mut().insert(CONTENT_TYPE, content_type);
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
         if let Some((name, value)) = self.header.map(|header| *header) {
-            reply.headers_mut().insert(name, value);
+            response.headers_mut().insert(name, value);
         }
-        reply
+        response
     }
 }

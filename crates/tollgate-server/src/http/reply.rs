@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -8,22 +8,25 @@ use super::problem::Problem;
 
 pub(super) type Reply = Response<Full<Bytes>>;
 
+pub(super) const JSON: &str = "application/json";
+
 /// A 200 with a JSON document.
 pub(super) fn json(document: &impl Serialize) -> Result<Reply, Problem> {
-    // Answers are short.
-    let mut bytes = Vec::with_capacity(256);
-    serde_json::to_writer(&mut bytes, document)
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
-    Ok(content("application/json", bytes))
+    let mut bytes = Vec::new();
+    write(document, &mut bytes)?;
+    Ok(content(JSON, bytes))
+}
+
+/// Writes a JSON document.
+pub(super) fn write(document: &impl Serialize, bytes: &mut Vec<u8>) -> Result<(), Problem> {
+    serde_json::to_writer(bytes, document)
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))
 }
 
 /// A 200 with a content of this type.
 pub(super) fn content(content_type: &'static str, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Full::new(body.into()));
-    let headers = reply.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // What is true now is not true for long.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
 }
 

@@ -14,11 +14,18 @@ use super::pulse::Pulse;
 pub(super) struct Stream<'p, T> {
     io: T,
     pulse: &'p Pulse,
+    /// What is to be read again.
+    unread: Vec<u8>,
 }
 
 impl<'p, T: AsyncRead + AsyncWrite + Unpin> Stream<'p, T> {
     pub(super) fn new(io: T, pulse: &'p Pulse) -> Self {
-        Self { io, pulse }
+        Self { io, pulse, unread: Vec::new() }
+    }
+
+    /// Lets bytes be read again, which were all that was read since.
+    pub(super) fn unread(&mut self, bytes: &[u8]) {
+        self.unread = bytes.to_vec();
     }
 
     /// Lets go by what the client is still sending. If a socket is closed with something
@@ -50,6 +57,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<'_, T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let count = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread[..count]);
+            self.unread.drain(..count);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
         if buffer.filled().len() > before {

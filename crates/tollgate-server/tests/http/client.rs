@@ -57,7 +57,7 @@ impl Ask<'_> {
     }
 
     pub(crate) async fn send(self) -> Reply {
-        let mut text = format!("{} HTTP/1.1\r\nconnection: close\r\n", self.line);
+        let mut text = format!("{} HTTP/1.1\r\n", self.line);
         let names = |name: &str| self.headers.iter().any(|(given, _)| given == name);
         if !names("host") {
             text.push_str(&format!("host: {}\r\n", self.server.address));
@@ -74,11 +74,12 @@ impl Ask<'_> {
     }
 }
 
-/// Sends bytes, and hands out everything until the server closes.
+/// Sends bytes and says that this is all, and hands out everything until the server closes.
 pub(crate) async fn raw(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     // The server may hang up before it has read everything.
     let _ = socket.write_all(bytes).await;
+    let _ = socket.shutdown().await;
     let mut reply = Vec::new();
     let _ = socket.read_to_end(&mut reply).await;
     reply

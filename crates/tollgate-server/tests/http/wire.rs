@@ -116,6 +116,57 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
+async fn plain_checks_and_unusual_ones_are_answered_alike() {
+    let server = Server::start().await;
+    for (headers, body) in [
+        ("", r#"{"limit":"many","key":"user:1","cost":0}"#),
+        ("", r#"{"limit":"many","key":"user:1","cost":1001}"#),
+        ("", r#"{"batch":[{"limit":"total","cost":0},{"limit":"totl"}]}"#),
+        ("", r#"{"request":{"path":"/elsewhere"}}"#),
+        ("", r#"{"limit":"man"}"#),
+        ("", "nonsense"),
+        ("host: evil.example\r\n", BODY),
+        ("content-type: text/plain\r\n", BODY),
+    ] {
+        let request = |extra: &str| {
+            let given = |name: &str| headers.starts_with(name);
+            let host = if given("host") { "" } else { "host: localhost\r\n" };
+            let kind =
+                if given("content-type") { "" } else { "content-type: application/json\r\n" };
+            let length = body.len();
+            format!(
+                "POST /v1/check HTTP/1.1\r\n{host}{kind}{headers}content-length: {length}\r\n\
+                 {extra}\r\n{body}"
+            )
+        };
+        let plain = Reply::parse(&raw(&server, request("").as_bytes()).await);
+        let unusual = request("connection: keep-alive\r\n");
+        let unusual = Reply::parse(&raw(&server, unusual.as_bytes()).await);
+        assert_eq!((plain.status, &plain.body), (unusual.status, &unusual.body), "{body}");
+        for name in ["content-type", "content-length", "www-authenticate", "cache-control"] {
+            assert_eq!(plain.header(name), unusual.header(name), "{name} of {body}");
+        }
+        assert!(plain.header("date").unwrap().ends_with(" gmt"), "{plain:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_may_ask_for_other_things_after_plain_checks() {
+    let server = Server::start().await;
+    let plain = request("");
+    let stream = format!("{plain}{plain}GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n{plain}");
+    let replies = String::from_utf8(raw(&server, stream.as_bytes()).await).unwrap();
+    assert_eq!(replies.matches("HTTP/1.1 200 OK\r\n").count(), 4, "{replies}");
+    let (before, after) = replies.split_once("ok\n").unwrap();
+    assert!(
+        before.contains("\"remaining\":998") && after.contains("\"remaining\":997"),
+        "{replies}"
+    );
+    let metrics = ask(&server, "GET /metrics").send().await.body;
+    assert!(metrics.contains(r#"tollgate_http_requests_total{route="check",status="2xx"} 3"#));
+}
+
+#[tokio::test]
 async fn a_client_that_sends_no_more_is_still_answered() {
     let server = Server::start().await;
     let mut socket = TcpStream::connect(server.address).await.unwrap();

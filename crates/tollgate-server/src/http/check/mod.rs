@@ -14,7 +14,7 @@ pub(super) use self::key::{Key, Text};
 pub(super) use self::original::Original;
 use super::body::parse;
 use super::problem::Problem;
-use super::reply::{Reply, json};
+use super::reply::{JSON, Reply, content, write};
 use crate::App;
 
 /// How many limits can be checked together.
@@ -22,6 +22,13 @@ const MOST_TOGETHER: usize = 64;
 
 /// Decides whatever a body asks about.
 pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
+    let mut document = Vec::new();
+    answer(app, body, &mut document).await?;
+    Ok(content(JSON, document))
+}
+
+/// Decides whatever a body asks about, and writes the answer.
+pub(super) async fn answer(app: &App, body: &[u8], document: &mut Vec<u8>) -> Result<(), Problem> {
     match parse::<Asked<'_>>(body)?.form()? {
         Form::Batch(batch) => {
             let most = app.bounds.batch;
@@ -34,11 +41,11 @@ pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
             for asked in batch {
                 passages.push(decide_one(app, asked).await);
             }
-            json(&CheckAnswer::of_batch(&passages))
+            write(&CheckAnswer::of_batch(&passages), document)
         }
         form => {
             let (passage, is_plain) = decide(app, form).await?;
-            json(&CheckAnswer::One(Answer::new(&passage, is_plain)))
+            write(&CheckAnswer::One(Answer::new(&passage, is_plain)), document)
         }
     }
 }
