@@ -78,9 +78,9 @@ impl Listener {
                 (Arc::clone(&self.app), self.tls.clone(), self.stopped.clone());
             let protocol = self.protocol;
             clients.spawn(async move {
-                let shutdown = async move {
+                let shutdown = Box::pin(async move {
                     let _ = stopped.wait_for(|stopped| *stopped).await;
-                };
+                });
                 let (socket, peer) = socket;
                 // That a client has gone away is nobody's business.
                 if let Err(error) = converse(protocol, socket, peer, tls, &app, shutdown).await {
@@ -128,20 +128,22 @@ impl Listener {
     }
 }
 
+/// What is large is in a box of its own: a task is as large as the largest of all that it
+/// may come to do, and there is one for each client.
 async fn converse(
     protocol: Protocol,
     socket: TcpStream,
     peer: SocketAddr,
     tls: Option<Arc<Tls>>,
     app: &App,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Unpin,
 ) -> io::Result<()> {
     socket.set_nodelay(true)?;
     match tls {
         None => speak(protocol, socket, peer, app, shutdown).await,
         Some(tls) => {
-            let secured = timeout(HANDSHAKE, tls.acceptor().accept(socket)).await??;
-            speak(protocol, secured, peer, app, shutdown).await
+            let secured = timeout(HANDSHAKE, Box::pin(tls.acceptor().accept(socket))).await??;
+            speak(protocol, Box::new(secured), peer, app, shutdown).await
         }
     }
 }
@@ -151,10 +153,10 @@ async fn speak(
     io: impl AsyncRead + AsyncWrite + Unpin,
     peer: SocketAddr,
     app: &App,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Unpin,
 ) -> io::Result<()> {
     match protocol {
-        Protocol::Http => http::serve(io, Some(peer), app, shutdown).await,
-        Protocol::Resp => resp::serve(io, Some(peer), app.resp(), shutdown).await,
+        Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
+        Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
     }
 }
