@@ -34,16 +34,21 @@ impl<S: Store> Gate<S> {
     pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Passage, Error> {
         let active = self.active();
         let Active { policy, limits, .. } = &**active;
-        let mut charges: SmallVec<[(usize, Charge); 2]> = SmallVec::with_capacity(checks.len());
-        for (index, check) in checks.iter().enumerate() {
+        let mut charges = Vec::with_capacity(checks.len());
+        for check in checks {
             let (limit, key) = find(policy, check.limit, check.values)?;
-            charges.push((index, Charge::new(limit, key, check.cost)));
+            charges.push(Charge::new(limit, key, check.cost));
         }
         let is_shadow = |charge: &Charge| policy.rules[charge.limit].mode == Mode::Shadow;
-        // The most shared last, where a race is lost most often.
-        charges
-            .sort_by_key(|(_, charge)| (is_shadow(charge), policy.rules[charge.limit].sharing()));
-        let (order, mut charges): (SmallVec<[usize; 2]>, Vec<_>) = charges.into_iter().unzip();
+        let mut order: SmallVec<[usize; 4]> = (0..charges.len()).collect();
+        if charges.len() > 1 {
+            // Shadow at the end; of each, the most shared last, where a race is lost most often.
+            order.sort_by_key(|place| {
+                let charge: &Charge = &charges[*place];
+                (is_shadow(charge), policy.rules[charge.limit].sharing())
+            });
+            charges = order.iter().map(|place| charges[*place].clone()).collect();
+        }
         let enforcing = charges.partition_point(|charge| !is_shadow(charge));
         let (enforced, shadow) = charges.split_at_mut(enforcing);
         if !enforced.is_empty() {
@@ -58,9 +63,12 @@ impl<S: Store> Gate<S> {
                 passage.shadow_error = decided.err().or(passage.shadow_error);
             }
         }
-        let mut asked: Vec<_> = order.into_iter().zip(charges).collect();
-        asked.sort_unstable_by_key(|(index, _)| *index);
-        passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+        if charges.len() > 1 {
+            let mut asked: Vec<_> = order.into_iter().zip(charges).collect();
+            asked.sort_unstable_by_key(|(place, _)| *place);
+            charges = asked.into_iter().map(|(_, charge)| charge).collect();
+        }
+        passage.charges = charges;
         Ok(passage)
     }
 

@@ -1,5 +1,5 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing::warn;
+use tracing::info;
 
 /// For files, listeners and the like, beside clients.
 const OTHERS: u64 = 64;
@@ -16,6 +16,6 @@ pub(super) fn make_room(clients: usize) {
     let is_raised = setrlimit(Resource::Nofile, raised).is_ok();
     if !is_raised || most < wanted {
         let room = if is_raised { most } else { current };
-        warn!(wanted, room, "few files may be open: raise the limit, or lower connections");
+        info!(wanted, room, "fewer files may be open than there may be clients");
     }
 }

@@ -6,6 +6,7 @@ mod auth;
 mod check;
 mod client;
 mod conservation;
+mod documentation;
 mod guard;
 mod nginx;
 mod openapi;

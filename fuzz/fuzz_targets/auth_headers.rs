@@ -1,0 +1,56 @@
+//! Whatever headers a proxy's client adds, it is answered, and nobody but the client that
+//! the proxy names has anything spent.
+#![no_main]
+
+use std::future::pending;
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::runtime::{Builder, Runtime};
+use tollgate_policy::{Gate, Policy};
+use tollgate_server::App;
+use tollgate_server::http::serve;
+use tollgate_server::resp::{Endpoint, Throttle};
+
+const POLICY: &str = "[[limit]]\nname = 'a'\nmatch = { path = '/a' }\nquota = 'burst 1000'";
+
+/// What the proxy sets, and removes from what its client sent.
+const OWN: [&str; 4] = ["x-original-uri", "x-original-method", "x-original-host", "x-real-ip"];
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
+
+fuzz_target!(|headers: Vec<(String, String)>| {
+    RUNTIME.block_on(async {
+        let policy = Policy::from_toml(POLICY).expect("a policy");
+        let gate = Arc::new(Gate::new(policy).expect("a small table"));
+        let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
+        let app = App::new(Arc::clone(&gate), POLICY, resp);
+        let mut request = "GET /auth HTTP/1.1\r\nhost: localhost\r\nx-original-uri: /a?b\r\n\
+                           x-original-method: GET\r\nx-original-host: h\r\nx-real-ip: 192.0.2.1\r\n"
+            .to_owned();
+        for (name, value) in &headers {
+            let is_plain = |text: &str| text.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+            let name = name.to_lowercase();
+            if is_plain(&name) && is_plain(value) && !OWN.contains(&name.trim()) {
+                request.push_str(&format!("{name}: {value}\r\n"));
+            }
+        }
+        request.push_str("\r\n");
+        let (mut client, server) = duplex(1024 * 1024);
+        client.write_all(request.as_bytes()).await.expect("there is room");
+        client.shutdown().await.expect("it is open");
+        let mut reply = Vec::new();
+        let hear = client.read_to_end(&mut reply);
+        let peer = "127.0.0.1:9".parse().ok();
+        let (_, heard) = tokio::join!(serve(server, peer, &app, pending()), hear);
+        heard.expect("the stream does not fail");
+        let reply = String::from_utf8_lossy(&reply);
+        let left = gate.peek_limit("a", &["192.0.2.1"], 0).await.expect("it is there");
+        let spent = 1000 - left.remaining();
+        assert_eq!(spent, u64::from(reply.starts_with("HTTP/1.1 200 OK")), "{request}{reply}");
+        let callers = gate.usage()[0].1.callers;
+        assert_eq!(callers, spent, "{request}{reply}");
+    });
+});
