@@ -7,14 +7,14 @@ use super::{POLICY, flood, idle};
 /// For as many keys there is room in each of the two tables.
 const CAPACITY: u64 = 100_000;
 
-/// What a key takes of a table, in bytes: `docs/sizing` promises 27.
+/// What a key takes of a table, at most.
 const KEY: u64 = 27;
 /// What the program takes with empty tables and no clients.
-const PROGRAM: u64 = 24 * 1024 * 1024;
+const PROGRAM: u64 = 16 * 1024 * 1024;
 /// What an idle client of the Redis protocol takes.
 const RESP: u64 = 4 * 1024;
 /// What an idle client takes that has made a check over HTTP.
-const HTTP: u64 = 12 * 1024;
+const HTTP: u64 = 10 * 1024;
 /// What an idle client takes that has asked for anything else over HTTP.
 const OTHER: u64 = 24 * 1024;
 

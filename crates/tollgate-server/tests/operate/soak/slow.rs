@@ -9,23 +9,24 @@ use super::POLICY;
 /// More than the server has threads.
 const CLIENTS: usize = 16;
 
-/// What a client may make the server hold that sends and does not read: one backlog of
-/// replies, what was read beside it, and what it takes to be connected.
-const EACH: u64 = 512 * 1024;
+/// What a client may make the server hold that sends and does not read: a backlog of
+/// replies, in a buffer that may be twice as large.
+const EACH: u64 = 2 * 1024 * 1024;
+
+/// More than the system holds of what is sent and of the replies to it, on both sides.
+const TOO_MUCH: usize = 64 * 1024 * 1024;
 
 /// Sends a pipeline again and again until the server takes no more. Reads nothing.
 fn stuff(address: SocketAddr, pipeline: &str) -> TcpStream {
     let mut client = TcpStream::connect(address).unwrap();
     client.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
-    loop {
-        match client.write_all(pipeline.as_bytes()) {
-            Ok(()) => {}
-            Err(error) => {
-                assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
-                return client;
-            }
+    for _ in 0..TOO_MUCH / pipeline.len() {
+        if let Err(error) = client.write_all(pipeline.as_bytes()) {
+            assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+            return client;
         }
     }
+    panic!("the server reads on although nobody reads its replies to {:?}", &pipeline[..20]);
 }
 
 #[test]
