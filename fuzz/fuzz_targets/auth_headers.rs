@@ -13,7 +13,8 @@ use tollgate_server::App;
 use tollgate_server::http::serve;
 use tollgate_server::resp::{Endpoint, Throttle};
 
-const POLICY: &str = "[[limit]]\nname = 'a'\nmatch = { path = '/a' }\nquota = 'burst 1000'";
+const POLICY: &str =
+    "[[limit]]\nname = 'a'\nmatch = { path = '/a' }\ncapacity = 10\nquota = 'burst 1000'";
 
 /// What the proxy sets, and removes from what its client sent.
 const OWN: [&str; 4] = ["x-original-uri", "x-original-method", "x-original-host", "x-real-ip"];

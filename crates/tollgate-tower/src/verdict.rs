@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use http::Response;
+use http::{Response, StatusCode};
 use tollgate_policy::store::Store;
-use tollgate_policy::{Error, Passage, Request};
+use tollgate_policy::{Answer, Error, Passage, Request};
 
 use crate::future::Place;
 use crate::settings::Ruling;
@@ -32,15 +32,25 @@ impl<S: Store, R> TollgateLayer<S, R> {
     }
 
     /// Tells whether a request that another server is going to serve may go ahead: a 200
-    /// without a body, after the wait of a shaper, or a refusal; both with the headers for
-    /// the client. What the request cost stands, since its response is not seen here.
+    /// without a body, after the wait of a shaper, or a refusal with its
+    /// 429, 403 or 503; both with the headers for the client. What the request cost stands, since its response is not seen here.
     pub async fn verdict<B: Default>(&self, request: Request<'_>) -> Response<B>
     where
         R: Refuse<B>,
     {
         let settings = &self.settings;
-        let passage = match settings.judge(request, settings.check(&request).await) {
-            Ruling::Refuse(response) => return response,
+        let checked = settings.check(&request).await;
+        let refused = match &checked {
+            Ok(passage) if passage.answer() == Answer::Blocked => StatusCode::FORBIDDEN,
+            Ok(_) => StatusCode::TOO_MANY_REQUESTS,
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let passage = match settings.judge(request, checked) {
+            Ruling::Refuse(mut response) => {
+                // Refused in gRPC it would be a 200, and whoever asked would go ahead.
+                *response.status_mut() = refused;
+                return response;
+            }
             Ruling::Pass(passage) => passage,
         };
         let passage = Place::new(Arc::clone(settings), passage).waited().await;

@@ -153,3 +153,22 @@ fn every_thread_counts_even_those_that_come_and_go() {
     assert_eq!((allowed, denied), (spent.into_inner(), 0));
     assert_eq!(allowed, 20 * THREADS * 100);
 }
+
+#[test]
+fn a_client_that_never_rests_is_saved_every_time() {
+    let limiter: Limiter<str> = Limiter::builder("1/h burst 1000000").capacity(1).build().unwrap();
+    assert!(limiter.check("hot").is_allowed());
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    limiter.debit("hot", 1);
+                }
+            });
+        }
+        let missed = (0..200_000).filter(|_| limiter.save().tables[0].clients.is_empty()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(missed, 0);
+    });
+}

@@ -85,3 +85,66 @@ impl Default for Reservations {
         Self { most: AtomicUsize::new(100_000), table: Mutex::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tollgate_policy::{Gate, Limit, LimitCheck, Policy};
+
+    use super::*;
+
+    async fn pending(gate: &Gate, expires: Timestamp) -> Pending {
+        let check = LimitCheck { limit: "api", values: &["user:1"], cost: 1 };
+        let passage = gate.check_limits(&[check]).await.unwrap();
+        Pending { passage, cost: 1, expires }
+    }
+
+    fn gate() -> Gate {
+        Gate::new(Policy::builder().limit(Limit::new("api", "1/h burst 1000")).build().unwrap())
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_reservation_is_taken_once_and_not_after_it_has_expired() {
+        let (gate, reservations) = (gate(), Reservations::default());
+        let now = Timestamp::from_secs(1_700_000_000);
+        let expires = now + Duration::from_secs(60);
+        reservations.add(1, pending(&gate, expires).await, now);
+        reservations.add(2, pending(&gate, expires).await, now);
+        let just_before = now + Duration::from_nanos(59_999_999_999);
+        assert!(reservations.take(1, just_before).is_some());
+        assert!(reservations.take(1, just_before).is_none());
+        assert!(reservations.take(2, expires).is_none());
+        assert!(reservations.take(2, now).is_none(), "it was forgotten");
+    }
+
+    #[tokio::test]
+    async fn memory_is_bounded_also_if_one_stays_and_all_others_are_settled() {
+        let (gate, reservations) = (gate(), Reservations::default());
+        reservations.set_most(4);
+        let now = Timestamp::from_secs(1_700_000_000);
+        let expires = now + Duration::from_secs(60);
+        reservations.add(0, pending(&gate, expires).await, now);
+        for id in 1..100 {
+            reservations.add(id, pending(&gate, expires).await, now);
+            assert!(reservations.take(id, now).is_some());
+        }
+        let length = reservations.lock().order.len();
+        assert!(length <= 9, "{length} in line");
+        assert!(reservations.take(0, now).is_some(), "it was not crowded out");
+    }
+
+    #[tokio::test]
+    async fn expired_ones_make_room_before_others_do() {
+        let (gate, reservations) = (gate(), Reservations::default());
+        reservations.set_most(2);
+        let now = Timestamp::from_secs(1_700_000_000);
+        let later = now + Duration::from_secs(60);
+        reservations.add(1, pending(&gate, later).await, now);
+        reservations.add(2, pending(&gate, later).await, now);
+        reservations.add(3, pending(&gate, later + Duration::from_secs(60)).await, later);
+        assert_eq!(reservations.len(), 1);
+        assert!(reservations.take(3, later).is_some());
+    }
+}

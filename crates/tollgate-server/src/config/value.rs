@@ -64,10 +64,10 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const RIGHT: &str = "write a time, such as \"30s\", \"500ms\" or \"1h\"";
-        // Of a quota's text this is the part that tells the period.
+        // The part of a quota's text that tells the period, and nothing after it.
         let is_period = text.starts_with(|first: char| first.is_ascii_digit());
-        let quota = format!("1/{text}").parse::<Quota>().ok().filter(|_| is_period);
-        let period = quota.filter(|quota| quota.burst() == 1).and_then(|quota| quota.period());
+        let quota = format!("1/{text} burst 1").parse::<Quota>().ok().filter(|_| is_period);
+        let period = quota.and_then(|quota| quota.period());
         period.map(Self).ok_or(RIGHT)
     }
 }
@@ -173,5 +173,61 @@ impl FromStr for LogLevel {
 impl Default for LogLevel {
     fn default() -> Self {
         Self(LevelFilter::INFO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_like_periods() {
+        for (text, time) in [
+            ("30s", Some(Duration::from_secs(30))),
+            ("500 ms", Some(Duration::from_millis(500))),
+            ("1h", Some(Duration::from_secs(3600))),
+            ("0s", None),
+            ("", None),
+            ("30", None),
+            ("s", None),
+            ("-1s", None),
+            ("1s burst 1", None),
+            ("1s burst 5", None),
+        ] {
+            assert_eq!(text.parse::<Span>().ok(), time.map(Span), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_told_apart_by_who_can_reach_them() {
+        for (text, is_public) in [
+            ("127.0.0.1:1", false),
+            ("127.9.9.9:1", false),
+            ("localhost:1", false),
+            ("[::1]:1", false),
+            ("[::ffff:127.0.0.1]:1", false),
+            ("off", false),
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+            ("10.0.0.1:1", true),
+        ] {
+            assert_eq!(text.parse::<Listen>().unwrap().is_public(), is_public, "{text}");
+        }
+        for wrong in ["", "8390", ":8390", "127.0.0.1", "example.com:1", "127.0.0.1:99999", "OFF"] {
+            assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_long_fits_a_header_and_is_not_shown() {
+        for wrong in ["", "0123456789abcde", "0123456789abcde\n", "0123456789 abcdef", "ééééééééé"]
+        {
+            assert!(wrong.parse::<Token>().is_err(), "{wrong:?}");
+        }
+        let token: Token = "0123456789abcdef".parse().unwrap();
+        assert!(!format!("{token:?}").contains('0'));
+        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.reveal().parse(), Ok(one.clone()));
     }
 }

@@ -79,7 +79,7 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
 /// Answers the checks at the front, and tells how many bytes they were.
 async fn answer_all(app: &App, pulse: &Pulse, input: &[u8], replies: &mut Replies) -> usize {
     let mut used = 0;
-    while let Some(check) = Check::parse(&input[used..], app.bounds.headers) {
+    while let Some(check) = Check::parse(&input[used..], &app.bounds) {
         let _at_work = pulse.work();
         used += check.length;
         let status = match answer(app, &check, replies.document()).await {

@@ -3,7 +3,7 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 
 use super::Socket;
-use super::listener::Protocol;
+use super::conversation::Protocol;
 use crate::config::{Config, Source, Token};
 
 /// What a person sees who starts a server: what listens where, and what to try.

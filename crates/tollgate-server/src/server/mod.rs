@@ -1,6 +1,7 @@
 //! A running server: what it is made of, how it is told to change, and how it ends.
 
 mod banner;
+mod conversation;
 mod descriptors;
 mod drain;
 mod listener;
@@ -20,11 +21,13 @@ use tokio::task::JoinHandle;
 use tracing::info;
 
 use self::banner::Banner;
+use self::conversation::{Conversation, Protocol};
 use self::drain::{Clients, drain};
-use self::listener::{Listener, Protocol};
+use self::listener::Listener;
 use self::metrics::SnapshotMetrics;
 use self::reload::Reloader;
 use self::saver::Saver;
+use self::seldom::Seldom;
 use self::signals::{Signal, Signals};
 use crate::config::{Listen, Settings, Source, Token};
 use crate::snapshot::SnapshotFile;
@@ -102,13 +105,11 @@ fn listen(
     stopped: &channel::Receiver<bool>,
 ) -> Vec<JoinHandle<Clients>> {
     let places = settings.connections.min(Semaphore::MAX_PERMITS);
-    let listener = |(protocol, socket)| Listener {
-        protocol,
-        socket,
-        tls: tls.cloned(),
-        app: Arc::clone(app),
-        places: Arc::new(Semaphore::new(places)),
-        stopped: stopped.clone(),
+    let listener = |(protocol, socket)| {
+        let (app, tls) = (Arc::clone(app), tls.cloned());
+        let conversation = Conversation { protocol, app, tls, seldom: Seldom::default() };
+        let places = Arc::new(Semaphore::new(places));
+        Listener { socket, conversation: Arc::new(conversation), places, stopped: stopped.clone() }
     };
     sockets.into_iter().map(|socket| tokio::spawn(listener(socket).run())).collect()
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate::Limiter;
@@ -18,6 +19,12 @@ impl Seldom {
         } else {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl fmt::Debug for Seldom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seldom").field("left_out", &self.left_out).finish_non_exhaustive()
     }
 }
 

@@ -78,6 +78,10 @@ async fn what_a_client_writes_itself_does_not_count() {
     assert_eq!(auth(&server, "", &with((ip, "8.8.8.8"))).await.status, 400);
     assert_eq!(auth(&server, "", &with(("origin", "https://example.com"))).await.status, 429);
     assert_eq!(auth(&server, "", &with(("authorization", "Bearer x"))).await.status, 429);
+    // A refusal in gRPC has the status 200, and the proxy would let it pass.
+    let grpc = [(uri, "/api/x"), (method, "POST"), (host, "h"), (ip, "203.0.113.7")];
+    let grpc = [&grpc[..], &[("content-type", "application/grpc")]].concat();
+    assert_eq!(auth(&server, "", &grpc).await.status, 429);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod documentation;
 mod guard;
 mod nginx;
 mod openapi;
+mod patience;
 mod programs;
 mod reserve;
 mod server;

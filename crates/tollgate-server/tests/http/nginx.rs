@@ -156,6 +156,7 @@ async fn no_client_of_nginx_escapes_by_its_headers() {
         "x-forwarded-uri: /free\r\nx-forwarded-method: GET\r\nx-forwarded-host: h\r\n",
         "x-original-uri: /free\r\nx-original-uri: /free\r\n",
         "authorization: Bearer x\r\n",
+        "content-type: application/grpc\r\n",
         "origin: https://evil.example\r\n",
     ] {
         assert_eq!(nginx.ask("GET /api/users", headers).await.status, 429, "{headers}");
@@ -164,6 +165,8 @@ async fn no_client_of_nginx_escapes_by_its_headers() {
     {
         assert_eq!(nginx.ask(line, "content-length: 0\r\n").await.status, 429, "{line}");
     }
+    let grpc = "content-length: 0\r\ncontent-type: application/grpc\r\n";
+    assert_eq!(nginx.ask("POST /api/users", grpc).await.status, 429);
     assert_eq!(nginx.ask("GET /free", "").await.status, 200, "no limit is for it");
     assert_eq!(nginx.served(), 6);
 }

@@ -4,6 +4,7 @@
 
 mod clients;
 mod commands;
+mod documents;
 mod drain;
 mod errors;
 mod kill;

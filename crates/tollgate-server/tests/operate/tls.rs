@@ -39,12 +39,18 @@ fn curl_and_redis_cli_talk_over_tls_and_nobody_without() {
     plain.args(["-sS", "--max-time", "5"]).arg(server.url("/healthz"));
     assert!(!plain.output().unwrap().status.success());
 
+    // One that says nothing is not waited for at the end.
+    let silent = std::net::TcpStream::connect(server.http).unwrap();
+
     // Explained over TLS too.
     let mut explain = crate::server::tollgate();
     let url = format!("https://localhost:{}", server.http.port());
     explain.args(["explain", "--server", &url, "--path", "/", "--token", server.token(), "--ca"]);
     assert!(run(explain.arg(home.path("cert.pem"))).starts_with("answer   allowed"));
-    server.stop();
+    let log = server.stop();
+    assert!(log.contains("refused a connection without TLS"), "{log}");
+    assert!(!log.contains("did not read"), "{log}");
+    drop(silent);
 }
 
 #[test]

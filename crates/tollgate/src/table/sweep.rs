@@ -120,12 +120,20 @@ impl<S> Table<S> {
 impl Line {
     /// The client of a slot and its word; `None` if it is empty or changes hands.
     fn entry(&self, slot: usize) -> Option<(Fingerprint, Word)> {
-        // The word on both sides of the fingerprint, as in `attempt`.
-        let bits = self.words[slot].load(Ordering::Acquire);
-        let fingerprint = self.fingerprints[slot].load(Ordering::Acquire);
-        let unmoved = self.words[slot].load(Ordering::Acquire) == bits;
-        let taken = fingerprint != 0 && bits != CLAIMED;
-        (taken && unmoved).then(|| (Fingerprint::from_bits(fingerprint), Word::from_bits(bits)))
+        // The word on both sides of the fingerprint, as in `attempt`. One that has moved is
+        // looked at again: a client that never rests must not be missing in a snapshot.
+        let mut bits = self.words[slot].load(Ordering::Acquire);
+        loop {
+            let fingerprint = self.fingerprints[slot].load(Ordering::Acquire);
+            let again = self.words[slot].load(Ordering::Acquire);
+            if fingerprint == 0 || bits == CLAIMED {
+                return None;
+            }
+            if again == bits {
+                return Some((Fingerprint::from_bits(fingerprint), Word::from_bits(bits)));
+            }
+            bits = again;
+        }
     }
 
     /// Replaces the word of a slot, whatever other callers make of it meanwhile.

@@ -1,5 +1,7 @@
 use httparse::{EMPTY_HEADER, Request, Status};
 
+use crate::http::Bounds;
+
 /// A check that has arrived whole.
 #[derive(Debug)]
 pub(super) struct Check<'b> {
@@ -23,7 +25,7 @@ const UNUSUAL: [&str; 6] =
 impl<'b> Check<'b> {
     /// The check at the front; `None` if there is something else, or less than all of it, or
     /// anything about it has to be judged with more care.
-    pub(super) fn parse(bytes: &'b [u8], most_headers: usize) -> Option<Self> {
+    pub(super) fn parse(bytes: &'b [u8], bounds: &Bounds) -> Option<Self> {
         if !bytes.starts_with(LINE) {
             return None;
         }
@@ -51,14 +53,15 @@ impl<'b> Check<'b> {
                 return None;
             }
         }
-        if request.headers.len() > most_headers {
+        let length = number(length?)?;
+        if request.headers.len() > bounds.headers || length > bounds.body {
             return None;
         }
         let authorization = match authorization {
             Some(value) => Some(text(value)?),
             None => None,
         };
-        let end = head.checked_add(number(length?)?)?;
+        let end = head.checked_add(length)?;
         Some(Self {
             host: text(host?)?,
             authorization,
@@ -95,12 +98,16 @@ mod tests {
     fn a_plain_check_is_read_from_its_bytes() {
         let plain = "Host: localhost\r\ncontent-type: application/json\r\nContent-Length: 15\r\n";
         let bytes = format!("{}POST", request(&format!("{plain}accept: */*\r\n")));
-        let check = Check::parse(bytes.as_bytes(), 100).unwrap();
+        let bounds = Bounds::default();
+        let check = Check::parse(bytes.as_bytes(), &bounds).unwrap();
         assert_eq!((check.host, check.body), ("localhost", BODY.as_bytes()));
         assert_eq!(&bytes[check.length..], "POST");
-        assert!(Check::parse(bytes.as_bytes(), 3).is_none(), "too many headers");
+        let fewer = Bounds { headers: 3, ..bounds };
+        assert!(Check::parse(bytes.as_bytes(), &fewer).is_none(), "too many headers");
+        let smaller = Bounds { body: 14, ..bounds };
+        assert!(Check::parse(bytes.as_bytes(), &smaller).is_none(), "too long a body");
         for end in 0..check.length {
-            assert!(Check::parse(&bytes.as_bytes()[..end], 100).is_none(), "{end}");
+            assert!(Check::parse(&bytes.as_bytes()[..end], &bounds).is_none(), "{end}");
         }
     }
 
@@ -121,18 +128,18 @@ mod tests {
             "no colon",
         ] {
             let bytes = request(&format!("{plain}{unusual}\r\n"));
-            assert!(Check::parse(bytes.as_bytes(), 100).is_none(), "{unusual}");
+            assert!(Check::parse(bytes.as_bytes(), &Bounds::default()).is_none(), "{unusual}");
         }
         for length in ["", "+15", "-1", "15 15", "0x0f", "15,15", "1234567", "99999999999999999999"]
         {
             let bytes = request(&plain.replace(": 15", &format!(": {length}")));
-            assert!(Check::parse(bytes.as_bytes(), 100).is_none(), "{length}");
+            assert!(Check::parse(bytes.as_bytes(), &Bounds::default()).is_none(), "{length}");
         }
         for line in
             ["GET /v1/check HTTP/1.1", "POST /v1/check HTTP/1.0", "POST /v1/check?x HTTP/1.1"]
         {
             let bytes = request(plain).replace("POST /v1/check HTTP/1.1", line);
-            assert!(Check::parse(bytes.as_bytes(), 100).is_none(), "{line}");
+            assert!(Check::parse(bytes.as_bytes(), &Bounds::default()).is_none(), "{line}");
         }
     }
 }

@@ -1,0 +1,90 @@
+//! Limits that are asked by name, several of them together.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
+
+use tollgate_policy::{Answer, Gate, Limit, LimitCheck, ListKind, Mode, Policy};
+
+fn gate() -> Gate {
+    let policy = Policy::builder()
+        .limit(Limit::new("total", "1/h burst 10").per(["global"]))
+        .limit(Limit::new("each", "1/h burst 3"))
+        .limit(Limit::new("trial", "1/h burst 1").path("/trial").mode(Mode::Shadow));
+    Gate::new(policy.build().unwrap()).unwrap()
+}
+
+fn each(cost: u64) -> LimitCheck<'static> {
+    LimitCheck { limit: "each", values: &["user:1"], cost }
+}
+
+fn total(cost: u64) -> LimitCheck<'static> {
+    LimitCheck { limit: "total", values: &[], cost }
+}
+
+async fn left(gate: &Gate) -> (u64, u64) {
+    let total = gate.peek_limit("total", &[], 0).await.unwrap();
+    let each = gate.peek_limit("each", &["user:1"], 0).await.unwrap();
+    (total.remaining(), each.remaining())
+}
+
+#[tokio::test]
+async fn several_are_spent_together_and_told_in_the_order_in_which_they_were_asked() {
+    let gate = gate();
+    let trial = LimitCheck { limit: "trial", values: &["user:1"], cost: 1 };
+    let passage = gate.check_limits(&[trial, total(2), each(1)]).await.unwrap();
+    let told: Vec<_> = passage.limits().map(|limit| limit.name().to_owned()).collect();
+    assert_eq!(told, ["trial", "total", "each"]);
+    assert!(passage.is_allowed());
+    assert_eq!(left(&gate).await, (8, 2));
+    // One in shadow that denies changes nothing.
+    let passage = gate.check_limits(&[total(1), trial]).await.unwrap();
+    assert!(passage.is_allowed());
+    assert!(passage.limits().last().unwrap().decision().is_denied());
+    assert_eq!(left(&gate).await, (7, 2));
+}
+
+#[tokio::test]
+async fn if_one_denies_nothing_is_spent_on_any() {
+    let gate = gate();
+    let passage = gate.check_limits(&[total(5), each(4)]).await.unwrap();
+    assert_eq!((passage.answer(), passage.denied_by()), (Answer::Denied, Some("each")));
+    // Each alone would pass, both together do not.
+    let passage = gate.check_limits(&[each(2), each(2)]).await.unwrap();
+    assert!(!passage.is_allowed());
+    let unknown = LimitCheck { limit: "al", values: &[], cost: 1 };
+    let error = gate.check_limits(&[total(1), unknown]).await.unwrap_err();
+    assert!(error.is_unknown(), "{error}");
+    assert_eq!(left(&gate).await, (10, 3));
+    assert!(gate.check_limits(&[]).await.unwrap().is_allowed());
+}
+
+#[tokio::test]
+async fn a_passage_is_settled_by_what_it_really_cost() {
+    let gate = gate();
+    let passage = gate.check_limits(&[each(3)]).await.unwrap();
+    assert_eq!(gate.settle_actual(&passage, 1).await.unwrap().unwrap().remaining(), 2);
+    let passage = gate.check_limits(&[each(1)]).await.unwrap();
+    assert_eq!(gate.settle_actual(&passage, 9).await.unwrap().unwrap().remaining(), 0);
+    // In another algorithm everyone starts afresh, so there is nothing to give back.
+    let passage = gate.check_limits(&[total(4)]).await.unwrap();
+    let fixed = tollgate_policy::AlgorithmKind::FixedWindow;
+    let other = Limit::new("total", "10/day").per(["global"]).algorithm(fixed);
+    gate.replace(Policy::builder().limit(other).build().unwrap()).unwrap();
+    let _ = gate.check_limits(&[total(3)]).await.unwrap();
+    assert!(gate.settle_actual(&passage, 0).await.unwrap().is_none());
+    assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 7);
+}
+
+#[tokio::test]
+async fn limits_and_lists_are_told_as_they_are_now() {
+    let gate = gate();
+    let _ = gate.check_limits(&[each(1)]).await.unwrap();
+    let limits = gate.limits();
+    assert_eq!((limits[1].quota.as_str(), limits[1].callers), ("1/h burst 3", 1));
+    assert_eq!((limits[0].per.as_str(), limits[2].mode), ("global", Mode::Shadow));
+    assert_eq!((gate.policy().parts("total"), gate.policy().parts("none")), (Some(0), None));
+    for entry in ["user:b", "192.0.2.7", "key:a", "192.0.2.0/24"] {
+        gate.list(ListKind::Allow, entry).unwrap();
+    }
+    let listed = gate.listed(ListKind::Allow);
+    assert_eq!(listed, ["192.0.2.0/24", "192.0.2.7/32", "key:a", "user:b"]);
+    assert!(gate.listed(ListKind::Block).is_empty());
+}

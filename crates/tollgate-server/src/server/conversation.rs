@@ -1,0 +1,107 @@
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+use tracing::{debug, warn};
+
+use super::seldom::Seldom;
+use crate::tls::Tls;
+use crate::{App, http, resp};
+
+/// Which protocol is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http,
+    Resp,
+}
+
+impl Protocol {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Resp => "resp",
+        }
+    }
+}
+
+/// What is spoken with every client of a listener.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    pub(super) protocol: Protocol,
+    pub(super) app: Arc<App>,
+    pub(super) tls: Option<Arc<Tls>>,
+    /// Whatever goes wrong goes wrong often.
+    pub(super) seldom: Seldom,
+}
+
+/// How long a client may take for the first messages of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+impl Conversation {
+    /// Speaks with a client until either leaves.
+    ///
+    /// What is large is in a box of its own: a task is as large as the largest of all that
+    /// it may come to do, and there is one for each client.
+    pub(super) async fn run(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        shutdown: impl Future<Output = ()>,
+    ) {
+        let mut shutdown = std::pin::pin!(shutdown);
+        // Without it replies are late, and that is all.
+        let _ = socket.set_nodelay(true);
+        let spoken = match &self.tls {
+            None => self.speak(socket, peer, shutdown).await,
+            Some(tls) => {
+                let secured = tokio::select! {
+                    secured = Box::pin(self.secure(tls, socket, peer)) => secured,
+                    () = &mut shutdown => return,
+                };
+                let Some(secured) = secured else { return };
+                self.speak(Box::new(secured), peer, shutdown).await
+            }
+        };
+        if let Err(error) = spoken {
+            // That a client has gone away is nobody's business.
+            debug!(protocol = self.protocol.name(), %peer, %error, "a connection broke");
+        }
+    }
+
+    async fn secure(
+        &self,
+        tls: &Tls,
+        socket: TcpStream,
+        peer: SocketAddr,
+    ) -> Option<TlsStream<TcpStream>> {
+        let secured = timeout(HANDSHAKE, tls.acceptor().accept(socket)).await;
+        let secured = secured.unwrap_or_else(|elapsed| Err(elapsed.into()));
+        secured.map_err(|error| self.refuse(peer, &error)).ok()
+    }
+
+    fn refuse(&self, peer: SocketAddr, error: &io::Error) {
+        self.seldom.tell(|left_out| {
+            let protocol = self.protocol.name();
+            warn!(protocol, %peer, %error, left_out, "refused a connection without TLS");
+        });
+    }
+
+    async fn speak(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin,
+        peer: SocketAddr,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let app = &*self.app;
+        match self.protocol {
+            Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
+            Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+use tollgate_server::http::{Bounds, serve};
+
+use super::client::Reply;
+use super::server::{Server, app};
+use super::wire::request;
+
+/// Bounds that a test can wait for.
+fn hasty() -> Bounds {
+    let mut bounds = Bounds::default();
+    bounds.stalled = Duration::from_millis(200);
+    bounds.idle = Duration::from_millis(600);
+    bounds
+}
+
+/// How long a server waits after each of these pieces.
+async fn patience(server: &Server, pieces: &[&str], pause: Duration) -> (Duration, String) {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let begin = Instant::now();
+    let mut reply = Vec::new();
+    for piece in pieces {
+        let _ = socket.write_all(piece.as_bytes()).await;
+        if timeout(pause, socket.read_buf(&mut reply)).await.is_ok() {
+            break;
+        }
+    }
+    let _ = timeout(Duration::from_secs(10), socket.read_to_end(&mut reply)).await.unwrap();
+    (begin.elapsed(), String::from_utf8_lossy(&reply).into_owned())
+}
+
+#[tokio::test]
+async fn slow_clients_are_not_waited_for() {
+    let server: &Server = Box::leak(Box::new(Server::bounded(hasty()).await));
+    let short = Duration::from_millis(1);
+    // A head that never ends, also if it goes on and on.
+    let (waited, reply) = patience(server, &["GET / HTTP/1.1\r\nhost: l"], short).await;
+    assert!((190..450).contains(&waited.as_millis()) && reply.is_empty(), "{waited:?} {reply}");
+    let drops = ["x-slow: y\r\n"; 100];
+    let pieces = [&["GET / HTTP/1.1\r\n"], &drops[..]].concat();
+    let (waited, reply) = patience(server, &pieces, Duration::from_millis(20)).await;
+    assert!((190..450).contains(&waited.as_millis()) && reply.is_empty(), "{waited:?} {reply}");
+    // A body that does not come, or less of it than announced.
+    let lie = request("").replace("content-length: 31", "content-length: 99");
+    let (waited, reply) = patience(server, &[&lie], short).await;
+    assert!((190..450).contains(&waited.as_millis()), "{waited:?}");
+    assert_eq!(Reply::parse(reply.as_bytes()).status, 408, "{reply}");
+    // Silence, before and after a request.
+    let (waited, _) = patience(server, &[], short).await;
+    assert!((590..900).contains(&waited.as_millis()), "{waited:?}");
+    let (waited, reply) = patience(server, &[&request("")], short).await;
+    assert!((590..1200).contains(&waited.as_millis()), "{waited:?}");
+    assert_eq!(Reply::parse(reply.as_bytes()).status, 200);
+    assert_eq!(server.app.gate().usage()[7].1.callers, 1, "only whole requests have spent");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_nothing_but_itself() {
+    let app = Arc::new(app().with_bounds(hasty()));
+    let (mut client, stream) = duplex(256);
+    let served = tokio::spawn({
+        let app = Arc::clone(&app);
+        async move { serve(stream, None, &app, std::future::pending()).await }
+    });
+    let asks = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    client.write_all(asks.as_bytes()).await.unwrap();
+    let ended = timeout(Duration::from_secs(5), served).await.unwrap().unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_shutdown_answers_the_request_in_hand_and_ends_idle_connections() {
+    let app = Arc::new(app());
+    let start = |stop: oneshot::Receiver<()>| {
+        let (client, stream) = duplex(64 * 1024);
+        let app = Arc::clone(&app);
+        let served = tokio::spawn(async move {
+            let peer = "127.0.0.1:1".parse().ok();
+            serve(stream, peer, &app, async { drop(stop.await) }).await
+        });
+        (client, served)
+    };
+    // A shaper holds this one back for 150 ms.
+    let (stop, stopped) = oneshot::channel();
+    let (mut client, served) = start(stopped);
+    let auth = "GET /auth HTTP/1.1\r\nhost: localhost\r\nx-original-uri: /queue\r\n\
+                x-original-method: GET\r\nx-original-host: h\r\nx-real-ip: 192.0.2.1\r\n\r\n";
+    client.write_all(auth.repeat(3).as_bytes()).await.unwrap();
+    let mut first = [0; 15];
+    client.read_exact(&mut first).await.unwrap();
+    stop.send(()).unwrap();
+    let mut rest = String::new();
+    client.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("HTTP/1.1 200 OK\r\n"), "the second was in hand: {rest}");
+    served.await.unwrap().unwrap();
+
+    let (stop, stopped) = oneshot::channel();
+    let (mut client, served) = start(stopped);
+    client.write_all(request("").as_bytes()).await.unwrap();
+    // Has arrived, and is answered; the connection then ends.
+    stop.send(()).unwrap();
+    let mut reply = Vec::new();
+    client.read_to_end(&mut reply).await.unwrap();
+    assert_eq!(Reply::parse(&reply).status, 200);
+    served.await.unwrap().unwrap();
+    assert_eq!(app.metrics().matches("tollgate_open_connections{protocol=\"http\"} 0").count(), 1);
+}

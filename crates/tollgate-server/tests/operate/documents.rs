@@ -1,0 +1,90 @@
+//! What is written for operators is true.
+
+use std::collections::BTreeSet;
+
+use crate::clients::Http;
+use crate::server::{Home, run, tollgate};
+
+fn read(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    std::fs::read_to_string(format!("{root}{path}")).unwrap()
+}
+
+/// The names of metrics in a text.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let is_name = |character: char| character.is_ascii_lowercase() || character == '_';
+    let words = text.split(|character| !is_name(character));
+    words.filter(|word| word.starts_with("tollgate_")).collect()
+}
+
+#[test]
+fn alerts_look_at_metrics_that_there_are() {
+    let config = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
+        [[limit]]\nname = 'api'\nquota = '5/s'\n";
+    let server = Home::new(config);
+    let server = (server.start(&[]), server);
+    assert!(Http::connect(server.0.http).unwrap().check("api", "203.0.113.7").unwrap());
+    let shown = server.0.get("/metrics");
+    let shown: BTreeSet<_> =
+        shown.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+    for document in ["deploy/alerts.yml", "docs/alerts.md", "docs/server.md", "docs/sizing.md"] {
+        let text = read(document);
+        let named = metrics(&text);
+        assert!(!named.is_empty(), "{document}");
+        let missing: Vec<_> = named.difference(&shown).collect();
+        assert!(missing.is_empty(), "{document}: {missing:?}");
+    }
+    server.0.stop();
+}
+
+#[test]
+fn every_alert_is_explained() {
+    let (rules, page) = (read("deploy/alerts.yml"), read("docs/alerts.md"));
+    let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let headings: String = page.lines().filter(|line| line.starts_with("## ")).collect();
+    for alert in alerts {
+        assert!(headings.contains(alert), "{alert}");
+    }
+}
+
+#[test]
+fn every_setting_is_in_the_table_and_its_default_as_help_says() {
+    let help = run(tollgate().args(["serve", "--help"]));
+    let page = read("docs/server.md");
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let flags = help.lines().filter_map(|line| line.trim().strip_prefix("--"));
+    for flag in flags.filter_map(|flag| flag.split([' ', '[', '=']).next()) {
+        if !["help", "config"].contains(&flag) {
+            assert!(rows.iter().any(|row| row.contains(&format!("`{flag}`"))), "{flag}");
+        }
+    }
+    for row in &rows {
+        let mut cells = row.split('|').map(|cell| cell.trim().trim_matches('`'));
+        let (key, default) = (cells.nth(1).unwrap(), cells.next().unwrap());
+        let told = help.split(&format!("--{key} ")).nth(1);
+        let told = told.and_then(|text| text.split("[env").next()).unwrap_or_default();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(told) = told.split("[default: ").nth(1) {
+            let is_words = !default.contains(|character: char| character.is_ascii_digit());
+            assert!(is_words || told.starts_with(&format!("{default}]")), "{key}: {told}");
+        }
+    }
+}
+
+#[test]
+fn the_page_about_the_server_shows_what_commands_print() {
+    let home = Home::new(
+        "[server]\nhttp = '0.0.0.0:8390'\nresp = 'off'\ntoken-file = 'token'\n\
+         [[limit]]\nname = 'api'\nquota = '10/s burst 20'\n",
+    );
+    std::fs::write(home.path("token"), "0123456789abcdef").unwrap();
+    let page = read("docs/server.md");
+    for arguments in [
+        &["check-config", "tollgate.toml"][..],
+        &["explain", "--config", "tollgate.toml", "--path", "/users/7", "--ip", "203.0.113.7"],
+    ] {
+        let shown = run(tollgate().current_dir(home.path("")).args(arguments));
+        let command = format!("$ tollgate {}\n{shown}", arguments.join(" "));
+        assert!(page.contains(&command), "{command}");
+    }
+}
