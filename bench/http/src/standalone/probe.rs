@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
 use super::contender::{self, Ask, Call, Contender, Request};
+use super::lane::Lane;
 use super::program::Running;
 use crate::Result;
 use crate::client;
@@ -19,11 +20,16 @@ pub fn ask(settings: &Settings) -> Result<Findings> {
     progress(format_args!("probe: of {CALLS} calls for one key, the burst passes"));
     let mut table = Table::new("Do they limit?", "call");
     table.header.extend(["passed", "refused"].map(str::to_owned));
-    let limiters = contender::ALL.iter().filter_map(|one| Some((one, one.burst?)));
-    for (contender, burst) in limiters.filter(|(one, _)| settings.wants(one.name)) {
-        table.rows.push(row(contender, burst, &settings.programs)?);
+    let wanted = Lane::wanted(settings);
+    let is_wanted = |one: &&Contender| wanted.iter().any(|lane| lane.contender.name == one.name);
+    for contender in contender::ALL.iter().filter(is_wanted) {
+        if let Some(burst) = contender.burst {
+            table.rows.push(row(contender, burst, &settings.programs)?);
+        }
     }
-    table.notes.push(format!("exactly the first of {CALLS} calls for one key must pass"));
+    table
+        .notes
+        .push(format!("exactly the burst, and the first of {CALLS} calls for one key, must pass"));
     Ok(Findings { tables: vec![table], ..Findings::default() })
 }
 

@@ -12,20 +12,17 @@ pub fn speeds(lanes: &[Lane]) -> Vec<Table> {
 
 fn speed(way: Way, lanes: &[&Lane]) -> Table {
     let mut table = Table::new(format!("Requests a second: {way}"), "call");
-    // Tollgate's own, if it is there.
-    let first = lanes.first().filter(|lane| lane.contender.name.starts_with("tollgate"));
-    let columns =
-        ["requests/s", "quartiles", "the first, times this", "quartiles", "p99: µs", "CPU: µs"];
+    let columns = ["requests/s", "quartiles", "first / this", "quartiles", "p99: µs", "CPU: µs"];
     table.header.extend(columns.map(str::to_owned));
     for lane in lanes {
-        table.rows.push(row(lane, first.copied()));
+        table.rows.push(row(lane, lanes[0]));
         table.notes.push(format!("{}: {}", lane.contender.name, lane.contender.meaning));
         let flaws = lane.flaws.iter().map(|flaw| format!("! {}: {flaw}", lane.contender.name));
         table.notes.extend(flaws);
     }
     table.notes.extend(
         [
-            "the first, times this: how many times as many the first answers, medians of the rounds",
+            "first / this: how many times as many the first answers, medians of the rounds",
             "CPU: user and system time of the server's process, for a request",
         ]
         .map(str::to_owned),
@@ -33,16 +30,15 @@ fn speed(way: Way, lanes: &[&Lane]) -> Table {
     table
 }
 
-fn row(lane: &Lane, first: Option<&Lane>) -> Vec<String> {
+fn row(lane: &Lane, first: &Lane) -> Vec<String> {
     let flaw = if lane.flaws.is_empty() { "" } else { " !" };
-    let times = first.map(|first| first.times(lane));
-    let none = || "–".to_owned();
+    let times = first.times(lane);
     vec![
         format!("{}{flaw}", lane.contender.name),
         digits(median(&lane.throughput)),
         range(&lane.throughput, digits),
-        times.as_ref().map_or_else(none, |times| format!("{}×", digits(median(times)))),
-        times.as_ref().map_or_else(none, |times| range(times, digits)),
+        format!("{}×", digits(median(&times))),
+        range(&times, digits),
         digits(median(&lane.p99)),
         digits(median(&lane.cpu)),
     ]

@@ -21,7 +21,7 @@ fn garbage(seed: u64) -> Vec<u8> {
     };
     let length = next() % 20_000;
     let byte = |_| match next() {
-        number if seed % 2 == 0 => (number % 256) as u8,
+        number if seed.is_multiple_of(2) => (number % 256) as u8,
         number => MEANT[number % MEANT.len()],
     };
     (0..length).map(byte).collect()
