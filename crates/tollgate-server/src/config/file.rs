@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tollgate_policy::Settings as Table;
 
-use super::Given;
+use super::{Given, Token};
 
 /// The most of anything that is counted: as many as a table can have.
 const MANY: u64 = 1 << 32;
@@ -19,7 +19,9 @@ impl Given {
             resp: server.parsed("resp", "127.0.0.1:6390"),
             tls_certificate: path(server, "tls-certificate", "certificate.pem"),
             tls_key: path(server, "tls-key", "key.pem"),
-            token: server.secret("token", "the output of openssl rand -hex 32"),
+            token: server
+                .secret::<Token>("token", "the output of openssl rand -hex 32")
+                .map(Into::into),
             token_file: path(server, "token-file", "token"),
             hosts: server.several("hosts", "limits.example.com"),
             auth_from: server.several("auth-from", "10.0.0.0/8"),

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::value::{Listen, LogFormat, LogLevel, Range, Span, Token};
+use super::value::{Listen, LogFormat, LogLevel, Range, Span, Unjudged};
 use clap::{ArgAction, Args};
 
 /// What was said in one place. Whatever was not is left to others.
@@ -27,7 +27,7 @@ pub(crate) struct Given {
         value_name = "TOKEN",
         help_heading = SECURITY
     )]
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Unjudged>,
     /// A file that holds the token
     #[arg(long, env = "TOLLGATE_TOKEN_FILE", value_name = "FILE", help_heading = SECURITY)]
     pub(super) token_file: Option<PathBuf>,

@@ -149,7 +149,10 @@ fn token(given: &Given) -> Result<Option<Token>, String> {
         (Some(_), Some(_)) => {
             Err("there are a token and a token-file; keep one of them".to_owned())
         }
-        (token, None) => Ok(token.clone()),
+        (None, None) => Ok(None),
+        (Some(token), None) => {
+            token.judge().map(Some).map_err(|error| format!("the token cannot be used: {error}"))
+        }
         (None, Some(path)) => read_token(path).map(Some),
     }
 }

@@ -1,6 +1,7 @@
 //! Values that are written the same way as a flag, in the environment and in the file. An
 //! error says what to write.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -131,6 +132,37 @@ impl FromStr for Token {
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(hidden)")
+    }
+}
+
+/// What may be a token. It is judged later than other flags, whose errors show what was
+/// given.
+#[derive(Clone)]
+pub(crate) struct Unjudged(String);
+
+impl Unjudged {
+    pub(super) fn judge(&self) -> Result<Token, String> {
+        self.0.parse()
+    }
+}
+
+impl FromStr for Unjudged {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl From<Token> for Unjudged {
+    fn from(token: Token) -> Self {
+        Self(token.0)
+    }
+}
+
+impl fmt::Debug for Unjudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unjudged(hidden)")
     }
 }
 

@@ -2,8 +2,8 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 
-use super::Socket;
 use super::conversation::Protocol;
+use super::running::Socket;
 use crate::config::{Config, Source, Token};
 
 /// What a person sees who starts a server: what listens where, and what to try.

@@ -65,32 +65,32 @@ fn empty(config: &Config, seed: Option<Seed>) -> Result<State, Box<dyn Error>> {
 /// What was spent according to the snapshot. One that cannot be understood is set aside.
 fn restored(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
     let path = file.path().display();
-    let begin = SystemClock.now();
-    let opened = file.open().map(|reader| match reader {
-        None => empty(config, None).map(Ok),
-        Some(mut reader) => empty(config, Some(reader.seed())).map(|(gate, throttle)| {
-            let now = || Moment::now(&SystemClock);
-            let age = reader.moment().until(&now());
-            snapshot::restore(&mut reader, &gate, throttle.table(), now).map(|()| {
-                let took = SystemClock.now().since(begin);
-                info!(%path, ?age, ?took, "put back what was spent");
-                (gate, throttle)
-            })
-        }),
-    });
-    let why = match opened {
-        Ok(Ok(Ok(state))) => return Ok(state),
-        Ok(Err(error)) => return Err(error),
-        Err(error) | Ok(Ok(Err(error))) => error,
+    let why = match read(config, file).map_err(<dyn Error>::downcast::<snapshot::Error>) {
+        Ok(state) => return Ok(state),
+        Err(Err(other)) => return Err(other),
+        Err(Ok(why)) if why.is_io() => {
+            return Err(format!("the snapshot {path} cannot be read: {why}").into());
+        }
+        Err(Ok(why)) => why,
     };
-    if why.is_io() {
-        return Err(format!("the snapshot {path} cannot be read: {why}").into());
-    }
     let aside = file.set_aside();
     let aside = aside.map_err(|error| format!("{path}: {why}; it cannot be renamed: {error}"))?;
     let aside = aside.display();
     error!(
-        "the snapshot {path} cannot be used: {why}. It was set aside as {aside}; nobody has spent anything"
+        "the snapshot {path} cannot be used: {why}. It was set aside as {aside}; nobody has spent \
+         anything"
     );
     empty(config, None)
+}
+
+fn read(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
+    let begin = SystemClock.now();
+    let Some(mut reader) = file.open()? else { return empty(config, None) };
+    let (gate, throttle) = empty(config, Some(reader.seed()))?;
+    let now = || Moment::now(&SystemClock);
+    let age = reader.moment().until(&now());
+    snapshot::restore(&mut reader, &gate, throttle.table(), now)?;
+    let (path, took) = (file.path().display(), SystemClock.now().since(begin));
+    info!(%path, ?age, ?took, "put back what was spent");
+    Ok((gate, throttle))
 }

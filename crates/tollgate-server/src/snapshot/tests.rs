@@ -232,3 +232,41 @@ async fn words_move_by_the_time_that_has_passed() {
         assert_eq!(gate.save_lists().len(), 1);
     }
 }
+
+/// A snapshot as version 1 has it. Whoever changes the format keeps this one readable.
+const VERSION_1: &str = "\
+    544f4c4c474154450100000003000000000000000500000000000000070000000000000000000000\
+    000000000b00000000000000090909090909090909090909090909090101010c0000003139322e30\
+    2e322e302f323402030000006170690600000063616c6c65720c000000746f6b656e2d6275636b65\
+    74010000000104000000676f6c640d00000031302f73206275727374203230010000000403020100\
+    00000008070605000000000000000001000000010d00000031302f73206275727374203230040302\
+    0100000000080706050000000003010000000403020100000000080706050000000000ab2f422a\
+    ";
+
+#[test]
+fn version_1_is_read_for_ever() {
+    let mut spent = Saved::default();
+    let quota = "10/s burst 20".parse().unwrap();
+    let client = Fingerprint::from_bits(0x0102_0304);
+    let word = Word::from_bits(0x0506_0708);
+    let clients = vec![(client, word)];
+    spent.tables.push(SavedTable { tier: Some("gold".to_owned()), quota, clients });
+    spent.overrides.push(SavedOverride { client, quota, word });
+    let limit = SavedLimit::new(
+        "api".to_owned(),
+        "caller".to_owned(),
+        AlgorithmKind::TokenBucket,
+        spent,
+        [client].into(),
+    );
+    let pieces = vec![
+        Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true),
+        Piece::Limit(limit),
+        Piece::Keys(vec![(client, word)]),
+    ];
+    let hex: String = written(&pieces).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, VERSION_1);
+    let digits = (0..VERSION_1.len()).step_by(2).map(|at| &VERSION_1[at..at + 2]);
+    let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
+    assert_eq!(read(&bytes).unwrap(), pieces);
+}

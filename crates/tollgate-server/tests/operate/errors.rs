@@ -70,7 +70,11 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
             "other machines can reach, and there is no token; set TOLLGATE_TOKEN",
         ),
         (flags(&["--resp", "[::]:0"]), 1, "resp listens on [::]:0"),
-        (flags(&["--token", "short"]), 2, "it has 5 characters; use at least 16"),
+        (
+            flags(&["--token", "short"]),
+            1,
+            "the token cannot be used: it has 5 characters; use at least 16",
+        ),
         (flags(&["--token-file", &missing]), 1, "the token-file"),
         (flags(&["--token-file", &rubbish, "--token", "0123456789abcdef"]), 1, "keep one of them"),
         (flags(&["--tls-certificate", &certificate]), 1, "but no tls-key; add it"),
@@ -95,6 +99,7 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
         let (exit, told) = failure(command.args(&flags));
         assert_eq!(exit, code, "{flags:?}\n{told}");
         assert!(told.contains(expected), "{flags:?}\n{told}");
+        assert!(!told.contains("short"), "a token is never shown: {told}");
         if code == 1 {
             assert!(told.starts_with("tollgate: ") && told.lines().count() == 1, "{told}");
         }

@@ -1,0 +1,120 @@
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch as channel};
+use tokio::task::{AbortHandle, JoinHandle};
+use tracing::info;
+
+use super::banner::Banner;
+use super::conversation::{Conversation, Protocol};
+use super::drain::{Clients, drain};
+use super::listener::Listener;
+use super::metrics::SnapshotMetrics;
+use super::reload::{self, Reloader};
+use super::saver::Saver;
+use super::seldom::Seldom;
+use super::signals::Signals;
+use super::{descriptors, state, watch};
+use crate::config::{Listen, Settings, Source, Token};
+use crate::snapshot::SnapshotFile;
+use crate::tls::Tls;
+use crate::{App, log};
+
+/// A server that serves.
+#[derive(Debug)]
+pub(super) struct Running {
+    app: Arc<App>,
+    listeners: Vec<JoinHandle<Clients>>,
+    /// Tells listeners and connections to stop.
+    stop: channel::Sender<bool>,
+    /// What happens beside: snapshots now and then, and looking at files.
+    beside: Vec<AbortHandle>,
+    saver: Option<Saver>,
+    reloader: Arc<Reloader>,
+    drain: Duration,
+}
+
+/// A listener that nobody has been accepted from.
+pub(super) type Socket = (Protocol, TcpListener);
+
+impl Running {
+    /// Puts back what was spent, and begins to listen.
+    pub(super) async fn start(source: Source) -> Result<Self, Box<dyn Error>> {
+        // What is seen before it is loaded cannot change unseen in between.
+        let seen = watch::contents(source.load()?.settings.files(&source)).await;
+        let config = source.load()?;
+        let settings = config.settings.clone();
+        log::begin(&settings);
+        let tls = settings.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
+        let snapshot = settings.snapshot.as_ref().map(SnapshotFile::claim).transpose()?;
+        let (token, generated) = match settings.token.clone() {
+            Some(token) => (token, None),
+            None => Token::generate().map(|token| (token.clone(), Some(token)))?,
+        };
+        let mut app = state::app(&config, &token, snapshot.as_ref())?;
+        let metrics = snapshot.is_some().then(|| SnapshotMetrics::new(app.registry()));
+        let app = Arc::new(app);
+        let sockets = bind(&settings).await?;
+        descriptors::make_room(sockets.len() * settings.connections);
+        let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
+        let stop = channel::Sender::new(false);
+        let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop);
+        app.readiness().start();
+        banner.print();
+        let saver = snapshot.zip(metrics);
+        let saver = saver.map(|(file, metrics)| Saver::new(file, Arc::clone(&app), metrics));
+        let reloader =
+            Arc::new(Reloader::new(source, settings.clone(), token, Arc::clone(&app), tls));
+        let saving = saver.clone().map(|saver| saver.run(settings.snapshot_every));
+        let mut beside = vec![tokio::spawn(watch::run(Arc::clone(&reloader), seen)).abort_handle()];
+        beside.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
+        info!(version = env!("CARGO_PKG_VERSION"), "started");
+        Ok(Self { app, listeners, stop, beside, saver, reloader, drain: settings.drain })
+    }
+
+    pub(super) async fn reload(&self) {
+        reload::in_background(&self.reloader).await;
+    }
+
+    /// Answers what has been received, and keeps what was spent.
+    pub(super) async fn stop(self, signals: &mut Signals) -> Result<(), Box<dyn Error>> {
+        self.beside.iter().for_each(AbortHandle::abort);
+        self.app.readiness().drain();
+        self.stop.send_replace(true);
+        drain(self.listeners, self.drain, signals).await;
+        // Nobody can spend any more.
+        match self.saver {
+            Some(saver) => Ok(saver.save().await?),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
+    let mut sockets = Vec::new();
+    for (protocol, listen) in [(Protocol::Http, settings.http), (Protocol::Resp, settings.resp)] {
+        if let Listen::At(address) = listen {
+            sockets.push((protocol, Listener::bind(protocol, address).await?));
+        }
+    }
+    Ok(sockets)
+}
+
+fn listen(
+    sockets: Vec<Socket>,
+    settings: &Settings,
+    tls: Option<&Arc<Tls>>,
+    app: &Arc<App>,
+    stop: &channel::Sender<bool>,
+) -> Vec<JoinHandle<Clients>> {
+    let places = settings.connections.min(Semaphore::MAX_PERMITS);
+    let listener = |(protocol, socket)| {
+        let (app, tls) = (Arc::clone(app), tls.cloned());
+        let conversation = Conversation { protocol, app, tls, seldom: Seldom::default() };
+        let places = Arc::new(Semaphore::new(places));
+        Listener { socket, conversation: Arc::new(conversation), places, stopped: stop.subscribe() }
+    };
+    sockets.into_iter().map(|socket| tokio::spawn(listener(socket).run())).collect()
+}
