@@ -65,7 +65,7 @@ impl Conversation {
                     () = &mut shutdown => return,
                 };
                 let Some(secured) = secured else { return };
-                self.speak(Box::new(secured), peer, shutdown).await
+                self.speak(secured, peer, shutdown).await
             }
         };
         if let Err(error) = spoken {
@@ -79,10 +79,10 @@ impl Conversation {
         tls: &Tls,
         socket: TcpStream,
         peer: SocketAddr,
-    ) -> Option<TlsStream<TcpStream>> {
+    ) -> Option<Box<TlsStream<TcpStream>>> {
         let secured = timeout(HANDSHAKE, tls.acceptor().accept(socket)).await;
         let secured = secured.unwrap_or_else(|elapsed| Err(elapsed.into()));
-        secured.map_err(|error| self.refuse(peer, &error)).ok()
+        secured.map(Box::new).map_err(|error| self.refuse(peer, &error)).ok()
     }
 
     fn refuse(&self, peer: SocketAddr, error: &io::Error) {
