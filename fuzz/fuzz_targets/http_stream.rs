@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
 use tokio::runtime::{Builder, Runtime};
 use tollgate_policy::{Gate, Policy};
 use tollgate_server::App;
@@ -85,8 +85,9 @@ fn app() -> App {
 /// read at once.
 async fn converse(stream: &[u8], at_once: usize) -> (Vec<(String, String)>, u64) {
     let app = app();
-    let (client, server) = duplex(at_once);
-    let (mut reader, mut writer) = split(client);
+    let (mut writer, requests) = duplex(at_once);
+    let (mut reader, responses) = duplex(1024 * 1024);
+    let server = join(requests, responses);
     let send = async {
         // The server may hang up before.
         let _ = writer.write_all(stream).await;
@@ -97,10 +98,10 @@ async fn converse(stream: &[u8], at_once: usize) -> (Vec<(String, String)>, u64)
     let (_, _, _) =
         tokio::join!(serve(server, None, &app, pending()), send, reader.read_to_end(&mut heard));
     let left = app.gate().peek_limit("a", &[], 0).await.expect("it is there").remaining();
-    (responses(&String::from_utf8(heard).expect("a response is text")), 100 - left)
+    (parse(&String::from_utf8(heard).expect("a response is text")), 100 - left)
 }
 
-fn responses(mut text: &str) -> Vec<(String, String)> {
+fn parse(mut text: &str) -> Vec<(String, String)> {
     let mut responses = Vec::new();
     while let Some((head, rest)) = text.split_once("\r\n\r\n") {
         let status = head.lines().next().expect("a line").to_owned();

@@ -4,9 +4,11 @@ use crate::results::{Bound, Promise};
 use crate::stats::median;
 
 /// Who is promised to answer how many times as many requests as whom.
-const PROMISES: [(Way, &str, &str, f64); 4] = [
+const PROMISES: [(Way, &str, &str, f64); 6] = [
     (Way::Resp { pipeline: 1 }, "tollgate CL.THROTTLE", "redis GET", 0.95),
+    (Way::Resp { pipeline: 1 }, "tollgate CL.THROTTLE", "redis GET, found", 0.95),
     (Way::Resp { pipeline: 16 }, "tollgate CL.THROTTLE", "redis GET", 0.8),
+    (Way::Resp { pipeline: 16 }, "tollgate CL.THROTTLE", "redis GET, found", 0.8),
     (Way::Resp { pipeline: 16 }, "tollgate CL.THROTTLE", "throttlecrab THROTTLE", 5.0),
     (Way::Http, "tollgate /v1/check", "throttlecrab /throttle", 1.3),
 ];
