@@ -19,6 +19,10 @@ impl Checks for Nothing {
     async fn check_limit(&self, _: &str, _: &[&str], _: u64) -> Result<Decision, &'static str> {
         Err("there is no policy")
     }
+
+    fn is_in_shadow(&self, _: &str) -> bool {
+        false
+    }
 }
 
 static RUNTIME: LazyLock<Runtime> =

@@ -5,8 +5,6 @@ use std::net::IpAddr;
 
 use tollgate::KeyedState;
 
-use crate::address::canonical;
-
 /// Who is calling: a kind and a value. Callers of different kinds are never the same.
 ///
 /// A key or a user may be a secret, or personal, so they are shown as a fingerprint,
@@ -40,12 +38,12 @@ impl Caller<'_> {
             _ => {
                 // An IPv6 address has colons of its own.
                 let address = text.strip_prefix("ip:").unwrap_or(text);
-                let address = address.parse().map_err(|_| {
+                let address: Result<IpAddr, _> = address.parse().map_err(|_| {
                     "not a caller; write \"api-key:NAME\", \"user:NAME\", \"ip:ADDRESS\" or \
                      \"anonymous\""
                         .to_owned()
                 });
-                Ok(Caller::Ip(canonical(address?)))
+                Ok(Caller::Ip(address?.to_canonical()))
             }
         }
     }

@@ -9,7 +9,8 @@ use std::fmt;
 /// that may be a secret.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    // In a box, so that the result of a decision fits into registers.
+    kind: Box<Kind>,
 }
 
 #[derive(Debug)]
@@ -40,22 +41,22 @@ pub struct Place {
 impl Error {
     /// A store could not answer.
     pub fn store(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { kind: Kind::Store(cause.into()) }
+        Self { kind: Box::new(Kind::Store(cause.into())) }
     }
 
     pub(crate) fn policy(problems: Vec<Problem>) -> Self {
-        Self { kind: Kind::Policy(problems) }
+        Self { kind: Box::new(Kind::Policy(problems)) }
     }
 
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Unknown(message.into()) }
+        Self { kind: Box::new(Kind::Unknown(message.into())) }
     }
 
     /// Everything that is wrong in the policy, in the order of the file. Empty if it
     /// is not a policy that is at fault.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
-        match &self.kind {
+        match &*self.kind {
             Kind::Policy(problems) => problems,
             Kind::Store(_) | Kind::Unknown(_) => &[],
         }
@@ -64,25 +65,25 @@ impl Error {
     /// True if a policy is at fault.
     #[must_use]
     pub fn is_policy(&self) -> bool {
-        matches!(self.kind, Kind::Policy(_))
+        matches!(*self.kind, Kind::Policy(_))
     }
 
     /// True if the store could not answer.
     #[must_use]
     pub fn is_store(&self) -> bool {
-        matches!(self.kind, Kind::Store(_))
+        matches!(*self.kind, Kind::Store(_))
     }
 
     /// True if a limit or a key was named that the policy does not know.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        matches!(self.kind, Kind::Unknown(_))
+        matches!(*self.kind, Kind::Unknown(_))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
+        match &*self.kind {
             Kind::Policy(problems) => {
                 for (index, problem) in problems.iter().enumerate() {
                     let line_break = if index == 0 { "" } else { "\n" };
@@ -98,7 +99,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Store(cause) => Some(cause.as_ref()),
             Kind::Policy(_) | Kind::Unknown(_) => None,
         }

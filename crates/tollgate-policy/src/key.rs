@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use smallvec::SmallVec;
 
 use crate::Caller;
+use crate::address::Address;
 use crate::caller::Masked;
+use crate::identity::Who;
 use crate::policy::Part;
 
 /// What a limit counts under: whom it is counted for, and in which tier they are.
@@ -28,7 +30,7 @@ pub(crate) enum Value<'a> {
     Absent,
     ApiKey(&'a [u8]),
     User(&'a [u8]),
-    Ip(IpAddr),
+    Ip(Address),
     Header(&'a [u8]),
     Path(&'a [u8]),
 }
@@ -39,21 +41,31 @@ impl Key {
         Self { tier: 0, bytes: SmallVec::new() }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, value: Value<'_>, is_last: bool) {
         match value {
             Value::Absent => self.bytes.push(0),
             Value::ApiKey(text) => self.push_text(1, text, is_last),
             Value::User(text) => self.push_text(2, text, is_last),
             Value::Header(text) => self.push_text(3, text, is_last),
-            Value::Ip(IpAddr::V4(address)) => self.push_fixed(4, &address.octets()),
             Value::Path(text) => self.push_text(5, text, is_last),
-            Value::Ip(IpAddr::V6(address)) => self.push_fixed(6, &address.octets()),
+            Value::Ip(address) => self.push_address(address),
         }
     }
 
-    fn push_fixed(&mut self, kind: u8, bytes: &[u8]) {
-        self.bytes.push(kind);
-        self.bytes.extend_from_slice(bytes);
+    #[inline]
+    fn push_address(&mut self, address: Address) {
+        match address.v4() {
+            Some(bits) => {
+                let bytes = (4 | u64::from(bits.swap_bytes()) << 8).to_le_bytes();
+                self.bytes.extend_from_slice(&bytes[..5]);
+            }
+            None => {
+                let mut bytes = [6; 17];
+                bytes[1..].copy_from_slice(&address.bits().to_be_bytes());
+                self.bytes.extend_from_slice(&bytes);
+            }
+        }
     }
 
     fn push_text(&mut self, kind: u8, text: &[u8], is_last: bool) {
@@ -77,12 +89,23 @@ impl Key {
     }
 }
 
+impl<'a> From<&'a Who<'_>> for Value<'a> {
+    #[inline]
+    fn from(who: &'a Who<'_>) -> Self {
+        match who {
+            Who::Named(caller) => caller.into(),
+            Who::At(address) => Self::Ip(*address),
+            Who::Nobody => Self::Absent,
+        }
+    }
+}
+
 impl<'a> From<&'a Caller<'_>> for Value<'a> {
     fn from(caller: &'a Caller<'_>) -> Self {
         match caller {
             Caller::ApiKey(key) => Self::ApiKey(key),
             Caller::User(user) => Self::User(user),
-            Caller::Ip(address) => Self::Ip(*address),
+            Caller::Ip(address) => Self::Ip((*address).into()),
             Caller::Anonymous => Self::Absent,
         }
     }

@@ -1,12 +1,11 @@
 //! Callers who are let through or refused whatever the limits say.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::address::{AddressSet, parse_range};
-use crate::identity::{Identifier, NamedBy, Sender};
+use crate::address::{Address, AddressSet, parse_range};
+use crate::identity::{Identifier, NamedBy, Sender, Who};
 use crate::{Caller, Request};
 
 /// Which of the two lists.
@@ -107,6 +106,9 @@ impl Lists {
             !set.is_empty() && accepted().is_some_and(|value| set.contains(value))
         };
         let Self { allow, block } = self;
+        if allow.is_empty() && block.is_empty() {
+            return None;
+        }
         if block.holds(sender) || blocks(api_key, &block.api_keys) || blocks(user, &block.users) {
             Some(ListKind::Block)
         } else if allow.holds(sender)
@@ -127,8 +129,12 @@ impl List {
         list
     }
 
+    fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.api_keys.is_empty() && self.users.is_empty()
+    }
+
     /// The narrowest range that holds an address.
-    pub(crate) fn range(&self, address: IpAddr) -> Option<IpNet> {
+    pub(crate) fn range(&self, address: Address) -> Option<IpNet> {
         self.addresses.find(address)
     }
 
@@ -165,10 +171,10 @@ impl List {
 
     /// True if the sender is listed, by address or as the caller it is taken for.
     fn holds(&self, sender: &Sender<'_>) -> bool {
-        let by_name = match &sender.caller {
-            Caller::ApiKey(key) => self.api_keys.contains(key.as_ref()),
-            Caller::User(user) => self.users.contains(user.as_ref()),
-            Caller::Ip(_) | Caller::Anonymous => false,
+        let by_name = match &sender.who {
+            Who::Named(Caller::ApiKey(key)) => self.api_keys.contains(key.as_ref()),
+            Who::Named(Caller::User(user)) => self.users.contains(user.as_ref()),
+            Who::Named(_) | Who::At(_) | Who::Nobody => false,
         };
         by_name || sender.client.is_some_and(|client| self.addresses.contains(client.address))
     }

@@ -19,11 +19,19 @@ use crate::Caller;
 #[derive(Clone, Copy)]
 pub struct Request<'r> {
     method: &'r Method,
-    host: Option<&'r str>,
+    host: Host<'r>,
     path: &'r str,
     headers: &'r HeaderMap,
     peer: Option<IpAddr>,
     caller: Option<&'r Caller<'static>>,
+}
+
+/// Where the host is to be found, if anyone asks.
+#[derive(Clone, Copy)]
+enum Host<'r> {
+    /// In the URI, or the header.
+    Of(&'r Uri),
+    Given(Option<&'r str>),
 }
 
 impl<'r> Request<'r> {
@@ -36,8 +44,7 @@ impl<'r> Request<'r> {
         headers: &'r HeaderMap,
         peer: Option<IpAddr>,
     ) -> Self {
-        let host = host(uri, headers);
-        Self { method, host, path: uri.path(), headers, peer, caller: None }
+        Self { method, host: Host::Of(uri), path: uri.path(), headers, peer, caller: None }
     }
 
     /// The request of an HTTP message.
@@ -55,7 +62,7 @@ impl<'r> Request<'r> {
     /// Says which host the request is for, if not that of its URI or header.
     #[must_use]
     pub fn with_host(self, host: Option<&'r str>) -> Self {
-        Self { host, ..self }
+        Self { host: Host::Given(host), ..self }
     }
 
     /// Says who sent the request, if the program knows: it has checked a session, for
@@ -74,7 +81,10 @@ impl<'r> Request<'r> {
     /// The host, perhaps with a port.
     #[must_use]
     pub fn host(&self) -> Option<&'r str> {
-        self.host
+        match self.host {
+            Host::Of(uri) => host(uri, self.headers),
+            Host::Given(host) => host,
+        }
     }
 
     /// The path as it was sent, without the query.
@@ -131,7 +141,7 @@ impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", self.method)
-            .field("host", &self.host)
+            .field("host", &self.host())
             .field("path", &self.path)
             .field("peer", &self.peer)
             .finish_non_exhaustive()

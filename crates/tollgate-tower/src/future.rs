@@ -3,7 +3,7 @@ use std::future::{Ready, poll_fn};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
@@ -12,6 +12,7 @@ use tollgate_policy::store::Store;
 use tower_service::Service;
 
 use crate::Refuse;
+use crate::headers::Told;
 use crate::settings::{Ruling, Settings, asked};
 
 pin_project! {
@@ -25,11 +26,17 @@ pin_project! {
 pin_project! {
     #[project = StateProjection]
     enum State<F, S: Store, R, B, E> {
+        Told {
+            #[pin]
+            response: F,
+            told: Option<Told>,
+        },
         Called {
             #[pin]
             response: F,
             settings: Arc<Settings<S, R>>,
-            passage: Option<Passage>,
+            // In a box, since most responses have none and every future has the room.
+            passage: Option<Box<Passage<'static>>>,
         },
         Refused { response: Ready<Response<B>> },
         Boxed { response: BoxFuture<B, E> },
@@ -39,12 +46,18 @@ pin_project! {
 type BoxFuture<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
 
 impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
+    /// For a response that only has to be told what was decided.
+    pub(crate) fn told(response: F, told: Option<Told>) -> Self {
+        Self { state: State::Told { response, told } }
+    }
+
+    /// For a response that may change what was decided.
     pub(crate) fn called(
         response: F,
         settings: Arc<Settings<S, R>>,
-        passage: Option<Passage>,
+        passage: Option<Passage<'static>>,
     ) -> Self {
-        Self { state: State::Called { response, settings, passage } }
+        Self { state: State::Called { response, settings, passage: passage.map(Box::new) } }
     }
 
     pub(crate) fn refused(response: Response<B>) -> Self {
@@ -67,13 +80,20 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProjection::Called { response, settings, passage } => {
-                let mut response = ready!(response.poll(cx))?;
-                if let Some(passage) = passage {
-                    settings.settle_now(passage, response.status(), response.headers());
-                    settings.headers.write(response.headers_mut(), passage, &settings.quotas);
+            StateProjection::Told { response, told } => {
+                let mut polled = response.poll(cx);
+                if let (Poll::Ready(Ok(response)), Some(told)) = (&mut polled, told) {
+                    told.write(response.headers_mut());
                 }
-                Poll::Ready(Ok(response))
+                polled
+            }
+            StateProjection::Called { response, settings, passage } => {
+                let mut polled = response.poll(cx);
+                if let (Poll::Ready(Ok(response)), Some(passage)) = (&mut polled, passage) {
+                    settings.settle_now(passage, response.status(), response.headers());
+                    settings.tell(passage, response);
+                }
+                polled
             }
             StateProjection::Refused { response } => Pin::new(response).poll(cx).map(Ok),
             StateProjection::Boxed { response } => response.as_mut().poll(cx),
@@ -118,7 +138,7 @@ where
     let mut response = inner.call(request).await?;
     if let Some(mut passage) = passage {
         settings.settle(&mut passage, response.status(), response.headers()).await;
-        settings.headers.write(response.headers_mut(), &passage, &settings.quotas);
+        settings.tell(&passage, &mut response);
     }
     Ok(response)
 }
@@ -126,16 +146,16 @@ where
 /// A place in a shaper's queue, given back when it is dropped: the client went away.
 pub(crate) struct Place<S: Store, R> {
     settings: Arc<Settings<S, R>>,
-    passage: Option<Passage>,
+    passage: Option<Passage<'static>>,
 }
 
 impl<S: Store, R> Place<S, R> {
-    pub(crate) fn new(settings: Arc<Settings<S, R>>, passage: Option<Passage>) -> Self {
+    pub(crate) fn new(settings: Arc<Settings<S, R>>, passage: Option<Passage<'static>>) -> Self {
         Self { settings, passage }
     }
 
     /// Waits until it is time to go ahead. There is nothing to give back any more then.
-    pub(crate) async fn waited(mut self) -> Option<Passage> {
+    pub(crate) async fn waited(mut self) -> Option<Passage<'static>> {
         let wait = self.passage.as_ref().map(Passage::wait).unwrap_or_default();
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;

@@ -17,7 +17,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn decided(&self, request: &Request<'_>, passage: &Passage) {
+    pub(crate) fn decided(&self, request: &Request<'_>, passage: &Passage<'_>) {
         match passage.answer() {
             Answer::Denied => self.denied(request, passage),
             Answer::Blocked => self.blocked(request, passage),
@@ -29,7 +29,7 @@ impl Log {
         }
     }
 
-    fn denied(&self, request: &Request<'_>, passage: &Passage) {
+    fn denied(&self, request: &Request<'_>, passage: &Passage<'_>) {
         if !event_enabled!(target: "tollgate", Level::WARN) {
             return;
         }
@@ -48,7 +48,7 @@ impl Log {
         );
     }
 
-    fn blocked(&self, request: &Request<'_>, passage: &Passage) {
+    fn blocked(&self, request: &Request<'_>, passage: &Passage<'_>) {
         if !event_enabled!(target: "tollgate", Level::WARN) {
             return;
         }

@@ -7,7 +7,7 @@ use tollgate_policy::store::{Memory, Store};
 use tower_service::Service;
 
 use crate::future::{Place, ResponseFuture, check_and_call, wait_and_call};
-use crate::settings::{Ruling, Settings, asked};
+use crate::settings::{Checked, Ruling, Settings, asked};
 use crate::{ProblemJson, Refuse};
 
 /// Asks a [`Gate`](tollgate_policy::Gate) about each request, and hands those that pass to
@@ -44,20 +44,27 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        let settings = Arc::clone(&self.settings);
+        let settings = &self.settings;
         let peer = settings.peer(&mut request);
         let asked = asked(&request, peer);
-        let Some(checked) = settings.check_now(&asked) else {
-            let inner = self.inner.clone();
-            return ResponseFuture::boxed(check_and_call(settings, inner, request, peer));
+        let checked = match settings.check_now(&asked) {
+            Some(Checked::Plain(told)) => {
+                return ResponseFuture::told(self.inner.call(request), told);
+            }
+            Some(Checked::Other(checked)) => *checked,
+            None => {
+                let (settings, inner) = (Arc::clone(settings), self.inner.clone());
+                return ResponseFuture::boxed(check_and_call(settings, inner, request, peer));
+            }
         };
         match settings.judge(asked, checked) {
             Ruling::Refuse(response) => ResponseFuture::refused(response),
             Ruling::Pass(Some(passage)) if !passage.wait().is_zero() => {
-                let place = Place::new(settings, Some(passage));
+                let place = Place::new(Arc::clone(settings), Some(passage));
                 ResponseFuture::boxed(wait_and_call(place, self.inner.clone(), request))
             }
             Ruling::Pass(passage) => {
+                let settings = Arc::clone(settings);
                 ResponseFuture::called(self.inner.call(request), settings, passage)
             }
         }

@@ -6,7 +6,7 @@ use http::{HeaderMap, Response, StatusCode, Uri};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Answer, Error, Gate, Passage, Request};
 
-use crate::headers::{Headers, Quotas};
+use crate::headers::{Headers, Quotas, Told};
 use crate::log::Log;
 use crate::metrics::Meter;
 use crate::peer::Peers;
@@ -35,10 +35,18 @@ pub enum OnStoreError {
     Allow,
 }
 
+/// What was decided about a request at once.
+pub(crate) enum Checked {
+    /// It goes ahead, and its response tells so.
+    Plain(Option<Told>),
+    /// There is more to be said. In a box, so that the other is small.
+    Other(Box<Result<Passage<'static>, Error>>),
+}
+
 /// What becomes of a request.
 pub(crate) enum Ruling<B> {
     /// It goes ahead, perhaps after a wait. There is no passage if the store failed.
-    Pass(Option<Passage>),
+    Pass(Option<Passage<'static>>),
     Refuse(Response<B>),
 }
 
@@ -86,15 +94,24 @@ impl<S: Store, R> Settings<S, R> {
     }
 
     /// Decides at once, if the store is in this process.
-    pub(crate) fn check_now(&self, request: &Request<'_>) -> Option<Result<Passage, Error>> {
+    #[inline]
+    pub(crate) fn check_now(&self, request: &Request<'_>) -> Option<Checked> {
         if !S::IN_PROCESS {
             return None;
         }
         let _timer = self.meter.as_ref().and_then(|meter| meter.time());
-        self.gate.check_now(request)
+        self.gate.check_now_and(request, |checked| match checked {
+            Ok(passage) if passage.is_plain() => {
+                if let Some(meter) = &self.meter {
+                    meter.count(passage);
+                }
+                Checked::Plain(self.headers.tell(passage, &self.quotas))
+            }
+            other => Checked::Other(Box::new(other.map(Passage::take))),
+        })
     }
 
-    pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Passage, Error> {
+    pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
         let _timer = self.meter.as_ref().and_then(|meter| meter.time());
         self.gate.check(request).await
     }
@@ -104,7 +121,7 @@ impl<S: Store, R> Settings<S, R> {
     pub(crate) fn judge<B>(
         &self,
         request: Request<'_>,
-        checked: Result<Passage, Error>,
+        checked: Result<Passage<'static>, Error>,
     ) -> Ruling<B>
     where
         R: Refuse<B>,
@@ -124,7 +141,7 @@ impl<S: Store, R> Settings<S, R> {
     }
 
     /// Counts and logs what was decided.
-    pub(crate) fn note(&self, request: &Request<'_>, checked: &Result<Passage, Error>) {
+    pub(crate) fn note(&self, request: &Request<'_>, checked: &Result<Passage<'_>, Error>) {
         let passage = match checked {
             Ok(passage) => passage,
             Err(error) => return self.store_failed(error),
@@ -144,7 +161,7 @@ impl<S: Store, R> Settings<S, R> {
         &self,
         reason: Reason,
         request: Request<'_>,
-        passage: Option<&Passage>,
+        passage: Option<&Passage<'_>>,
     ) -> Ruling<B>
     where
         R: Refuse<B>,
@@ -155,10 +172,17 @@ impl<S: Store, R> Settings<S, R> {
         Ruling::Refuse(response)
     }
 
+    /// Tells a client what was decided.
+    pub(crate) fn tell<B>(&self, passage: &Passage<'_>, response: &mut Response<B>) {
+        if let Some(told) = self.headers.tell(passage, &self.quotas) {
+            told.write(response.headers_mut());
+        }
+    }
+
     /// Corrects what a request cost by its response, if the store is in this process.
     pub(crate) fn settle_now(
         &self,
-        passage: &mut Passage,
+        passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) {
@@ -171,7 +195,7 @@ impl<S: Store, R> Settings<S, R> {
 
     pub(crate) async fn settle(
         &self,
-        passage: &mut Passage,
+        passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) {

@@ -18,14 +18,14 @@ impl<S: Store, R> TollgateLayer<S, R> {
     /// # Errors
     ///
     /// If the store could not answer.
-    pub async fn check(&self, request: &Request<'_>) -> Result<Passage, Error> {
+    pub async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
         let checked = self.settings.check(request).await;
         self.settings.note(request, &checked);
         checked
     }
 
     /// Counts what was decided elsewhere.
-    pub fn count(&self, passage: &Passage) {
+    pub fn count(&self, passage: &Passage<'_>) {
         if let Some(meter) = &self.settings.meter {
             meter.count(passage);
         }
@@ -56,7 +56,7 @@ impl<S: Store, R> TollgateLayer<S, R> {
         let passage = Place::new(Arc::clone(settings), passage).waited().await;
         let mut response = Response::new(B::default());
         if let Some(passage) = passage {
-            settings.headers.write(response.headers_mut(), &passage, &settings.quotas);
+            settings.tell(&passage, &mut response);
         }
         response
     }

@@ -172,3 +172,29 @@ fn a_client_that_never_rests_is_saved_every_time() {
         assert_eq!(missed, 0);
     });
 }
+
+#[test]
+fn a_client_is_saved_also_while_its_override_comes_and_goes() {
+    let limiter: Limiter<str> = Limiter::builder("1/h burst 1000").capacity(1).build().unwrap();
+    limiter.debit("client", 500);
+    let client = limiter.fingerprint("client");
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                limiter.set_override("client", "1/h burst 2000").unwrap();
+                limiter.remove_override("client");
+            }
+        });
+        let is_missed = |_: &u32| {
+            let saved = limiter.save();
+            let mut counted = saved.tables.iter().flat_map(|table| &table.clients);
+            let mut pinned = saved.overrides.iter();
+            !counted.any(|(known, _)| *known == client)
+                && !pinned.any(|known| known.client == client)
+        };
+        let missed = (0..1_000_000).filter(is_missed).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(missed, 0);
+    });
+}

@@ -1,10 +1,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::canonical;
+use super::Address;
 use super::range::canonical_range;
 use super::segments::{Segments, Span};
 
@@ -23,17 +22,21 @@ pub(crate) struct AddressSet {
 }
 
 impl AddressSet {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// True if an entry holds the address.
     #[inline]
-    pub(crate) fn contains(&self, ip: IpAddr) -> bool {
-        !self.entries.is_empty() && self.prefix(canonical(ip)).is_some()
+    pub(crate) fn contains(&self, address: Address) -> bool {
+        !self.is_empty() && self.prefix(address).is_some()
     }
 
     /// The narrowest entry that holds the address.
     #[inline]
-    pub(crate) fn find(&self, ip: IpAddr) -> Option<IpNet> {
-        let ip = canonical(ip);
-        let entry = IpNet::new(ip, self.prefix(ip)?).ok()?;
+    pub(crate) fn find(&self, address: Address) -> Option<IpNet> {
+        let entry = IpNet::new(address.into(), self.prefix(address)?).ok()?;
         Some(entry.trunc())
     }
 
@@ -61,10 +64,10 @@ impl AddressSet {
     }
 
     #[inline]
-    fn prefix(&self, canonical: IpAddr) -> Option<u8> {
-        match canonical {
-            IpAddr::V4(ip) => self.v4.prefix(ip.to_bits()),
-            IpAddr::V6(ip) => self.v6.prefix(ip.to_bits()),
+    fn prefix(&self, address: Address) -> Option<u8> {
+        match address.v4() {
+            Some(bits) => self.v4.prefix(bits),
+            None => self.v6.prefix(address.bits()),
         }
     }
 
@@ -98,7 +101,7 @@ impl fmt::Debug for AddressSet {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use proptest::prelude::*;
 
@@ -139,10 +142,10 @@ mod tests {
             ("2001:db9::", None),
             ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Some("ffff::/16")),
         ] {
-            let address = address.parse().unwrap();
-            let found = set.find(address).map(|entry| entry.to_string());
+            let address: IpAddr = address.parse().unwrap();
+            let found = set.find(address.into()).map(|entry| entry.to_string());
             assert_eq!(found.as_deref(), expected, "{address}");
-            assert_eq!(set.contains(address), expected.is_some(), "{address}");
+            assert_eq!(set.contains(address.into()), expected.is_some(), "{address}");
         }
     }
 
@@ -150,8 +153,12 @@ mod tests {
     fn all_of_one_family_is_nothing_of_the_other() {
         let (v4, v6) = (set(&["0.0.0.0/0"]), set(&["::/0"]));
         for (address, is_v4) in [("192.0.2.7", true), ("::ffff:192.0.2.7", true), ("::1", false)] {
-            let address = address.parse().unwrap();
-            assert_eq!((v4.contains(address), v6.contains(address)), (is_v4, !is_v4), "{address}");
+            let address = address.parse::<IpAddr>().unwrap().into();
+            assert_eq!(
+                (v4.contains(address), v6.contains(address)),
+                (is_v4, !is_v4),
+                "{address:?}"
+            );
         }
     }
 
@@ -201,8 +208,9 @@ mod tests {
             let set: AddressSet = ranges.iter().copied().collect();
             let ends = ranges.iter().flat_map(|range| [range.network(), range.broadcast()]);
             for address in addresses.iter().copied().chain(ends) {
-                prop_assert_eq!(set.find(address), scan(&ranges, address));
-                prop_assert_eq!(set.contains(address), set.find(address).is_some());
+                let found = set.find(address.into());
+                prop_assert_eq!(found, scan(&ranges, address));
+                prop_assert_eq!(set.contains(address.into()), found.is_some());
             }
         }
 
@@ -227,7 +235,7 @@ mod tests {
             }
             prop_assert_eq!(set.entries.len(), ranges.len());
             for address in addresses {
-                prop_assert_eq!(set.find(address), scan(&ranges, address));
+                prop_assert_eq!(set.find(address.into()), scan(&ranges, address));
             }
         }
     }

@@ -5,19 +5,19 @@
 //! even looked at. That is sound because an element can be told from its end: a
 //! quoted string opens at the first quote, going left, that no backslash escapes.
 
+use crate::address::Address;
 use std::borrow::Cow;
-use std::net::IpAddr;
 
 use super::node;
 
 /// The clients that a line names, the last first. `None` where an element is
 /// malformed, or names nobody, or no address.
-pub(super) fn clients(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
+pub(super) fn clients(line: &[u8]) -> impl Iterator<Item = Option<Address>> {
     rsplit(line, b',').map(client)
 }
 
 /// What an element such as `for="[2001:db8::7]:80";proto=https` names.
-fn client(element: &[u8]) -> Option<IpAddr> {
+fn client(element: &[u8]) -> Option<Address> {
     let mut client = None;
     for pair in rsplit(element, b';').map(<[u8]>::trim_ascii) {
         if pair.is_empty() {
@@ -95,11 +95,15 @@ fn is_escaped(before: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     fn named(line: &[u8]) -> Vec<String> {
         let clients = clients(line);
-        clients.map(|client| client.map_or("-".into(), |address| address.to_string())).collect()
+        clients
+            .map(|client| client.map_or("-".into(), |address| IpAddr::from(address).to_string()))
+            .collect()
     }
 
     #[test]

@@ -3,11 +3,9 @@
 mod forwarded;
 mod node;
 
-use std::net::IpAddr;
-
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::address::{AddressSet, canonical};
+use crate::address::{Address, AddressSet};
 use crate::request::only;
 
 /// A header in which proxies name their client.
@@ -22,7 +20,7 @@ pub(crate) enum ForwardingHeader {
 /// A client's address and who told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientIp {
-    pub(crate) address: IpAddr,
+    pub(crate) address: Address,
     pub(crate) source: Source,
 }
 
@@ -41,18 +39,17 @@ pub(crate) enum Source {
 /// headers. The first of them that is there decides. If it cannot be understood,
 /// the client is the peer again: the next one may be the client's own invention.
 pub(crate) fn client_ip(
-    peer: IpAddr,
+    peer: Address,
     headers: &HeaderMap,
     trusted: &AddressSet,
     sources: &[ForwardingHeader],
 ) -> ClientIp {
-    let peer = canonical(peer);
     named_by_proxy(peer, headers, trusted, sources)
         .unwrap_or(ClientIp { address: peer, source: Source::Peer })
 }
 
 fn named_by_proxy(
-    peer: IpAddr,
+    peer: Address,
     headers: &HeaderMap,
     trusted: &AddressSet,
     sources: &[ForwardingHeader],
@@ -97,7 +94,7 @@ impl ForwardingHeader {
         }
     }
 
-    fn client(self, headers: &HeaderMap, trusted: &AddressSet) -> Option<IpAddr> {
+    fn client(self, headers: &HeaderMap, trusted: &AddressSet) -> Option<Address> {
         // Several lines are one list.
         let lines = headers.get_all(self.header_name()).iter().rev().map(HeaderValue::as_bytes);
         match self {
@@ -119,7 +116,10 @@ impl ForwardingHeader {
 /// believed as long as those who named them are trusted. One that cannot be read
 /// ends the walk too. So nothing that a client sends changes the outcome: neither
 /// other addresses nor garbage give it a fresh limit.
-fn furthest(clients: impl Iterator<Item = Option<IpAddr>>, trusted: &AddressSet) -> Option<IpAddr> {
+fn furthest(
+    clients: impl Iterator<Item = Option<Address>>,
+    trusted: &AddressSet,
+) -> Option<Address> {
     let mut believed = None;
     for client in clients.map_while(|client| client) {
         believed = Some(client);

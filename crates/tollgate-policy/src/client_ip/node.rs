@@ -1,14 +1,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::address::canonical;
+use crate::address::Address;
 
 /// An address as proxies write it: bare, or with brackets or a port.
 ///
 /// A zone (`fe80::1%eth0`) means something on one machine only, so it is refused.
-pub(super) fn parse(text: &[u8]) -> Option<IpAddr> {
+pub(super) fn parse(text: &[u8]) -> Option<Address> {
     let text = str::from_utf8(text).ok()?;
-    let address = text.parse().ok().or_else(|| with_port(text))?;
-    Some(canonical(address))
+    let address: IpAddr = text.parse().ok().or_else(|| with_port(text))?;
+    Some(address.into())
 }
 
 /// Reads `192.0.2.7:80`, `[2001:db8::7]` or `[2001:db8::7]:80`.
@@ -55,7 +55,7 @@ mod tests {
             ("::ffff:192.0.2.7", "192.0.2.7"),
             ("[::ffff:192.0.2.7]:80", "192.0.2.7"),
         ] {
-            let address = parse(text.as_bytes()).map(|address| address.to_string());
+            let address = parse(text.as_bytes()).map(|address| IpAddr::from(address).to_string());
             assert_eq!(address.as_deref(), Some(expected), "{text}");
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use tollgate::Decision;
 
-use super::{Answer, Gate};
+use super::{Answer, Charges, Gate};
 use crate::client_ip::Source;
 use crate::identity::{Identifier, Sender};
 use crate::key::Described;
@@ -100,7 +100,8 @@ impl<S: Store> Gate<S> {
         let identifier = &policy.identifier;
         let sender = identifier.sender(request);
         let listed = active.lists.find(request, &sender, identifier);
-        let charges = policy.charges(request, &sender);
+        let mut charges = Charges::new();
+        policy.charge(request, &sender, &mut charges);
         let (path, host) =
             (CanonicalPath::of(request.path()), request.host().and_then(canonical_host));
         let mut limits = Vec::with_capacity(policy.rules.len());
@@ -112,7 +113,7 @@ impl<S: Store> Gate<S> {
                     Some(StateExplanation::new(rule, charge, &decision))
                 }
             };
-            let mismatch = rule.mismatch_at_all(request, host.as_deref(), path.as_ref());
+            let mismatch = rule.matches.mismatch_at_all(request, host.as_deref(), path.as_ref());
             limits.push(LimitExplanation {
                 name: rule.name.to_string(),
                 mode: rule.mode,
@@ -122,12 +123,12 @@ impl<S: Store> Gate<S> {
         }
         Ok(Explanation {
             answer: answer(listed, &limits),
-            caller: sender.caller.to_string(),
+            caller: sender.who.caller().to_string(),
             named_by: match request.caller() {
                 Some(_) => "the program".to_owned(),
                 None => named_by(&sender, identifier),
             },
-            client_ip: sender.client.map(|client| client.address),
+            client_ip: sender.client.map(|client| client.address.into()),
             client_ip_from: client_ip_from(&sender),
             from_trusted_proxy: sender.from_trusted,
             tier: policy.tier_name(request, &sender).map(str::to_owned),
@@ -177,7 +178,7 @@ fn answer(listed: Option<ListKind>, limits: &[LimitExplanation]) -> Answer {
 }
 
 fn named_by(sender: &Sender<'_>, identifier: &Identifier) -> String {
-    match &sender.caller {
+    match sender.who.caller() {
         _ if identifier.closure.is_some() => "the program's own closure".to_owned(),
         Caller::ApiKey(_) => format!("the header {}", identifier.api_key.header),
         Caller::User(_) => format!("the header {}", identifier.user.header),

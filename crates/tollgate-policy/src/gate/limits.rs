@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Gate;
 use crate::Mode;
-use crate::policy::{Rule, per_text};
+use crate::policy::Rule;
 use crate::store::{Store, Usage};
 
 /// A limit of the policy in force, and how it is doing.
@@ -48,13 +48,13 @@ impl Rule {
     fn summary(&self, usage: Usage) -> LimitSummary {
         LimitSummary {
             name: self.name.to_string(),
-            quota: self.quota.to_string(),
-            algorithm: self.algorithm.name(),
-            per: per_text(&self.per),
+            quota: self.spec.quota.to_string(),
+            algorithm: self.spec.algorithm.name(),
+            per: self.spec.per.clone(),
             mode: self.mode,
-            tiers: self.tiers.len(),
+            tiers: self.spec.tiers.len(),
             callers: usage.callers,
-            capacity: self.capacity,
+            capacity: self.spec.capacity,
             evictions: usage.evictions,
         }
     }

@@ -21,13 +21,14 @@ pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limits::LimitSummary;
 use self::lists::Edits;
 pub use self::manage::Changes;
+pub(crate) use self::passage::Charges;
 pub use self::passage::{Answer, LimitState, Passage};
 pub use self::saved::SavedState;
 pub use self::several::LimitCheck;
+use crate::identity::Sender;
 use crate::lists::{ListKind, Lists};
-use crate::policy::Rule;
 use crate::store::{Charge, LimitSpec, Memory, Store};
-use crate::{Error, Mode, Policy, Request};
+use crate::{Error, Policy, Request};
 
 /// Decides about requests: a policy, and a store that keeps what callers have spent.
 ///
@@ -101,40 +102,64 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// If the store could not answer. One in memory always does.
-    pub async fn check(&self, request: &Request<'_>) -> Result<Passage, Error> {
+    pub async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
         let active = self.active();
-        let Active { policy, lists, limits } = &**active;
-        let sender = policy.identifier.sender(request);
-        let passage = |answer| Passage::new(Arc::clone(policy), &sender.caller, answer);
-        match lists.find(request, &sender, &policy.identifier) {
-            Some(ListKind::Block) => return Ok(passage(Answer::Blocked)),
-            Some(ListKind::Allow) => return Ok(passage(Answer::Allowed)),
-            None => {}
+        let sender = active.policy.identifier.sender(request);
+        let mut passage = Passage::new(&active.policy);
+        if active.charge(request, &sender, &mut passage) {
+            self.decide(&active.limits, &mut passage).await?;
         }
-        let mut charges = policy.charges(request, &sender);
-        let enforces = |charge: &Charge| policy.rules[charge.limit].mode == Mode::Enforce;
-        let enforcing = charges.partition_point(enforces);
-        let (enforced, shadow) = charges.split_at_mut(enforcing);
-        if !enforced.is_empty() {
-            self.store.decide(limits, enforced).await?;
-        }
-        let denied = enforced.iter().any(Charge::is_denied);
-        let mut passage = passage(if denied { Answer::Denied } else { Answer::Allowed });
-        if !denied {
-            for charge in shadow {
-                // A limit in shadow never changes the answer, also if its store fails.
-                let decided = self.store.decide(limits, std::slice::from_mut(charge)).await;
-                passage.shadow_error = decided.err().or(passage.shadow_error);
-            }
-        }
-        passage.charges = charges;
-        Ok(passage)
+        passage.remember_refused(&sender);
+        Ok(passage.take())
     }
 
     /// [Decides](Self::check) about a request at once, if the store can: one in memory
     /// always does.
-    pub fn check_now(&self, request: &Request<'_>) -> Option<Result<Passage, Error>> {
-        at_once(self.check(request))
+    pub fn check_now(&self, request: &Request<'_>) -> Option<Result<Passage<'static>, Error>> {
+        self.check_now_and(request, |checked| checked.map(Passage::take))
+    }
+
+    /// [Decides at once](Self::check_now), and looks at what was decided while the policy
+    /// is held. That saves counting references to it, which all threads would count in one
+    /// place. `look` must not [replace](Self::replace) the policy: that would wait for it.
+    #[inline]
+    pub fn check_now_and<T>(
+        &self,
+        request: &Request<'_>,
+        look: impl FnOnce(Result<&mut Passage<'_>, Error>) -> T,
+    ) -> Option<T> {
+        let active = self.active();
+        let sender = active.policy.identifier.sender(request);
+        let mut passage = Passage::new(&active.policy);
+        let decided = if active.charge(request, &sender, &mut passage) {
+            at_once(self.decide(&active.limits, &mut passage))?
+        } else {
+            Ok(())
+        };
+        passage.remember_refused(&sender);
+        Some(look(decided.map(|()| &mut passage)))
+    }
+
+    /// Has the store decide about the charges of a passage. It is filled in where it is:
+    /// moving it would cost more than deciding.
+    #[inline]
+    async fn decide(&self, limits: &S::Limits, passage: &mut Passage<'_>) -> Result<(), Error> {
+        let (enforced, shadow, failed) = passage.parts();
+        if !enforced.is_empty() {
+            self.store.decide(limits, enforced).await?;
+        }
+        if enforced.iter().any(Charge::is_denied) {
+            passage.answer = Answer::Denied;
+            return Ok(());
+        }
+        for charge in shadow {
+            // A limit in shadow never changes the answer, also if its store fails.
+            if let Err(error) = self.store.decide(limits, std::slice::from_mut(charge)).await {
+                *failed = Some(error);
+            }
+        }
+        passage.answer = Answer::Allowed;
+        Ok(())
     }
 
     /// The policy in force.
@@ -155,6 +180,28 @@ impl<S: Store> Gate<S> {
             // Whoever replaces the policy holds it until the new one is there.
             drop(self.lock());
         }
+    }
+}
+
+impl<L> Active<L> {
+    /// Writes down what a request is to be charged, unless a list decides about it. Tells
+    /// whether the store has to.
+    #[inline]
+    fn charge(
+        &self,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        passage: &mut Passage<'_>,
+    ) -> bool {
+        match self.lists.find(request, sender, &self.policy.identifier) {
+            Some(ListKind::Block) => passage.answer = Answer::Blocked,
+            Some(ListKind::Allow) => passage.answer = Answer::Allowed,
+            None => {
+                self.policy.charge(request, sender, &mut passage.charges);
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -188,7 +235,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
 
 /// The limits of a policy, as a store needs to know them.
 fn specs(policy: &Policy) -> Vec<LimitSpec> {
-    policy.rules.iter().map(Rule::spec).collect()
+    policy.rules.iter().map(|rule| LimitSpec::clone(&rule.spec)).collect()
 }
 
 impl<S: Store> fmt::Debug for Gate<S> {

@@ -1,25 +1,33 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tollgate::Decision;
 
+use crate::identity::Sender;
 use crate::key::Described;
 use crate::policy::Rule;
 use crate::store::Charge;
 use crate::{Caller, Error, Key, Mode, Policy};
 
 /// What was decided about a request, with the state of every limit that it met.
+///
+/// It may be borrowed from the gate while that decides.
 #[must_use]
-pub struct Passage {
-    policy: Arc<Policy>,
-    answer: Answer,
-    /// Kept for the log only, so only of requests that are refused.
-    caller: Option<Caller<'static>>,
+pub struct Passage<'g> {
+    policy: Cow<'g, Arc<Policy>>,
+    pub(super) answer: Answer,
     /// Undecided for limits in shadow if another one denied.
-    pub(super) charges: Vec<Charge>,
+    pub(super) charges: Charges,
+    /// Kept for the log only, so only of requests that are refused.
+    pub(super) refused_caller: Option<Box<Caller<'static>>>,
     pub(super) shadow_error: Option<Error>,
 }
+
+/// What a request is charged under each limit that it meets: mostly one.
+pub(crate) type Charges = SmallVec<[Charge; 1]>;
 
 /// May the request go ahead?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -42,14 +50,65 @@ pub struct LimitState<'p> {
     decision: &'p Decision,
 }
 
-impl Passage {
-    pub(super) fn new(policy: Arc<Policy>, caller: &Caller<'_>, answer: Answer) -> Self {
-        let caller = (answer != Answer::Allowed).then(|| caller.clone().into_owned());
-        Self { policy, answer, caller, charges: Vec::new(), shadow_error: None }
+impl<'g> Passage<'g> {
+    /// A passage about which nothing is decided.
+    #[inline]
+    pub(super) fn new(policy: &'g Arc<Policy>) -> Self {
+        Self {
+            policy: Cow::Borrowed(policy),
+            answer: Answer::Denied,
+            charges: Charges::new(),
+            refused_caller: None,
+            shadow_error: None,
+        }
+    }
+
+    /// The charges under limits that enforce, those under limits in shadow, and where to
+    /// say that the latter could not be decided.
+    #[inline]
+    pub(super) fn parts(&mut self) -> (&mut [Charge], &mut [Charge], &mut Option<Error>) {
+        let rules = &self.policy.rules;
+        let enforces = |charge: &Charge| rules[charge.limit].mode == Mode::Enforce;
+        let enforcing = self.charges.partition_point(enforces);
+        let (enforced, shadow) = self.charges.split_at_mut(enforcing);
+        (enforced, shadow, &mut self.shadow_error)
+    }
+
+    /// Keeps who is calling, if that is refused.
+    #[inline]
+    pub(super) fn remember_refused(&mut self, sender: &Sender<'_>) {
+        if !self.is_allowed() {
+            self.refused_caller = Some(Box::new(sender.who.caller().into_owned()));
+        }
+    }
+
+    /// Takes what is there, to keep it for as long as the request takes.
+    pub fn take(&mut self) -> Passage<'static> {
+        Passage {
+            policy: Cow::Owned(Arc::clone(&self.policy)),
+            answer: self.answer,
+            charges: std::mem::take(&mut self.charges),
+            refused_caller: self.refused_caller.take(),
+            shadow_error: self.shadow_error.take(),
+        }
     }
 
     pub(super) fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    /// True if the request goes ahead at once, and that is all there is to say: its
+    /// response does not change what it cost, and no limit in shadow would have denied it.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let is_plain = |limit: LimitState<'_>| {
+            limit.decision().is_allowed()
+                && limit.decision().wait().is_zero()
+                && limit.rule.settle.is_none()
+        };
+        self.is_allowed()
+            && self.shadow_error.is_none()
+            && (self.policy.is_plain || self.limits().all(is_plain))
     }
 
     /// The answer as one of three.
@@ -133,7 +192,7 @@ impl Passage {
     /// Who sent the request, if it was refused.
     #[must_use]
     pub fn refused_caller(&self) -> Option<&Caller<'static>> {
-        self.caller.as_ref()
+        self.refused_caller.as_deref()
     }
 
     /// Why the store could not decide about a limit in shadow, if it could not. That
@@ -188,7 +247,7 @@ impl<'p> LimitState<'p> {
     }
 }
 
-impl fmt::Debug for Passage {
+impl fmt::Debug for Passage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Passage")
             .field("answer", &self.answer)

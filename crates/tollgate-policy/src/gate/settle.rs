@@ -23,7 +23,7 @@ impl<S: Store> Gate<S> {
     /// If the store could not answer.
     pub async fn settle(
         &self,
-        passage: &mut Passage,
+        passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<(), Error> {
@@ -75,7 +75,7 @@ impl<S: Store> Gate<S> {
     /// [Settles](Self::settle) at once, if the store can: one in memory always does.
     pub fn settle_now(
         &self,
-        passage: &mut Passage,
+        passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Result<(), Error>> {
@@ -85,7 +85,7 @@ impl<S: Store> Gate<S> {
     /// Takes an allowed request back that did not go ahead, for one that was to
     /// [wait](Passage::wait) and was given up. What others have spent on since stays
     /// spent: only the last in line can leave without a gap that nobody may fill.
-    pub fn cancel(&self, passage: &Passage) {
+    pub fn cancel(&self, passage: &Passage<'_>) {
         if !passage.is_allowed() {
             return;
         }

@@ -1,14 +1,12 @@
 //! Asking limits by name, several of them together.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 use tollgate::Decision;
 
 use super::manage::find;
-use super::{Active, Answer, Gate, Passage};
+use super::{Charges, Gate, Passage};
+use crate::Error;
 use crate::store::{Charge, Store};
-use crate::{Caller, Error, Mode};
 
 /// A cost under one limit, for a caller given by its parts.
 #[derive(Clone, Copy)]
@@ -31,45 +29,28 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// As for [`check_limit`](Self::check_limit). Then nothing is spent.
-    pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Passage, Error> {
+    pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Passage<'static>, Error> {
         let active = self.active();
-        let Active { policy, limits, .. } = &**active;
-        let mut charges = Vec::with_capacity(checks.len());
+        let policy = &active.policy;
+        let mut charges = Charges::with_capacity(checks.len());
         for check in checks {
             let (limit, key) = find(policy, check.limit, check.values)?;
             charges.push(Charge::new(limit, key, check.cost));
         }
-        let is_shadow = |charge: &Charge| policy.rules[charge.limit].mode == Mode::Shadow;
         let mut order: SmallVec<[usize; 4]> = (0..charges.len()).collect();
         if charges.len() > 1 {
-            // Shadow at the end; of each, the most shared last, where a race is lost most often.
-            order.sort_by_key(|place| {
-                let charge: &Charge = &charges[*place];
-                (is_shadow(charge), policy.rules[charge.limit].sharing())
-            });
+            order.sort_by_key(|place| policy.rules[charges[*place].limit].turn());
             charges = order.iter().map(|place| charges[*place].clone()).collect();
         }
-        let enforcing = charges.partition_point(|charge| !is_shadow(charge));
-        let (enforced, shadow) = charges.split_at_mut(enforcing);
-        if !enforced.is_empty() {
-            self.store.decide(limits, enforced).await?;
-        }
-        let denied = enforced.iter().any(Charge::is_denied);
-        let answer = if denied { Answer::Denied } else { Answer::Allowed };
-        let mut passage = Passage::new(Arc::clone(policy), &Caller::Anonymous, answer);
-        if !denied {
-            for charge in shadow {
-                let decided = self.store.decide(limits, std::slice::from_mut(charge)).await;
-                passage.shadow_error = decided.err().or(passage.shadow_error);
-            }
-        }
-        if charges.len() > 1 {
-            let mut asked: Vec<_> = order.into_iter().zip(charges).collect();
-            asked.sort_unstable_by_key(|(place, _)| *place);
-            charges = asked.into_iter().map(|(_, charge)| charge).collect();
-        }
+        let mut passage = Passage::new(policy);
         passage.charges = charges;
-        Ok(passage)
+        self.decide(&active.limits, &mut passage).await?;
+        if order.len() > 1 {
+            let mut asked: Vec<_> = order.into_iter().zip(passage.charges.drain(..)).collect();
+            asked.sort_unstable_by_key(|(place, _)| *place);
+            passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+        }
+        Ok(passage.take())
     }
 
     /// Replaces what an allowed passage cost under its only limit by the actual cost: takes
@@ -84,7 +65,7 @@ impl<S: Store> Gate<S> {
     /// If the store could not answer.
     pub async fn settle_actual(
         &self,
-        passage: &Passage,
+        passage: &Passage<'_>,
         actual: u64,
     ) -> Result<Option<Decision>, Error> {
         let active = self.active();

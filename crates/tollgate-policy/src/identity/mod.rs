@@ -4,13 +4,12 @@ mod accept;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::HeaderName;
 
 pub(crate) use self::accept::{Accepts, NamedBy};
-use crate::address::{AddressSet, Prefixes, canonical};
+use crate::address::{Address, AddressSet, Prefixes};
 use crate::client_ip::{ClientIp, ForwardingHeader, Source, client_ip};
 use crate::request::only;
 use crate::{Caller, Request};
@@ -41,35 +40,74 @@ pub(crate) type IdentifyClosure =
 
 /// What is known of whoever sent a request.
 pub(crate) struct Sender<'r> {
-    pub(crate) caller: Caller<'r>,
+    pub(crate) who: Who<'r>,
     /// The client's address, whole.
     pub(crate) client: Option<ClientIp>,
     /// True if a trusted proxy sent the request.
     pub(crate) from_trusted: bool,
 }
 
+/// A caller as it is told apart: one that has a name, an address, cut, or neither.
+pub(crate) enum Who<'r> {
+    Named(Caller<'r>),
+    At(Address),
+    Nobody,
+}
+
+impl Who<'_> {
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        match self {
+            Self::Named(caller) => caller.borrowed(),
+            Self::At(address) => Caller::Ip((*address).into()),
+            Self::Nobody => Caller::Anonymous,
+        }
+    }
+}
+
 impl Identifier {
+    #[inline(always)]
     pub(crate) fn sender<'r>(&self, request: &Request<'r>) -> Sender<'r> {
-        let peer = request.peer().map(canonical);
+        let peer = request.peer().map(Address::from);
         let from_trusted = peer.is_some_and(|peer| self.trusted.contains(peer));
         let client = peer.map(|peer| match from_trusted {
             true => client_ip(peer, request.headers(), &self.trusted, &self.forwarding),
             false => ClientIp { address: peer, source: Source::Peer },
         });
-        let caller = match (request.caller(), &self.closure) {
-            (Some(known), _) => Some(known.borrowed()),
-            (None, Some(identify)) => identify(request),
-            (None, None) => self.order.iter().find_map(|kind| match kind {
-                CallerKind::ApiKey => self
-                    .api_key(request, from_trusted)
-                    .map(|key| Caller::ApiKey(Cow::Borrowed(key))),
-                CallerKind::User => {
-                    self.user(request, from_trusted).map(|user| Caller::User(Cow::Borrowed(user)))
-                }
-                CallerKind::Ip => client.map(|client| Caller::Ip(self.cut(client.address))),
-            }),
+        let who = match (request.caller(), &self.closure) {
+            (Some(known), _) => Who::Named(known.borrowed()),
+            (None, Some(identify)) => identify(request).map_or(Who::Nobody, Who::Named),
+            (None, None) => self.first_known(request, client, from_trusted),
         };
-        Sender { caller: caller.unwrap_or(Caller::Anonymous), client, from_trusted }
+        Sender { who, client, from_trusted }
+    }
+
+    #[inline(always)]
+    fn first_known<'r>(
+        &self,
+        request: &Request<'r>,
+        client: Option<ClientIp>,
+        from_trusted: bool,
+    ) -> Who<'r> {
+        for kind in &self.order {
+            let named = match kind {
+                CallerKind::Ip => match client {
+                    Some(client) => return Who::At(self.cut(client.address)),
+                    None => None,
+                },
+                CallerKind::ApiKey => {
+                    let key = self.api_key(request, from_trusted);
+                    key.map(|key| Caller::ApiKey(Cow::Borrowed(key)))
+                }
+                CallerKind::User => {
+                    let user = self.user(request, from_trusted);
+                    user.map(|user| Caller::User(Cow::Borrowed(user)))
+                }
+            };
+            if let Some(caller) = named {
+                return Who::Named(caller);
+            }
+        }
+        Who::Nobody
     }
 
     pub(crate) fn api_key<'r>(
@@ -93,13 +131,14 @@ impl Identifier {
     /// A caller as it is counted: an address is cut.
     pub(crate) fn as_counted<'c>(&self, caller: Caller<'c>) -> Caller<'c> {
         match caller {
-            Caller::Ip(address) => Caller::Ip(self.cut(address)),
+            Caller::Ip(address) => Caller::Ip(self.cut(address.into()).into()),
             other => other,
         }
     }
 
     /// The part of an address that tells callers apart.
-    pub(crate) fn cut(&self, address: IpAddr) -> IpAddr {
+    #[inline]
+    pub(crate) fn cut(&self, address: Address) -> Address {
         self.prefixes.cut(address)
     }
 }

@@ -13,6 +13,7 @@ pub use self::builder::PolicyBuilder;
 pub(crate) use self::compile::key_of;
 pub(crate) use self::rule::{Mismatch, Part, Rule, per_text};
 use self::tiers::Tiers;
+use crate::gate::Charges;
 use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
@@ -52,6 +53,8 @@ pub struct Policy {
     has_hosts: bool,
     /// True if any limit asks for the path.
     has_paths: bool,
+    /// True if no limit delays, settles, or is in shadow.
+    pub(crate) is_plain: bool,
     tiers: Tiers,
 }
 
@@ -92,38 +95,42 @@ impl Policy {
         self.rule(limit).map(|place| self.rules[place].per.len())
     }
 
+    /// Whether a limit refuses. `None` if there is no such limit.
+    #[must_use]
+    pub fn mode(&self, limit: &str) -> Option<Mode> {
+        self.rule(limit).map(|place| self.rules[place].mode)
+    }
+
     /// True if the policy names this address as a proxy that may speak for its clients.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
-        self.identifier.trusted.contains(address)
+        self.identifier.trusted.contains(address.into())
     }
 
-    /// What a request is to be charged under every limit that it meets: first those that
-    /// enforce, then those in shadow; of each, those that most callers share last.
-    pub(crate) fn charges(&self, request: &Request<'_>, sender: &Sender<'_>) -> Vec<Charge> {
+    /// Adds what a request is to be charged under every limit that it meets: first those
+    /// that enforce, then those in shadow; of each, those that most callers share last.
+    pub(crate) fn charge(&self, request: &Request<'_>, sender: &Sender<'_>, charges: &mut Charges) {
         let path = Some(request.path()).filter(|_| self.has_paths).and_then(CanonicalPath::of);
-        let host = request.host().filter(|_| self.has_hosts).and_then(canonical_host);
+        let host = if self.has_hosts { request.host().and_then(canonical_host) } else { None };
         let tier = self.tiers.of(request, sender, &self.identifier);
-        let mut charges = Vec::with_capacity(2);
         self.routes.for_each(host.as_deref(), path.as_ref(), &mut |place, certainty| {
             let rule = &self.rules[*place];
             if rule.mismatch(request).is_some() {
                 return;
             }
-            let mut key = rule.key(request, sender, &self.identifier, path.as_ref(), certainty);
+            let cost = rule.cost(request, sender.from_trusted);
+            // The key is written where it stays: it is too large to be moved for nothing.
+            charges.push(Charge::new(*place, Key::global(), cost));
+            let Some(Charge { key, .. }) = charges.last_mut() else { return };
+            rule.write_key(key, request, sender, &self.identifier, path.as_ref(), certainty);
             key.tier = if certainty == Certainty::Known { rule.tier_place(tier) } else { 0 };
-            charges.push(Charge::new(*place, key, rule.cost(request, sender.from_trusted)));
         });
         if charges.len() > 1 {
             // A limit with several patterns may have been found by more than one.
             charges.sort_unstable_by_key(|charge| charge.limit);
             charges.dedup_by_key(|charge| charge.limit);
-            charges.sort_by_key(|charge| {
-                let rule = &self.rules[charge.limit];
-                (rule.mode == Mode::Shadow, rule.sharing())
-            });
+            charges.sort_by_key(|charge| self.rules[charge.limit].turn());
         }
-        charges
     }
 
     pub(crate) fn tier_name(&self, request: &Request<'_>, sender: &Sender<'_>) -> Option<&str> {
@@ -141,9 +148,9 @@ impl Policy {
         let old = &earlier.rules[charge.limit];
         let place = self.rule(&old.name)?;
         let new = &self.rules[place];
-        let tier = key.tier().and_then(|tier| old.tiers.get(tier));
+        let tier = key.tier().and_then(|tier| old.spec.tiers.get(tier));
         let same = |(name, _): &(String, Quota)| tier.is_some_and(|(old, _)| old == name);
-        key.tier = new.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
+        key.tier = new.spec.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
         new.counts_like(old).then_some((place, key))
     }
 

@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
-use tollgate::{AlgorithmKind, Quota, Start, WhenFull};
+use smallvec::SmallVec;
+use tollgate::AlgorithmKind;
 
 use crate::identity::{Identifier, Sender};
 use crate::key::Value;
@@ -14,29 +15,37 @@ use crate::store::LimitSpec;
 use crate::{Key, Mode, Request};
 
 /// A limit, checked and ready to be applied.
+///
+/// What every request reads is here, and small, since thousands of limits compete for the
+/// processor's cache; the rest is in boxes.
 pub(crate) struct Rule {
     pub(crate) name: Arc<str>,
+    /// Empty if everyone is counted together.
+    pub(crate) per: Per,
+    pub(crate) cost: Cost,
+    pub(crate) mode: Mode,
+    /// True if it has conditions beside hosts and paths.
+    is_conditional: bool,
+    /// For each tier of the policy, its place among those that have a quota here, counted
+    /// from one; zero if it has none.
+    pub(crate) tier_places: Box<[u16]>,
+    pub(crate) settle: Option<Box<Settle>>,
+    pub(crate) matches: Box<Matches>,
+    /// What a store needs to know.
+    pub(crate) spec: Box<LimitSpec>,
+}
+
+/// What a limit is counted by: mostly one thing.
+pub(crate) type Per = SmallVec<[Part; 1]>;
+
+/// Which requests a limit is for: those that meet all conditions. One that is empty is met
+/// by all.
+pub(crate) struct Matches {
     pub(crate) methods: Vec<Method>,
     pub(crate) hosts: Vec<HostPattern>,
     pub(crate) paths: Vec<Pattern>,
     /// Headers that must be there, with the value they must have, if any.
     pub(crate) headers: Vec<(HeaderName, Option<HeaderValue>)>,
-    /// Empty if everyone is counted together.
-    pub(crate) per: Vec<Part>,
-    pub(crate) quota: Quota,
-    pub(crate) algorithm: AlgorithmKind,
-    pub(crate) start: Start,
-    pub(crate) capacity: usize,
-    pub(crate) when_full: WhenFull,
-    pub(crate) mode: Mode,
-    pub(crate) cost: Cost,
-    pub(crate) settle: Option<Settle>,
-    /// The tiers that have a quota here.
-    pub(crate) tiers: Vec<(String, Quota)>,
-    /// For each tier of the policy, its place among those, counted from one; zero if
-    /// it has no quota here.
-    pub(crate) tier_places: Vec<u16>,
-    pub(crate) overrides: Vec<(Key, Quota)>,
 }
 
 /// One of the things by which a limit counts apart.
@@ -46,14 +55,14 @@ pub(crate) enum Part {
     Ip,
     ApiKey,
     User,
-    Header(HeaderName),
-    Path(String),
+    Header(Box<HeaderName>),
+    Path(Box<str>),
 }
 
 /// What a request costs.
 pub(crate) enum Cost {
     Constant(u64),
-    Header(HeaderName, u64),
+    Header(Box<HeaderName>, u64),
     Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
 }
 
@@ -82,8 +91,114 @@ pub(crate) enum Mismatch<'a> {
 }
 
 impl Rule {
+    pub(crate) fn new(spec: LimitSpec, per: Per, matches: Matches, mode: Mode, cost: Cost) -> Self {
+        Self {
+            name: spec.name.as_str().into(),
+            per,
+            cost,
+            mode,
+            is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
+            tier_places: Box::default(),
+            settle: None,
+            matches: Box::new(matches),
+            spec: Box::new(spec),
+        }
+    }
+
     /// Why the limit is not for a request whose host and path match it.
+    #[inline]
     pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+        if self.is_conditional { self.matches.mismatch(request) } else { None }
+    }
+
+    /// Writes what a request is counted under. If it is only assumed to match, since its host
+    /// or path cannot be told, nobody is taken to have sent it.
+    #[inline]
+    pub(crate) fn write_key(
+        &self,
+        key: &mut Key,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        identifier: &Identifier,
+        path: Option<&CanonicalPath<'_>>,
+        certainty: Certainty,
+    ) {
+        for (index, part) in self.per.iter().enumerate() {
+            let value = match certainty {
+                Certainty::Known => self.value(part, request, sender, identifier, path),
+                Certainty::Assumed => Value::Absent,
+            };
+            key.push(value, index + 1 == self.per.len());
+        }
+    }
+
+    fn value<'a>(
+        &self,
+        part: &Part,
+        request: &Request<'a>,
+        sender: &'a Sender<'_>,
+        identifier: &Identifier,
+        path: Option<&'a CanonicalPath<'_>>,
+    ) -> Value<'a> {
+        let value = match part {
+            Part::Caller => Some(Value::from(&sender.who)),
+            Part::Ip => sender.client.map(|client| Value::Ip(identifier.cut(client.address))),
+            Part::ApiKey => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
+            Part::User => identifier.user(request, sender.from_trusted).map(Value::User),
+            Part::Header(name) => {
+                only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
+            }
+            Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
+        };
+        value.unwrap_or(Value::Absent)
+    }
+
+    fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
+        let pattern = self.matches.paths.iter().find(|pattern| pattern.matches(path))?;
+        pattern.parameter(name)?.value(path)
+    }
+
+    /// The tier of a key, given the caller's place among the policy's tiers.
+    pub(crate) fn tier_place(&self, tier: Option<usize>) -> u16 {
+        tier.and_then(|tier| self.tier_places.get(tier)).copied().unwrap_or(0)
+    }
+
+    /// What a request costs before its response is there.
+    pub(crate) fn cost(&self, request: &Request<'_>, from_trusted: bool) -> u64 {
+        match &self.cost {
+            Cost::Constant(cost) => *cost,
+            Cost::Header(name, default) => {
+                let told = from_trusted.then(|| number(request.headers(), name)).flatten();
+                // A cost of zero would be a free pass.
+                told.map_or(*default, |cost| cost.max(1))
+            }
+            Cost::Closure(cost) => cost(request),
+        }
+    }
+
+    /// True if what was spent under another policy's limit means the same here.
+    pub(crate) fn counts_like(&self, other: &Self) -> bool {
+        self.spec.algorithm == other.spec.algorithm && self.per == other.per
+    }
+
+    /// True if the limit only allows and denies: it delays nobody, is not settled, and is
+    /// not in shadow.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.mode == Mode::Enforce
+            && self.settle.is_none()
+            && self.spec.algorithm != AlgorithmKind::LeakyShaper
+    }
+
+    /// When the limit is asked, among those of a request: first those that enforce, and of
+    /// each those that most callers share last, where a race is lost most often. The fewer
+    /// parts a limit is counted by, the more callers share it.
+    pub(crate) fn turn(&self) -> impl Ord + use<> {
+        (self.mode == Mode::Shadow, usize::MAX - self.per.len())
+    }
+}
+
+impl Matches {
+    fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
         if !self.methods.is_empty() && !self.is_for(request.method()) {
             return Some(Mismatch::Method);
         }
@@ -116,96 +231,6 @@ impl Rule {
             return Some(Mismatch::Path);
         }
         self.mismatch(request)
-    }
-
-    /// What a request is counted under. If it is only assumed to match, since its host
-    /// or path cannot be told, nobody is taken to have sent it.
-    pub(crate) fn key(
-        &self,
-        request: &Request<'_>,
-        sender: &Sender<'_>,
-        identifier: &Identifier,
-        path: Option<&CanonicalPath<'_>>,
-        certainty: Certainty,
-    ) -> Key {
-        let mut key = Key::global();
-        for (index, part) in self.per.iter().enumerate() {
-            let value = match certainty {
-                Certainty::Known => self.value(part, request, sender, identifier, path),
-                Certainty::Assumed => Value::Absent,
-            };
-            key.push(value, index + 1 == self.per.len());
-        }
-        key
-    }
-
-    fn value<'a>(
-        &self,
-        part: &Part,
-        request: &Request<'a>,
-        sender: &'a Sender<'_>,
-        identifier: &Identifier,
-        path: Option<&'a CanonicalPath<'_>>,
-    ) -> Value<'a> {
-        let value = match part {
-            Part::Caller => Some(Value::from(&sender.caller)),
-            Part::Ip => sender.client.map(|client| Value::Ip(identifier.cut(client.address))),
-            Part::ApiKey => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
-            Part::User => identifier.user(request, sender.from_trusted).map(Value::User),
-            Part::Header(name) => {
-                only(request.headers(), name).map(|value| Value::Header(value.as_bytes()))
-            }
-            Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
-        };
-        value.unwrap_or(Value::Absent)
-    }
-
-    fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
-        let pattern = self.paths.iter().find(|pattern| pattern.matches(path))?;
-        pattern.parameter(name)?.value(path)
-    }
-
-    /// The tier of a key, given the caller's place among the policy's tiers.
-    pub(crate) fn tier_place(&self, tier: Option<usize>) -> u16 {
-        tier.and_then(|tier| self.tier_places.get(tier)).copied().unwrap_or(0)
-    }
-
-    /// What a request costs before its response is there.
-    pub(crate) fn cost(&self, request: &Request<'_>, from_trusted: bool) -> u64 {
-        match &self.cost {
-            Cost::Constant(cost) => *cost,
-            Cost::Header(name, default) => {
-                let told = from_trusted.then(|| number(request.headers(), name)).flatten();
-                // A cost of zero would be a free pass.
-                told.map_or(*default, |cost| cost.max(1))
-            }
-            Cost::Closure(cost) => cost(request),
-        }
-    }
-
-    /// True if what was spent under another policy's limit means the same here.
-    pub(crate) fn counts_like(&self, other: &Self) -> bool {
-        self.algorithm == other.algorithm && self.per == other.per
-    }
-
-    /// The limit as a store needs to know it.
-    pub(crate) fn spec(&self) -> LimitSpec {
-        LimitSpec {
-            name: self.name.to_string(),
-            per: per_text(&self.per),
-            algorithm: self.algorithm,
-            start: self.start,
-            quota: self.quota,
-            tiers: self.tiers.clone(),
-            overrides: self.overrides.clone(),
-            capacity: self.capacity,
-            when_full: self.when_full,
-        }
-    }
-
-    /// How widely the limit is shared: the fewer parts it is counted by, the more.
-    pub(crate) fn sharing(&self) -> usize {
-        usize::MAX - self.per.len()
     }
 }
 

@@ -40,12 +40,13 @@ impl Tiers {
         if self.names.is_empty() {
             return None;
         }
-        let told = self.closure.as_ref().and_then(|tier_of| tier_of(request, &sender.caller));
+        let caller = sender.who.caller();
+        let told = self.closure.as_ref().and_then(|tier_of| tier_of(request, &caller));
         if let Some(name) = told {
             return self.place(name.as_bytes());
         }
         let header = || self.place(identifier.tier(request, sender.from_trusted)?);
-        self.listed(&sender.caller).or_else(header)
+        self.listed(&caller).or_else(header)
     }
 
     /// The place of the tier in which the policy lists a caller.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::mem;
 
+use smallvec::SmallVec;
 use tollgate::KeyedState;
 
 use super::path::{CanonicalPath, Segments};
@@ -19,14 +20,17 @@ pub(super) struct PathTree<T> {
     root: Node<T>,
 }
 
+/// The values of one pattern, mostly one.
+type Values<T> = SmallVec<[T; 1]>;
+
 #[derive(Debug)]
 struct Node<T> {
     literals: Literals<T>,
     parameter: Option<Box<Node<T>>>,
     /// Of patterns that end here.
-    here: Vec<T>,
+    here: Values<T>,
     /// Of patterns that go on with `{*rest}`.
-    below: Vec<T>,
+    below: Values<T>,
 }
 
 impl<T> PathTree<T> {
@@ -120,8 +124,8 @@ impl<T> Default for Node<T> {
         Self {
             literals: Literals::Few(Vec::new()),
             parameter: None,
-            here: Vec::new(),
-            below: Vec::new(),
+            here: Values::new(),
+            below: Values::new(),
         }
     }
 }

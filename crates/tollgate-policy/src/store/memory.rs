@@ -77,7 +77,8 @@ pub struct MemoryLimits<C = SystemClock>(pub(super) Vec<Held<C>>);
 
 /// A limiter, and what it was made from.
 pub(super) struct Held<C> {
-    pub(super) spec: LimitSpec,
+    // In a box, so that the limiters of many limits are close together.
+    pub(super) spec: Box<LimitSpec>,
     pub(super) limiter: Arc<Limiter<Key, C>>,
 }
 
@@ -113,7 +114,7 @@ impl<C: Clock> Held<C> {
                 set(limiter.set_override(key, *quota))?;
             }
         }
-        Ok(Self { spec: spec.clone(), limiter })
+        Ok(Self { spec: Box::new(spec.clone()), limiter })
     }
 
     /// True if its words or keys would mean something else.
@@ -172,7 +173,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
                 Some(old) if old.is_built_like(spec) => Arc::clone(&old.limiter),
                 old => self.build(spec, old)?,
             };
-            limiters.push((spec, limiter, old.map(|old| &old.spec)));
+            limiters.push((spec, limiter, old.map(|old| &*old.spec)));
         }
         let reopen = |(spec, limiter, earlier)| Held::new(spec, limiter, earlier);
         limiters.into_iter().map(reopen).collect::<Result<_, _>>().map(MemoryLimits)

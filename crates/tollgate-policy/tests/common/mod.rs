@@ -39,7 +39,7 @@ impl Call {
         Request::from_parts(&self.parts, self.peer)
     }
 
-    pub(crate) fn through(&self, gate: &TestGate) -> Passage {
+    pub(crate) fn through(&self, gate: &TestGate) -> Passage<'static> {
         gate.check_now(&self.request()).unwrap().unwrap()
     }
 

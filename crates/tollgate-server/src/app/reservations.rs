@@ -18,7 +18,7 @@ pub(crate) struct Reservations {
 /// Something that was spent in advance.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) passage: Passage,
+    pub(crate) passage: Passage<'static>,
     pub(crate) cost: u64,
     pub(crate) expires: Timestamp,
 }

@@ -3,8 +3,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tollgate::Decision;
-use tollgate_policy::Gate;
 use tollgate_policy::store::Store;
+use tollgate_policy::{Gate, Mode};
 
 use super::codec::Args;
 use super::error::{CommandError, quoted};
@@ -22,7 +22,8 @@ use super::reply::Five;
 /// second is for those counted per several, or per none (`PARTS 0`); a key that reads
 /// `PARTS` is written `PARTS 1 PARTS`. The cost is 1 unless it is given, and 0 only looks.
 /// The answer is that of [`Throttle`](super::Throttle); its last integer is -1 if what is
-/// spent stays spent. How long a shaper wants an allowed call to wait is not told.
+/// spent stays spent. A limit in shadow limits nobody. How long a shaper wants an allowed
+/// call to wait is not told.
 pub trait Checks: Send + Sync {
     /// Why there is no decision.
     type Error: Display;
@@ -35,6 +36,9 @@ pub trait Checks: Send + Sync {
         parts: &[&str],
         cost: u64,
     ) -> impl Future<Output = Result<Decision, Self::Error>> + Send;
+
+    /// True if a limit is in shadow: then it limits nobody, whatever it decides.
+    fn is_in_shadow(&self, limit: &str) -> bool;
 }
 
 impl<S: Store> Checks for Gate<S> {
@@ -48,6 +52,10 @@ impl<S: Store> Checks for Gate<S> {
     ) -> Result<Decision, Self::Error> {
         Gate::check_limit(self, limit, parts, cost).await
     }
+
+    fn is_in_shadow(&self, limit: &str) -> bool {
+        self.policy().mode(limit) == Some(Mode::Shadow)
+    }
 }
 
 impl<C: Checks> Checks for Arc<C> {
@@ -60,6 +68,10 @@ impl<C: Checks> Checks for Arc<C> {
         cost: u64,
     ) -> impl Future<Output = Result<Decision, Self::Error>> + Send {
         C::check_limit(self, limit, parts, cost)
+    }
+
+    fn is_in_shadow(&self, limit: &str) -> bool {
+        C::is_in_shadow(self, limit)
     }
 }
 
@@ -75,7 +87,11 @@ pub(super) async fn run(checks: &impl Checks, args: Args<'_>) -> Result<Five, Co
     };
     let parts: Result<Vec<_>, _> = rest.iter().take(count).map(|part| text("key", part)).collect();
     let decision = checks.check_limit(limit, &parts?, cost).await;
-    decision.map(Five::from).map_err(CommandError::new)
+    let five = decision.map(Five::from).map_err(CommandError::new)?;
+    if five.limited && checks.is_in_shadow(limit) {
+        return Ok(Five { limited: false, retry_after: None, ..five });
+    }
+    Ok(five)
 }
 
 fn count(args: Args<'_>) -> Result<usize, CommandError> {

@@ -26,7 +26,7 @@ impl Meter {
         Self { metrics, limits: PerLimit::default() }
     }
 
-    pub(crate) fn count(&self, passage: &Passage) {
+    pub(crate) fn count(&self, passage: &Passage<'_>) {
         let answer = passage.answer();
         if answer == Answer::Blocked {
             self.metrics.blocked.inc();

@@ -46,7 +46,7 @@ impl<B, F: Fn(&Refusal<'_>) -> Response<B>> Refuse<B> for F {
 pub struct Refusal<'r> {
     reason: Reason,
     request: Request<'r>,
-    passage: Option<&'r Passage>,
+    passage: Option<&'r Passage<'r>>,
 }
 
 /// Why a request is refused.
@@ -62,7 +62,11 @@ pub enum Reason {
 }
 
 impl<'r> Refusal<'r> {
-    pub(crate) fn new(reason: Reason, request: Request<'r>, passage: Option<&'r Passage>) -> Self {
+    pub(crate) fn new(
+        reason: Reason,
+        request: Request<'r>,
+        passage: Option<&'r Passage<'r>>,
+    ) -> Self {
         Self { reason, request, passage }
     }
 
@@ -80,7 +84,7 @@ impl<'r> Refusal<'r> {
 
     /// What was decided; `None` if the store failed.
     #[must_use]
-    pub fn passage(&self) -> Option<&'r Passage> {
+    pub fn passage(&self) -> Option<&'r Passage<'r>> {
         self.passage
     }
 

@@ -15,6 +15,8 @@ use crate::{Decision, Fingerprint, Quota, Timestamp};
 pub(super) struct Overrides {
     filter: [AtomicU64; FILTER_WORDS],
     stripes: Box<[Mutex<HashMap<Fingerprint, Pinned>>]>,
+    /// Held while one comes or goes, before a stripe is.
+    changing: Mutex<()>,
 }
 
 /// One client's own quota and word.
@@ -32,6 +34,7 @@ impl Overrides {
         Self {
             filter: [const { AtomicU64::new(0) }; FILTER_WORDS],
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            changing: Mutex::default(),
         }
     }
 
@@ -57,6 +60,7 @@ impl Overrides {
 
     /// Gives the client the override that `make` makes of its current one.
     pub(super) fn set(&self, client: Fingerprint, make: impl FnOnce(Option<&Pinned>) -> Pinned) {
+        let _changing = self.hold();
         let mut stripe = self.stripe(client);
         // First, so that checks of the client wait for the stripe while `make` takes
         // its word out of the table. As in `may_have`, the lock orders it.
@@ -73,9 +77,15 @@ impl Overrides {
         client: Fingerprint,
         hand_over: impl FnOnce(&Pinned),
     ) -> Option<Quota> {
+        let _changing = self.hold();
         let mut stripe = self.stripe(client);
         hand_over(stripe.get(&client)?);
         stripe.remove(&client).map(|pinned| pinned.quota)
+    }
+
+    /// Lets no override come or go.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        lock_plain(&self.changing)
     }
 
     /// Every client's override. Locks one stripe after the other.

@@ -42,9 +42,11 @@ pub struct SavedOverride {
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     /// What every client has spent. Looks at every slot, without holding up checks;
-    /// what is spent meanwhile may or may not be in it.
+    /// what is spent meanwhile may or may not be in it. Changes of overrides wait.
     #[must_use]
     pub fn save(&self) -> Saved {
+        // A client that gained or lost its override meanwhile could be in neither place.
+        let _settled = self.overrides.hold();
         let now = self.clock.now();
         let tables = self.tiers.iter().map(|(name, tier)| {
             let algorithm = tier.table().algorithm();

@@ -19,10 +19,18 @@ impl Compiler<'_> {
         identity: &Identity,
         closure: Option<IdentifyClosure>,
     ) -> Identifier {
-        let order = match &identity.order {
+        let mut order = match &identity.order {
             None => KINDS.map(|(_, kind)| kind).to_vec(),
             Some(order) => self.order(order),
         };
+        let api_key = self.named_by("api-key", identity.api_key.as_ref(), API_KEY);
+        let user = self.named_by("user", identity.user.as_ref(), USER);
+        // What is never believed need not be asked for.
+        order.retain(|kind| match kind {
+            CallerKind::ApiKey => !matches!(api_key.accepts, Accepts::Never),
+            CallerKind::User => !matches!(user.accepts, Accepts::Never),
+            CallerKind::Ip => true,
+        });
         let forwarding = match &identity.client_ip {
             None => vec![ForwardingHeader::XForwardedFor],
             Some(headers) => headers
@@ -35,8 +43,8 @@ impl Compiler<'_> {
         };
         Identifier {
             order,
-            api_key: self.named_by("api-key", identity.api_key.as_ref(), API_KEY),
-            user: self.named_by("user", identity.user.as_ref(), USER),
+            api_key,
+            user,
             tier_header: identity
                 .tier_header
                 .as_ref()

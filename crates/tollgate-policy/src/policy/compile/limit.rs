@@ -8,10 +8,11 @@ use tollgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
 
 use super::Compiler;
 use crate::identity::Identifier;
-use crate::policy::rule::{Cost, Part, Rule, Settle, Statuses};
+use crate::policy::rule::{Cost, Matches, Part, Per, Rule, Settle, Statuses, per_text};
 use crate::policy::tiers::Tiers;
 use crate::route::{HostPattern, Pattern};
 use crate::spec::{self, At, Limit, Tier};
+use crate::store::LimitSpec;
 use crate::suggest::hint;
 
 /// The limits of a policy, and their tiers, have room for so many callers in all, unless
@@ -34,27 +35,29 @@ impl Compiler<'_> {
         let start = self.start(&place, limit);
         let quota = self.quota(&place, &limit.quota, algorithm, start);
         let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start);
-        let rule = Rule {
-            name: limit.name.value.as_str().into(),
+        let matches = Matches {
             methods: self.each(&limit.matches.method, &place, method),
             hosts: self.each(&limit.matches.host, &place, HostPattern::parse),
             headers: self.headers(&place, &limit.matches.header),
-            quota: quota?,
+            paths,
+        };
+        let tier_places = places(written, &quotas);
+        let spec = LimitSpec {
+            name: limit.name.value.clone(),
+            per: per_text(&per),
             algorithm,
             start,
-            capacity: self.capacity(&place, limit, per.is_empty()),
-            when_full: self.when_full(&place, limit),
-            mode: limit.mode.as_ref().map(|at| at.value).unwrap_or_default(),
-            cost: self.cost(&place, limit),
-            settle: limit.settle.as_ref().map(|settle| self.settle(&place, settle)),
-            tier_places: places(written, &quotas),
+            quota: quota?,
             tiers: quotas,
             overrides: Vec::new(),
-            paths,
-            per,
+            capacity: self.capacity(&place, limit, per.is_empty()),
+            when_full: self.when_full(&place, limit),
         };
-        let overrides = self.overrides(&place, limit, &rule, tiers, identifier);
-        let rule = Rule { overrides, ..rule };
+        let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
+        let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
+        rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
+        rule.tier_places = tier_places.into();
+        rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);
         (self.problems.len() == before).then_some(rule)
     }
 
@@ -200,7 +203,7 @@ impl Compiler<'_> {
                     at.value.max(1)
                 });
                 match self.header_name(place, name) {
-                    Some(name) => Cost::Header(name, default),
+                    Some(name) => Cost::Header(Box::new(name), default),
                     None => Cost::Constant(default),
                 }
             }
@@ -217,9 +220,12 @@ impl Compiler<'_> {
         }
     }
 
-    fn per(&mut self, place: &str, limit: &Limit, paths: &[Pattern]) -> Vec<Part> {
-        let Some(written) = &limit.per else { return vec![Part::Caller] };
-        let mut parts: Vec<Part> = Vec::new();
+    fn per(&mut self, place: &str, limit: &Limit, paths: &[Pattern]) -> Per {
+        let mut parts = Per::new();
+        let Some(written) = &limit.per else {
+            parts.push(Part::Caller);
+            return parts;
+        };
         for at in written {
             if at.value == "global" {
                 if written.len() > 1 {
@@ -291,9 +297,10 @@ fn part(text: &str) -> Result<Part, String> {
         None if text == "user" => Part::User,
         Some(("header", name)) => Part::Header(
             HeaderName::from_bytes(name.as_bytes())
+                .map(Box::new)
                 .map_err(|_| format!("{name:?} is not the name of a header"))?,
         ),
-        Some(("path", name)) if !name.is_empty() => Part::Path(name.to_owned()),
+        Some(("path", name)) if !name.is_empty() => Part::Path(name.into()),
         _ => return Err(format!("unknown {text:?}{}", hint(text, &KNOWN))),
     })
 }

@@ -81,11 +81,12 @@ impl<'s> Compiler<'s> {
         let rules: Vec<Rule> = rules.into_iter().flatten().collect();
         let mut routes = Routes::new();
         for (place, rule) in rules.iter().enumerate() {
-            routes.insert(&rule.hosts, &rule.paths, place);
+            routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
         }
-        let has_hosts = rules.iter().any(|rule| !rule.hosts.is_empty());
-        let has_paths = rules.iter().any(|rule| !rule.paths.is_empty());
-        Ok(Policy { identifier, lists, rules, routes, has_hosts, has_paths, tiers })
+        let has_hosts = rules.iter().any(|rule| !rule.matches.hosts.is_empty());
+        let has_paths = rules.iter().any(|rule| !rule.matches.paths.is_empty());
+        let is_plain = rules.iter().all(Rule::is_plain);
+        Ok(Policy { identifier, lists, rules, routes, has_hosts, has_paths, is_plain, tiers })
     }
 
     /// Reports a problem at a place in the file.

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::Mode;
-use crate::policy::rule::{Cost, Part, Rule};
+use crate::policy::rule::{Cost, Matches, Part, Rule};
 use crate::spec::Limit;
 use tollgate::{AlgorithmKind, Quota};
 
@@ -22,7 +22,7 @@ impl Compiler<'_> {
                     "limit {:?} can never be reached: {:?} counts the same callers on at least \
                      the same requests, and {} is stricter than {}; remove one, or change what \
                      it matches",
-                    rule.name, other.name, other.quota, rule.quota
+                    rule.name, other.name, other.spec.quota, rule.spec.quota
                 ),
             );
         }
@@ -32,9 +32,9 @@ impl Compiler<'_> {
 /// True if `other` refuses whatever `rule` would refuse, and earlier.
 fn forestalls(other: &Rule, rule: &Rule) -> bool {
     let plain = |rule: &Rule| {
-        rule.algorithm == AlgorithmKind::TokenBucket
-            && rule.tiers.is_empty()
-            && rule.overrides.is_empty()
+        rule.spec.algorithm == AlgorithmKind::TokenBucket
+            && rule.spec.tiers.is_empty()
+            && rule.spec.overrides.is_empty()
             && rule.settle.is_none()
             && matches!(rule.cost, Cost::Constant(1))
             && rule.mode == Mode::Enforce
@@ -44,9 +44,9 @@ fn forestalls(other: &Rule, rule: &Rule) -> bool {
         && other.per == rule.per
         // One name may stand for different segments.
         && !rule.per.iter().any(|part| matches!(part, Part::Path(_)))
-        && other.start == rule.start
-        && stricter(&other.quota, &rule.quota)
-        && meets_at_least(other, rule)
+        && other.spec.start == rule.spec.start
+        && stricter(&other.spec.quota, &rule.spec.quota)
+        && meets_at_least(&other.matches, &rule.matches)
 }
 
 /// True if one quota lets through strictly less than another, at once and over time.
@@ -60,7 +60,7 @@ fn stricter(one: &Quota, other: &Quota) -> bool {
 }
 
 /// True if every request that meets `rule` meets `other` too, as far as can be told.
-fn meets_at_least(other: &Rule, rule: &Rule) -> bool {
+fn meets_at_least(other: &Matches, rule: &Matches) -> bool {
     let methods = other.methods.is_empty()
         || (!rule.methods.is_empty() && rule.methods.iter().all(|method| other.is_for(method)));
     let headers = other.headers.iter().all(|header| rule.headers.contains(header));

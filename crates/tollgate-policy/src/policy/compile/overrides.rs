@@ -46,7 +46,7 @@ impl Compiler<'_> {
         let mut seen = HashSet::new();
         for (index, written) in limit.overrides.iter().enumerate() {
             let place = format!("{place}, override {}", index + 1);
-            let quota = self.quota(&place, &written.quota, rule.algorithm, rule.start);
+            let quota = self.quota(&place, &written.quota, rule.spec.algorithm, rule.spec.start);
             let Some(key) = self.override_key(&place, written, rule, tiers, identifier) else {
                 continue;
             };
@@ -118,13 +118,13 @@ pub(crate) fn key_of(
     for (index, (part, text)) in per.iter().zip(values).enumerate() {
         let is_last = index + 1 == per.len();
         let address = |text: &str| match Caller::parse(text) {
-            Ok(Caller::Ip(address)) => Ok(Value::Ip(identifier.cut(address))),
+            Ok(Caller::Ip(address)) => Ok(Value::Ip(identifier.cut(address.into()))),
             _ => Err((index, "not an address; write one such as \"203.0.113.7\"".to_owned())),
         };
         let value = match part {
             _ if *text == "anonymous" => Value::Absent,
             Part::Caller => match &Caller::parse(text).map_err(|why| (index, why))? {
-                Caller::Ip(found) => Value::Ip(identifier.cut(*found)),
+                Caller::Ip(found) => Value::Ip(identifier.cut((*found).into())),
                 caller => {
                     key.push(Value::from(caller), is_last);
                     continue;

@@ -56,12 +56,12 @@ async fn answer_batch(
     write(&CheckAnswer::of_batch(&passages), document)
 }
 
-async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage, bool), Problem> {
+async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage<'static>, bool), Problem> {
     decide(app, asked.form()?).await
 }
 
 /// What was decided, and whether it was about a single limit.
-async fn decide(app: &App, form: Form<'_>) -> Result<(Passage, bool), Problem> {
+async fn decide(app: &App, form: Form<'_>) -> Result<(Passage<'static>, bool), Problem> {
     match form {
         Form::Limit(named) => Ok((check(app, &[named]).await?, true)),
         Form::Several(checks) if checks.len() > MOST_TOGETHER => {
@@ -81,7 +81,7 @@ async fn decide(app: &App, form: Form<'_>) -> Result<(Passage, bool), Problem> {
 }
 
 /// Spends on limits by name, all or nothing.
-pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage, Problem> {
+pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage<'static>, Problem> {
     let parts: Vec<_> = named.iter().map(Named::parts).collect();
     let checks: Vec<_> = named
         .iter()

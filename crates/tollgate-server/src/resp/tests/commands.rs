@@ -74,6 +74,7 @@ async fn a_limit_of_the_policy_is_asked_by_its_parts() {
         ("TG.CHECK api alice 6", "*5\r\n:1\r\n:5\r\n:5\r\n:-1\r\n:0\r\n"),
         ("TG.CHECK api PARTS 2 alice web", "*5\r\n:1\r\n:5\r\n:0\r\n:1\r\n:5\r\n"),
         ("TG.CHECK api parts 2 alice web 5", "*5\r\n:1\r\n:5\r\n:0\r\n:5\r\n:5\r\n"),
+        ("TG.CHECK trial PARTS 2 alice web", "*5\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:5\r\n"),
         ("TG.CHECK api PARTS 0", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:1\r\n"),
         ("TG.CHECK api PARTS 0 2", "*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:2\r\n"),
         ("TG.CHECK api PARTS 1 PARTS", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:1\r\n"),

@@ -17,7 +17,7 @@ use super::{Checks, Endpoint, Throttle, serve};
 type Tested = Endpoint<OneLimit, ManualClock>;
 
 /// A policy of one limit, `api`, of 5 and 1 a second, where only `alice:web` has ever
-/// spent anything: all of it.
+/// spent anything: all of it; and the same in shadow, `trial`.
 #[derive(Debug)]
 struct OneLimit;
 
@@ -30,7 +30,7 @@ impl Checks for OneLimit {
         parts: &[&str],
         cost: u64,
     ) -> Result<Decision, String> {
-        if limit != "api" {
+        if !["api", "trial"].contains(&limit) {
             return Err(format!("there is no limit {limit:?}"));
         }
         let now = Timestamp::from_secs(1_700_000_000);
@@ -39,6 +39,10 @@ impl Checks for OneLimit {
         let is_spent = parts.join(":") == "alice:web";
         let word = if is_spent { bucket.charge(fresh, now, 5) } else { fresh };
         Ok(Decision::of(bucket, word, now, cost).0)
+    }
+
+    fn is_in_shadow(&self, limit: &str) -> bool {
+        limit == "trial"
     }
 }
 
