@@ -1,4 +1,4 @@
-//! A client just good enough to ask a server of ours something now and then.
+//! A client just good enough to ask a server something now and then.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,11 +13,23 @@ pub struct Response {
 }
 
 pub fn get(port: u16, path: &str) -> Result<Response> {
+    let text = ask(port, "GET", path, &[], "")?;
+    parse(&text).ok_or_else(|| format!("the server answered {text:?} to GET {path}").into())
+}
+
+/// The whole answer as it was sent.
+pub fn ask(port: u16, method: &str, path: &str, headers: &[String], body: &str) -> Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
-    parse(&text).ok_or_else(|| format!("the server answered {text:?} to GET {path}").into())
+    Ok(text)
 }
 
 fn parse(text: &str) -> Option<Response> {

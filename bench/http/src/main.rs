@@ -1,4 +1,5 @@
-//! What Tollgate costs a request of a real server, and what a policy costs a decision.
+//! What Tollgate costs a request of a real server, what a policy costs a decision, and how
+//! much the server answers that stands alone.
 
 mod child;
 mod client;
@@ -12,6 +13,7 @@ mod results;
 mod routers;
 mod server;
 mod settings;
+mod standalone;
 mod stats;
 mod turns;
 mod wrk;
@@ -20,7 +22,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use crate::report::{Report, progress};
-use crate::settings::{Command, Settings, USAGE};
+use crate::settings::{Command, Scope, Settings, USAGE};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -44,7 +46,7 @@ fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Both questions in turn; whether the servers limit at all comes first.
+/// One question after the other; whether the servers limit at all comes first.
 fn measure(settings: &Settings) -> Result<()> {
     let mut report = Report::begin(settings)?;
     if settings.scope.has_http() {
@@ -54,6 +56,10 @@ fn measure(settings: &Settings) -> Result<()> {
     }
     if settings.scope.has_policy() {
         report.add(policy::measure(settings)?)?;
+    }
+    if settings.scope == Scope::Server {
+        report.add(standalone::probe(settings)?)?;
+        report.add(standalone::measure(settings)?)?;
     }
     let path = report.conclude()?;
     progress(format_args!("written to {}", path.display()));

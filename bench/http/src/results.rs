@@ -39,6 +39,7 @@ pub struct Promise {
 pub enum Bound {
     AtMost(f64),
     Below(f64),
+    AtLeast(f64),
 }
 
 impl Promise {
@@ -46,6 +47,7 @@ impl Promise {
         match self.bound {
             Bound::AtMost(bound) => self.value <= bound,
             Bound::Below(bound) => self.value < bound,
+            Bound::AtLeast(bound) => self.value >= bound,
         }
     }
 
@@ -54,6 +56,7 @@ impl Promise {
         let bound = match self.bound {
             Bound::AtMost(bound) => format!("at most {} {}", digits(bound), self.unit),
             Bound::Below(bound) => format!("below {} {}", digits(bound), self.unit),
+            Bound::AtLeast(bound) => format!("at least {} {}", digits(bound), self.unit),
         };
         let value = format!("{} {}", digits(self.value), self.unit);
         vec![self.text.clone(), kept.to_owned(), value, bound]

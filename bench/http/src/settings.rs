@@ -8,17 +8,20 @@ use crate::server::Allowance;
 
 pub const USAGE: &str = "\
 Measures what Tollgate costs a request of an axum server, beside tower_governor, and
-what a policy costs a decision.
+what a policy costs a decision; or how much `tollgate serve` answers, beside Redis and
+throttlecrab-server.
 
   scripts/bench-http [http | policy] [OPTIONS]
+  scripts/bench-server [OPTIONS]
 
-  http           only the servers: some six minutes
+  http           only the axum servers: some six minutes
   policy         only decisions within this process: less than a minute
 
   --quick        fewer and shorter rounds: a minute
   --rounds N     rounds of each measurement (at least 10 unless --quick)
   --only TEXT    only what has TEXT in its name: `probe`, `http tollgate`,
-                 `router`, `policy limits`, `policy block v6`, `policy met`
+                 `router`, `policy limits`, `policy block v6`, `policy met`;
+                 `server resp`, `resp -P 16`, `/v1/check`
   --out DIR      where the results go (default: bench/results)
   --help         this text";
 
@@ -34,14 +37,23 @@ pub struct Settings {
     pub turn: Duration,
     only: Option<String>,
     pub out: PathBuf,
+    pub programs: Programs,
 }
 
-/// Which of the two is measured.
+/// Where the servers are that scripts/bench-server has built.
+pub struct Programs {
+    pub tollgate: String,
+    pub throttlecrab: String,
+}
+
+/// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     All,
     Http,
     Policy,
+    /// Servers that stand alone, which have to be built before.
+    Server,
 }
 
 /// What the command line asks for.
@@ -61,6 +73,10 @@ impl Settings {
             turn: Duration::from_millis(80),
             only: None,
             out: PathBuf::from("bench/results"),
+            programs: Programs {
+                tollgate: "target/release/tollgate".to_owned(),
+                throttlecrab: "target/peers/bin/throttlecrab-server".to_owned(),
+            },
         }
     }
 
@@ -76,11 +92,20 @@ impl Settings {
 
 impl Scope {
     pub fn has_http(self) -> bool {
-        self != Self::Policy
+        matches!(self, Self::All | Self::Http)
     }
 
     pub fn has_policy(self) -> bool {
-        self != Self::Http
+        matches!(self, Self::All | Self::Policy)
+    }
+
+    /// What the script and the files of a run are called.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::All | Self::Http => ("scripts/bench-http", "http"),
+            Self::Policy => ("scripts/bench-http", "policy"),
+            Self::Server => ("scripts/bench-server", "server"),
+        }
     }
 }
 
@@ -99,6 +124,9 @@ impl Command {
             match arg.as_str() {
                 "http" => settings.scope = Scope::Http,
                 "policy" => settings.scope = Scope::Policy,
+                "server" => settings.scope = Scope::Server,
+                "--tollgate" => settings.programs.tollgate.clone_from(value()?),
+                "--throttlecrab" => settings.programs.throttlecrab.clone_from(value()?),
                 "--quick" => {}
                 "--rounds" => settings.rounds = number(value()?)?,
                 "--only" => settings.only = Some(value()?.clone()),

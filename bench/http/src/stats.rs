@@ -25,6 +25,11 @@ pub fn differences(values: &[f64], base: &[f64]) -> Vec<f64> {
     values.iter().zip(base).map(|(value, base)| value - base).collect()
 }
 
+/// How many times `base` `values` are, round by round.
+pub fn ratios(values: &[f64], base: &[f64]) -> Vec<f64> {
+    values.iter().zip(base).map(|(value, base)| value / base).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

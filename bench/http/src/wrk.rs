@@ -5,7 +5,14 @@ use std::process::Command;
 
 use crate::Result;
 
-const CONNECTIONS: u32 = 32;
+/// How hard a server is asked.
+#[derive(Clone, Copy)]
+pub struct Load<'a> {
+    pub threads: u32,
+    pub connections: u32,
+    /// A Lua script that makes the requests.
+    pub script: Option<&'a str>,
+}
 
 /// What wrk says about a run.
 #[derive(Debug, PartialEq)]
@@ -18,15 +25,14 @@ pub struct Run {
     pub flaw: Option<String>,
 }
 
-/// Asks for some seconds, with one thread and without a pause.
-pub fn run(url: &str, seconds: u32) -> Result<Run> {
-    let connections = format!("-c{CONNECTIONS}");
-    let seconds = format!("-d{seconds}s");
-    let output =
-        Command::new("wrk").args(["-t1", &connections, &seconds, "--latency", url]).output();
-    let output = output.map_err(|error| match error.kind() {
+/// Asks for some seconds, without a pause. `args` are for the script.
+pub fn run(load: &Load<'_>, url: &str, seconds: u32, args: &[&str]) -> Result<Run> {
+    let script = load.script.map(|script| ["-s", script]);
+    let mut command = Command::new("wrk");
+    command.args(load.options(seconds)).args(script.iter().flatten()).arg(url).arg("--").args(args);
+    let output = command.output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            "wrk is missing: scripts/bench-http installs it, or apt-get install wrk".into()
+            "wrk is missing: the script installs it, or apt-get install wrk".into()
         }
         _ => format!("wrk cannot be run: {error}"),
     })?;
@@ -37,9 +43,17 @@ pub fn run(url: &str, seconds: u32) -> Result<Run> {
     parse(&text).ok_or_else(|| format!("wrk says what is not understood here:\n{text}").into())
 }
 
-/// The command, for the report.
-pub fn command(seconds: u32) -> String {
-    format!("wrk -t1 -c{CONNECTIONS} -d{seconds}s --latency")
+/// The command but for its script, for the report.
+pub fn command(load: &Load<'_>, seconds: u32) -> String {
+    format!("wrk {}", load.options(seconds).join(" "))
+}
+
+impl Load<'_> {
+    fn options(&self, seconds: u32) -> [String; 4] {
+        let (threads, connections) = (self.threads, self.connections);
+        let latency = "--latency".to_owned();
+        [format!("-t{threads}"), format!("-c{connections}"), format!("-d{seconds}s"), latency]
+    }
 }
 
 /// Which wrk, as it says itself.

@@ -7,7 +7,10 @@ use crate::kind::Kind;
 use crate::results::Series;
 use crate::server::Allowance;
 use crate::stats::differences;
-use crate::wrk;
+use crate::wrk::{self, Load};
+
+/// One thread, as the server has.
+pub const LOAD: Load<'static> = Load { threads: 1, connections: 32, script: None };
 
 /// The rounds of one server.
 pub struct Lane {
@@ -43,9 +46,9 @@ impl Lane {
         let server = Server::start(self.kind, Allowance::Ample)?;
         pin(cpus.client)?;
         let url = server.url();
-        wrk::run(&url, 1)?;
+        wrk::run(&LOAD, &url, 1, &[])?;
         let (before, begin) = (server.cpu_micros()?, Instant::now());
-        let run = wrk::run(&url, seconds)?;
+        let run = wrk::run(&LOAD, &url, seconds, &[])?;
         let (after, wall) = (server.cpu_micros()?, begin.elapsed());
         let cpu = after.saturating_sub(before) as f64;
         self.cpu.push(cpu / run.requests as f64);

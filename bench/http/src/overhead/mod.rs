@@ -4,6 +4,7 @@ mod lane;
 mod tables;
 mod verdict;
 
+pub use self::lane::LOAD;
 use self::lane::Lane;
 use crate::Result;
 use crate::cpus::Cpus;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-use crate::settings::Settings;
-use crate::wrk;
+use crate::settings::{Scope, Settings};
+use crate::{overhead, standalone, wrk};
 
 /// The crates that a result depends on.
 const CRATES: [&str; 8] = [
@@ -27,7 +27,8 @@ pub fn describe(settings: &Settings) -> String {
     let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(unknown);
     let kernel = line("/proc/sys/kernel/osrelease").unwrap_or_else(unknown);
     let load = line("/proc/loadavg").unwrap_or_else(unknown);
-    let command = format!("scripts/bench-http {}", args.join(" "));
+    let (script, _) = settings.scope.names();
+    let command = format!("{script} {}", args.join(" "));
     let _ = writeln!(list, "- command: `{}`, {} rounds", command.trim(), settings.rounds);
     let _ = writeln!(list, "- processor: {cpu}, {threads} hardware threads");
     let _ = writeln!(list, "- kernel: {kernel}");
@@ -35,7 +36,13 @@ pub fn describe(settings: &Settings) -> String {
     let _ = writeln!(list, "- compiler: {}", compiler().unwrap_or_else(unknown));
     if settings.scope.has_http() {
         let version = wrk::version().unwrap_or_else(unknown);
-        let _ = writeln!(list, "- client: `{}`, {version}", wrk::command(settings.seconds));
+        let command = wrk::command(&overhead::LOAD, settings.seconds);
+        let _ = writeln!(list, "- client: `{command}`, {version}");
+    }
+    if settings.scope == Scope::Server {
+        // Nothing of these crates is in it.
+        let _ = write!(list, "{}", standalone::describe(settings));
+        return list;
     }
     let _ = write!(list, "- crates: {}", versions().join(", "));
     list

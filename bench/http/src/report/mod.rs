@@ -32,7 +32,7 @@ pub struct Report {
 impl Report {
     pub fn begin(settings: &Settings) -> io::Result<Self> {
         fs::create_dir_all(&settings.out)?;
-        let name = if settings.scope.has_http() { "http" } else { "policy" };
+        let (_, name) = settings.scope.names();
         let began = machine::now();
         let mut report = Self {
             text: String::new(),

@@ -165,7 +165,7 @@ where
     }
 
     /// Answers what has been received, and ends.
-    async fn leave(mut self) -> io::Result<()> {
+    async fn leave(&mut self) -> io::Result<()> {
         // As many batches as a client may have sent before it could know.
         const LAST: usize = 64;
         // The runtime may have seen bytes arrive that this task has not.
@@ -206,7 +206,7 @@ where
     }
 
     /// Ends a connection that broke the protocol.
-    async fn reject(mut self, error: ProtocolError) -> io::Result<()> {
+    async fn reject(&mut self, error: ProtocolError) -> io::Result<()> {
         if error == ProtocolError::Foreign {
             // Not a word: whatever is behind it reads our replies as something else.
             self.endpoint.stats.foreign();

@@ -45,6 +45,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 impl Conversation {
     /// Speaks with a client until either leaves.
+    ///
+    /// What is large is in a box of its own: a task is as large as the largest of all that
+    /// it may come to do, and there is one for each client.
     pub(super) async fn run(
         &self,
         socket: TcpStream,
@@ -58,7 +61,7 @@ impl Conversation {
             None => self.speak(socket, peer, shutdown).await,
             Some(tls) => {
                 let secured = tokio::select! {
-                    secured = self.secure(tls, socket, peer) => secured,
+                    secured = Box::pin(self.secure(tls, socket, peer)) => secured,
                     () = &mut shutdown => return,
                 };
                 let Some(secured) = secured else { return };
@@ -76,10 +79,10 @@ impl Conversation {
         tls: &Tls,
         socket: TcpStream,
         peer: SocketAddr,
-    ) -> Option<TlsStream<TcpStream>> {
+    ) -> Option<Box<TlsStream<TcpStream>>> {
         let secured = timeout(HANDSHAKE, tls.acceptor().accept(socket)).await;
         let secured = secured.unwrap_or_else(|elapsed| Err(elapsed.into()));
-        secured.map_err(|error| self.refuse(peer, &error)).ok()
+        secured.map(Box::new).map_err(|error| self.refuse(peer, &error)).ok()
     }
 
     fn refuse(&self, peer: SocketAddr, error: &io::Error) {
@@ -97,8 +100,8 @@ impl Conversation {
     ) -> io::Result<()> {
         let app = &*self.app;
         match self.protocol {
-            Protocol::Http => http::serve(io, Some(peer), app, shutdown).await,
-            Protocol::Resp => resp::serve(io, Some(peer), app.resp(), shutdown).await,
+            Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
+            Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
         }
     }
 }

@@ -65,15 +65,19 @@ impl Http {
 
     /// Checks a limit; tells whether it was allowed.
     pub(crate) fn check(&mut self, limit: &str, key: &str) -> io::Result<bool> {
-        let body = format!("{{\"limit\":\"{limit}\",\"key\":\"{key}\"}}");
+        let answer = self.post(&format!("{{\"limit\":\"{limit}\",\"key\":\"{key}\"}}"))?;
+        Ok(answer.contains("\"allowed\":true"))
+    }
+
+    /// Checks what a body asks for; hands out the answer.
+    pub(crate) fn post(&mut self, body: &str) -> io::Result<String> {
         let request = format!(
             "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n\r\n{body}",
             body.len()
         );
         self.0.get_mut().write_all(request.as_bytes())?;
-        let answer = self.body()?;
-        Ok(answer.contains("\"allowed\":true"))
+        self.body()
     }
 
     fn body(&mut self) -> io::Result<String> {

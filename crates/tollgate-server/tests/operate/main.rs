@@ -1,5 +1,5 @@
 //! The `tollgate` program itself: how it is told what to do, how it changes while it
-//! serves, how it ends, and what the next one knows.
+//! serves, what it bears, how it ends, and what the next one knows.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod clients;
@@ -12,5 +12,6 @@ mod reload;
 mod server;
 mod settings;
 mod snapshots;
+mod soak;
 mod tls;
 mod tokens;

@@ -30,24 +30,30 @@ pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
 /// Decides whatever a body asks about, and writes the answer.
 pub(super) async fn answer(app: &App, body: &[u8], document: &mut Vec<u8>) -> Result<(), Problem> {
     match parse::<Asked<'_>>(body)?.form()? {
-        Form::Batch(batch) => {
-            let most = app.bounds.batch;
-            if batch.len() > most {
-                let detail =
-                    format!("a batch has at most {most} checks, and these are {}", batch.len());
-                return Err(Problem::bad_request(detail));
-            }
-            let mut passages = Vec::with_capacity(batch.len());
-            for asked in batch {
-                passages.push(decide_one(app, asked).await);
-            }
-            write(&CheckAnswer::of_batch(&passages), document)
-        }
+        // In a box: every connection has room for what it may wait for.
+        Form::Batch(batch) => Box::pin(answer_batch(app, batch, document)).await,
         form => {
             let (passage, is_plain) = decide(app, form).await?;
             write(&CheckAnswer::One(Answer::new(&passage, is_plain)), document)
         }
     }
+}
+
+async fn answer_batch(
+    app: &App,
+    batch: Vec<Asked<'_>>,
+    document: &mut Vec<u8>,
+) -> Result<(), Problem> {
+    let most = app.bounds.batch;
+    if batch.len() > most {
+        let detail = format!("a batch has at most {most} checks, and these are {}", batch.len());
+        return Err(Problem::bad_request(detail));
+    }
+    let mut passages = Vec::with_capacity(batch.len());
+    for asked in batch {
+        passages.push(decide_one(app, asked).await);
+    }
+    write(&CheckAnswer::of_batch(&passages), document)
 }
 
 async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage<'static>, bool), Problem> {
