@@ -121,8 +121,15 @@ fuzz_target!(|pieces: Vec<Piece>| {
     let mut stream = Vec::new();
     pieces.iter().for_each(|piece| piece.write(&mut stream));
     RUNTIME.block_on(async {
-        let together = converse(&stream, 1024 * 1024).await;
-        let apart = converse(&stream, 1).await;
-        assert_eq!(together, apart, "{:?}", String::from_utf8_lossy(&stream));
+        let stream_text = String::from_utf8_lossy(&stream);
+        let (mut together, mut spent) = converse(&stream, 1024 * 1024).await;
+        let (apart, spent_apart) = converse(&stream, 1).await;
+        // A connection ends with a refusal if it would have to wait for the refused body.
+        let is_refused = apart.last().is_some_and(|(status, _)| status != "HTTP/1.1 200 OK");
+        if is_refused && apart.len() < together.len() {
+            together.truncate(apart.len());
+            spent = spent_apart;
+        }
+        assert_eq!((together, spent), (apart, spent_apart), "{stream_text:?}");
     });
 });
