@@ -5,6 +5,7 @@ mod error;
 mod file;
 mod given;
 mod load;
+mod range;
 mod settings;
 mod value;
 
