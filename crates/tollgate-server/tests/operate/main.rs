@@ -7,6 +7,7 @@ mod commands;
 mod documents;
 mod drain;
 mod errors;
+mod hurry;
 mod kill;
 mod reload;
 mod server;
