@@ -4,6 +4,7 @@
 
 mod clients;
 mod commands;
+mod deploy;
 mod documents;
 mod drain;
 mod errors;
