@@ -5,7 +5,7 @@ use clap::Args;
 use tollgate_policy::Gate;
 
 use super::print;
-use crate::config::{Config, Source};
+use crate::config::{Config, Given, Source};
 use crate::tls::Tls;
 
 /// Says whether a file is right: its policy, and the settings of the server
@@ -15,12 +15,18 @@ use crate::tls::Tls;
 ///
 ///   tollgate check-config tollgate.toml
 ///   tollgate check-config tollgate.toml && systemctl reload tollgate
+///
+/// Flags and variables count as they do for serve, so that the two agree:
+///
+///   TOLLGATE_TOKEN_FILE=token tollgate check-config tollgate.toml --http 0.0.0.0:8390
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct CheckConfig {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    #[command(flatten)]
+    flags: Given,
 }
 
 const HEADER: [&str; 6] = ["limit", "quota", "algorithm", "per", "mode", "room for"];
@@ -29,7 +35,7 @@ impl CheckConfig {
     pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
         let Config { policy, settings, .. } =
-            Source { path: Some(self.file), ..Source::default() }.load()?;
+            Source { path: Some(self.file), flags: self.flags }.load()?;
         settings.tls.as_ref().map(Tls::load).transpose()?;
         let limits = Gate::new(policy)?.limits();
         let mut rows = vec![HEADER.map(str::to_owned)];

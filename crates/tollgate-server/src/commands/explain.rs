@@ -40,13 +40,8 @@ pub(super) struct Explain {
     #[arg(long, short, value_name = "URL")]
     server: Option<String>,
     /// The server's token
-    #[arg(
-        long,
-        env = "TOLLGATE_TOKEN",
-        hide_env_values = true,
-        value_name = "TOKEN",
-        requires = "server"
-    )]
+    // Also where there is no server: the variable may be set for other commands.
+    #[arg(long, env = "TOLLGATE_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
     /// A certificate, in PEM, that the server's must lead to, if its URL is of https
     #[arg(long, value_name = "FILE", requires = "server")]

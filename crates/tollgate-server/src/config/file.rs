@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use tollgate_policy::Settings as Table;
 
-use super::{Given, Token};
-
-/// The most of anything that is counted: as many as a table can have.
-const MANY: u64 = 1 << 32;
+use super::{Given, Token, range};
 
 impl Given {
     /// What the file says.
@@ -28,14 +25,14 @@ impl Given {
             metrics_open: server.boolean("metrics-open"),
             snapshot: path(server, "snapshot", "/var/lib/tollgate/state"),
             snapshot_every: server.parsed("snapshot-every", "30s"),
-            throttle_capacity: server.number("throttle-capacity", 1..=MANY, 1_000_000),
-            reservations: server.number("reservations", 1..=MANY, 100_000),
-            connections: server.number("connections", 1..=MANY, 10_000),
+            throttle_capacity: server.number("throttle-capacity", range::COUNT, 1_000_000),
+            reservations: server.number("reservations", range::COUNT, 100_000),
+            connections: server.number("connections", range::COUNT, 10_000),
             http_idle: server.parsed("http-idle", "90s"),
             resp_idle: server.parsed("resp-idle", "1h"),
             stalled: server.parsed("stalled", "30s"),
-            http_head: server.number("http-head", 8192..=1 << 20, 16_384),
-            http_body: server.number("http-body", 1..=1 << 30, 1 << 20),
+            http_head: server.number("http-head", range::HEAD, 16_384),
+            http_body: server.number("http-body", range::BODY, 1 << 20),
             drain: server.parsed("drain", "10s"),
             log_format: server.parsed("log-format", "json"),
             log_level: server.parsed("log-level", "info"),

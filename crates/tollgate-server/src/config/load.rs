@@ -1,4 +1,4 @@
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -44,11 +44,19 @@ impl Source {
 
 /// Reads a small file, such as a key. What is longer than a mebibyte is none.
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
-    const MOST: u64 = 1 << 20;
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST {
-        return Err(io::Error::other("it has more than 1 MiB"));
+    read_file(path, 1)
+}
+
+/// Reads a file of at most so many mebibytes.
+pub(crate) fn read_file(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
+    // Before it is opened: to open a pipe is to wait for someone at its other end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let (mut bytes, most) = (Vec::new(), mebibytes << 20);
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it has more than {mebibytes} MiB")));
     }
     Ok(bytes)
 }

@@ -5,11 +5,12 @@ mod error;
 mod file;
 mod given;
 mod load;
+mod range;
 mod settings;
 mod value;
 
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::given::Given;
-pub(crate) use self::load::{Config, Source, read_small};
+pub(crate) use self::load::{Config, Source, read_file, read_small};
 pub(crate) use self::settings::{Settings, TlsFiles};
 pub(crate) use self::value::{Listen, LogFormat, Token};

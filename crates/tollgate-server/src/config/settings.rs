@@ -43,7 +43,7 @@ pub(crate) struct TlsFiles {
 impl Settings {
     /// Fills in defaults, and tells everything that does not go together.
     pub(super) fn new(given: Given) -> Result<Self, ConfigError> {
-        let mut problems = Vec::new();
+        let mut problems = given.beyond();
         let token = token(&given).unwrap_or_else(|problem| {
             problems.push(problem);
             None

@@ -31,8 +31,8 @@ pub(super) fn check_host(access: &Access, host: &str) -> Result<(), Problem> {
         StatusCode::MISDIRECTED_REQUEST,
         format_args!(
             "this server does not answer to the host {host:?}, so that no web page can have a name \
-             of its own lead here; use the server's address, or name the host in the server's \
-             configuration"
+             of its own lead here; use the server's address, or add the name to `hosts` in the \
+             server's configuration"
         ),
     ))
 }

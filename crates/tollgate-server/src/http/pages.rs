@@ -1,12 +1,15 @@
 //! Pages for operators and people.
 
 use http::StatusCode;
+use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_tower::Metrics;
 
+use super::guard;
 use super::problem::Problem;
 use super::reply::{Reply, content, json, text};
+use super::routes::Level;
 use crate::{App, Phase};
 
 /// Whether the server is ready.
@@ -14,8 +17,9 @@ use crate::{App, Phase};
 pub(super) struct Ready {
     /// `starting`, `ready` or `draining`.
     status: &'static str,
-    /// Why the last reload of the policy was refused; null if it was not. The server is
-    /// ready all the same: the policy before it is in force.
+    /// Why the last reload of the policy was refused; null if it was not. Where the token is
+    /// needed, those without it are told how many problems there are. The server is ready
+    /// all the same: the policy before it is in force.
     reload_failure: Option<String>,
 }
 
@@ -27,19 +31,32 @@ pub(super) fn health() -> Reply {
     text("ok\n")
 }
 
-pub(super) fn ready(app: &App) -> Result<Reply, Problem> {
+pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
     let readiness = app.readiness();
+    // It names files and shows what is in them.
+    let is_known = guard::admit(&app.access(), Level::Client, head).is_ok();
+    let reload_failure = readiness.reload_failure();
+    let reload_failure =
+        if is_known { reload_failure } else { reload_failure.as_deref().map(outline) };
     let phase = readiness.phase();
     let status = match phase {
         Phase::Starting => "starting",
         Phase::Ready => "ready",
         Phase::Draining => "draining",
     };
-    let mut reply = json(&Ready { status, reload_failure: readiness.reload_failure() })?;
+    let mut reply = json(&Ready { status, reload_failure })?;
     if phase != Phase::Ready {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
     Ok(reply)
+}
+
+/// What anyone may know of why a reload was refused.
+fn outline(failure: &str) -> String {
+    match failure.lines().count() {
+        1 => "1 problem; ask with the token for more".to_owned(),
+        problems => format!("{problems} problems; ask with the token for more"),
+    }
 }
 
 pub(super) fn home() -> Reply {

@@ -60,7 +60,7 @@ async fn carry_out(
         Operation::OpenApi => openapi::run(),
         Operation::Metrics => Ok(pages::metrics(app)),
         Operation::Health => Ok(pages::health()),
-        Operation::Ready => pages::ready(app),
+        Operation::Ready => pages::ready(app, head),
         Operation::Home => Ok(pages::home()),
     }
 }

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use super::conversation::Protocol;
 use super::running::Socket;
@@ -11,8 +12,10 @@ use crate::config::{Config, Source, Token};
 pub(super) struct Banner {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
-    has_tls: bool,
-    needs_token: bool,
+    /// What clients are to trust, if they have to speak TLS.
+    certificate: Option<PathBuf>,
+    http_is_public: bool,
+    resp_is_public: bool,
     policy: String,
     state: String,
     /// A limit to try, and whether its callers have a key.
@@ -41,8 +44,9 @@ impl Banner {
         Ok(Self {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
-            has_tls: settings.tls.is_some(),
-            needs_token: settings.http.is_public(),
+            certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
+            http_is_public: settings.http.is_public(),
+            resp_is_public: settings.resp.is_public(),
             policy: format!("{file}, {limits} limit{plural}"),
             state: match &settings.snapshot {
                 None => "in memory; gone when the server ends".to_owned(),
@@ -66,7 +70,8 @@ impl Banner {
 
     fn write(&self, out: &mut String, style: &Style) -> std::fmt::Result {
         let Style { bold, dim, plain } = style;
-        let (http, redis) = if self.has_tls { ("https", "rediss") } else { ("http", "redis") };
+        let has_tls = self.certificate.is_some();
+        let (http, redis) = if has_tls { ("https", "rediss") } else { ("http", "redis") };
         writeln!(out, "{bold}tollgate{plain} {}", env!("CARGO_PKG_VERSION"))?;
         if let Some(address) = self.http {
             writeln!(out, "  http    {http}://{address}")?;
@@ -89,30 +94,45 @@ impl Banner {
     }
 
     fn tries(&self) -> Vec<String> {
-        let mut tries = Vec::new();
-        let insecure = if self.has_tls { "-k " } else { "" };
-        let bearer = match self.needs_token {
+        let check = self.limit.as_ref().map(|(limit, has_key)| {
+            let key = if *has_key { ",\"key\":\"203.0.113.7\"" } else { "" };
+            format!("--json '{{\"limit\":\"{limit}\"{key}}}' ")
+        });
+        let check = check.and_then(|check| self.curl(&check, "/v1/check"));
+        [check, self.redis_cli(), self.curl("", "/metrics")].into_iter().flatten().collect()
+    }
+
+    fn curl(&self, options: &str, path: &str) -> Option<String> {
+        let address = reachable(self.http?);
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let bearer = match self.http_is_public {
             true => "-H \"authorization: Bearer $TOLLGATE_TOKEN\" ",
             false => "",
         };
-        let scheme = if self.has_tls { "https" } else { "http" };
-        if let (Some(address), Some((limit, has_key))) = (self.http, &self.limit) {
-            let address = reachable(address);
-            let key = if *has_key { ",\"key\":\"203.0.113.7\"" } else { "" };
-            tries.push(format!(
-                "curl {insecure}{bearer}--json '{{\"limit\":\"{limit}\"{key}}}' {scheme}://{address}/v1/check"
-            ));
-        }
-        if let Some(address) = self.resp.map(reachable) {
-            let tls = if self.has_tls { "--tls --insecure " } else { "" };
-            let (host, port) = (address.ip(), address.port());
-            let host = if host.is_ipv4() { String::new() } else { format!("-h {host} ") };
-            tries.push(format!("redis-cli {tls}{host}-p {port} CL.THROTTLE user:42 15 30 60"));
-        }
-        if let Some(address) = self.http.map(reachable) {
-            tries.push(format!("curl {insecure}{bearer}{scheme}://{address}/metrics"));
-        }
-        tries
+        let trusted = self.trusted();
+        Some(format!("curl {trusted}{bearer}{options}{scheme}://{address}{path}"))
+    }
+
+    fn redis_cli(&self) -> Option<String> {
+        let address = reachable(self.resp?);
+        // A password among the arguments is seen by others on this machine.
+        let password = match self.resp_is_public {
+            true => "REDISCLI_AUTH=\"$TOLLGATE_TOKEN\" ",
+            false => "",
+        };
+        let tls = if self.certificate.is_some() { "--tls " } else { "" };
+        let (trusted, host, port) = (self.trusted(), address.ip(), address.port());
+        // What it takes if nothing is said.
+        let is_default = host == IpAddr::from([127, 0, 0, 1]);
+        let host = if is_default { String::new() } else { format!("-h {host} ") };
+        Some(format!(
+            "{password}redis-cli {tls}{trusted}{host}-p {port} CL.THROTTLE user:42 15 30 60"
+        ))
+    }
+
+    fn trusted(&self) -> String {
+        let certificate = self.certificate.as_ref();
+        certificate.map_or_else(String::new, |file| format!("--cacert {} ", file.display()))
     }
 }
 
@@ -135,4 +155,48 @@ struct Style {
 impl Style {
     const PLAIN: Self = Self { bold: "", dim: "", plain: "" };
     const COLOURED: Self = Self { bold: "\x1b[1m", dim: "\x1b[2m", plain: "\x1b[0m" };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn banner(http: &str, resp: &str, certificate: Option<&str>, is_public: bool) -> Banner {
+        Banner {
+            http: http.parse().ok(),
+            resp: resp.parse().ok(),
+            certificate: certificate.map(PathBuf::from),
+            http_is_public: is_public,
+            resp_is_public: is_public,
+            policy: String::new(),
+            state: String::new(),
+            limit: Some(("api".to_owned(), false)),
+            token: None,
+        }
+    }
+
+    #[test]
+    fn what_to_try_reaches_the_server() {
+        for (banner, redis) in [
+            (banner("off", "127.0.0.1:1", None, false), "redis-cli -p 1 "),
+            (banner("off", "127.0.0.2:1", None, false), "redis-cli -h 127.0.0.2 -p 1 "),
+            (banner("off", "[::1]:1", None, false), "redis-cli -h ::1 -p 1 "),
+            (
+                banner("off", "0.0.0.0:1", None, true),
+                "REDISCLI_AUTH=\"$TOLLGATE_TOKEN\" redis-cli -p 1 ",
+            ),
+            (
+                banner("off", "10.0.0.1:1", Some("cert.pem"), true),
+                "REDISCLI_AUTH=\"$TOLLGATE_TOKEN\" redis-cli --tls --cacert cert.pem -h 10.0.0.1 -p 1 ",
+            ),
+        ] {
+            let tries = banner.tries();
+            assert_eq!(tries, [format!("{redis}CL.THROTTLE user:42 15 30 60")]);
+        }
+        assert_eq!(
+            banner("[::]:2", "off", Some("cert.pem"), true).tries()[1],
+            "curl --cacert cert.pem -H \"authorization: Bearer $TOLLGATE_TOKEN\" \
+             https://127.0.0.1:2/metrics"
+        );
+    }
 }

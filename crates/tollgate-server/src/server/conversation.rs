@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::rustls;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
@@ -86,10 +87,18 @@ impl Conversation {
     }
 
     fn refuse(&self, peer: SocketAddr, error: &io::Error) {
-        self.seldom.tell(|left_out| {
-            let protocol = self.protocol.name();
-            warn!(protocol, %peer, %error, left_out, "refused a connection without TLS");
-        });
+        let protocol = self.protocol.name();
+        let why = match error.kind() {
+            // As a balancer does that looks whether anybody listens.
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                debug!(protocol, %peer, %error, "a client left before TLS was agreed on");
+                return;
+            }
+            io::ErrorKind::TimedOut => "a client took too long to agree on TLS",
+            _ if speaks_something_else(error) => "refused a connection without TLS",
+            _ => "a client did not agree on TLS",
+        };
+        self.seldom.tell(|left_out| warn!(protocol, %peer, %error, left_out, "{why}"));
     }
 
     async fn speak(
@@ -104,4 +113,10 @@ impl Conversation {
             Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
         }
     }
+}
+
+/// True if what has arrived is no message of TLS at all.
+fn speaks_something_else(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(error, Some(rustls::Error::InvalidMessage(_)))
 }

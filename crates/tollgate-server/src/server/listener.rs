@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tollgate::{Clock, SystemClock};
 use tracing::warn;
 
 use super::conversation::{Conversation, Protocol};
@@ -26,8 +27,16 @@ pub(super) struct Listener {
 struct Client {
     socket: TcpStream,
     peer: SocketAddr,
-    place: OwnedSemaphorePermit,
+    /// None at the end, when places are given up faster than they are taken.
+    place: Option<OwnedSemaphorePermit>,
 }
+
+/// How many clients the system connects before they are accepted, as Tokio asks it to.
+const BACKLOG: u32 = 1024;
+
+/// How long a client that has just connected may take until its first request arrives, when
+/// the server stops: it may be on its way.
+const FRESH: Duration = Duration::from_millis(200);
 
 impl Listener {
     pub(super) async fn bind(
@@ -46,20 +55,17 @@ impl Listener {
         })
     }
 
-    /// Serves whoever connects, each in a task of its own, until it is told to stop. Gives
-    /// back those that are still served.
+    /// Serves whoever connects, each in a task of its own, until it is told to stop, and
+    /// whoever is connected by then. Gives back those that are still served.
     pub(super) async fn run(mut self) -> JoinSet<()> {
         let mut clients = JoinSet::new();
-        while let Some(Client { socket, peer, place }) = self.next(&mut clients).await {
-            let (conversation, mut stopped) =
-                (Arc::clone(&self.conversation), self.stopped.clone());
-            clients.spawn(async move {
-                let shutdown = async move {
-                    let _ = stopped.wait_for(|stopped| *stopped).await;
-                };
-                conversation.run(socket, peer, shutdown).await;
-                drop(place);
-            });
+        while let Some(client) = self.next(&mut clients).await {
+            serve(&self.conversation, &self.stopped, client, &mut clients);
+        }
+        // Else the socket is closed now, and those who wait to be accepted are cut off.
+        if let Ok(socket) = self.socket.into_std() {
+            pending(&socket)
+                .for_each(|client| serve(&self.conversation, &self.stopped, client, &mut clients));
         }
         clients
     }
@@ -80,6 +86,29 @@ impl Listener {
     }
 }
 
+/// Speaks with a client in a task of its own.
+fn serve(
+    conversation: &Arc<Conversation>,
+    stopped: &watch::Receiver<bool>,
+    client: Client,
+    clients: &mut JoinSet<()>,
+) {
+    let Client { socket, peer, place } = client;
+    let (conversation, mut stopped) = (Arc::clone(conversation), stopped.clone());
+    let connected = SystemClock.now();
+    clients.spawn(async move {
+        let shutdown = async move {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+            let left = FRESH.saturating_sub(SystemClock.now().since(connected));
+            if !left.is_zero() {
+                sleep(left).await;
+            }
+        };
+        conversation.run(socket, peer, shutdown).await;
+        drop(place);
+    });
+}
+
 async fn accept(
     listener: &TcpListener,
     conversation: &Conversation,
@@ -88,7 +117,7 @@ async fn accept(
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     loop {
         match listener.accept().await {
-            Ok((socket, peer)) => return Some(Client { socket, peer, place }),
+            Ok((socket, peer)) => return Some(Client { socket, peer, place: Some(place) }),
             Err(error) => {
                 // The client is gone already, or the system is short of something: then
                 // trying again at once would only take more of it.
@@ -100,4 +129,19 @@ async fn accept(
             }
         }
     }
+}
+
+/// Those that the system has connected, and who wait to be accepted. Nobody is waited for,
+/// and no more are taken than can have waited when it began.
+fn pending(socket: &std::net::TcpListener) -> impl Iterator<Item = Client> {
+    let accepted = (0..=BACKLOG).map_while(|_| match socket.accept() {
+        Ok(accepted) => Some(Some(accepted)),
+        // Gone before it was its turn.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Some(None),
+        Err(_) => None,
+    });
+    accepted.flatten().filter_map(|(socket, peer)| {
+        socket.set_nonblocking(true).ok()?;
+        Some(Client { socket: TcpStream::from_std(socket).ok()?, peer, place: None })
+    })
 }

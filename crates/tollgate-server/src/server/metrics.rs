@@ -1,4 +1,5 @@
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,7 +20,7 @@ const FAILED: [(&str, &str); 1] = [("outcome", "failed")];
 
 impl SnapshotMetrics {
     /// Metrics that the registry shows, zeros included: alerts look for them.
-    pub(super) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Registry, every: Duration) -> Self {
         let metrics = Self::default();
         for outcome in [WRITTEN, FAILED] {
             drop(metrics.outcomes.get_or_create(&outcome));
@@ -30,6 +31,10 @@ impl SnapshotMetrics {
         registry.register_with_unit("timestamp", help, Unit::Seconds, metrics.last.clone());
         let help = "The size of the last snapshot";
         registry.register_with_unit("size", help, Unit::Bytes, metrics.size.clone());
+        let interval = Gauge::<f64, AtomicU64>::default();
+        interval.set(every.as_secs_f64());
+        let help = "How often a snapshot is written";
+        registry.register_with_unit("interval", help, Unit::Seconds, interval);
         metrics
     }
 

@@ -15,23 +15,39 @@ mod state;
 mod watch;
 
 use std::error::Error;
+use std::process::exit;
 
-use tracing::info;
+use tracing::{info, warn};
 
 use self::running::Running;
 use self::signals::{Signal, Signals};
 use crate::config::Source;
 
 /// Serves as the source says, until it is told to stop.
+///
+/// Told so while it starts, or for a second time, it ends at once, whatever it is reading
+/// or writing: a snapshot is replaced whole or not at all.
 #[tokio::main]
 pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
-    let server = Running::start(source).await?;
+    let server = tokio::select! {
+        started = Running::start(source) => started?,
+        () = signals.told_to_stop() => {
+            info!("told to stop before it has started");
+            exit(0);
+        }
+    };
     while signals.next().await == Signal::Reload {
         server.reload().await;
     }
     info!("stopping: answering what has been received");
-    server.stop(&mut signals).await?;
+    tokio::select! {
+        stopped = server.stop() => stopped?,
+        () = signals.told_to_stop() => {
+            warn!("told to stop again: ending at once, without a snapshot");
+            exit(1);
+        }
+    }
     info!("stopped");
     Ok(())
 }

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::spawn_blocking;
@@ -6,6 +7,7 @@ use tollgate_policy::Changes;
 use tracing::{info, warn};
 
 use super::state::admit;
+use super::watch::contents;
 use crate::App;
 use crate::config::{Config, Settings, Source, Token};
 use crate::tls::Tls;
@@ -21,6 +23,8 @@ pub(super) struct Reloader {
     tls: Option<Arc<Tls>>,
     /// What it goes by now. Held during a reload.
     current: Mutex<Settings>,
+    /// What was in the files when they were read last, or just before.
+    seen: AtomicU64,
 }
 
 /// Reloads on a thread of its own: files are read, and words may have to move.
@@ -37,9 +41,17 @@ impl Reloader {
         token: Token,
         app: Arc<App>,
         tls: Option<Arc<Tls>>,
+        seen: u64,
     ) -> Self {
         let current = Mutex::new(settings.clone());
-        Self { source, begun: settings, token, app, tls, current }
+        let seen = AtomicU64::new(seen);
+        Self { source, begun: settings, token, app, tls, current, seen }
+    }
+
+    /// A hash of what was in the files when they were read last.
+    pub(super) fn seen(&self) -> u64 {
+        // Relaxed: whoever sees an older one looks again.
+        self.seen.load(Ordering::Relaxed)
     }
 
     /// The files that a reload would read.
@@ -51,6 +63,8 @@ impl Reloader {
     /// Takes up what the files say now. If anything is wrong with them, nothing changes.
     pub(super) fn reload(&self) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is seen before it is read cannot change unseen in between.
+        self.seen.store(contents(&current.files(&self.source)), Ordering::Relaxed);
         match self.take_up() {
             Ok((settings, changes)) => {
                 self.app.readiness().reloaded();

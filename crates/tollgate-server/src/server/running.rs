@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch as channel};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
 use tracing::info;
 
 use super::banner::Banner;
@@ -15,9 +15,8 @@ use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
 use super::saver::Saver;
 use super::seldom::Seldom;
-use super::signals::Signals;
 use super::{descriptors, state, watch};
-use crate::config::{Listen, Settings, Source, Token};
+use crate::config::{Config, Listen, Settings, Source, Token};
 use crate::snapshot::SnapshotFile;
 use crate::tls::Tls;
 use crate::{App, log};
@@ -43,8 +42,8 @@ impl Running {
     /// Puts back what was spent, and begins to listen.
     pub(super) async fn start(source: Source) -> Result<Self, Box<dyn Error>> {
         // What is seen before it is loaded cannot change unseen in between.
-        let seen = watch::contents(source.load()?.settings.files(&source)).await;
-        let config = source.load()?;
+        let seen = watch::contents(&source.load()?.settings.files(&source));
+        let config = Arc::new(source.load()?);
         let settings = config.settings.clone();
         log::begin(&settings);
         let tls = settings.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
@@ -53,11 +52,13 @@ impl Running {
             Some(token) => (token, None),
             None => Token::generate().map(|token| (token.clone(), Some(token)))?,
         };
-        let mut app = state::app(&config, &token, snapshot.as_ref())?;
-        let metrics = snapshot.is_some().then(|| SnapshotMetrics::new(app.registry()));
+        let (mut app, snapshot) = load(&config, &token, snapshot).await?;
+        let metrics = snapshot
+            .is_some()
+            .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));
         let app = Arc::new(app);
         let sockets = bind(&settings).await?;
-        descriptors::make_room(sockets.len() * settings.connections);
+        descriptors::make_room(settings.connections.saturating_mul(sockets.len()));
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
         let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop);
@@ -66,9 +67,9 @@ impl Running {
         let saver = snapshot.zip(metrics);
         let saver = saver.map(|(file, metrics)| Saver::new(file, Arc::clone(&app), metrics));
         let reloader =
-            Arc::new(Reloader::new(source, settings.clone(), token, Arc::clone(&app), tls));
+            Arc::new(Reloader::new(source, settings.clone(), token, Arc::clone(&app), tls, seen));
         let saving = saver.clone().map(|saver| saver.run(settings.snapshot_every));
-        let mut beside = vec![tokio::spawn(watch::run(Arc::clone(&reloader), seen)).abort_handle()];
+        let mut beside = vec![tokio::spawn(watch::run(Arc::clone(&reloader))).abort_handle()];
         beside.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self { app, listeners, stop, beside, saver, reloader, drain: settings.drain })
@@ -79,17 +80,33 @@ impl Running {
     }
 
     /// Answers what has been received, and keeps what was spent.
-    pub(super) async fn stop(self, signals: &mut Signals) -> Result<(), Box<dyn Error>> {
+    pub(super) async fn stop(self) -> Result<(), Box<dyn Error>> {
         self.beside.iter().for_each(AbortHandle::abort);
         self.app.readiness().drain();
         self.stop.send_replace(true);
-        drain(self.listeners, self.drain, signals).await;
+        drain(self.listeners, self.drain).await;
         // Nobody can spend any more.
         match self.saver {
             Some(saver) => Ok(saver.save().await?),
             None => Ok(()),
         }
     }
+}
+
+/// Puts back what was spent, on a thread of its own: a large snapshot takes seconds, and
+/// signals are heard meanwhile.
+async fn load(
+    config: &Arc<Config>,
+    token: &Token,
+    snapshot: Option<SnapshotFile>,
+) -> Result<(App, Option<SnapshotFile>), Box<dyn Error>> {
+    let (config, token) = (Arc::clone(config), token.clone());
+    let load = move || {
+        let app = state::app(&config, &token, snapshot.as_ref());
+        // An error of any kind cannot leave its thread; its text can.
+        app.map(|app| (app, snapshot)).map_err(|error| error.to_string())
+    };
+    Ok(spawn_blocking(load).await??)
 }
 
 async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {

@@ -36,8 +36,11 @@ impl Signals {
         }
     }
 
-    /// Waits for the next word to stop.
-    pub(super) async fn told_again(&mut self) {
-        while self.next().await != Signal::Stop {}
+    /// Waits for the word to stop. One to reload is kept for later.
+    pub(super) async fn told_to_stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }

@@ -73,7 +73,7 @@ fn restored(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error
         }
         Err(Ok(why)) => why,
     };
-    let aside = file.set_aside();
+    let aside = file.set_aside(&why);
     let aside = aside.map_err(|error| format!("{path}: {why}; it cannot be renamed: {error}"))?;
     let aside = aside.display();
     error!(

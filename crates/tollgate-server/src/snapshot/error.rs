@@ -32,6 +32,12 @@ impl Error {
     pub fn is_io(&self) -> bool {
         matches!(self.0, Kind::Io(_))
     }
+
+    /// True if nothing is wrong with it, but a newer server has written it.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        matches!(self.0, Kind::Newer(_))
+    }
 }
 
 impl From<io::Error> for Error {

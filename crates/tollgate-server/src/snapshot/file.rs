@@ -23,7 +23,9 @@ impl SnapshotFile {
     ///
     /// If another server has claimed it, or nothing can be written there.
     pub fn claim(path: impl Into<PathBuf>) -> io::Result<Self> {
-        let path = path.into();
+        // Where a link leads to is one place, whatever it is called.
+        let path: PathBuf = path.into();
+        let path = fs::canonicalize(&path).unwrap_or(path);
         let lock = beside(&path, ".lock");
         let cannot = |error: io::Error| {
             let folder = folder(&path).display();
@@ -37,8 +39,8 @@ impl SnapshotFile {
             let path = path.display();
             io::Error::new(error.kind(), format!("cannot keep snapshots at {path}: {error}; {why}"))
         };
-        if path.is_dir() {
-            return Err(cannot(io::ErrorKind::IsADirectory.into()));
+        if path.exists() && !path.is_file() {
+            return Err(cannot(io::Error::other("it is not a file")));
         }
         let options =
             OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
@@ -51,7 +53,7 @@ impl SnapshotFile {
             ))
         })?;
         // The lock alone may have been there from an earlier server.
-        File::create(temporary(&path)).map_err(cannot)?;
+        create(&temporary(&path)).map_err(cannot)?;
         fs::remove_file(temporary(&path)).map_err(cannot)?;
         Ok(Self { path, _lock: lock })
     }
@@ -80,13 +82,15 @@ impl SnapshotFile {
         Reader::new(file).map(Some)
     }
 
-    /// Puts a snapshot that cannot be used out of the way, and tells where it is now.
+    /// Puts a snapshot that cannot be used out of the way, under a name that says why, and
+    /// tells where it is now.
     ///
     /// # Errors
     ///
     /// If it cannot be renamed.
-    pub fn set_aside(&self) -> io::Result<PathBuf> {
-        let aside = (1..u32::MAX).map(|number| beside(&self.path, &format!(".corrupt-{number}")));
+    pub fn set_aside(&self, why: &Error) -> io::Result<PathBuf> {
+        let kind = if why.is_newer() { "newer" } else { "corrupt" };
+        let aside = (1..u32::MAX).map(|number| beside(&self.path, &format!(".{kind}-{number}")));
         let free = aside.into_iter().find(|path| !path.exists());
         let free = free.ok_or_else(|| io::Error::other("too many were set aside"))?;
         fs::rename(&self.path, &free)?;
@@ -117,13 +121,7 @@ impl SnapshotFile {
         temporary: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
     ) -> io::Result<T> {
-        // One that was left behind may have another mode, or lead elsewhere.
-        match fs::remove_file(temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(temporary)?;
-        let mut out = BufWriter::with_capacity(64 * 1024, file);
+        let mut out = BufWriter::with_capacity(64 * 1024, create(temporary)?);
         let written = write(&mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(temporary, &self.path)?;
@@ -131,6 +129,16 @@ impl SnapshotFile {
         File::open(folder(&self.path))?.sync_all()?;
         Ok(written)
     }
+}
+
+/// A file that its owner alone can read, in place of what may have been left there: that
+/// may have another mode, or lead elsewhere.
+fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)
 }
 
 fn temporary(path: &Path) -> PathBuf {

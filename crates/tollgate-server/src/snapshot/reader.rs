@@ -36,14 +36,17 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     ///
-    /// If it is no snapshot, or one of a newer version.
+    /// If it is no snapshot, or one of a newer version, or cannot be read.
     pub fn new(input: R) -> Result<Self, Error> {
         let (moment, seed) =
             (Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None }, [0; 16]);
         let seed = Seed::from_bytes(seed);
         let mut reader = Self { input, checksum: Hasher::new(), moment, seed, is_over: false };
-        if reader.array().ok() != Some(MAGIC) {
-            return Err(Error::FOREIGN);
+        match reader.array() {
+            Ok(MAGIC) => {}
+            // It may well be one: a disk that fails must not forgive everyone.
+            Err(error) if error.is_io() => return Err(error),
+            _ => return Err(Error::FOREIGN),
         }
         match u32::from_le_bytes(reader.array()?) {
             0 => return Err(Error::damaged("there is no version 0")),

@@ -173,11 +173,65 @@ fn a_file_is_replaced_whole_or_not_at_all_and_has_one_server() {
     let second = SnapshotFile::claim(&path).unwrap_err().to_string();
     assert!(second.starts_with("another server keeps its snapshots at "), "{second}");
     drop(file);
+    assert!(SnapshotFile::claim(&path).unwrap().open().unwrap().is_some());
+}
+
+#[test]
+fn what_cannot_be_used_is_set_aside_under_a_name_that_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SnapshotFile::claim(folder.path().join("state")).unwrap();
+    let mut newer = written(&[]);
+    newer[8] = 2;
+    let cases: [(&[u8], &str); 4] = [
+        (b"nonsense", "state.corrupt-1"),
+        (&newer, "state.newer-1"),
+        (b"nonsense", "state.corrupt-2"),
+        (&newer, "state.newer-2"),
+    ];
+    for (bytes, aside) in cases {
+        file.write(|out| out.write_all(bytes)).unwrap();
+        let why = file.open().unwrap_err();
+        assert_eq!(file.set_aside(&why).unwrap(), folder.path().join(aside));
+    }
+}
+
+#[test]
+fn a_link_in_the_way_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, victim) = (folder.path().join("state"), folder.path().join("victim"));
+    std::fs::write(&victim, "precious").unwrap();
+    let plant = || std::os::unix::fs::symlink(&victim, folder.path().join("state.tmp")).unwrap();
+    plant();
     let file = SnapshotFile::claim(&path).unwrap();
-    assert_eq!(file.set_aside().unwrap(), folder.path().join("state.corrupt-1"));
-    file.write(|out| out.write_all(b"nonsense")).unwrap();
-    assert!(file.open().is_err());
-    assert_eq!(file.set_aside().unwrap(), folder.path().join("state.corrupt-2"));
+    plant();
+    file.write(|out| out.write_all(&written(&[]))).unwrap();
+    assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
+    assert!(path.symlink_metadata().unwrap().is_file());
+}
+
+/// As a disk that goes bad does it.
+struct Failing<'a>(&'a [u8]);
+
+impl std::io::Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(std::io::Error::other("bad sector")),
+            count => Ok(count),
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_is_no_damaged_snapshot_wherever_it_fails() {
+    let whole = written(&[Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true)]);
+    for length in 0..=whole.len() {
+        let mut reader = Reader::new(Failing(&whole[..length]));
+        let failed = match &mut reader {
+            Ok(reader) => std::iter::repeat_with(|| reader.next_piece()).find_map(Result::err),
+            Err(_) => reader.err(),
+        };
+        assert!(failed.unwrap().is_io(), "after {length} bytes");
+    }
 }
 
 #[test]

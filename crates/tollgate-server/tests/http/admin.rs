@@ -1,7 +1,9 @@
 use serde_json::{Value, json};
 
+use tollgate_server::Access;
+
 use super::client::{Reply, ask, check};
-use super::server::{POLICY, Server};
+use super::server::{POLICY, Server, app, token};
 
 async fn admin(server: &Server, line: &str) -> Reply {
     ask(server, line).token().send().await
@@ -173,4 +175,16 @@ async fn readiness_tells_of_the_life_of_a_server() {
     let metrics = ask(&server, "GET /metrics").send().await.body;
     assert!(metrics.contains(r#"tollgate_reloads_total{outcome="refused"} 1"#), "{metrics}");
     assert!(metrics.contains("\ntollgate_ready 0\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn strangers_are_told_that_a_reload_was_refused_and_not_what_stands_in_the_file() {
+    let access = Access::network(token().unwrap());
+    let server = Server::with(app().with_access(access)).await;
+    server.app.readiness().reload_failed("keys.toml:3:1: unknown key\nkeys.toml:4:1: no quota");
+    let stranger = ask(&server, "GET /readyz").send().await;
+    let told = json!("2 problems; ask with the token for more");
+    assert_eq!((stranger.status, &stranger.json()["reload_failure"]), (200, &told));
+    let known = ask(&server, "GET /readyz").token().send().await;
+    assert!(known.body.contains("keys.toml:3:1"), "{}", known.body);
 }

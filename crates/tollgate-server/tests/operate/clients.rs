@@ -159,3 +159,15 @@ pub(crate) fn http_load(address: SocketAddr, limit: &str, key: &str) -> Tally {
         }
     }
 }
+
+/// Calls, with a connection for each, until nobody listens.
+pub(crate) fn connecting_load(address: SocketAddr) -> Tally {
+    let mut tally = Tally::default();
+    while let Ok(mut client) = Http::connect(address) {
+        match client.check("api", "203.0.113.7") {
+            Ok(is_allowed) => tally.count(is_allowed),
+            Err(_) => tally.unanswered += 1,
+        }
+    }
+    tally
+}

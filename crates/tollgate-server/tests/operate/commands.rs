@@ -30,7 +30,10 @@ fn a_request_is_explained_by_a_file_and_by_a_server() {
     let request = ["--method", "POST", "--path", "/login?x=1", "--ip", "203.0.113.7"];
     let by_file = |arguments: &[&str]| {
         let file = home.path("tollgate.toml");
-        run(tollgate().args(["explain", "--config"]).arg(file).args(arguments))
+        // The variable may be set for other commands.
+        let mut explain = tollgate();
+        explain.env("TOLLGATE_TOKEN", "0123456789abcdef").args(["explain", "--config"]);
+        run(explain.arg(file).args(arguments))
     };
     let fresh = by_file(&request);
     assert!(fresh.starts_with("answer   allowed\n"), "{fresh}");

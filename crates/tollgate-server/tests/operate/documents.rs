@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::clients::Http;
 use crate::server::{Home, run, tollgate};
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     std::fs::read_to_string(format!("{root}{path}")).unwrap()
 }

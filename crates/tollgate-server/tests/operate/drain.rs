@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::spawn;
 
-use crate::clients::{Http, Resp, Tally, http_load, resp_load, spent};
+use crate::clients::{Http, Resp, Tally, connecting_load, http_load, resp_load, spent};
 use crate::server::{Home, until};
 
 /// So slow that nothing is refilled during a test, so large that nobody is limited.
@@ -77,4 +77,51 @@ fn while_it_drains_it_says_so_and_a_second_signal_ends_it() {
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("ending at once"), "{log}");
     assert!(never.read(&mut [0]).is_err() || never.read(&mut [0]).unwrap() == 0);
+}
+
+#[test]
+fn those_who_wait_to_be_accepted_are_answered_too() {
+    let home = Home::new(POLICY);
+    let server = home.start(&["--connections", "1"]);
+    // They have the only places, so the system connects the others, and keeps them.
+    let mut first = (Resp::connect(server.resp).unwrap(), Http::connect(server.http).unwrap());
+    assert_eq!(first.0.ask(THROTTLE).unwrap()[0], 0);
+    assert!(first.1.check("api", "203.0.113.7").unwrap());
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let mut resp = Resp::connect(server.resp).unwrap();
+            resp.send(THROTTLE).unwrap();
+            let mut http = Http::connect(server.http).unwrap();
+            (resp, spawn(move || http.check("api", "203.0.113.7")))
+        })
+        .collect();
+    server.signal("TERM");
+    for (mut resp, http) in waiting {
+        assert_eq!(resp.five().unwrap()[0], 0);
+        assert!(http.join().unwrap().unwrap());
+    }
+    assert!(server.wait().0.success());
+    let server = home.start(&[]);
+    assert_eq!(spent(server.resp, &format!("{THROTTLE} 0")), 21);
+    assert_eq!(spent(server.resp, "TG.CHECK api 203.0.113.7 0"), 21);
+    server.stop();
+}
+
+#[test]
+fn clients_that_connect_for_every_call_are_answered_until_they_cannot_connect() {
+    let home = Home::new(POLICY);
+    let server = home.start(&[]);
+    let (http, resp) = (server.http, server.resp);
+    let clients: Vec<_> = (0..4).map(|_| spawn(move || connecting_load(http))).collect();
+    until("some load", || spent(resp, "TG.CHECK api 203.0.113.7 0") > 500);
+    server.stop();
+    let tallies: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    let answered: i64 = tallies.iter().map(|tally| tally.allowed.len() as i64).sum();
+    // Each may have been connected between the last look and the end of the listener.
+    let cut_off: usize = tallies.iter().map(|tally| tally.unanswered).sum();
+    assert!(cut_off <= 1, "{cut_off} of {answered}");
+    let server = home.start(&[]);
+    let spent = spent(server.resp, "TG.CHECK api 203.0.113.7 0");
+    assert_eq!(spent, answered, "who was cut off has not spent anything");
+    server.stop();
 }

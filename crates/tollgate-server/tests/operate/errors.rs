@@ -85,7 +85,8 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
         (flags(&["--snapshot", &nowhere]), 1, "make the folder first"),
         (flags(&["--snapshot", &folder]), 1, "choose another place with --snapshot"),
         (flags(&["--snapshot-every", "soon"]), 2, "write a time, such as \"30s\""),
-        (flags(&["--throttle-capacity", "0"]), 1, "throttle-capacity"),
+        (flags(&["--throttle-capacity", "0"]), 1, "throttle-capacity is 0; write at least 1"),
+        (flags(&["--connections", "0"]), 1, "connections is 0; write at least 1"),
         (flags(&["--log-level", "loud"]), 2, "write \"error\""),
     ];
     for (flags, code, expected) in cases {

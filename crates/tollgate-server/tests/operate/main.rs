@@ -4,9 +4,11 @@
 
 mod clients;
 mod commands;
+mod deploy;
 mod documents;
 mod drain;
 mod errors;
+mod hurry;
 mod kill;
 mod reload;
 mod server;

@@ -1,7 +1,7 @@
 //! A server that a test has started.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
@@ -44,6 +44,9 @@ impl Home {
     }
 }
 
+/// Where a listener is that is off.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
 /// Ends with the test.
 pub(crate) struct Server {
     child: Child,
@@ -55,7 +58,30 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server, which has told where it listens once this returns.
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        let mut server = Self::begin(command);
+        let mut stdout = BufReader::new(server.child.stdout.take().unwrap());
+        let mut banner = String::new();
+        // Two paragraphs.
+        while !banner.contains("\nTry\n") || !banner.ends_with("\n\n") {
+            if stdout.read_line(&mut banner).unwrap() == 0 {
+                panic!("no server: {}\n{banner}", server.wait().1);
+            }
+        }
+        // Whatever else it may say must not block it.
+        spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        let address = |name: &str| {
+            let line = banner.lines().find(|line| line.trim_start().starts_with(name));
+            let url = line.and_then(|line| line.split("://").nth(1));
+            url.map_or(NOWHERE, |address| address.parse().unwrap())
+        };
+        (server.http, server.resp) = (address("http "), address("redis "));
+        server.banner = banner;
+        server
+    }
+
+    /// Starts a server, which may not listen yet.
+    pub(crate) fn begin(mut command: Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stderr = child.stderr.take().unwrap();
@@ -64,22 +90,7 @@ impl Server {
             let _ = stderr.read_to_string(&mut text);
             text
         });
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut banner = String::new();
-        // Two paragraphs.
-        while !banner.contains("\nTry\n") || !banner.ends_with("\n\n") {
-            if stdout.read_line(&mut banner).unwrap() == 0 {
-                panic!("no server: {}\n{banner}", log.join().unwrap());
-            }
-        }
-        // Whatever else it may say must not block it.
-        spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        let address = |name: &str| {
-            let line = banner.lines().find(|line| line.trim_start().starts_with(name));
-            let url = line.and_then(|line| line.split("://").nth(1));
-            url.map_or(SocketAddr::from(([0, 0, 0, 0], 0)), |address| address.parse().unwrap())
-        };
-        Self { http: address("http "), resp: address("redis "), banner, log: Some(log), child }
+        Self { child, http: NOWHERE, resp: NOWHERE, banner: String::new(), log: Some(log) }
     }
 
     /// The token that it has made.
@@ -122,9 +133,10 @@ impl Server {
         log
     }
 
-    pub(crate) fn kill(mut self) {
+    /// Ends it as a crash does, and tells what it has logged.
+    pub(crate) fn kill(mut self) -> String {
         self.child.kill().unwrap();
-        self.wait();
+        self.wait().1
     }
 }
 

@@ -57,3 +57,43 @@ fn a_listener_that_is_off_is_not_there() {
     assert!(!server.banner.contains("redis"), "{}", server.banner);
     server.stop();
 }
+
+#[test]
+fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
+    let cases = [
+        ("connections", "0", "connections is 0; write at least 1"),
+        ("connections", "9999999999", "connections is 9999999999; write at most 4294967296"),
+        ("throttle-capacity", "0", "throttle-capacity is 0; write at least 1"),
+        ("reservations", "0", "reservations is 0; write at least 1"),
+        ("http-head", "1", "http-head is 1; write at least 8192"),
+        ("http-head", "9999999", "http-head is 9999999; write at most 1048576"),
+        ("http-body", "0", "http-body is 0; write at least 1"),
+        ("http-body", "99999999999", "http-body is 99999999999; write at most 1073741824"),
+        ("snapshot-every", "1ns", "snapshot-every is 1ns; write at least 100ms"),
+        ("http-idle", "99ms", "http-idle is 99ms; write at least 100ms"),
+        ("resp-idle", "5us", "resp-idle is 5µs; write at least 100ms"),
+        ("stalled", "1ms", "stalled is 1ms; write at least 100ms"),
+    ];
+    for (key, value, expected) in cases {
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+        let written = if is_number { value.to_owned() } else { format!("'{value}'") };
+        let table = format!("[server]\n{key} = {written}\n");
+        let (told, plain) = (Home::new(&table), Home::new(FILE));
+        let variable = format!("TOLLGATE_{}", key.to_uppercase().replace('-', "_"));
+        let flag = format!("--{key}");
+        let check = |home: &Home| {
+            let mut check = tollgate();
+            check.arg("check-config").arg(home.path("tollgate.toml"));
+            check
+        };
+        let in_file = check(&told).output().unwrap();
+        let in_variable = check(&plain).env(&variable, value).output().unwrap();
+        let as_flag = check(&plain).args([&flag, value]).output().unwrap();
+        for refused in [in_file, in_variable, as_flag] {
+            let told = String::from_utf8(refused.stderr).unwrap();
+            assert_eq!(refused.status.code(), Some(1), "{key} {value}: {told}");
+            assert!(told.starts_with("tollgate: ") && told.lines().count() == 1, "{told}");
+            assert!(told.trim_end().ends_with(expected), "{told}");
+        }
+    }
+}

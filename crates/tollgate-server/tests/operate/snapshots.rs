@@ -37,21 +37,20 @@ fn a_snapshot_that_cannot_be_used_is_set_aside_and_the_server_starts_empty() {
         bytes[8] = 9;
         bytes
     };
-    let cases: [(&[u8], &str); 5] = [
-        (&flipped, "the checksum is wrong"),
-        (&good[..good.len() / 2], "it ends too early"),
-        (b"REDIS0011 and more", "it is not a snapshot of Tollgate"),
-        (b"", "it is not a snapshot of Tollgate"),
-        (&newer, "it is of version 9"),
+    let cases: [(&[u8], &str, &str); 5] = [
+        (&flipped, "the checksum is wrong", "state.corrupt-1"),
+        (&good[..good.len() / 2], "it ends too early", "state.corrupt-2"),
+        (b"REDIS0011 and more", "it is not a snapshot of Tollgate", "state.corrupt-3"),
+        (b"", "it is not a snapshot of Tollgate", "state.corrupt-4"),
+        (&newer, "it is of version 9", "state.newer-1"),
     ];
-    for (number, (bytes, why)) in cases.into_iter().enumerate() {
+    for (bytes, why, aside) in cases {
         std::fs::write(home.path("state"), bytes).unwrap();
         let server = home.start(&[]);
         assert_eq!(both_spent(&server), [0, 0], "{why}");
         let log = server.stop();
-        let aside = format!("state.corrupt-{}", number + 1);
-        assert!(log.contains(why) && log.contains(&aside), "{log}");
-        assert_eq!(std::fs::read(home.path(&aside)).unwrap(), bytes, "it can be looked into");
+        assert!(log.contains(why) && log.contains(aside), "{log}");
+        assert_eq!(std::fs::read(home.path(aside)).unwrap(), bytes, "it can be looked into");
     }
     std::fs::write(home.path("state"), good).unwrap();
     let server = home.start(&[]);
@@ -100,7 +99,7 @@ fn a_second_server_does_not_get_the_snapshots_of_the_first() {
 #[test]
 fn a_snapshot_that_cannot_be_written_is_told_and_the_last_one_stays() {
     let home = Home::new(POLICY);
-    let server = home.start(&["--snapshot-every", "50ms"]);
+    let server = home.start(&["--snapshot-every", "100ms"]);
     crate::server::until("a snapshot", || home.path("state").exists());
     // A folder where the temporary file should be: not even the super-user writes that.
     let blocked = home.path("state.tmp");
