@@ -84,6 +84,7 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
         (tls(&certificate, &wrong_key), 1, "use the pair that was made together"),
         (flags(&["--snapshot", &nowhere]), 1, "make the folder first"),
         (flags(&["--snapshot", &folder]), 1, "choose another place with --snapshot"),
+        (flags(&["--snapshot", "/dev/null"]), 1, "it is not a file; choose another place"),
         (flags(&["--snapshot-every", "soon"]), 2, "write a time, such as \"30s\""),
         (flags(&["--throttle-capacity", "0"]), 1, "throttle-capacity is 0; write at least 1"),
         (flags(&["--connections", "0"]), 1, "connections is 0; write at least 1"),

@@ -1,12 +1,13 @@
 //! Another file, while requests are being decided.
 
 use std::io::Read;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::spawn;
 
 use crate::clients::{Http, Resp, spent};
-use crate::server::{Home, Server, until};
+use crate::server::{Home, Server, run, until};
 
 const SERVER: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n";
 
@@ -64,6 +65,36 @@ fn reloads_under_load_lose_no_request_and_forgive_nobody() {
     assert_eq!(spent(resp, "TG.CHECK api 203.0.113.7 0"), allowed);
     assert_eq!(reloads(&server, "refused"), 0);
     server.stop();
+}
+
+#[test]
+fn a_file_that_is_changed_back_right_after_a_signal_is_taken_up_too() {
+    let home = Home::new(&with_burst(10));
+    let server = home.start(&[]);
+    home.write(&with_burst(20));
+    server.signal("HUP");
+    until("the reload", || limit_of(&server) == 20);
+    home.write(&with_burst(10));
+    until("the next one", || limit_of(&server) == 10);
+    server.stop();
+}
+
+#[test]
+fn a_pipe_in_place_of_the_file_is_refused_and_nobody_waits_for_it() {
+    let home = Home::new(&with_burst(10));
+    let server = home.start(&[]);
+    std::fs::remove_file(home.path("tollgate.toml")).unwrap();
+    run(Command::new("mkfifo").arg(home.path("tollgate.toml")));
+    server.signal("HUP");
+    until("the refusal", || reloads(&server, "refused") > 0);
+    std::fs::remove_file(home.path("tollgate.toml")).unwrap();
+    home.write(&with_burst(30));
+    until("the next reload", || limit_of(&server) == 30);
+    server.stop();
+}
+
+fn limit_of(server: &Server) -> i64 {
+    Resp::connect(server.resp).unwrap().ask("TG.CHECK api 203.0.113.7 0").unwrap()[1]
 }
 
 #[test]
