@@ -32,7 +32,7 @@ struct Client {
 }
 
 /// How many clients the system connects before they are accepted, as Tokio asks it to.
-const BACKLOG: u32 = 1024;
+pub(super) const BACKLOG: usize = 1024;
 
 /// How long a client that has just connected may take until its first request arrives, when
 /// the server stops: it may be on its way.
@@ -138,7 +138,12 @@ fn pending(socket: &std::net::TcpListener) -> impl Iterator<Item = Client> {
         Ok(accepted) => Some(Some(accepted)),
         // Gone before it was its turn.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Some(None),
-        Err(_) => None,
+        Err(error) => {
+            if error.kind() != io::ErrorKind::WouldBlock {
+                warn!(%error, "cannot accept those who wait");
+            }
+            None
+        }
     });
     accepted.flatten().filter_map(|(socket, peer)| {
         socket.set_nonblocking(true).ok()?;

@@ -10,7 +10,7 @@ use tracing::info;
 use super::banner::Banner;
 use super::conversation::{Conversation, Protocol};
 use super::drain::{Clients, drain};
-use super::listener::Listener;
+use super::listener::{BACKLOG, Listener};
 use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
 use super::saver::Saver;
@@ -58,7 +58,7 @@ impl Running {
             .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));
         let app = Arc::new(app);
         let sockets = bind(&settings).await?;
-        descriptors::make_room(settings.connections.saturating_mul(sockets.len()));
+        descriptors::make_room(sockets.len() * (settings.connections + BACKLOG));
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
         let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop);
