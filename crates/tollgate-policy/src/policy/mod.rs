@@ -8,7 +8,7 @@ mod tiers;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollgate::KeyedState;
@@ -78,6 +78,16 @@ impl Policy {
     /// Everything that is wrong in it, with line, reason and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         PolicyBuilder::read(text, None)?.build()
+    }
+
+    /// Reads a policy from a text, as [`from_toml`](Self::from_toml) does. Files that it
+    /// names are looked for in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in it, with line, reason and what would be right.
+    pub fn from_toml_in(text: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        PolicyBuilder::read_in(text, None, folder.into())?.build()
     }
 
     /// Reads a policy from a file. Files that it names are looked for beside it.

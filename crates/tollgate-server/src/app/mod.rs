@@ -7,6 +7,7 @@ mod replace;
 mod reservations;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -45,6 +46,7 @@ pub struct App {
     access: ArcSwap<Access>,
     /// The text of the policy in force. Held while that changes.
     policy: Mutex<Arc<str>>,
+    folder: PathBuf,
     registry: Registry,
     pub(crate) reservations: Arc<Reservations>,
     pub(crate) bounds: Bounds,
@@ -65,6 +67,7 @@ impl App {
             readiness: Arc::default(),
             access: ArcSwap::from_pointee(Access::loopback(None)),
             policy: Mutex::new(policy.into()),
+            folder: PathBuf::new(),
             registry: Registry::default(),
             reservations: Arc::default(),
             bounds: Bounds::default(),
@@ -94,6 +97,13 @@ impl App {
     pub fn with_reservations(self, most: usize) -> Self {
         self.reservations.set_most(most);
         self
+    }
+
+    /// Looks here for files that a [new](Self::replace) policy names: where the policy's own
+    /// file is. It is the working directory unless told otherwise.
+    #[must_use]
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), ..self }
     }
 
     /// What is counted, to which a program can add.
