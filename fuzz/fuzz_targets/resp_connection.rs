@@ -8,20 +8,15 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::{Builder, Runtime};
-use tollgate::Decision;
-use tollgate_server::resp::{Checks, Endpoint, Throttle, serve};
+use tollgate_server::resp::{Checked, Checks, Endpoint, Throttle, serve};
 
 struct Nothing;
 
 impl Checks for Nothing {
     type Error = &'static str;
 
-    async fn check_limit(&self, _: &str, _: &[&str], _: u64) -> Result<Decision, &'static str> {
+    async fn check_limit(&self, _: &str, _: &[&str], _: u64) -> Result<Checked, &'static str> {
         Err("there is no policy")
-    }
-
-    fn is_in_shadow(&self, _: &str) -> bool {
-        false
     }
 }
 

@@ -25,7 +25,7 @@ pub use self::file::schema;
 pub use self::file::{PolicyFile, Settings};
 pub use self::gate::{
     Answer, Changes, Explanation, Gate, LimitCheck, LimitExplanation, LimitState, LimitSummary,
-    Passage, SavedState, StateExplanation,
+    Passage, Receipt, SavedState, StateExplanation,
 };
 pub use self::key::Key;
 pub use self::lists::ListKind;

@@ -3,6 +3,11 @@
 /// Longer words are not looked at: nobody meant a short one.
 const LONGEST: usize = 64;
 
+/// With how many words one is compared, and how many are told: what is wrong may be asked
+/// again and again, and policies can have thousands of limits.
+const COMPARED: usize = 100;
+const TOLD: usize = 10;
+
 /// Of the words there are, the one that was probably meant.
 pub(crate) fn closest<'w>(
     written: &str,
@@ -20,12 +25,17 @@ pub(crate) fn closest<'w>(
     (distance * 3 <= written.len().max(word.len())).then_some(word)
 }
 
-/// What to say after an unknown word: the one that was probably meant, or all there are.
-pub(crate) fn hint(written: &str, words: &[&str]) -> String {
-    match (closest(written, words.iter().copied()), words) {
+/// What to say after an unknown word: the one that was probably meant, or what there is.
+/// Of many words, only the first are looked at.
+pub(crate) fn hint<'w>(written: &str, words: impl IntoIterator<Item = &'w str>) -> String {
+    let words: Vec<_> = words.into_iter().take(COMPARED).collect();
+    match (closest(written, words.iter().copied()), words.get(..TOLD)) {
         (Some(word), _) => format!("; did you mean {word:?}?"),
-        (None, []) => "; there are none".to_owned(),
-        (None, words) => format!("; use one of {}", words.join(", ")),
+        (None, _) if words.is_empty() => "; there are none".to_owned(),
+        (None, Some(first)) if words.len() > TOLD => {
+            format!("; use one of {} and others", first.join(", "))
+        }
+        (None, _) => format!("; use one of {}", words.join(", ")),
     }
 }
 
@@ -63,5 +73,16 @@ mod tests {
             assert_eq!(closest(written, words), expected, "{written:?}");
         }
         assert_eq!(closest(&"quota".repeat(1000), words), None);
+    }
+
+    #[test]
+    fn of_many_words_few_are_told() {
+        assert_eq!(hint("x", []), "; there are none");
+        assert_eq!(hint("other", ["a", "b"]), "; use one of a, b");
+        let names: Vec<_> = (0..1000).map(|number| format!("limit-{number}")).collect();
+        let told = hint("other", names.iter().map(String::as_str));
+        assert!(told.ends_with("limit-8, limit-9 and others"), "{told}");
+        let ten = hint("other", names.iter().take(10).map(String::as_str));
+        assert!(ten.ends_with("limit-8, limit-9"), "{ten}");
     }
 }

@@ -59,17 +59,17 @@ async fn if_one_denies_nothing_is_spent_on_any() {
 #[tokio::test]
 async fn a_passage_is_settled_by_what_it_really_cost() {
     let gate = gate();
-    let passage = gate.check_limits(&[each(3)]).await.unwrap();
-    assert_eq!(gate.settle_actual(&passage, 1).await.unwrap().unwrap().remaining(), 2);
-    let passage = gate.check_limits(&[each(1)]).await.unwrap();
-    assert_eq!(gate.settle_actual(&passage, 9).await.unwrap().unwrap().remaining(), 0);
+    let receipt = gate.check_limits(&[each(3)]).await.unwrap().receipt().unwrap();
+    assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().unwrap().remaining(), 2);
+    let receipt = gate.check_limits(&[each(1)]).await.unwrap().receipt().unwrap();
+    assert_eq!(gate.settle_actual(receipt, 9).await.unwrap().unwrap().remaining(), 0);
     // In another algorithm everyone starts afresh, so there is nothing to give back.
-    let passage = gate.check_limits(&[total(4)]).await.unwrap();
+    let receipt = gate.check_limits(&[total(4)]).await.unwrap().receipt().unwrap();
     let fixed = tollgate_policy::AlgorithmKind::FixedWindow;
     let other = Limit::new("total", "10/day").per(["global"]).algorithm(fixed);
     gate.replace(Policy::builder().limit(other).build().unwrap()).unwrap();
     let _ = gate.check_limits(&[total(3)]).await.unwrap();
-    assert!(gate.settle_actual(&passage, 0).await.unwrap().is_none());
+    assert!(gate.settle_actual(receipt, 0).await.unwrap().is_none());
     assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 7);
 }
 
@@ -87,4 +87,37 @@ async fn limits_and_lists_are_told_as_they_are_now() {
     let listed = gate.listed(ListKind::Allow);
     assert_eq!(listed, ["192.0.2.0/24", "192.0.2.7/32", "key:a", "user:b"]);
     assert!(gate.listed(ListKind::Block).is_empty());
+}
+
+#[tokio::test]
+async fn a_receipt_does_not_hold_the_policy_nor_outlive_what_was_counted() {
+    let gate = gate();
+    let receipt = gate.check_limits(&[each(3)]).await.unwrap().receipt().unwrap();
+    let early = gate.check_limits(&[total(4)]).await.unwrap().receipt().unwrap();
+    let old = std::sync::Arc::downgrade(&gate.policy());
+    let replace = |total: Limit| {
+        let each = Limit::new("each", "1/h burst 5");
+        let policy = Policy::builder().limit(each).limit(total.per(["global"])).build();
+        gate.replace(policy.unwrap()).unwrap()
+    };
+    let fixed = tollgate_policy::AlgorithmKind::FixedWindow;
+    replace(Limit::new("total", "10/day").algorithm(fixed));
+    assert!(old.upgrade().is_none(), "nobody holds it");
+    assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().unwrap().remaining(), 4);
+    // The limit counts again as it did, but has begun afresh: there is nothing to give back.
+    replace(Limit::new("total", "1/h burst 10"));
+    let _ = gate.check_limits(&[total(6)]).await.unwrap();
+    assert!(gate.settle_actual(early, 0).await.unwrap().is_none());
+    assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 4);
+}
+
+#[tokio::test]
+async fn long_keys_are_refused_and_what_is_unknown_is_told_in_few_words() {
+    let gate = gate();
+    let user = |length: usize| format!("user:{}", "x".repeat(length - 5));
+    assert!(gate.check_limit("each", &[&user(1024)], 1).await.unwrap().is_allowed());
+    let error = gate.check_limit("each", &[&user(1025)], 1).await.unwrap_err();
+    assert_eq!(error.to_string(), "limit \"each\": the key has 1025 bytes; write at most 1024");
+    let error = gate.check_limit(&"x".repeat(100_000), &[], 1).await.unwrap_err().to_string();
+    assert!(error.starts_with("there is no limit \"xxx") && error.len() < 200, "{error}");
 }

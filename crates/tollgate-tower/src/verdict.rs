@@ -32,8 +32,9 @@ impl<S: Store, R> TollgateLayer<S, R> {
     }
 
     /// Tells whether a request that another server is going to serve may go ahead: a 200
-    /// without a body, after the wait of a shaper, or a refusal with its
-    /// 429, 403 or 503; both with the headers for the client. What the request cost stands, since its response is not seen here.
+    /// without a body, after the wait of a shaper, or a refusal with its 429, 403 or 503;
+    /// both with the headers for the client. What the request cost stands, since its
+    /// response is not seen here.
     pub async fn verdict<B: Default>(&self, request: Request<'_>) -> Response<B>
     where
         R: Refuse<B>,

@@ -11,6 +11,8 @@ use crate::store::Store;
 /// What was changed at run time, on top of whatever the policy says.
 #[derive(Default)]
 pub(super) struct Edits {
+    /// How many times the policy was replaced.
+    pub(super) replaced: u32,
     /// True for an entry that was added, false for one that was removed.
     pub(super) entries: HashMap<(ListKind, Entry), bool>,
 }

@@ -8,7 +8,7 @@ use tollgate::{Decision, Quota};
 use super::{Active, Gate, specs};
 use crate::policy::{key_of, per_text};
 use crate::store::{Charge, Store, Usage};
-use crate::suggest::hint;
+use crate::suggest::{hint, quoted};
 use crate::{Error, Key, Policy};
 
 /// What a new policy changed.
@@ -34,13 +34,15 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// If the store cannot keep the limits. Then nothing has changed.
-    pub fn replace(&self, policy: Policy) -> Result<Changes, Error> {
-        let edits = self.lock();
+    pub fn replace(&self, mut policy: Policy) -> Result<Changes, Error> {
+        let mut edits = self.lock();
         let lists = Arc::new(edits.apply(policy.lists.clone()));
         let mut pause = self.pause();
         let old = &pause.next;
         let limits = Arc::new(self.store.reopen(&old.limits, &specs(&policy))?);
         let changes = changes(&old.policy, &policy);
+        edits.replaced = edits.replaced.wrapping_add(1);
+        carry_on(&old.policy, &mut policy, edits.replaced);
         pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits });
         Ok(changes)
     }
@@ -70,8 +72,8 @@ impl<S: Store> Gate<S> {
     ///
     /// # Errors
     ///
-    /// If there is no such limit, or a value is not one of its part; if the store could
-    /// not answer.
+    /// If there is no such limit, a value is not one of its part, or the values have more
+    /// than 1,024 bytes together; if the store could not answer.
     pub async fn check_limit(
         &self,
         limit: &str,
@@ -175,12 +177,15 @@ impl<S: Store> Drop for Pause<'_, S> {
     }
 }
 
+/// Bytes of all parts of a key that is given by its parts. Such keys are kept: in overrides
+/// for ever, in receipts until they are settled.
+const LONGEST_KEY: usize = 1024;
+
 /// The place of a limit and the key of a caller.
 pub(super) fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
     let place = policy.rule(name).ok_or_else(|| {
-        let known: Vec<_> = policy.limits().collect();
-        let hint = hint(name, &known);
-        Error::unknown(format!("there is no limit {name:?}{hint}"))
+        let hint = hint(name, policy.limits());
+        Error::unknown(format!("there is no limit {}{hint}", quoted(name)))
     })?;
     let per = &policy.rules[place].per;
     if values.len() != per.len() {
@@ -191,10 +196,25 @@ pub(super) fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usiz
             values.len()
         )));
     }
+    let length: usize = values.iter().map(|value| value.len()).sum();
+    if length > LONGEST_KEY {
+        return Err(Error::unknown(format!(
+            "limit {name:?}: the key has {length} bytes; write at most {LONGEST_KEY}"
+        )));
+    }
     let mut key = key_of(per, values, &policy.identifier)
         .map_err(|(index, why)| Error::unknown(format!("limit {name:?}, {}: {why}", per[index])))?;
     key.tier = policy.tier_place(place, values);
     Ok((place, key))
+}
+
+/// Notes since which policy each limit counts as it does.
+fn carry_on(old: &Policy, new: &mut Policy, number: u32) {
+    for rule in &mut new.rules {
+        let same = old.rule(&rule.name).map(|place| &old.rules[place]);
+        let same = same.filter(|old| rule.counts_like(old));
+        rule.since = same.map_or(number, |old| old.since);
+    }
 }
 
 fn changes(old: &Policy, new: &Policy) -> Changes {

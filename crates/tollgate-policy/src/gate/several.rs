@@ -1,7 +1,6 @@
 //! Asking limits by name, several of them together.
 
 use smallvec::SmallVec;
-use tollgate::Decision;
 
 use super::manage::find;
 use super::{Charges, Gate, Passage};
@@ -51,31 +50,6 @@ impl<S: Store> Gate<S> {
             passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
         }
         Ok(passage.take())
-    }
-
-    /// Replaces what an allowed passage cost under its only limit by the actual cost: takes
-    /// what is missing, also beyond the burst, or gives back what was too much. Tells what
-    /// is left then; `None` if the limit has gone since, or counts something else, so that
-    /// the cost stands.
-    ///
-    /// To be called once for each passage: nothing remembers that it was.
-    ///
-    /// # Errors
-    ///
-    /// If the store could not answer.
-    pub async fn settle_actual(
-        &self,
-        passage: &Passage<'_>,
-        actual: u64,
-    ) -> Result<Option<Decision>, Error> {
-        let active = self.active();
-        let [charge] = &passage.charges[..] else { return Ok(None) };
-        let Some((limit, key)) = active.policy.place_of(passage.policy(), charge) else {
-            return Ok(None);
-        };
-        // A limit in shadow that would have denied took nothing.
-        let reserved = if charge.is_allowed() { charge.cost } else { 0 };
-        self.correct(&active.limits, limit, key, reserved, actual).await.map(Some)
     }
 }
 

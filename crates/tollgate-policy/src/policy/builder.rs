@@ -60,8 +60,16 @@ impl PolicyBuilder {
 
     pub(crate) fn read(text: &str, path: Option<&Path>) -> Result<Self, Error> {
         let name = path.map(|path| path.display().to_string());
-        let (spec, problems) = file::decode(text, name.as_deref());
         let folder = path.and_then(Path::parent).map_or_else(PathBuf::new, Path::to_owned);
+        Self::read_in(text, name, folder)
+    }
+
+    pub(super) fn read_in(
+        text: &str,
+        name: Option<String>,
+        folder: PathBuf,
+    ) -> Result<Self, Error> {
+        let (spec, problems) = file::decode(text, name.as_deref());
         let source = Source { text: text.to_owned(), name, folder };
         if problems.is_empty() {
             return Ok(Self { spec, source, ..Self::default() });

@@ -5,9 +5,13 @@ mod compile;
 mod rule;
 mod tiers;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tollgate::KeyedState;
 
 pub use self::builder::PolicyBuilder;
 pub(crate) use self::compile::key_of;
@@ -18,7 +22,7 @@ use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
 use crate::store::Charge;
-use crate::{Error, Key, Mode, Problem, Quota, Request};
+use crate::{Error, Key, Problem, Quota, Request};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -48,6 +52,8 @@ pub struct Policy {
     pub(crate) identifier: Identifier,
     pub(crate) lists: Lists,
     pub(crate) rules: Vec<Rule>,
+    /// The places of the rules by their names.
+    places: HashMap<Arc<str>, usize, KeyedState>,
     routes: Routes<usize>,
     /// True if any limit asks for the host.
     has_hosts: bool,
@@ -74,6 +80,16 @@ impl Policy {
         PolicyBuilder::read(text, None)?.build()
     }
 
+    /// Reads a policy from a text, as [`from_toml`](Self::from_toml) does. Files that it
+    /// names are looked for in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in it, with line, reason and what would be right.
+    pub fn from_toml_in(text: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        PolicyBuilder::read_in(text, None, folder.into())?.build()
+    }
+
     /// Reads a policy from a file. Files that it names are looked for beside it.
     ///
     /// # Errors
@@ -93,12 +109,6 @@ impl Policy {
     #[must_use]
     pub fn parts(&self, limit: &str) -> Option<usize> {
         self.rule(limit).map(|place| self.rules[place].per.len())
-    }
-
-    /// Whether a limit refuses. `None` if there is no such limit.
-    #[must_use]
-    pub fn mode(&self, limit: &str) -> Option<Mode> {
-        self.rule(limit).map(|place| self.rules[place].mode)
     }
 
     /// True if the policy names this address as a proxy that may speak for its clients.
@@ -141,17 +151,28 @@ impl Policy {
     /// The place here of a limit that another policy has charged, and the key, if it still
     /// counts the same things.
     pub(crate) fn place_of(&self, earlier: &Self, charge: &Charge) -> Option<(usize, Key)> {
-        let mut key = charge.key.clone();
+        let key = charge.key.clone();
         if std::ptr::eq(self, earlier) {
             return Some((charge.limit, key));
         }
         let old = &earlier.rules[charge.limit];
-        let place = self.rule(&old.name)?;
-        let new = &self.rules[place];
-        let tier = key.tier().and_then(|tier| old.spec.tiers.get(tier));
-        let same = |(name, _): &(String, Quota)| tier.is_some_and(|(old, _)| old == name);
-        key.tier = new.spec.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
-        new.counts_like(old).then_some((place, key))
+        self.still(&old.name, old.since, key, old.tier_name(&charge.key))
+    }
+
+    /// The place of a limit, and a key of it for a caller of a tier, if it has counted the
+    /// same things since then.
+    pub(crate) fn still(
+        &self,
+        limit: &str,
+        since: u32,
+        mut key: Key,
+        tier: Option<&str>,
+    ) -> Option<(usize, Key)> {
+        let place = self.rule(limit)?;
+        let rule = &self.rules[place];
+        let same = |(name, _): &(String, Quota)| tier == Some(name);
+        key.tier = rule.spec.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
+        (rule.since == since).then_some((place, key))
     }
 
     /// The tier of the caller whom the values of a limit's parts name, among the limit's.
@@ -161,7 +182,7 @@ impl Policy {
     }
 
     pub(crate) fn rule(&self, name: &str) -> Option<usize> {
-        self.rules.iter().position(|rule| rule.name.as_ref() == name)
+        self.places.get(name).copied()
     }
 }
 

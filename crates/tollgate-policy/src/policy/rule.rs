@@ -24,6 +24,8 @@ pub(crate) struct Rule {
     pub(crate) per: Per,
     pub(crate) cost: Cost,
     pub(crate) mode: Mode,
+    /// Since which of a gate's policies it counts as it does. What was spent before is gone.
+    pub(crate) since: u32,
     /// True if it has conditions beside hosts and paths.
     is_conditional: bool,
     /// For each tier of the policy, its place among those that have a quota here, counted
@@ -97,6 +99,7 @@ impl Rule {
             per,
             cost,
             mode,
+            since: 0,
             is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
             tier_places: Box::default(),
             settle: None,
@@ -161,6 +164,11 @@ impl Rule {
     /// The tier of a key, given the caller's place among the policy's tiers.
     pub(crate) fn tier_place(&self, tier: Option<usize>) -> u16 {
         tier.and_then(|tier| self.tier_places.get(tier)).copied().unwrap_or(0)
+    }
+
+    /// The name of a key's tier.
+    pub(crate) fn tier_name(&self, key: &Key) -> Option<&str> {
+        self.spec.tiers.get(key.tier()?).map(|(name, _)| name.as_str())
     }
 
     /// What a request costs before its response is there.

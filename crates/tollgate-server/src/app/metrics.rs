@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
-use tollgate_policy::Gate;
+use tollgate_tower::TollgateLayer;
 
 use super::{App, Phase, Readiness, Reservations};
 use crate::http::Stats;
@@ -41,7 +41,7 @@ impl App {
 
 /// Asks the parts of a server for their counts whenever metrics are read.
 struct Server {
-    resp: Arc<Endpoint<Arc<Gate>>>,
+    resp: Arc<Endpoint<TollgateLayer>>,
     http: Arc<Stats>,
     readiness: Arc<Readiness>,
     reservations: Arc<Reservations>,

@@ -7,6 +7,7 @@ mod replace;
 mod reservations;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -39,12 +40,13 @@ use crate::resp::Endpoint;
 /// ```
 pub struct App {
     gate: Arc<Gate>,
-    resp: Arc<Endpoint<Arc<Gate>>>,
+    resp: Arc<Endpoint<TollgateLayer>>,
     layer: TollgateLayer,
     readiness: Arc<Readiness>,
     access: ArcSwap<Access>,
     /// The text of the policy in force. Held while that changes.
     policy: Mutex<Arc<str>>,
+    folder: PathBuf,
     registry: Registry,
     pub(crate) reservations: Arc<Reservations>,
     pub(crate) bounds: Bounds,
@@ -53,20 +55,19 @@ pub struct App {
 
 impl App {
     /// An application that decides by this gate, whose policy has this text. Nobody has a
-    /// token, so admin routes are closed.
-    pub fn new(
-        gate: Arc<Gate>,
-        policy: impl Into<Arc<str>>,
-        resp: impl Into<Arc<Endpoint<Arc<Gate>>>>,
-    ) -> Self {
+    /// token, so admin routes are closed. What the Redis protocol decides by the gate is
+    /// counted with the rest.
+    pub fn new(gate: Arc<Gate>, policy: impl Into<Arc<str>>, resp: Endpoint<Arc<Gate>>) -> Self {
         let metrics = Metrics::new();
+        let layer = TollgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone());
         let mut app = Self {
-            layer: TollgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone()),
             gate,
-            resp: resp.into(),
+            resp: Arc::new(resp.asking(layer.clone())),
+            layer,
             readiness: Arc::default(),
             access: ArcSwap::from_pointee(Access::loopback(None)),
             policy: Mutex::new(policy.into()),
+            folder: PathBuf::new(),
             registry: Registry::default(),
             reservations: Arc::default(),
             bounds: Bounds::default(),
@@ -90,12 +91,19 @@ impl App {
         Self { bounds, ..self }
     }
 
-    /// Remembers at most so many reservations that are not settled. If there are more, the
-    /// oldest are forgotten: what they reserved stays spent.
+    /// Remembers at most so many reservations that are not settled. If there are more, those
+    /// are forgotten that would expire next: what they reserved stays spent.
     #[must_use]
     pub fn with_reservations(self, most: usize) -> Self {
         self.reservations.set_most(most);
         self
+    }
+
+    /// Looks here for files that a [new](Self::replace) policy names: where the policy's own
+    /// file is. It is the working directory unless told otherwise.
+    #[must_use]
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), ..self }
     }
 
     /// What is counted, to which a program can add.
@@ -116,7 +124,7 @@ impl App {
 
     /// What the Redis protocol serves.
     #[must_use]
-    pub fn resp(&self) -> &Arc<Endpoint<Arc<Gate>>> {
+    pub fn resp(&self) -> &Arc<Endpoint<TollgateLayer>> {
         &self.resp
     }
 

@@ -51,6 +51,11 @@ impl Readiness {
         self.failed_reloads.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A new policy was refused, and whoever sent it was told why.
+    pub fn refused(&self) {
+        self.failed_reloads.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Where the server is in its life.
     #[must_use]
     pub fn phase(&self) -> Phase {

@@ -8,13 +8,14 @@ use super::App;
 
 impl App {
     /// Puts the policy of a text in force. If anything is wrong with it, the one in force
-    /// stays. Files that it names are looked for in the working directory.
+    /// stays. Files that it names are looked for in the [folder](Self::with_folder) of its
+    /// own file. What it says in `[server]` is for that file, and does nothing here.
     ///
     /// # Errors
     ///
     /// Everything that is wrong in the text; or that the store cannot keep its limits.
     pub fn replace(&self, text: &str) -> Result<Changes, Error> {
-        self.adopt(Policy::from_toml(text)?, text)
+        self.adopt(Policy::from_toml_in(text, &self.folder)?, text)
     }
 
     /// Puts a policy in force that was read from this text: [loaded](Policy::load) from a

@@ -1,9 +1,9 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate::Timestamp;
-use tollgate_policy::Passage;
+use tollgate_policy::Receipt;
 
 /// Reservations that are not settled yet.
 ///
@@ -18,7 +18,7 @@ pub(crate) struct Reservations {
 /// Something that was spent in advance.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) passage: Passage<'static>,
+    pub(crate) receipt: Receipt,
     pub(crate) cost: u64,
     pub(crate) expires: Timestamp,
 }
@@ -26,8 +26,7 @@ pub(crate) struct Pending {
 #[derive(Debug, Default)]
 struct Table {
     pending: HashMap<u128, Pending>,
-    /// In the order in which they came; some may be settled.
-    order: VecDeque<u128>,
+    by_expiry: BTreeSet<(Timestamp, u128)>,
 }
 
 impl Reservations {
@@ -41,13 +40,16 @@ impl Reservations {
     pub(crate) fn add(&self, id: u128, pending: Pending, now: Timestamp) {
         let mut table = self.lock();
         table.make_room(self.most.load(Ordering::Relaxed), now);
-        table.order.push_back(id);
+        table.by_expiry.insert((pending.expires, id));
         table.pending.insert(id, pending);
     }
 
     /// What is to be settled; `None` if there is nothing of that id any more.
     pub(crate) fn take(&self, id: u128, now: Timestamp) -> Option<Pending> {
-        self.lock().pending.remove(&id).filter(|pending| now < pending.expires)
+        let mut table = self.lock();
+        let pending = table.pending.remove(&id)?;
+        table.by_expiry.remove(&(pending.expires, id));
+        Some(pending).filter(|pending| now < pending.expires)
     }
 
     /// How many there are, expired ones among them.
@@ -61,21 +63,15 @@ impl Reservations {
 }
 
 impl Table {
-    /// Forgets the oldest: those that are settled or expired, and more if there are too
-    /// many.
+    /// Forgets those that have expired, and, if there are still too many, those that would
+    /// expire next.
     fn make_room(&mut self, most: usize, now: Timestamp) {
-        while let Some(id) = self.order.front() {
-            let expires = self.pending.get(id).map(|pending| pending.expires);
-            let is_over = expires.is_none_or(|expires| expires <= now);
-            if !is_over && self.pending.len() < most {
+        while let Some((expires, id)) = self.by_expiry.first().copied() {
+            if now < expires && self.pending.len() < most {
                 break;
             }
-            self.pending.remove(id);
-            self.order.pop_front();
-        }
-        // One that stays long would keep all that came later in line.
-        if self.order.len() > 2 * most {
-            self.order.retain(|id| self.pending.contains_key(id));
+            self.pending.remove(&id);
+            self.by_expiry.remove(&(expires, id));
         }
     }
 }
@@ -94,57 +90,68 @@ mod tests {
 
     use super::*;
 
-    async fn pending(gate: &Gate, expires: Timestamp) -> Pending {
-        let check = LimitCheck { limit: "api", values: &["user:1"], cost: 1 };
-        let passage = gate.check_limits(&[check]).await.unwrap();
-        Pending { passage, cost: 1, expires }
-    }
+    const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
-    fn gate() -> Gate {
-        Gate::new(Policy::builder().limit(Limit::new("api", "1/h burst 1000")).build().unwrap())
-            .unwrap()
+    /// Reservations of a gate, at most so many.
+    struct Desk(Gate, Reservations);
+
+    impl Desk {
+        fn new(most: usize) -> Self {
+            let policy = Policy::builder().limit(Limit::new("api", "1/h burst 1000")).build();
+            let reservations = Reservations::default();
+            reservations.set_most(most);
+            Self(Gate::new(policy.unwrap()).unwrap(), reservations)
+        }
+
+        async fn add(&self, id: u128, now: Timestamp, seconds: u64) {
+            let check = LimitCheck { limit: "api", values: &["user:1"], cost: 1 };
+            let receipt = self.0.check_limits(&[check]).await.unwrap().receipt().unwrap();
+            let expires = now + Duration::from_secs(seconds);
+            self.1.add(id, Pending { receipt, cost: 1, expires }, now);
+        }
+
+        fn has(&self, id: u128, now: Timestamp) -> bool {
+            self.1.take(id, now).is_some()
+        }
     }
 
     #[tokio::test]
     async fn a_reservation_is_taken_once_and_not_after_it_has_expired() {
-        let (gate, reservations) = (gate(), Reservations::default());
-        let now = Timestamp::from_secs(1_700_000_000);
-        let expires = now + Duration::from_secs(60);
-        reservations.add(1, pending(&gate, expires).await, now);
-        reservations.add(2, pending(&gate, expires).await, now);
-        let just_before = now + Duration::from_nanos(59_999_999_999);
-        assert!(reservations.take(1, just_before).is_some());
-        assert!(reservations.take(1, just_before).is_none());
-        assert!(reservations.take(2, expires).is_none());
-        assert!(reservations.take(2, now).is_none(), "it was forgotten");
+        let desk = Desk::new(100);
+        desk.add(1, NOW, 60).await;
+        desk.add(2, NOW, 60).await;
+        let just_before = NOW + Duration::from_nanos(59_999_999_999);
+        assert!(desk.has(1, just_before));
+        assert!(!desk.has(1, just_before));
+        assert!(!desk.has(2, NOW + Duration::from_secs(60)));
+        assert!(!desk.has(2, NOW), "it was forgotten");
     }
 
     #[tokio::test]
-    async fn memory_is_bounded_also_if_one_stays_and_all_others_are_settled() {
-        let (gate, reservations) = (gate(), Reservations::default());
-        reservations.set_most(4);
-        let now = Timestamp::from_secs(1_700_000_000);
-        let expires = now + Duration::from_secs(60);
-        reservations.add(0, pending(&gate, expires).await, now);
+    async fn nothing_is_left_of_those_that_are_settled() {
+        let desk = Desk::new(4);
+        desk.add(0, NOW, 60).await;
         for id in 1..100 {
-            reservations.add(id, pending(&gate, expires).await, now);
-            assert!(reservations.take(id, now).is_some());
+            desk.add(id, NOW, 60).await;
+            assert!(desk.has(id, NOW));
+            assert_eq!(desk.1.lock().by_expiry.len(), 1);
         }
-        let length = reservations.lock().order.len();
-        assert!(length <= 9, "{length} in line");
-        assert!(reservations.take(0, now).is_some(), "it was not crowded out");
+        assert!(desk.has(0, NOW), "it was not crowded out");
     }
 
     #[tokio::test]
-    async fn expired_ones_make_room_before_others_do() {
-        let (gate, reservations) = (gate(), Reservations::default());
-        reservations.set_most(2);
-        let now = Timestamp::from_secs(1_700_000_000);
-        let later = now + Duration::from_secs(60);
-        reservations.add(1, pending(&gate, later).await, now);
-        reservations.add(2, pending(&gate, later).await, now);
-        reservations.add(3, pending(&gate, later + Duration::from_secs(60)).await, later);
-        assert_eq!(reservations.len(), 1);
-        assert!(reservations.take(3, later).is_some());
+    async fn expired_ones_make_room_before_older_ones_that_live() {
+        let desk = Desk::new(3);
+        desk.add(1, NOW, 3600).await;
+        desk.add(2, NOW, 10).await;
+        desk.add(3, NOW, 600).await;
+        let later = NOW + Duration::from_secs(10);
+        desk.add(4, later, 60).await;
+        assert_eq!(desk.1.len(), 3);
+        assert!(!desk.has(2, later), "it had expired");
+        // Of those that live, the one goes that would go next.
+        desk.add(5, later, 3600).await;
+        assert!(!desk.has(4, later));
+        assert!(desk.has(1, later) && desk.has(3, later) && desk.has(5, later));
     }
 }

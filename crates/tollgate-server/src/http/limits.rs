@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_policy::LimitSummary;
 
+use super::aside::aside;
 use super::problem::Problem;
 use super::reply::{Reply, json};
 use crate::App;
@@ -16,5 +17,5 @@ pub(super) struct Limits {
 }
 
 pub(super) fn run(app: &App) -> Result<Reply, Problem> {
-    json(&Limits { limits: app.gate().limits() })
+    json(&Limits { limits: aside(|| app.gate().limits()) })
 }

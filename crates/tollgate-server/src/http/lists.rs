@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_policy::ListKind;
 
+use super::aside::aside;
 use super::parameters::segment;
 use super::problem::Problem;
 use super::reply::{Reply, json};
@@ -29,12 +30,14 @@ pub(super) fn show(app: &App, [list, _]: [&str; 2]) -> Result<Reply, Problem> {
 
 pub(super) fn add(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
     let entry = segment("the entry", entry)?;
-    edited(app.gate().list(kind(list)?, &entry))
+    let kind = kind(list)?;
+    edited(aside(|| app.gate().list(kind, &entry)))
 }
 
 pub(super) fn remove(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
     let entry = segment("the entry", entry)?;
-    edited(app.gate().unlist(kind(list)?, &entry))
+    let kind = kind(list)?;
+    edited(aside(|| app.gate().unlist(kind, &entry)))
 }
 
 fn edited(edited: Result<bool, tollgate_policy::Error>) -> Result<Reply, Problem> {

@@ -4,6 +4,7 @@
 //! An [`App`](crate::App) holds what connections share, and [`serve`] speaks HTTP/1.1 with
 //! one client. `docs/http.md` shows every route.
 
+mod aside;
 mod auth;
 mod body;
 mod bounds;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_tower::Metrics;
 
+use super::aside::aside;
 use super::guard;
 use super::problem::Problem;
 use super::reply::{Reply, content, json, text};
@@ -24,7 +25,7 @@ pub(super) struct Ready {
 }
 
 pub(super) fn metrics(app: &App) -> Reply {
-    content(Metrics::CONTENT_TYPE, app.metrics())
+    content(Metrics::CONTENT_TYPE, aside(|| app.metrics()))
 }
 
 pub(super) fn health() -> Reply {

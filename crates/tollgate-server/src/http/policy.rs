@@ -6,6 +6,7 @@ use hyper::body::Incoming;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::aside::aside;
 use super::body::{content_type, expect_type, read};
 use super::problem::Problem;
 use super::reply::{Reply, content, json};
@@ -39,6 +40,10 @@ pub(super) async fn replace(app: &App, head: &Parts, body: Incoming) -> Result<R
         let detail = format!("the policy is not UTF-8 after {place} bytes");
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     })?;
-    let changes = app.replace(text).map_err(|error| Problem::refused(&error))?;
+    let changes = aside(|| app.replace(text)).map_err(|error| {
+        app.readiness().refused();
+        Problem::refused(&error)
+    })?;
+    app.readiness().reloaded();
     json(&Replaced { added: changes.added, removed: changes.removed, restarted: changes.restarted })
 }

@@ -116,6 +116,10 @@ impl Problem {
         Self { problems: problems.collect(), ..problem }
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The document.
     pub(super) fn document(&self) -> Document<'_> {
         Document {

@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
-/// All of it happens in the task of the connection.
+/// All of it happens in the task of the connection. It is atomic because parts of that task
+/// share it, and the task may move between threads: references to cells could not.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     /// Requests that were begun.

@@ -86,10 +86,10 @@ pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
     let passage = check(app, std::slice::from_ref(&named)).await?;
     let reservation = passage.is_allowed().then(|| format!("{id:032x}"));
     let reply = json(&Reserved { answer: Answer::new(&passage, true), reservation })?;
-    if passage.is_allowed() {
+    if let Some(receipt) = passage.receipt() {
         let now = SystemClock.now();
         let expires = now + Duration::from_secs(expires_in);
-        app.reservations.add(id, Pending { passage, cost: named.cost(), expires }, now);
+        app.reservations.add(id, Pending { receipt, cost: named.cost(), expires }, now);
     }
     Ok(reply)
 }
@@ -98,14 +98,14 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
     let SettleBody { reservation, cost } = parse(body)?;
     let id = u128::from_str_radix(reservation.as_str(), 16).ok();
     let pending = id.and_then(|id| app.reservations.take(id, SystemClock.now()));
-    let Some(Pending { passage, cost: reserved, .. }) = pending else {
+    let Some(Pending { receipt, cost: reserved, .. }) = pending else {
         return Err(Problem::not_found(
             "there is no such reservation: it is settled already, has expired, or was forgotten; \
              what it reserved stays spent",
         ));
     };
-    let limit = passage.limits().next().map_or("", |limit| limit.name());
-    let settled = app.gate().settle_actual(&passage, cost).await;
+    let limit = receipt.limit().to_owned();
+    let settled = app.gate().settle_actual(receipt, cost).await;
     let Some(decision) = settled.map_err(|error| Problem::of_store(&error))? else {
         return Err(Problem::new(
             StatusCode::CONFLICT,
@@ -115,7 +115,7 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
             ),
         ));
     };
-    json(&Settled::new(limit, reserved, cost, &decision))
+    json(&Settled::new(&limit, reserved, cost, &decision))
 }
 
 impl<'a> Settled<'a> {

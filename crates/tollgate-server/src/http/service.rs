@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Request;
 use http::request::Parts;
 use hyper::body::Incoming;
+use tracing::{field, info};
 
 use super::problem::Problem;
 use super::reply::Reply;
@@ -22,7 +23,13 @@ pub(super) async fn answer(app: &App, peer: Option<IpAddr>, request: Request<Inc
     let operation = found.as_ref().ok().map(|found| found.route.operation);
     let level = found.as_ref().map_or(Level::Client, |found| found.route.level);
     let done = match guard::admit(&app.access(), level, &head).and(found) {
-        Ok(found) => carry_out(app, peer, found, &head, body).await,
+        Ok(found) => {
+            let done = carry_out(app, peer, found, &head, body).await;
+            if found.route.operation.is_change() {
+                note(peer, found, &done);
+            }
+            done
+        }
         Err(problem) => Err(problem),
     };
     let reply = done.unwrap_or_else(Problem::reply);
@@ -63,6 +70,20 @@ async fn carry_out(
         Operation::Ready => pages::ready(app, head),
         Operation::Home => Ok(pages::home()),
     }
+}
+
+/// Leaves a trace of a change, or of what was refused. Keys and entries of lists may be
+/// secrets, so only the limit or the list is told, and only if there is one of that name.
+fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
+    let [of, _] = found.segments;
+    info!(
+        target: "tollgate",
+        peer = peer.map(field::display),
+        operation = found.route.operation.name(),
+        of = Some(of).filter(|of| done.is_ok() && !of.is_empty()),
+        status = done.as_ref().map_or_else(Problem::status, Reply::status).as_u16(),
+        "changed by an operator"
+    );
 }
 
 async fn json(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tollgate::Decision;
 use tollgate_policy::store::Store;
-use tollgate_policy::{Gate, Mode};
+use tollgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
+use tollgate_tower::TollgateLayer;
 
 use super::codec::Args;
 use super::error::{CommandError, quoted};
@@ -35,26 +36,35 @@ pub trait Checks: Send + Sync {
         limit: &str,
         parts: &[&str],
         cost: u64,
-    ) -> impl Future<Output = Result<Decision, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Checked, Self::Error>> + Send;
+}
 
-    /// True if a limit is in shadow: then it limits nobody, whatever it decides.
-    fn is_in_shadow(&self, limit: &str) -> bool;
+/// What one limit decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked {
+    /// The decision.
+    pub decision: Decision,
+    /// Whether it counts: a limit in shadow limits nobody, whatever it decides.
+    pub mode: Mode,
 }
 
 impl<S: Store> Checks for Gate<S> {
-    type Error = tollgate_policy::Error;
+    type Error = Error;
 
-    async fn check_limit(
-        &self,
-        limit: &str,
-        parts: &[&str],
-        cost: u64,
-    ) -> Result<Decision, Self::Error> {
-        Gate::check_limit(self, limit, parts, cost).await
+    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
+        checked(&self.check_limits(&[LimitCheck { limit, values: parts, cost }]).await?)
     }
+}
 
-    fn is_in_shadow(&self, limit: &str) -> bool {
-        self.policy().mode(limit) == Some(Mode::Shadow)
+/// Decides by the layer's gate, and counts what is decided.
+impl<S: Store, R: Send + Sync> Checks for TollgateLayer<S, R> {
+    type Error = Error;
+
+    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
+        let check = LimitCheck { limit, values: parts, cost };
+        let passage = self.gate().check_limits(&[check]).await?;
+        self.count(&passage);
+        checked(&passage)
     }
 }
 
@@ -66,13 +76,15 @@ impl<C: Checks> Checks for Arc<C> {
         limit: &str,
         parts: &[&str],
         cost: u64,
-    ) -> impl Future<Output = Result<Decision, Self::Error>> + Send {
+    ) -> impl Future<Output = Result<Checked, Self::Error>> + Send {
         C::check_limit(self, limit, parts, cost)
     }
+}
 
-    fn is_in_shadow(&self, limit: &str) -> bool {
-        C::is_in_shadow(self, limit)
-    }
+/// What the only limit of a passage says; nothing if it is in shadow and its store failed.
+fn checked(passage: &Passage<'_>) -> Result<Checked, Error> {
+    let limit = passage.limits().next().ok_or_else(|| Error::store("nothing was decided"))?;
+    Ok(Checked { decision: *limit.decision(), mode: limit.mode() })
 }
 
 /// Carries out a command of at least three arguments.
@@ -86,12 +98,13 @@ pub(super) async fn run(checks: &impl Checks, args: Args<'_>) -> Result<Five, Co
         Some(_) | None => return Err(CommandError::arity("tg.check")),
     };
     let parts: Result<Vec<_>, _> = rest.iter().take(count).map(|part| text("key", part)).collect();
-    let decision = checks.check_limit(limit, &parts?, cost).await;
-    let five = decision.map(Five::from).map_err(CommandError::new)?;
-    if five.limited && checks.is_in_shadow(limit) {
-        return Ok(Five { limited: false, retry_after: None, ..five });
-    }
-    Ok(five)
+    let checked = checks.check_limit(limit, &parts?, cost).await;
+    let Checked { decision, mode } = checked.map_err(CommandError::new)?;
+    let five = Five::from(decision);
+    Ok(match mode {
+        Mode::Enforce => five,
+        Mode::Shadow => Five { limited: false, retry_after: None, ..five },
+    })
 }
 
 fn count(args: Args<'_>) -> Result<usize, CommandError> {

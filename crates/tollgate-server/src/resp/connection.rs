@@ -236,7 +236,9 @@ where
             self.sent = self.wire.sent();
             self.since = now;
         }
-        let is_idle = self.wire.input.is_empty() && self.wire.backlog() == 0;
+        // Strangers could take all the places, and keep them by saying nothing.
+        let is_idle =
+            self.session.is_authenticated && self.wire.input.is_empty() && self.wire.backlog() == 0;
         let Timeouts { idle, stalled } = self.endpoint.timeouts;
         let allowed = if is_idle { idle } else { stalled };
         let left = allowed.saturating_sub(now.duration_since(self.since));

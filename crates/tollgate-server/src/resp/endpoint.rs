@@ -14,9 +14,13 @@ use super::{Password, Throttle};
 
 /// What all connections share: what they ask, and what they may.
 ///
-/// ```text
-/// let endpoint = Endpoint::new(Throttle::new(1_000_000)?, gate)
-///     .password(Password::new(&config.password));
+/// ```
+/// use tollgate_policy::{Gate, Policy};
+/// use tollgate_server::resp::{Endpoint, Password, Throttle};
+///
+/// let gate = Gate::new(Policy::from_toml("[[limit]]\nname = 'api'\nquota = '10/s'")?)?;
+/// let endpoint = Endpoint::new(Throttle::new(1_000)?, gate).password(Password::new("hush"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Endpoint<C, K = SystemClock> {
@@ -33,9 +37,10 @@ pub struct Endpoint<C, K = SystemClock> {
 /// How long a connection is waited for. Each may be exceeded by the shorter of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For the next request.
+    /// For the next request of a client that need not authenticate, or has.
     pub idle: Duration,
-    /// For the rest of a request, and for replies to be read.
+    /// For the rest of a request, for replies to be read, and for strangers to say
+    /// something.
     pub stalled: Duration,
 }
 
@@ -60,6 +65,13 @@ impl<C, K> Endpoint<C, K> {
             started: Instant::now(),
             next_id: AtomicU64::new(1),
         }
+    }
+
+    /// Asks something else what `TG.CHECK` asks.
+    #[must_use]
+    pub fn asking<D>(self, checks: D) -> Endpoint<D, K> {
+        let Self { throttle, password, limits, timeouts, stats, started, next_id, .. } = self;
+        Endpoint { throttle, checks, password, limits, timeouts, stats, started, next_id }
     }
 
     /// Answers only to clients that give the password, if there is one.

@@ -36,7 +36,7 @@ mod throttle;
 mod transaction;
 mod wire;
 
-pub use self::check::Checks;
+pub use self::check::{Checked, Checks};
 pub use self::connection::serve;
 pub use self::endpoint::{Endpoint, Timeouts};
 pub use self::stats::{Counts, Stats};

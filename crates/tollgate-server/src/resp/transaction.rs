@@ -37,7 +37,7 @@ impl Transaction {
     pub(super) fn queue(&mut self, command: Command, args: Args<'_>) -> Result<(), CommandError> {
         use Command as C;
         if !matches!(command, C::Throttle | C::Check | C::Ping | C::Echo) {
-            self.has_failed = true;
+            self.fail();
             return Err(CommandError::coded(
                 "ERR only CL.THROTTLE, TG.CHECK, PING and ECHO can be in a transaction",
             ));
@@ -45,7 +45,7 @@ impl Transaction {
         let args = OwnedArgs::from(args);
         self.size += args.size();
         if self.queued.len() >= MOST_COMMANDS || self.size > MOST_BYTES {
-            self.has_failed = true;
+            self.fail();
             return Err(CommandError::coded(
                 "ERR the transaction is too long; send at most 4096 commands and 512 KiB, or \
                  a pipeline without a transaction",

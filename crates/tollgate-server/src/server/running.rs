@@ -58,7 +58,8 @@ impl Running {
             .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));
         let app = Arc::new(app);
         let sockets = bind(&settings).await?;
-        descriptors::make_room(sockets.len() * (settings.connections + BACKLOG));
+        let clients = settings.connections.saturating_add(BACKLOG).saturating_mul(sockets.len());
+        descriptors::make_room(clients);
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
         let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop);

@@ -1,6 +1,7 @@
 //! What a server begins with: what its policy says, and what was spent before.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::{Clock, KeyedState, Seed, SystemClock, WhenFull};
@@ -29,6 +30,7 @@ pub(super) fn app(
     let gate = Arc::new(gate);
     let endpoint = Endpoint::new(throttle, Arc::clone(&gate)).timeouts(settings.timeouts);
     let app = App::new(gate, config.file.text(), endpoint)
+        .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
         .with_bounds(settings.bounds)
         .with_reservations(settings.reservations);
     admit(&app, settings, token);

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use tollgate_server::Access;
@@ -133,6 +135,74 @@ async fn a_policy_is_read_and_replaced_and_a_bad_one_is_refused_whole() {
     assert_eq!(admin(&server, "GET /v1/policy").await.body, better);
     let left = check(&server, r#"{"limit":"api","key":"user:1","cost":0}"#).await;
     assert_eq!((&left["max"], &left["remaining"]), (&json!(10), &json!(7)));
+}
+
+#[tokio::test]
+async fn a_policy_with_settings_and_files_beside_its_own_goes_round() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.txt"), "k1\n").unwrap();
+    let server = Server::with(app().with_folder(folder.path())).await;
+    let text = "[server]\nhttp = '127.0.0.1:1'\n[identity]\n\
+        api-key = { header = 'x-api-key', accept = 'keys.txt' }\n\
+        [[limit]]\nname = 'api'\nquota = '1/h burst 5'\n";
+    let put = async |text: &str| {
+        let ask = ask(&server, "PUT /v1/policy").token().body("application/toml", text);
+        ask.send().await.status
+    };
+    assert_eq!(put(text).await, 200);
+    assert_eq!(admin(&server, "GET /v1/policy").await.body, text);
+    assert_eq!(put(&text.replace("keys.txt", "none.txt")).await, 422);
+    assert_eq!(put(text).await, 200, "it is still there");
+}
+
+#[tokio::test]
+async fn changes_leave_a_trace_without_secrets() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let file = Arc::new(log.reopen().unwrap());
+    let lines = tracing_subscriber::fmt().json().with_writer(file).finish();
+    let _logged = tracing::subscriber::set_default(lines);
+    let server = Server::start().await;
+    let key = "/v1/limits/api/keys/api-key:hush";
+    let quota = ask(&server, &format!("PUT {key}/override")).token().json(r#"{"quota":"9/s"}"#);
+    assert_eq!(quota.send().await.status, 204);
+    admin(&server, &format!("DELETE {key}")).await;
+    admin(&server, "PUT /v1/lists/block/key:hush").await;
+    admin(&server, "DELETE /v1/limits/hush/keys/user:1").await;
+    admin(&server, "GET /v1/limits").await;
+    ask(&server, "PUT /v1/policy").token().body("application/toml", "hush").send().await;
+    ask(&server, "DELETE /v1/lists/block/key:hush").send().await;
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    assert!(!log.contains("hush"), "{log}");
+    let told: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = told
+        .iter()
+        .map(|line| &line["fields"])
+        .map(|told| (told["operation"].as_str().unwrap(), &told["of"], &told["status"]))
+        .collect();
+    let expected = [
+        ("set-override", &json!("api"), &json!(204)),
+        ("reset", &json!("api"), &json!(204)),
+        ("add-to-list", &json!("block"), &json!(200)),
+        ("reset", &Value::Null, &json!(404)),
+        ("replace-policy", &Value::Null, &json!(422)),
+    ];
+    assert_eq!(told, expected);
+    assert!(log.contains(r#""peer":"127.0.0.1""#), "{log}");
+}
+
+#[tokio::test]
+async fn a_policy_that_is_put_counts_as_a_reload() {
+    let server = Server::start().await;
+    server.app.readiness().reload_failed("policy.toml:3:1: unknown key");
+    let put = async |text: &str| {
+        ask(&server, "PUT /v1/policy").token().body("application/toml", text).send().await.status
+    };
+    assert_eq!(put("nonsense").await, 422);
+    assert_eq!(server.app.readiness().reloads(), (0, 2));
+    assert!(server.app.readiness().reload_failure().is_some(), "the file is still wrong");
+    assert_eq!(put(POLICY).await, 200);
+    assert_eq!(server.app.readiness().reloads(), (1, 2));
+    assert_eq!(server.app.readiness().reload_failure(), None);
 }
 
 #[tokio::test]

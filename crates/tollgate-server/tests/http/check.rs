@@ -1,7 +1,11 @@
+use std::future::pending;
+
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tollgate_server::resp::serve;
 
 use super::client::{ask, check, post};
-use super::server::Server;
+use super::server::{POLICY, Server};
 
 #[tokio::test]
 async fn a_limit_is_asked_by_name_until_it_denies() {
@@ -135,6 +139,32 @@ async fn a_batch_is_answered_in_order_each_on_its_own() {
 }
 
 #[tokio::test]
+async fn what_is_unknown_or_too_long_is_answered_shortly() {
+    let limit = |number| {
+        format!(
+            "[[limit]]\nname = 'limit-{number:050}'\nquota = '1/s'\ncapacity = 1\nmatch = {{ path = '/{number}' }}\n"
+        )
+    };
+    let server = Server::start().await;
+    server.app.replace(&(0..2_000).map(limit).collect::<String>()).unwrap();
+    let asked = format!(r#"{{"limit":"{}"}}"#, "other".repeat(100));
+    let batch = format!(r#"{{"batch":[{}]}}"#, vec![asked; 1000].join(","));
+    let reply = post(&server, "/v1/check", &batch).await;
+    assert_eq!(reply.json()["answers"].as_array().unwrap().len(), 1000);
+    assert!(reply.body.len() < 1_000_000, "{} bytes", reply.body.len());
+    let error = &reply.json()["answers"][999]["error"];
+    assert!(error["detail"].as_str().unwrap().ends_with(" and others"), "{error}");
+    server.app.replace(POLICY).unwrap();
+    let long = format!(r#"{{"limit":"photos","key":["192.0.2.1","{}"]}}"#, "x".repeat(1016));
+    for path in ["/v1/check", "/v1/reserve"] {
+        let reply = post(&server, path, &long).await;
+        assert_eq!(reply.status, 400, "{reply:?}");
+        assert!(reply.detail().contains("the key has 1025 bytes; write at most 1024"));
+        assert_eq!(post(&server, path, &long.replacen('x', "", 1)).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn a_limit_in_shadow_never_refuses_but_says_what_it_would() {
     let server = Server::start().await;
     let body = r#"{"limit":"trial","key":"user:1"}"#;
@@ -145,6 +175,32 @@ async fn a_limit_in_shadow_never_refuses_but_says_what_it_would() {
     assert_eq!(answer["limits"][0]["mode"], "shadow");
     let metrics = ask(&server, "GET /metrics").send().await.body;
     assert!(metrics.contains(r#"{limit="trial",outcome="shadow-denied"} 1"#), "{metrics}");
+}
+
+#[tokio::test]
+async fn checks_over_the_redis_protocol_are_counted_with_the_others() {
+    let server = Server::start().await;
+    let (mut client, stream) = duplex(4096);
+    let long = format!("TG.CHECK api user:{}\r\n", "x".repeat(1020));
+    for line in ["api user:1 5", "api user:1", "trial user:1", "trial user:1"] {
+        client.write_all(format!("TG.CHECK {line}\r\n").as_bytes()).await.unwrap();
+    }
+    client.write_all(long.as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    serve(stream, None, server.app.resp(), pending()).await.unwrap();
+    let mut replies = String::new();
+    client.read_to_string(&mut replies).await.unwrap();
+    let limited: Vec<_> = replies.split("*5\r\n:").skip(1).map(|reply| &reply[..1]).collect();
+    assert_eq!(limited, ["0", "1", "0", "0"], "{replies}");
+    assert!(replies.contains("the key has 1025 bytes; write at most 1024"), "{replies}");
+    let metrics = ask(&server, "GET /metrics").send().await.body;
+    for counted in [
+        r#"{limit="api",outcome="allowed"} 1"#,
+        r#"{limit="api",outcome="denied"} 1"#,
+        r#"{limit="trial",outcome="shadow-denied"} 1"#,
+    ] {
+        assert!(metrics.contains(counted), "{counted}: {metrics}");
+    }
 }
 
 #[tokio::test]

@@ -172,6 +172,32 @@ async fn no_client_of_nginx_escapes_by_its_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_trusts_nginx_believes_nothing_of_its_clients() {
+    let server = Server::start().await;
+    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
+        let identity = format!(
+            "[identity]\ntrusted-proxies = ['127.0.0.1']\nclient-ip = ['{header}']\n\
+             [[limit]]\nname = '{header}'\nquota = '1/h burst 2'\n"
+        );
+        server.app.replace(&identity).unwrap();
+        let statuses = |name: &'static str| {
+            let lie = if name == "forwarded" { "for=8.8.8" } else { "8.8.8" };
+            let lies = (1..=3).map(move |n| format!("{name}: {lie}.{n}\r\n"));
+            let nginx = &nginx;
+            async move {
+                let mut statuses = Vec::new();
+                for lie in lies {
+                    statuses.push(nginx.ask("GET /", &lie).await.status);
+                }
+                statuses
+            }
+        };
+        assert_eq!(statuses(header).await, [200, 200, 429], "{header}: {}", nginx.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nginx_tells_a_blocked_caller_403_and_without_tollgate_does_as_configured() {
     let server = Server::start().await;
     server.app.gate().list(tollgate_policy::ListKind::Block, "127.0.0.1").unwrap();

@@ -5,7 +5,7 @@ use tollgate_server::resp::Password;
 use super::start;
 
 /// What a program prints.
-async fn run(program: &'static str, arguments: &[&str]) -> String {
+pub(crate) async fn run(program: &'static str, arguments: &[&str]) -> String {
     let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let run = move || Command::new(program).args(arguments).output();
     let ran = tokio::task::spawn_blocking(run).await.unwrap();

@@ -3,6 +3,7 @@
 
 mod clients;
 mod conservation;
+mod documentation;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +19,12 @@ struct Server {
 
 /// Serves on a free port, with a limit `api` of 5 and 1 an hour.
 async fn start(password: Option<Password>) -> Server {
-    let policy = Policy::builder().limit(Limit::new("api", "1/h burst 5")).build().unwrap();
+    start_with(Limit::new("api", "1/h burst 5"), password).await
+}
+
+/// Serves on a free port, with one limit.
+async fn start_with(limit: Limit, password: Option<Password>) -> Server {
+    let policy = Policy::builder().limit(limit).build().unwrap();
     let gate = Gate::new(policy).unwrap();
     let endpoint = Endpoint::new(Throttle::new(200_000).unwrap(), gate).password(password);
     let endpoint = Arc::new(endpoint);

@@ -72,7 +72,7 @@ impl Compiler<'_> {
                 }
                 Some((_, kind)) => kinds.push(*kind),
                 None => {
-                    let hint = hint(&at.value, &KINDS.map(|(name, _)| name));
+                    let hint = hint(&at.value, KINDS.map(|(name, _)| name));
                     self.report(at, format!("identity, order: unknown {:?}{hint}", at.value));
                 }
             }

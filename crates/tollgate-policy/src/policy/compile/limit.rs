@@ -100,7 +100,7 @@ impl Compiler<'_> {
         let Some(at) = &limit.algorithm else { return AlgorithmKind::default() };
         let kind = at.value.parse::<AlgorithmKind>().map_err(|_| {
             let known = AlgorithmKind::ALL.map(AlgorithmKind::name);
-            format!("{place}: unknown algorithm {:?}{}", at.value, hint(&at.value, &known))
+            format!("{place}: unknown algorithm {:?}{}", at.value, hint(&at.value, known))
         });
         self.take(at, kind).unwrap_or_default()
     }
@@ -124,10 +124,10 @@ impl Compiler<'_> {
         words: &[(&str, V)],
     ) -> V {
         let Some(at) = written else { return V::default() };
-        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        let known = words.iter().map(|(word, _)| *word);
         let value = words.iter().find(|(word, _)| *word == at.value).map(|(_, value)| *value);
         let value = value.ok_or_else(|| {
-            format!("{place}, {key}: unknown {:?}{}", at.value, hint(&at.value, &known))
+            format!("{place}, {key}: unknown {:?}{}", at.value, hint(&at.value, known))
         });
         self.take(at, value).unwrap_or_default()
     }
@@ -251,8 +251,7 @@ impl Compiler<'_> {
     fn check_parameter(&mut self, place: &str, at: &At<String>, name: &str, paths: &[Pattern]) {
         let without = paths.iter().find(|path| path.parameter(name).is_none());
         if let Some(path) = without {
-            let known: Vec<_> = path.parameters().collect();
-            let hint = hint(name, &known);
+            let hint = hint(name, path.parameters());
             self.report(at, format!("{place}, per: the path {path} has no {{{name}}}{hint}"));
         } else if paths.is_empty() {
             self.report(
@@ -301,6 +300,6 @@ fn part(text: &str) -> Result<Part, String> {
                 .map_err(|_| format!("{name:?} is not the name of a header"))?,
         ),
         Some(("path", name)) if !name.is_empty() => Part::Path(name.into()),
-        _ => return Err(format!("unknown {text:?}{}", hint(text, &KNOWN))),
+        _ => return Err(format!("unknown {text:?}{}", hint(text, KNOWN))),
     })
 }

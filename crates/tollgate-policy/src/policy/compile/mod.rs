@@ -9,6 +9,7 @@ mod tiers;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub(crate) use self::overrides::key_of;
 use super::rule::Rule;
@@ -79,6 +80,8 @@ impl<'s> Compiler<'s> {
             return Err(in_order(self.problems, self.more));
         }
         let rules: Vec<Rule> = rules.into_iter().flatten().collect();
+        let named = |(place, rule): (usize, &Rule)| (Arc::clone(&rule.name), place);
+        let places = rules.iter().enumerate().map(named).collect();
         let mut routes = Routes::new();
         for (place, rule) in rules.iter().enumerate() {
             routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
@@ -86,7 +89,17 @@ impl<'s> Compiler<'s> {
         let has_hosts = rules.iter().any(|rule| !rule.matches.hosts.is_empty());
         let has_paths = rules.iter().any(|rule| !rule.matches.paths.is_empty());
         let is_plain = rules.iter().all(Rule::is_plain);
-        Ok(Policy { identifier, lists, rules, routes, has_hosts, has_paths, is_plain, tiers })
+        Ok(Policy {
+            identifier,
+            lists,
+            rules,
+            places,
+            routes,
+            has_hosts,
+            has_paths,
+            is_plain,
+            tiers,
+        })
     }
 
     /// Reports a problem at a place in the file.

@@ -21,9 +21,8 @@ impl Compiler<'_> {
             match limits.iter_mut().find(|limit| limit.name.value == name.value) {
                 Some(limit) => limit.overrides.push(with.clone()),
                 None => {
-                    let names: Vec<_> =
-                        spec.limits.iter().map(|limit| limit.name.value.as_str()).collect();
-                    let hint = hint(&name.value, &names);
+                    let names = spec.limits.iter().map(|limit| limit.name.value.as_str());
+                    let hint = hint(&name.value, names);
                     self.report(
                         name,
                         format!("override: there is no limit {:?}{hint}", name.value),
@@ -73,7 +72,7 @@ impl Compiler<'_> {
             if !known.contains(&name.as_str()) {
                 // Of a whole caller in place of a part, the rest may be a secret.
                 let kind = name.split(':').next().unwrap_or_default();
-                let hint = hint(kind, &known);
+                let hint = hint(kind, known.iter().copied());
                 self.report(at, format!("{place}: the limit is not counted per {kind:?}{hint}"));
             }
         }

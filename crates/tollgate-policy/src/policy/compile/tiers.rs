@@ -58,7 +58,7 @@ impl Compiler<'_> {
         for (tier, written) in &spec.tiers {
             for (limit, at) in &written.quotas {
                 if !names.contains(&limit.as_str()) {
-                    let hint = hint(limit, &names);
+                    let hint = hint(limit, names.iter().copied());
                     self.report(at, format!("tier {tier:?}: there is no limit {limit:?}{hint}"));
                 }
             }

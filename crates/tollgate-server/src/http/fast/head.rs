@@ -43,6 +43,9 @@ impl<'b> Check<'b> {
                 &mut content_type
             } else if is("authorization") {
                 &mut authorization
+            } else if is("connection") && header.value.eq_ignore_ascii_case(b"keep-alive") {
+                // As it is anyway; many clients say so.
+                continue;
             } else if UNUSUAL.into_iter().any(is) {
                 return None;
             } else {
@@ -97,12 +100,15 @@ mod tests {
     #[test]
     fn a_plain_check_is_read_from_its_bytes() {
         let plain = "Host: localhost\r\ncontent-type: application/json\r\nContent-Length: 15\r\n";
-        let bytes = format!("{}POST", request(&format!("{plain}accept: */*\r\n")));
+        let bytes = format!(
+            "{}POST",
+            request(&format!("{plain}accept: */*\r\nConnection: Keep-Alive\r\n"))
+        );
         let bounds = Bounds::default();
         let check = Check::parse(bytes.as_bytes(), &bounds).unwrap();
         assert_eq!((check.host, check.body), ("localhost", BODY.as_bytes()));
         assert_eq!(&bytes[check.length..], "POST");
-        let fewer = Bounds { headers: 3, ..bounds };
+        let fewer = Bounds { headers: 4, ..bounds };
         assert!(Check::parse(bytes.as_bytes(), &fewer).is_none(), "too many headers");
         let smaller = Bounds { body: 14, ..bounds };
         assert!(Check::parse(bytes.as_bytes(), &smaller).is_none(), "too long a body");
@@ -116,6 +122,8 @@ mod tests {
         let plain = "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 15\r\n";
         for unusual in [
             "connection: close",
+            "connection: keep-alive, upgrade",
+            "connection: keep-alive\r\nconnection: close",
             "Transfer-Encoding: chunked",
             "expect: 100-continue",
             "origin: http://evil.example",

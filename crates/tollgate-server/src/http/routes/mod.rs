@@ -51,6 +51,7 @@ pub(super) enum Level {
 }
 
 /// A route that was found, with the segments that stand in braces, as they were sent.
+#[derive(Clone, Copy)]
 pub(super) struct Found<'p> {
     pub(super) route: &'static Route,
     pub(super) segments: [&'p str; 2],
@@ -103,6 +104,22 @@ operations! {
 const fn route(method: Method, path: &'static str, operation: Operation, level: Level) -> Route {
     let (query, request, response) = (&[], Content::None, Content::None);
     Route { method, path, operation, level, summary: "", query, request, response }
+}
+
+impl Operation {
+    /// True if an operator changes something by it.
+    pub(super) fn is_change(self) -> bool {
+        use Operation as O;
+        matches!(
+            self,
+            O::Reset
+                | O::SetOverride
+                | O::RemoveOverride
+                | O::ReplacePolicy
+                | O::AddToList
+                | O::RemoveFromList
+        )
+    }
 }
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Talk, endpoint};
-use crate::resp::Timeouts;
 use crate::resp::codec::Limits;
+use crate::resp::{Password, Timeouts};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -113,6 +113,22 @@ async fn a_silent_client_is_dropped_and_a_busy_one_is_not() {
     }
     let silence = silence.await.unwrap();
     assert!((100 * SECOND..=110 * SECOND).contains(&silence), "{silence:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_stranger_is_dropped_sooner_than_a_client_with_the_password() {
+    let endpoint = endpoint().0.timeouts(TIMEOUTS).password(Password::new("hush"));
+    let endpoint = Arc::new(endpoint);
+    let mut known = Talk::with(&endpoint);
+    known.ask("AUTH hush", "+OK\r\n").await;
+    let start = Instant::now();
+    let stranger = Talk::with(&endpoint);
+    let mut refused = Talk::with(&endpoint);
+    refused.ask("PING", "-NOAUTH Authentication required.\r\n").await;
+    assert_eq!((stranger.rest().await, refused.rest().await), (String::new(), String::new()));
+    assert!(start.elapsed() <= 21 * SECOND, "{:?}", start.elapsed());
+    sleep(60 * SECOND).await;
+    known.ask("PING", "+PONG\r\n").await;
 }
 
 #[tokio::test(start_paused = true)]

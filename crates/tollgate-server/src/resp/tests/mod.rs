@@ -11,8 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tollgate::algorithm::{Algorithm, TokenBucket};
 use tollgate::{Decision, KeyedState, ManualClock, Quota, Timestamp, WhenFull};
+use tollgate_policy::Mode;
 
-use super::{Checks, Endpoint, Throttle, serve};
+use super::{Checked, Checks, Endpoint, Throttle, serve};
 
 type Tested = Endpoint<OneLimit, ManualClock>;
 
@@ -24,12 +25,7 @@ struct OneLimit;
 impl Checks for OneLimit {
     type Error = String;
 
-    async fn check_limit(
-        &self,
-        limit: &str,
-        parts: &[&str],
-        cost: u64,
-    ) -> Result<Decision, String> {
+    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, String> {
         if !["api", "trial"].contains(&limit) {
             return Err(format!("there is no limit {limit:?}"));
         }
@@ -38,11 +34,8 @@ impl Checks for OneLimit {
         let fresh = bucket.fresh(Timestamp::ZERO);
         let is_spent = parts.join(":") == "alice:web";
         let word = if is_spent { bucket.charge(fresh, now, 5) } else { fresh };
-        Ok(Decision::of(bucket, word, now, cost).0)
-    }
-
-    fn is_in_shadow(&self, limit: &str) -> bool {
-        limit == "trial"
+        let mode = if limit == "trial" { Mode::Shadow } else { Mode::Enforce };
+        Ok(Checked { decision: Decision::of(bucket, word, now, cost).0, mode })
     }
 }
 
