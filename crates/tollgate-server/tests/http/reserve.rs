@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::client::{Reply, ask, check, post};
-use super::server::{Server, TOKEN, app};
+use super::server::{POLICY, Server, TOKEN, app};
 
 async fn reserve(server: &Server, cost: u64) -> Value {
     let body = format!(r#"{{"limit":"api","key":"user:1","cost":{cost}}}"#);
@@ -77,6 +77,17 @@ async fn the_oldest_is_forgotten_when_there_is_no_room() {
     assert_eq!(remaining(&server).await, 4);
     let metrics = ask(&server, "GET /metrics").send().await.body;
     assert!(metrics.contains("\ntollgate_reservations 0\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_reservation_gives_nothing_back_to_a_limit_that_went_and_came_back() {
+    let server = Server::start().await;
+    let reserved = reserve(&server, 4).await;
+    server.app.replace("[[limit]]\nname = 'other'\nquota = '5/day'").unwrap();
+    server.app.replace(POLICY).unwrap();
+    check(&server, r#"{"limit":"api","key":"user:1","cost":5}"#).await;
+    assert_eq!(settle(&server, &reserved, 0).await.status, 409);
+    assert_eq!(remaining(&server).await, 0);
 }
 
 #[tokio::test]
