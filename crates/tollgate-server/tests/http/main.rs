@@ -11,6 +11,8 @@ mod guard;
 mod nginx;
 mod openapi;
 mod patience;
+#[path = "../common/program.rs"]
+mod program;
 mod programs;
 mod reserve;
 mod server;

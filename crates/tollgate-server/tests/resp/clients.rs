@@ -1,22 +1,9 @@
-use std::process::{Command, Output};
+use std::process::Command;
 
 use tollgate_server::resp::Password;
 
+use super::program::run;
 use super::start;
-
-/// What a program prints.
-pub(crate) async fn run(program: &'static str, arguments: &[&str]) -> String {
-    let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    let run = move || Command::new(program).args(arguments).output();
-    let ran = tokio::task::spawn_blocking(run).await.unwrap();
-    let Output { status, stdout, stderr } = ran.unwrap_or_else(|error| {
-        panic!("{program} cannot be run: {error}; scripts/test installs it")
-    });
-    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success(), "{program} failed: {status}\n{stdout}\n{stderr}");
-    assert!(stderr.is_empty(), "{program} complains: {stderr}");
-    stdout.into_owned()
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_cli_shows_what_redis_cell_would_answer() {

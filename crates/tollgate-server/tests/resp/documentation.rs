@@ -1,6 +1,6 @@
 use tollgate_policy::Limit;
 
-use super::clients::run;
+use super::program::run;
 use super::start_with;
 
 const PAGE: &str = include_str!("../../../../docs/redis.md");

@@ -4,6 +4,8 @@
 mod clients;
 mod conservation;
 mod documentation;
+#[path = "../common/program.rs"]
+mod program;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
