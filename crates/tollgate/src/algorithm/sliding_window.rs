@@ -173,7 +173,10 @@ impl Algorithm for SlidingWindow {
             return self.pack(counts.window, counts.previous, counts.current.min(self.limit));
         }
         let spent = old.estimate(&counts).min(self.limit);
-        self.pack(self.packing.floor(now), 0, spent)
+        let window = self.packing.floor(now);
+        let packed = self.pack(window, 0, spent);
+        // The same bits would not mean the same: rather a later window.
+        if packed == word { self.pack(window + 1, 0, spent) } else { packed }
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {

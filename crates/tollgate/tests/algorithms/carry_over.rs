@@ -64,6 +64,18 @@ fn a_sliding_window_keeps_what_its_previous_window_weighs() {
     assert_eq!(new.remaining(new.carry_over(word, now, &old), now), 0);
 }
 
+#[test]
+fn a_sliding_window_never_keeps_bits_that_mean_something_else() {
+    let window = |text: &str| SlidingWindow::new(&text.parse().unwrap()).unwrap();
+    let (old, new) = (window("1024 per 4194304 ns"), window("2 per 16 ns"));
+    // In the first window of all, both would write a client at rest as 0.
+    let now = Timestamp::from_nanos(1);
+    let idle = old.fresh(now);
+    let carried = new.carry_over(idle, now, &old);
+    assert_ne!(carried, idle);
+    assert_eq!(new.remaining(carried, now), 2);
+}
+
 proptest! {
     #![proptest_config(strategy::cases(10_000))]
 
