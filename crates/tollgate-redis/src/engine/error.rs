@@ -1,0 +1,48 @@
+use std::fmt;
+
+/// Why an engine did not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineError {
+    fault: Fault,
+    text: String,
+}
+
+/// What is wrong with an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It could not be connected to, or the connection was lost.
+    Unreachable,
+    /// It did not answer in time.
+    TimedOut,
+    /// It is there but cannot serve just now: a replica, loading, out of memory, without
+    /// its cluster.
+    Unready,
+    /// It refuses us: credentials or permissions.
+    Refused,
+    /// It keeps a state that this version cannot read.
+    NewerState,
+    /// It answered something that makes no sense.
+    Nonsense,
+}
+
+impl EngineError {
+    /// An error with a text for people.
+    pub fn new(fault: Fault, text: impl Into<String>) -> Self {
+        Self { fault, text: text.into() }
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for EngineError {}

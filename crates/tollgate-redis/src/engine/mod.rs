@@ -1,0 +1,126 @@
+//! What is asked of the server that the nodes share.
+
+use std::future::Future;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tollgate::Timestamp;
+use tollgate::algorithm::Word;
+
+use crate::{Name, State, Terms};
+
+mod error;
+
+pub use self::error::{EngineError, Fault};
+
+/// Where the states of all callers are: a Redis or Valkey server, or a model of one.
+///
+/// Each call is one round trip, and happens as a whole or not at all. A call that fails may
+/// have happened: all that is known is that its answer did not come.
+pub trait Engine: Send + Sync + 'static {
+    /// Carries out what is asked, at one moment of the engine's own clock.
+    ///
+    /// If an entry finds other terms than its own, nothing is written for any of them. Nor is
+    /// it if an [enforced](Op::Spend) entry is denied, so that all are spent or none.
+    ///
+    /// All names must be in one [slot](Self::slot).
+    fn run(
+        &self,
+        entries: &[Entry],
+    ) -> impl Future<Output = Result<Reply, EngineError>> + Send;
+
+    /// Puts a state in place of another, if that is still the one there. Tells whether it
+    /// did.
+    fn exchange(
+        &self,
+        exchange: &Exchange,
+    ) -> impl Future<Output = Result<bool, EngineError>> + Send;
+
+    /// Where a name is kept. Names of different slots cannot be asked about together.
+    fn slot(&self, name: &Name) -> u16;
+
+    /// Tells that a node is alive, and learns how many are, itself included: those that
+    /// have said so within `lifetime`.
+    fn announce(
+        &self,
+        node: Name,
+        lifetime: Duration,
+    ) -> impl Future<Output = Result<u32, EngineError>> + Send;
+
+    /// When something that has this name was first asked for.
+    fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send;
+}
+
+/// What is asked about one caller under one limit.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The caller.
+    pub name: Name,
+    /// By what it is counted, as far as this node knows.
+    pub terms: Terms,
+    /// The word of a caller that the engine does not know.
+    pub fresh: Word,
+    /// What is to be done.
+    pub op: Op,
+}
+
+/// What is to be done with a caller's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Spends a cost if it passes, and if all that are enforced pass. One in shadow spends
+    /// only then, and never keeps another from it.
+    Spend {
+        /// How much. 0 always passes, and writes nothing.
+        cost: u64,
+        /// True if a denial does not count.
+        is_shadow: bool,
+    },
+    /// Spends as much as there is, up to `most`, but not less than `least`: for a lease.
+    Take {
+        /// With less it is denied.
+        least: u64,
+        /// The most that is taken.
+        most: u64,
+    },
+    /// Takes an amount whether or not it passes.
+    Charge(u64),
+    /// Gives an amount back, never more than is spent.
+    Refund(u64),
+    /// Writes nothing.
+    Look,
+    /// Makes the caller as if it had never been seen. An override stays.
+    Reset,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// When.
+    pub now: Timestamp,
+    /// One for each entry.
+    pub answers: SmallVec<[Found; 2]>,
+}
+
+/// What an engine found of one caller. What it wrote follows from that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The word that was there, and the operation passed.
+    Passed(Word),
+    /// The word that was there, and the operation did not pass.
+    Denied(Word),
+    /// A state with other terms, so that the call has to be made again.
+    Other(State),
+}
+
+/// A state to be put in place of another.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// The caller.
+    pub name: Name,
+    /// What must be there now: `None` if nothing is.
+    pub old: Option<State>,
+    /// What shall be there: `None` if nothing shall.
+    pub new: Option<State>,
+    /// When the new state may be forgotten; `None` if never.
+    pub expires: Option<Duration>,
+}

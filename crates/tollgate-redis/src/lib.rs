@@ -1,0 +1,8 @@
+//! Rate limits that many machines share through Redis or Valkey.
+
+pub mod engine;
+mod name;
+mod state;
+
+pub use self::name::Name;
+pub use self::state::{State, Terms};
