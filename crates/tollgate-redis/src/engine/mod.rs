@@ -10,8 +10,12 @@ use tollgate::algorithm::Word;
 use crate::{Name, State, Terms};
 
 mod error;
+#[cfg(any(test, feature = "testing"))]
+mod model;
 
 pub use self::error::{EngineError, Fault};
+#[cfg(any(test, feature = "testing"))]
+pub use self::model::Model;
 
 /// Where the states of all callers are: a Redis or Valkey server, or a model of one.
 ///
@@ -24,10 +28,7 @@ pub trait Engine: Send + Sync + 'static {
     /// it if an [enforced](Op::Spend) entry is denied, so that all are spent or none.
     ///
     /// All names must be in one [slot](Self::slot).
-    fn run(
-        &self,
-        entries: &[Entry],
-    ) -> impl Future<Output = Result<Reply, EngineError>> + Send;
+    fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply, EngineError>> + Send;
 
     /// Puts a state in place of another, if that is still the one there. Tells whether it
     /// did.

@@ -1,0 +1,173 @@
+//! An engine in memory that decides by the library itself: what the scripts are compared
+//! with, and what simulations run on.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tollgate::Timestamp;
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
+
+use super::{Engine, EngineError, Entry, Exchange, Fault, Found, Op, Reply};
+use crate::{Name, State};
+
+/// What an engine does, without the engine: answers come at once, and time is as it is
+/// [set](Self::set_now).
+#[derive(Debug, Default)]
+pub struct Model(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    now: Timestamp,
+    states: HashMap<Name, State>,
+    born: HashMap<Name, Timestamp>,
+    nodes: HashMap<Name, Timestamp>,
+}
+
+impl Model {
+    /// An empty engine, at this moment.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self(Mutex::new(Kept { now, ..Kept::default() }))
+    }
+
+    /// Sets the engine's clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.kept().now = now;
+    }
+
+    /// What is kept of a caller.
+    pub fn state(&self, name: &Name) -> Option<State> {
+        self.kept().states.get(name).copied()
+    }
+
+    /// Keeps a state, or none.
+    pub fn set_state(&self, name: Name, state: Option<State>) {
+        put(&mut self.kept().states, name, state);
+    }
+
+    /// Forgets everything, as an engine without persistence that was started again.
+    pub fn flush(&self) {
+        let mut kept = self.kept();
+        *kept = Kept { now: kept.now, ..Kept::default() };
+    }
+
+    /// [Runs](Engine::run) entries at once.
+    ///
+    /// # Errors
+    ///
+    /// If terms cannot be counted by.
+    pub fn run_now(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        // What each entry would leave is seen by those after it, and kept only if all pass.
+        let mut next = kept.states.clone();
+        let mut answers = SmallVec::new();
+        let mut is_refused = false;
+        for entry in entries {
+            let (found, left) = decide(entry, next.get(&entry.name), now)?;
+            let is_shadow = matches!(entry.op, Op::Spend { is_shadow: true, .. });
+            match found {
+                Found::Passed(_) => put(&mut next, entry.name, left),
+                Found::Denied(_) => is_refused |= !is_shadow,
+                Found::Other(_) => is_refused = true,
+            }
+            answers.push(found);
+        }
+        if !is_refused {
+            kept.states = next;
+        }
+        Ok(Reply { now, answers })
+    }
+
+    /// [Exchanges](Engine::exchange) a state at once.
+    pub fn exchange_now(&self, exchange: &Exchange) -> bool {
+        let mut kept = self.kept();
+        let is_there = kept.states.get(&exchange.name) == exchange.old.as_ref();
+        if is_there {
+            put(&mut kept.states, exchange.name, exchange.new);
+        }
+        is_there
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put(states: &mut HashMap<Name, State>, name: Name, state: Option<State>) {
+    match state {
+        Some(state) => states.insert(name, state),
+        None => states.remove(&name),
+    };
+}
+
+/// What an entry finds, and the state that it leaves if it is carried out.
+fn decide(
+    entry: &Entry,
+    stored: Option<&State>,
+    now: Timestamp,
+) -> Result<(Found, Option<State>), EngineError> {
+    let terms = entry.terms;
+    if let Some(stored) = stored.filter(|stored| stored.terms != terms) {
+        return Ok((Found::Other(*stored), Some(*stored)));
+    }
+    let algorithm =
+        terms.algorithm().map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;
+    let word = stored.map_or(entry.fresh, |state| state.word);
+    let left = match entry.op {
+        Op::Reset => {
+            let kept = terms.is_override.then_some(State { terms, word: entry.fresh });
+            return Ok((Found::Passed(word), kept));
+        }
+        Op::Look | Op::Spend { cost: 0, .. } => return Ok((Found::Passed(word), stored.copied())),
+        op => written(algorithm, word, now, op),
+    };
+    Ok(match left {
+        Some(word_left) => (Found::Passed(word), Some(State { terms, word: word_left })),
+        None => (Found::Denied(word), stored.copied()),
+    })
+}
+
+/// The word that an operation leaves; `None` if it is denied.
+fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Option<Word> {
+    match op {
+        Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
+        Op::Take { least, most } => {
+            let taken = algorithm.remaining(word, now).min(most);
+            if taken < least { None } else { algorithm.spend(word, now, taken) }
+        }
+        Op::Charge(amount) => Some(algorithm.charge(word, now, amount)),
+        Op::Refund(amount) => Some(algorithm.refund(word, now, amount)),
+        Op::Look | Op::Reset => Some(word),
+    }
+}
+
+impl Engine for Model {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+        self.run_now(entries)
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+        Ok(self.exchange_now(exchange))
+    }
+
+    fn slot(&self, _: &Name) -> u16 {
+        0
+    }
+
+    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.nodes.insert(node, now);
+        kept.nodes.retain(|_, seen| now.since(*seen) < lifetime);
+        Ok(kept.nodes.len() as u32)
+    }
+
+    async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        Ok(*kept.born.entry(name).or_insert(now))
+    }
+}
