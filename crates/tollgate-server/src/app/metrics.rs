@@ -12,6 +12,7 @@ use prometheus_client::metrics::info::Info;
 use tollgate_tower::TollgateLayer;
 
 use super::{App, Phase, Readiness, Reservations};
+use crate::AnyStore;
 use crate::http::Stats;
 use crate::resp::Endpoint;
 
@@ -41,7 +42,7 @@ impl App {
 
 /// Asks the parts of a server for their counts whenever metrics are read.
 struct Server {
-    resp: Arc<Endpoint<TollgateLayer>>,
+    resp: Arc<Endpoint<TollgateLayer<AnyStore>>>,
     http: Arc<Stats>,
     readiness: Arc<Readiness>,
     reservations: Arc<Reservations>,

@@ -1,8 +1,8 @@
 use std::fmt::Display;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
-use tollgate::Decision;
+use tollgate::{Decision, Quota};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
 use tollgate_tower::TollgateLayer;
@@ -11,6 +11,7 @@ use super::codec::Args;
 use super::error::{CommandError, quoted};
 use super::integer::natural;
 use super::reply::Five;
+use crate::AnyStore;
 
 /// What `TG.CHECK` asks: the limits of a policy.
 ///
@@ -37,6 +38,31 @@ pub trait Checks: Send + Sync {
         parts: &[&str],
         cost: u64,
     ) -> impl Future<Output = Result<Checked, Self::Error>> + Send;
+
+    /// Decides about a key of `CL.THROTTLE`, if such keys are kept where the limits are. By
+    /// default they are in the endpoint's own table.
+    fn throttle(
+        &self,
+        _key: &[u8],
+        quota: Quota,
+        _quantity: u64,
+    ) -> impl Future<Output = Throttled> + Send {
+        ready(Throttled::Here(quota))
+    }
+
+    /// How many questions are worth asking at once: one, if each is answered on the spot.
+    fn at_once(&self) -> usize {
+        1
+    }
+}
+
+/// What became of a call of `CL.THROTTLE`.
+#[derive(Clone, Copy, Debug)]
+pub enum Throttled {
+    /// It is decided elsewhere.
+    There(Decision),
+    /// It is to be decided by the endpoint's own table, by this quota.
+    Here(Quota),
 }
 
 /// What one limit decided.
@@ -57,7 +83,7 @@ impl<S: Store> Checks for Gate<S> {
 }
 
 /// Decides by the layer's gate, and counts what is decided.
-impl<S: Store, R: Send + Sync> Checks for TollgateLayer<S, R> {
+impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
     type Error = Error;
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
@@ -66,10 +92,27 @@ impl<S: Store, R: Send + Sync> Checks for TollgateLayer<S, R> {
         self.count(&passage);
         checked(&passage)
     }
+
+    fn at_once(&self) -> usize {
+        self.gate().store().at_once()
+    }
 }
 
 impl<C: Checks> Checks for Arc<C> {
     type Error = C::Error;
+
+    fn throttle(
+        &self,
+        key: &[u8],
+        quota: Quota,
+        quantity: u64,
+    ) -> impl Future<Output = Throttled> + Send {
+        C::throttle(self, key, quota, quantity)
+    }
+
+    fn at_once(&self) -> usize {
+        C::at_once(self)
+    }
 
     fn check_limit(
         &self,

@@ -12,9 +12,9 @@ use tracing::{error, info};
 use crate::config::{Config, Settings, Token};
 use crate::resp::{Endpoint, Throttle};
 use crate::snapshot::{self, Moment, SnapshotFile};
-use crate::{Access, App};
+use crate::{Access, AnyStore, App};
 
-type State = (Gate, Throttle);
+type State = (Gate<AnyStore>, Throttle);
 
 /// A server that has everything but clients.
 pub(super) fn app(
@@ -55,7 +55,7 @@ pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
 /// Nobody has spent anything.
 fn empty(config: &Config, seed: Option<Seed>) -> Result<State, Box<dyn Error>> {
     let seed = seed.unwrap_or_else(|| KeyedState::new().seed());
-    let store = Memory::new(SystemClock).with_seed(seed);
+    let store = AnyStore::from(Memory::new(SystemClock).with_seed(seed));
     let gate = Gate::with_store(config.file.policy()?, store)?;
     let hasher = KeyedState::with_seed(seed);
     let capacity = config.settings.throttle_capacity;
@@ -91,7 +91,7 @@ fn read(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
     let (gate, throttle) = empty(config, Some(reader.seed()))?;
     let now = || Moment::now(&SystemClock);
     let age = reader.moment().until(&now());
-    snapshot::restore(&mut reader, &gate, throttle.table(), now)?;
+    snapshot::restore(&mut reader, &gate, &throttle, now)?;
     let (path, took) = (file.path().display(), SystemClock.now().since(begin));
     info!(%path, ?age, ?took, "put back what was spent");
     Ok((gate, throttle))
