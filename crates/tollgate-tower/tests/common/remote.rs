@@ -46,14 +46,18 @@ impl Store for Remote {
         self.memory.peek(limits, charge).await
     }
 
-    async fn debit(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
-        self.travel().await?;
-        self.memory.debit(limits, charge).await
+    fn decide_now(&self, _: &Self::Limits, _: &mut [Charge]) -> Option<Result<(), Error>> {
+        None
     }
 
-    async fn refund(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
+    async fn settle(
+        &self,
+        limits: &Self::Limits,
+        charge: &Charge,
+        reserved: u64,
+    ) -> Result<Decision, Error> {
         self.travel().await?;
-        self.memory.refund(limits, charge).await
+        self.memory.settle(limits, charge, reserved).await
     }
 
     fn cancel(&self, limits: &Self::Limits, charge: &Charge) {
