@@ -2,6 +2,7 @@
 
 pub mod engine;
 mod name;
+mod sighting;
 mod state;
 
 pub use self::name::Name;
