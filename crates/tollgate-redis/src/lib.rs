@@ -4,6 +4,7 @@ pub mod engine;
 mod name;
 mod sighting;
 mod state;
+mod store;
 
-pub use self::name::Name;
+pub use self::name::{Name, Secret};
 pub use self::state::{State, Terms};
