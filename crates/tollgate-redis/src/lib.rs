@@ -8,3 +8,4 @@ mod store;
 
 pub use self::name::{Name, Secret};
 pub use self::state::{State, Terms};
+pub use self::store::{RedisLimits, RedisStore, Settings, Stats};
