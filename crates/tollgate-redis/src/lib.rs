@@ -2,7 +2,10 @@
 
 pub mod engine;
 mod name;
+mod sighting;
 mod state;
+mod store;
 
-pub use self::name::Name;
+pub use self::name::{Name, Secret};
 pub use self::state::{State, Terms};
+pub use self::store::{RedisLimits, RedisStore, Settings, Stats};
