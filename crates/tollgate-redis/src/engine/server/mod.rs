@@ -2,9 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(any(test, feature = "testing"))]
+use std::time::Duration;
 
+#[cfg(any(test, feature = "testing"))]
+use arc_swap::ArcSwapOption;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
+#[cfg(any(test, feature = "testing"))]
+use tollgate::Timestamp;
 
 use self::address::Target;
 use self::cluster::Cluster;
@@ -13,10 +19,14 @@ use self::health::Counters;
 use self::link::{Link, Trouble};
 use self::session::Plan;
 use self::whereabouts::{Sentinels, Whereabouts};
+use crate::engine::wire::Keys;
+#[cfg(any(test, feature = "testing"))]
+use crate::engine::wire::{self, Argument};
 use crate::engine::{EngineError, Fault};
 
 mod address;
 mod breaker;
+mod calls;
 mod cluster;
 mod connection;
 mod failure;
@@ -44,6 +54,10 @@ pub struct Server {
     route: Route,
     counters: Arc<Counters>,
     plan: Arc<Plan>,
+    keys: Keys,
+    /// What stands in for the engine's clock.
+    #[cfg(any(test, feature = "testing"))]
+    clock: ArcSwapOption<Argument>,
 }
 
 enum Route {
@@ -74,7 +88,7 @@ impl Server {
                 Route::Cluster(Cluster::connect(plan.clone(), seeds, counters.clone()).await?)
             }
         };
-        Ok(Self { route, counters, plan })
+        Ok(Self::over(route, plan, counters))
     }
 
     /// Connects in the background. Until that has succeeded, calls fail as in an outage.
@@ -100,7 +114,26 @@ impl Server {
                 Route::Cluster(Cluster::connect_later(plan.clone(), seeds, counters.clone()))
             }
         };
-        Ok(Self { route, counters, plan })
+        Ok(Self::over(route, plan, counters))
+    }
+
+    fn over(route: Route, plan: Arc<Plan>, counters: Arc<Counters>) -> Self {
+        let keys = Keys::new(plan.options.prefix.as_str());
+        Self {
+            route,
+            counters,
+            plan,
+            keys,
+            #[cfg(any(test, feature = "testing"))]
+            clock: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Decides at this moment from now on, and not by the engine's clock. States expire `margin`
+    /// after they could, by that clock.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_now(&self, now: Timestamp, margin: Duration) {
+        self.clock.store(Some(Arc::new(wire::override_clock(now, margin))));
     }
 
     /// How it is.

@@ -103,7 +103,7 @@ impl Session {
     }
 
     async fn probe(&self, key: &str) -> Result<(), EngineError> {
-        match self.call(&Script::Probe.call(&[key]), false).await {
+        match self.call(&Script::Probe.call_about(key.as_bytes(), &[]), false).await {
             Ok(_) => Ok(()),
             // A node that has given the slot away is as good as before.
             Err(error) if error.is_cluster_error() && error.redirect_node().is_some() => Ok(()),
