@@ -16,4 +16,4 @@ mod together;
 pub use self::app::{Access, App, Phase, Readiness};
 pub use self::commands::run;
 pub use self::secret::Secret;
-pub use self::store::{AnyLimits, AnyStore};
+pub use self::store::{AnyLimits, AnyStore, SharedStore};

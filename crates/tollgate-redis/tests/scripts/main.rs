@@ -1,0 +1,8 @@
+//! The scripts, inside real servers, do what the library does.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod client;
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
