@@ -83,11 +83,20 @@ impl Secret {
 
     /// How the callers of a limit are named.
     pub(crate) fn names(&self, limit: &LimitSpec) -> Names {
+        let LimitSpec { name, per, algorithm, .. } = limit;
+        self.names_of(&[name.as_bytes(), per.as_bytes(), algorithm.name().as_bytes()])
+    }
+
+    /// How buckets are named that belong to no limit.
+    pub(crate) fn throttled(&self) -> Names {
+        self.names_of(&[])
+    }
+
+    fn names_of(&self, limit: &[&[u8]]) -> Names {
         let hash = |purpose: &[u8]| {
             let mut hasher = blake3::Hasher::new_keyed(&self.0);
-            let kind = limit.algorithm.name().as_bytes();
             // Each with its length, so that no two lists of parts are one text.
-            for part in [purpose, limit.name.as_bytes(), limit.per.as_bytes(), kind] {
+            for part in [purpose].iter().chain(limit) {
                 hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
             }
             hasher.finalize()

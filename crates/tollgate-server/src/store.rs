@@ -109,11 +109,7 @@ impl Store for AnyStore {
     }
 
     #[inline]
-    fn decide_now(
-        &self,
-        limits: &AnyLimits,
-        charges: &mut [Charge],
-    ) -> Option<Result<(), Error>> {
+    fn decide_now(&self, limits: &AnyLimits, charges: &mut [Charge]) -> Option<Result<(), Error>> {
         match limits {
             AnyLimits::Memory(memory, limits) => memory.decide_now(limits, charges),
             AnyLimits::Shared(store, limits) => store.decide_now(limits, charges),
@@ -135,7 +131,9 @@ impl Store for AnyStore {
     ) -> Result<Decision, Error> {
         match limits {
             AnyLimits::Memory(memory, limits) => memory.settle(limits, charge, reserved).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.settle(limits, charge, reserved)).await,
+            AnyLimits::Shared(store, limits) => {
+                Box::pin(store.settle(limits, charge, reserved)).await
+            }
         }
     }
 

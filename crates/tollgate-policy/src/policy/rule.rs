@@ -97,9 +97,9 @@ impl Rule {
     pub(crate) fn expect_counts(&self, quota: &Quota) -> Result<(), Error> {
         let LimitSpec { name, algorithm, start, .. } = &*self.spec;
         let counted = algorithm.with_quota(quota, *start, Timestamp::ZERO);
-        counted.map(drop).map_err(|why| {
-            Error::policy(vec![Problem::new(format!("limit {name:?}: {why}"))])
-        })
+        counted
+            .map(drop)
+            .map_err(|why| Error::policy(vec![Problem::new(format!("limit {name:?}: {why}"))]))
     }
 
     pub(crate) fn new(spec: LimitSpec, per: Per, matches: Matches, mode: Mode, cost: Cost) -> Self {

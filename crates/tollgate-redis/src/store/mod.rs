@@ -15,6 +15,7 @@ mod settings;
 mod share;
 mod stats;
 mod terms;
+mod throttle;
 mod turns;
 
 use std::fmt;
@@ -27,11 +28,12 @@ use tollgate_policy::store::{Charge, LimitSpec, Store, Usage};
 use tollgate_policy::{Error, Key};
 
 use self::core::{Caller, Core};
-use self::limits::refused;
 pub use self::limits::RedisLimits;
+use self::limits::refused;
 use self::local::Local;
 pub use self::settings::Settings;
 pub use self::stats::Stats;
+use self::throttle::Throttled;
 use crate::Secret;
 use crate::engine::{Engine, EngineError};
 
@@ -42,6 +44,7 @@ use crate::engine::{Engine, EngineError};
 pub struct RedisStore<E: Engine> {
     core: Arc<Core<E>>,
     secret: Secret,
+    throttled: Throttled,
     announcing: Option<AbortHandle>,
 }
 
@@ -54,7 +57,8 @@ impl<E: Engine> RedisStore<E> {
     pub fn new(engine: E, settings: &Settings) -> Result<Self, Error> {
         let core = Arc::new(Core::new(engine, settings));
         let announcing = if settings.nodes.is_none() { Some(announce(&core)?) } else { None };
-        Ok(Self { core, secret: settings.secret.clone(), announcing })
+        let (secret, throttled) = (settings.secret.clone(), Throttled::new(&settings.secret)?);
+        Ok(Self { core, secret, throttled, announcing })
     }
 
     /// What was done so far.

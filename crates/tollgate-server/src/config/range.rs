@@ -38,11 +38,11 @@ impl Given {
             ("resp-idle", self.resp_idle),
             ("stalled", self.stalled),
         ];
-        let counts = counts
+        let counts =
+            counts.into_iter().filter_map(|(key, count, range)| judge(key, count?, &range));
+        let times = times
             .into_iter()
-            .filter_map(|(key, count, range)| judge(key, count?, &range));
-        let times =
-            times.into_iter().filter_map(|(key, time)| judge_time(key, time?.0, &(SOONEST..=LATEST)));
+            .filter_map(|(key, time)| judge_time(key, time?.0, &(SOONEST..=LATEST)));
         counts.chain(times).chain(self.store.beyond()).collect()
     }
 }

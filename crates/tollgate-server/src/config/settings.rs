@@ -154,9 +154,11 @@ fn token(given: &Given) -> Result<Option<Token>, String> {
             Err("there are a token and a token-file; keep one of them".to_owned())
         }
         (None, None) => Ok(None),
-        (Some(token), None) => {
-            token.reveal().parse().map(Some).map_err(|error| format!("the token cannot be used: {error}"))
-        }
+        (Some(token), None) => token
+            .reveal()
+            .parse()
+            .map(Some)
+            .map_err(|error| format!("the token cannot be used: {error}")),
         (None, Some(path)) => read_token(path).map(Some),
     }
 }

@@ -93,6 +93,15 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
         checked(&passage)
     }
 
+    async fn throttle(&self, key: &[u8], quota: Quota, quantity: u64) -> Throttled {
+        let Some(store) = self.gate().store().shared() else { return Throttled::Here(quota) };
+        // In a box: every connection has room for what it may wait for.
+        match Box::pin(store.throttle(key, quota, quantity)).await {
+            Ok(decision) => Throttled::There(decision),
+            Err(_) => Throttled::Here(store.share(quota)),
+        }
+    }
+
     fn at_once(&self) -> usize {
         self.gate().store().at_once()
     }

@@ -10,6 +10,7 @@ mod reload;
 mod running;
 mod saver;
 mod seldom;
+mod shared;
 mod signals;
 mod state;
 mod watch;

@@ -1,7 +1,7 @@
 use std::io::{self, Read, Write};
 
-use tollgate::algorithm::Algorithm;
 use tollgate::Clock;
+use tollgate::algorithm::Algorithm;
 use tollgate_policy::store::Saves;
 use tollgate_policy::{Gate, SavedState};
 

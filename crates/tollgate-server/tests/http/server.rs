@@ -25,7 +25,9 @@ pub(crate) fn token() -> Option<Secret> {
 
 /// An application with the policy of these tests.
 pub(crate) fn app() -> App {
-    let gate = Arc::new(Gate::with_store(Policy::from_toml(POLICY).unwrap(), AnyStore::default()).unwrap());
+    let gate = Arc::new(
+        Gate::with_store(Policy::from_toml(POLICY).unwrap(), AnyStore::default()).unwrap(),
+    );
     let resp = Endpoint::new(Throttle::new(1000).unwrap(), Arc::clone(&gate));
     App::new(gate, POLICY, resp).with_access(Access::loopback(token()))
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 use tollgate::Timestamp;
-use tollgate::algorithm::{Algorithm, Layout};
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, TokenBucket};
 
 use crate::engine::{EngineError, Entry, Exchange, Fault, Op};
 use crate::{Name, State};
@@ -74,9 +74,15 @@ fn action_of(op: Op, layout: Layout) -> (Action, Amounts) {
         _ => amount,
     };
     match (op, layout) {
-        (Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0), _) => {
-            (Action::Look, smallvec![])
+        (Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0), _)
+        | (Op::SpendBy { cost: 0, .. }, _) => (Action::Look, smallvec![]),
+        (Op::SpendBy { cost, quota }, Layout::Bucket { refills: true, .. })
+            if quota.period().is_some() =>
+        {
+            let spend = Op::Spend { cost, is_shadow: false };
+            action_of(spend, AnyAlgorithm::TokenBucket(TokenBucket::new(&quota)).layout())
         }
+        (Op::SpendBy { .. }, _) => (Action::Refuse, smallvec![]),
         (Op::Reset, _) => (Action::Reset, smallvec![]),
         (Op::Charge(amount), _) => (Action::Charge, smallvec![price(amount)]),
         (Op::Refund(amount), _) => (Action::Refund, smallvec![price(amount)]),

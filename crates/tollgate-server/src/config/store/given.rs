@@ -214,12 +214,11 @@ impl GivenStore {
             ("store connect-timeout", self.connect_timeout, range::STORE_TIMEOUT),
             ("store command-timeout", self.command_timeout, range::STORE_TIMEOUT),
         ];
-        let counts = counts.into_iter().filter_map(|(key, count, range)| {
-            range::judge(key, count?, &range)
-        });
-        let times = times.into_iter().filter_map(|(key, time, range)| {
-            range::judge_time(key, time?.0, &range)
-        });
+        let counts =
+            counts.into_iter().filter_map(|(key, count, range)| range::judge(key, count?, &range));
+        let times = times
+            .into_iter()
+            .filter_map(|(key, time, range)| range::judge_time(key, time?.0, &range));
         counts.chain(times).collect()
     }
 

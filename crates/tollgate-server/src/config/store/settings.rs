@@ -2,6 +2,10 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tollgate_policy::Error;
+use tollgate_redis::engine::{EngineError, Options};
+use tollgate_redis::{Secret, Settings as Sharing};
+
 use super::GivenStore;
 use super::value::{ClusterSecret, Prefix, Url};
 use crate::config::load::read_small;
@@ -73,6 +77,53 @@ impl StoreSettings {
             nodes: nodes.and_then(NonZeroU32::new),
             start_in_outage: given.start_in_outage.unwrap_or(false),
         })
+    }
+}
+
+impl StoreSettings {
+    /// How to connect to it.
+    pub(crate) fn options(&self) -> Result<Options, EngineError> {
+        let mut options = Options::new(self.url.reveal())?
+            .prefix(&self.prefix)
+            .connect_time_out(self.connect_timeout)
+            .command_time_out(self.command_timeout)
+            .connections(self.connections);
+        if let Some(user) = &self.user {
+            options = options.user(user);
+        }
+        if let Some(password) = &self.password {
+            options = options.password(password.reveal());
+        }
+        if let Some(user) = &self.sentinel_user {
+            options = options.sentinel_user(user);
+        }
+        if let Some(password) = &self.sentinel_password {
+            options = options.sentinel_password(password.reveal());
+        }
+        if let Some(ca) = &self.ca {
+            options = options.authorities(ca);
+        }
+        Ok(options)
+    }
+
+    /// Where it is, without user and password.
+    pub(crate) fn place(&self) -> String {
+        let url = self.url.reveal();
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts);
+        format!("{scheme}://{hosts}")
+    }
+
+    /// How to share limits there.
+    pub(crate) fn sharing(&self) -> Result<Sharing, Error> {
+        let mut sharing = Sharing::default();
+        if let Some(secret) = &self.secret {
+            sharing = sharing.secret(Secret::new(secret.reveal())?);
+        }
+        if let Some(nodes) = self.nodes {
+            sharing = sharing.nodes(nodes);
+        }
+        Ok(sharing)
     }
 }
 
