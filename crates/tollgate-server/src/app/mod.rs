@@ -5,6 +5,7 @@ mod metrics;
 mod readiness;
 mod replace;
 mod reservations;
+mod store_metrics;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use crate::config::StoreSettings;
 
 /// Connects to the store. One that cannot be used is an error, unless the server may start
 /// in an outage.
-pub(super) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
+pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
     let sharing = settings.sharing()?;
     let options = settings.options().map_err(unusable)?;
     let engine = match Server::connect(options.clone()).await {

@@ -8,11 +8,14 @@ use crate::config::range;
 use crate::config::value::{Hidden, Span};
 
 /// What was said of the store in one place. Whatever was not is left to others.
+///
+/// Flags are told apart by their ids, since those of the server have some of the same names.
 #[derive(Args, Clone, Debug, Default)]
 pub(in crate::config) struct GivenStore {
     /// A Redis or Valkey through which servers share their limits, such as
     /// redis://127.0.0.1:6379 [default: none, each has its own]
     #[arg(
+        id = "store",
         long = "store",
         env = "TOLLGATE_STORE",
         hide_env_values = true,
@@ -22,6 +25,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) url: Option<Hidden>,
     /// As whom to log in there, unless the URL says so
     #[arg(
+        id = "store-user",
         long = "store-user",
         env = "TOLLGATE_STORE_USER",
         value_name = "NAME",
@@ -31,6 +35,7 @@ pub(in crate::config) struct GivenStore {
     /// With which password. Others on this machine can see flags: rather use the variable, or
     /// --store-password-file
     #[arg(
+        id = "store-password",
         long = "store-password",
         env = "TOLLGATE_STORE_PASSWORD",
         hide_env_values = true,
@@ -40,6 +45,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) password: Option<Hidden>,
     /// A file that holds the password
     #[arg(
+        id = "store-password-file",
         long = "store-password-file",
         env = "TOLLGATE_STORE_PASSWORD_FILE",
         value_name = "FILE",
@@ -48,6 +54,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) password_file: Option<PathBuf>,
     /// As whom to log in at the Sentinels, if they ask
     #[arg(
+        id = "store-sentinel-user",
         long = "store-sentinel-user",
         env = "TOLLGATE_STORE_SENTINEL_USER",
         value_name = "NAME",
@@ -56,6 +63,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) sentinel_user: Option<String>,
     /// With which password at the Sentinels
     #[arg(
+        id = "store-sentinel-password",
         long = "store-sentinel-password",
         env = "TOLLGATE_STORE_SENTINEL_PASSWORD",
         hide_env_values = true,
@@ -65,6 +73,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) sentinel_password: Option<Hidden>,
     /// What callers are hashed under there, the same on every server
     #[arg(
+        id = "store-secret",
         long = "store-secret",
         env = "TOLLGATE_STORE_SECRET",
         hide_env_values = true,
@@ -74,6 +83,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) secret: Option<Hidden>,
     /// A file that holds that
     #[arg(
+        id = "store-secret-file",
         long = "store-secret-file",
         env = "TOLLGATE_STORE_SECRET_FILE",
         value_name = "FILE",
@@ -83,6 +93,7 @@ pub(in crate::config) struct GivenStore {
     /// What keys begin with there; servers of one prefix share their limits [default:
     /// tollgate:]
     #[arg(
+        id = "store-prefix",
         long = "store-prefix",
         env = "TOLLGATE_STORE_PREFIX",
         value_name = "TEXT",
@@ -91,10 +102,11 @@ pub(in crate::config) struct GivenStore {
     pub(super) prefix: Option<Prefix>,
     /// Certificates, in PEM, that its own must lead to, if the URL is of TLS [default: those
     /// that this machine trusts]
-    #[arg(long = "store-ca", env = "TOLLGATE_STORE_CA", value_name = "FILE", help_heading = STORE)]
+    #[arg(id = "store-ca", long = "store-ca", env = "TOLLGATE_STORE_CA", value_name = "FILE", help_heading = STORE)]
     pub(super) ca: Option<PathBuf>,
     /// How long connecting may take [default: 250ms]
     #[arg(
+        id = "store-connect-timeout",
         long = "store-connect-timeout",
         env = "TOLLGATE_STORE_CONNECT_TIMEOUT",
         value_name = "TIME",
@@ -103,6 +115,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) connect_timeout: Option<Span>,
     /// How long a decision there may take [default: 50ms]
     #[arg(
+        id = "store-command-timeout",
         long = "store-command-timeout",
         env = "TOLLGATE_STORE_COMMAND_TIMEOUT",
         value_name = "TIME",
@@ -111,6 +124,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) command_timeout: Option<Span>,
     /// How many connections to have to each of its servers [default: 1]
     #[arg(
+        id = "store-connections",
         long = "store-connections",
         env = "TOLLGATE_STORE_CONNECTIONS",
         value_name = "COUNT",
@@ -120,6 +134,7 @@ pub(in crate::config) struct GivenStore {
     /// How many servers share the limits: in an outage each has one part of so many [default:
     /// as many as were last seen]
     #[arg(
+        id = "store-nodes",
         long = "store-nodes",
         env = "TOLLGATE_STORE_NODES",
         value_name = "COUNT",
@@ -128,6 +143,7 @@ pub(in crate::config) struct GivenStore {
     pub(super) nodes: Option<u64>,
     /// Starts also if it cannot be reached, in an outage until it can
     #[arg(
+        id = "store-start-in-outage",
         long = "store-start-in-outage",
         env = "TOLLGATE_STORE_START_IN_OUTAGE",
         num_args = 0..=1,
