@@ -53,7 +53,7 @@ fn calls(encoder: &mut DescriptorEncoder<'_>, health: &Health) -> fmt::Result {
 
 fn round_trips(encoder: &mut DescriptorEncoder<'_>, taken: &RoundTrips) -> fmt::Result {
     let bounds = RoundTrips::BOUNDS.iter().map(std::time::Duration::as_secs_f64);
-    let buckets: Vec<_> = bounds.chain([f64::MAX]).zip(taken.counts).collect();
+    let buckets: Vec<_> = bounds.chain([f64::INFINITY]).zip(taken.counts).collect();
     let count = taken.counts.iter().sum();
     let help = "How long answers of the shared store took";
     let name = "store_round_trip_seconds";

@@ -88,7 +88,8 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
         let check = LimitCheck { limit, values: parts, cost };
-        let passage = self.gate().check_limits(&[check]).await?;
+        let passage = self.gate().check_limits(&[check]).await;
+        let passage = passage.inspect_err(|error| self.count_failure(error))?;
         self.count(&passage);
         checked(&passage)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::clients::Http;
+use crate::cluster::redis::Redis;
 use crate::server::{Home, run, tollgate};
 
 pub(crate) fn read(path: &str) -> String {
@@ -19,15 +20,19 @@ fn metrics(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn alerts_look_at_metrics_that_there_are() {
-    let config = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
-        [[limit]]\nname = 'api'\nquota = '5/s'\n";
-    let server = Home::new(config);
+    let redis = Redis::start();
+    let config = format!(
+        "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
+         [store]\nurl = '{}'\n[[limit]]\nname = 'api'\nquota = '5/s'\n",
+        redis.url()
+    );
+    let server = Home::new(&config);
     let server = (server.start(&[]), server);
     assert!(Http::connect(server.0.http).unwrap().check("api", "203.0.113.7").unwrap());
     let shown = server.0.get("/metrics");
     let shown: BTreeSet<_> =
         shown.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
-    for document in ["deploy/alerts.yml", "docs/alerts.md", "docs/server.md", "docs/sizing.md"] {
+    for document in ["deploy/alerts.yml", "docs/alerts.md", "docs/server.md", "docs/sizing.md", "docs/cluster.md"] {
         let text = read(document);
         let named = metrics(&text);
         assert!(!named.is_empty(), "{document}");

@@ -88,6 +88,7 @@ pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage<'sta
         .map(|(named, values)| LimitCheck { limit: named.limit(), values, cost: named.cost() })
         .collect();
     let passage = app.gate().check_limits(&checks).await.map_err(|error| {
+        app.layer().count_failure(&error);
         let unknown = named.iter().find(|named| app.gate().policy().parts(named.limit()).is_none());
         Problem::of_limit(app, unknown.or(named.first()).map_or("", Named::limit), &error)
     })?;
