@@ -43,8 +43,8 @@ impl Settings {
         self
     }
 
-    /// Remembers the words of about so many denied callers, of 100 bytes each. Default:
-    /// 32,768.
+    /// Remembers the words of about so many denied callers, of 100 bytes each; with 0,
+    /// of none, so that every call asks. Default: 32,768.
     #[must_use]
     pub fn remembered(mut self, callers: usize) -> Self {
         self.remembered = callers;
