@@ -72,7 +72,11 @@ impl<S: Store> Gate<S> {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Result<(), Error>> {
-        if S::IN_PROCESS { at_once(self.settle(passage, status, headers)) } else { None }
+        if self.store.is_in_process() {
+            at_once(self.settle(passage, status, headers))
+        } else {
+            None
+        }
     }
 
     /// Takes an allowed request back that did not go ahead, for one that was to

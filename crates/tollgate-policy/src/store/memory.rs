@@ -188,7 +188,9 @@ impl<C: Clock> MemoryLimits<C> {
 impl<C: Clock + Clone + 'static> Store for Memory<C> {
     type Limits = MemoryLimits<C>;
 
-    const IN_PROCESS: bool = true;
+    fn is_in_process(&self) -> bool {
+        true
+    }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         let open = |spec| Held::new(spec, self.build(spec, None)?, None);

@@ -23,7 +23,7 @@ pub trait Store: Send + Sync + 'static {
     /// True if what is spent lives in [`Limits`](Self::Limits), so that it has to be
     /// carried over to those of the next policy while nobody decides. If it is, this store
     /// [decides at once](Self::decide_now), and all its futures must be ready at once.
-    const IN_PROCESS: bool;
+    fn is_in_process(&self) -> bool;
 
     /// Makes the limits of a policy ready.
     ///
@@ -34,7 +34,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Makes the limits of the next policy ready. Those of a name that was there before,
     /// and that count the same things, keep what was spent, in tokens, up to the new
-    /// quota. If the limits live [in process](Self::IN_PROCESS), nobody decides meanwhile.
+    /// quota. If the limits live [in process](Self::is_in_process), nobody decides meanwhile.
     ///
     /// # Errors
     ///

@@ -26,7 +26,9 @@ impl Remote {
 impl Store for Remote {
     type Limits = MemoryLimits<Arc<ManualClock>>;
 
-    const IN_PROCESS: bool = false;
+    fn is_in_process(&self) -> bool {
+        false
+    }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         self.memory.open(limits)
