@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alike;
+mod case;
 mod client;
 #[path = "../common/mod.rs"]
 mod common;

@@ -26,10 +26,10 @@ local makers = {
 -- spent any more.
 local function act(layout, action, wh, wl, fh, fl, ask)
   if layout == BUCKET then
-    local h, l = bucket(action, wh, wl, nh, nl, fh, fl, ask)
+    local h, l = bucket(action, wh, wl, nh, nl, ask)
     return h, l, h and (h - nh) * LIMB + l - nl
   elseif layout == STOCK then
-    return bucket(action, wh, wl, 0, 0, fh, fl, ask)
+    return bucket(action, wh, wl, 0, 0, ask)
   end
   return makers[layout](nh, nl)(action, wh, wl, fh, fl, ask)
 end

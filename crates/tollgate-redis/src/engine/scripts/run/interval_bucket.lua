@@ -34,7 +34,7 @@ local function interval_bucket_layout(nh, nl)
 
     local function left(lh, ll, ch, cl)
       local h, l = join(lh, ll, ch, cl, bits)
-      return h, l, idle_after(lh, ll, ch, cl)
+      return h, l, idle_after(split(h, l, bits))
     end
 
     local lh, ll, ch, cl = refilled(wh, wl)
