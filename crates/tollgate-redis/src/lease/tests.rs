@@ -30,9 +30,9 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     let node = 0..NODES;
     prop_oneof![
-        3 => (0_u64..3_000_000).prop_map(Event::Pass),
-        3 => (node.clone(), 1_u64..30, 0_u64..2_000_000).prop_map(|(n, c, d)| Event::Take(n, c, d)),
-        6 => (node.clone(), 1_u64..4).prop_map(|(node, cost)| Event::Spend(node, cost)),
+        2 => (0_u64..20_000_000).prop_map(Event::Pass),
+        3 => (node.clone(), 1_u64..40, 0_u64..2_000_000).prop_map(|(n, c, d)| Event::Take(n, c, d)),
+        6 => (node.clone(), 1_u64..12).prop_map(|(node, cost)| Event::Spend(node, cost)),
         1 => (1_u64..4).prop_map(Event::SpendStrictly),
         1 => node.clone().prop_map(Event::GiveBack),
         1 => node.prop_map(Event::Undo),
