@@ -30,7 +30,7 @@ impl Held {
         cost: u64,
         local: Timestamp,
     ) -> Option<Decision> {
-        let mut spend = |slice: &mut Option<Slice>| slice.as_mut()?.spend(bucket, cost, local);
+        let spend = |slice: &mut Option<Slice>| slice.as_mut()?.spend(bucket, cost, local);
         spend(&mut self.older).or_else(|| spend(&mut self.newer))
     }
 

@@ -34,26 +34,23 @@
 //! meters: each of their calls asks the engine.
 
 mod bucket;
+mod flight;
 mod held;
+mod inner;
+mod keeper;
+mod lease;
+mod leases;
 mod size;
 mod slice;
+mod source;
+mod stats;
+mod table;
+mod take;
 #[cfg(test)]
 mod tests;
 
-use tollgate::algorithm::Word;
-
-use crate::Terms;
-use crate::sighting::Sighting;
-
-/// What the engine answered to a take.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    /// When.
-    pub(crate) seen: Sighting,
-    /// By which terms the caller is counted.
-    pub(crate) terms: Terms,
-    /// The word that was there.
-    pub(crate) word: Word,
-    /// Whether as much as was asked for at least was given.
-    pub(crate) is_granted: bool,
-}
+pub(crate) use self::lease::Spent;
+pub(crate) use self::leases::Leases;
+pub(crate) use self::source::{Named, Source, Taken};
+pub use self::stats::LeaseStats;
+pub(crate) use self::table::Place;

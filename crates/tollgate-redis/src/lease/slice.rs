@@ -63,9 +63,9 @@ impl Slice {
 
     /// What [`spend`](Self::spend) would answer, without spending.
     pub(super) fn peek(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> Option<Decision> {
-        let (mut spent, now) = (*self, self.seen.latest(local));
-        spent.spend_at(bucket, cost, now).filter(Decision::is_allowed)?;
-        Some(Decision::peek(bucket.algorithm, Word::from_bits(self.at), now, cost))
+        let (mut rest, now) = (*self, self.seen.latest(local));
+        let passes = rest.spend_at(bucket, cost, now).is_some();
+        passes.then(|| Decision::peek(bucket.algorithm, Word::from_bits(self.at), now, cost))
     }
 
     /// Takes back a cost, if it is the last that was spent. Tells whether it is.
@@ -114,6 +114,11 @@ impl Slice {
             new: state(self.at),
             expires: (!terms.is_override).then(|| busy + margin),
         })
+    }
+
+    /// The word that the take left in the engine.
+    pub(super) fn word(&self) -> Word {
+        Word::from_bits(self.end)
     }
 
     /// How far ahead of the engine's time the slice began when it was taken.
