@@ -16,6 +16,8 @@ pub(super) struct Size {
     last: u64,
     /// How far ahead of the engine's time the last slice began.
     lead: Duration,
+    /// How long it was on its way.
+    trip: Duration,
     /// What was asked for since, granted or not.
     asked: u64,
 }
@@ -27,7 +29,7 @@ const LASTS: Duration = Duration::from_millis(100);
 impl Size {
     /// Nothing was taken yet.
     pub(super) fn new(local: Timestamp) -> Self {
-        Self { since: local, last: 0, lead: Duration::ZERO, asked: 0 }
+        Self { since: local, last: 0, lead: Duration::ZERO, trip: Duration::ZERO, asked: 0 }
     }
 
     /// Counts what is asked for.
@@ -43,7 +45,8 @@ impl Size {
     /// A slice must not only hold what will be asked for. Slots pass at the pace of refill,
     /// and those of a full bucket at once: then it has to be as long as it shall last. That
     /// is no waste, since what a full bucket does not give it loses. Slots of a bucket with
-    /// much spent lie ahead, and pass later.
+    /// much spent lie ahead, and pass later. What would pass before the slice is here is
+    /// taken in addition.
     pub(super) fn next(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> u64 {
         let elapsed = local.since(self.since).max(Duration::from_nanos(1));
         let demand = u128::from(self.asked) * LASTS.as_nanos() / elapsed.as_nanos();
@@ -51,8 +54,10 @@ impl Size {
         if demand <= cost {
             return cost;
         }
-        let lasting = LASTS.saturating_sub(self.lead).as_nanos() as u64 / bucket.interval;
-        demand.max(lasting).min(self.asked.max(self.last.saturating_mul(2))).max(cost)
+        let slots = |time: Duration| time.as_nanos() as u64 / bucket.interval;
+        let lasting = slots(LASTS.saturating_sub(self.lead));
+        let wanted = demand.max(lasting).min(self.asked.max(self.last.saturating_mul(2)));
+        wanted.max(cost).saturating_add(slots(self.trip.saturating_sub(self.lead)))
     }
 
     /// Counts anew from a take of so much that was sent at `local`.
@@ -60,9 +65,9 @@ impl Size {
         *self = Self { since: local, last: tokens, asked: 0, ..*self };
     }
 
-    /// Notes how far ahead the slice began that the take brought.
-    pub(super) fn landed(&mut self, lead: Duration) {
-        self.lead = lead;
+    /// Notes how far ahead the slice began that the take brought at `local`.
+    pub(super) fn landed(&mut self, lead: Duration, local: Timestamp) {
+        (self.lead, self.trip) = (lead, local.since(self.since));
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
             size.ask(1);
             let next = size.next(bucket, 1, local);
             size.sent(next, local);
-            size.landed(lead);
+            size.landed(lead, local);
             taken.push(next);
             let lasts = lead + Duration::from_nanos(bucket.span(next));
             let calls = next.min((lasts.as_nanos() / gap.as_nanos()) as u64).max(1);
@@ -132,7 +137,7 @@ mod tests {
         let start = Timestamp::from_secs(1000);
         let mut size = Size::new(start);
         size.sent(5000, start);
-        size.landed(Duration::from_secs(1));
+        size.landed(Duration::from_secs(1), start);
         size.ask(10);
         assert_eq!(size.next(&bucket, 1, start + Duration::from_millis(500)), 2);
         assert_eq!(size.next(&bucket, 1, start + Duration::from_secs(5)), 1);
@@ -146,6 +151,9 @@ mod tests {
         for _ in 0..300 {
             size.ask(2);
         }
-        assert_eq!(size.next(&bucket("1_000_000/s"), 2, start + Duration::from_millis(1)), 600);
+        let later = start + Duration::from_millis(1);
+        assert_eq!(size.next(&bucket("1_000_000/s"), 2, later), 600);
+        size.landed(Duration::ZERO, later);
+        assert_eq!(size.next(&bucket("1_000_000/s"), 2, later), 1600, "and what passes meanwhile");
     }
 }

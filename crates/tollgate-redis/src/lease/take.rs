@@ -114,16 +114,22 @@ impl<C: Named + Clone> Lease<C> {
             (self.known, self.size) = (known, size);
             return Landed::Again;
         }
-        self.bucket.map_or(Landed::Again, |bucket| self.add(&bucket, order, &taken))
+        self.bucket.map_or(Landed::Again, |bucket| self.add(&bucket, order, &taken, local))
     }
 
-    fn add(&mut self, bucket: &Bucket, order: &Order<C>, taken: &Taken) -> Landed {
+    fn add(
+        &mut self,
+        bucket: &Bucket,
+        order: &Order<C>,
+        taken: &Taken,
+        local: Timestamp,
+    ) -> Landed {
         let slice = Slice::of(bucket, taken, order.most).filter(|_| taken.is_granted);
         let word = slice.map_or(taken.word, |slice| slice.word());
         self.known = Some(Known { word, seen: taken.seen });
         let decided = match (slice, order.cost) {
             (Some(slice), cost) => {
-                self.size.landed(slice.lead());
+                self.size.landed(slice.lead(), local);
                 self.held.add(slice);
                 cost.and_then(|cost| self.held.spend_as_granted(bucket, cost))
             }

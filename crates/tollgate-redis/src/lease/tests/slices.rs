@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use tollgate::algorithm::{Algorithm, Word};
 use tollgate::{AlgorithmKind, Timestamp};
 
-use super::Taken;
-use super::bucket::Bucket;
-use super::held::Held;
-use super::slice::Slice;
 use crate::engine::{Entry, Found, Model, Op};
+use crate::lease::Taken;
+use crate::lease::bucket::Bucket;
+use crate::lease::held::Held;
+use crate::lease::slice::Slice;
 use crate::sighting::Sighting;
 use crate::{Name, Terms};
 
