@@ -41,6 +41,12 @@ impl Key {
         Self { tier: 0, bytes: SmallVec::new() }
     }
 
+    /// A key of these bytes, for a caller without a tier.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self { tier: 0, bytes: SmallVec::from_slice(bytes) }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, value: Value<'_>, is_last: bool) {
         match value {

@@ -5,6 +5,8 @@ mod lease;
 mod name;
 mod sighting;
 mod state;
+mod store;
 
-pub use self::name::Name;
+pub use self::name::{Name, Secret};
 pub use self::state::{State, Terms};
+pub use self::store::{RedisLimits, RedisStore, Settings, Stats};

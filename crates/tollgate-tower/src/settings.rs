@@ -8,7 +8,7 @@ use tollgate_policy::{Answer, Error, Gate, Passage, Request};
 
 use crate::headers::{Headers, Quotas, Told};
 use crate::log::Log;
-use crate::metrics::Meter;
+use crate::metrics::{Meter, Timer};
 use crate::peer::Peers;
 use crate::{ProblemJson, Reason, Refusal, Refuse};
 
@@ -93,14 +93,11 @@ impl<S: Store, R> Settings<S, R> {
         peer
     }
 
-    /// Decides at once, if the store is in this process.
+    /// Decides at once, if the store can.
     #[inline]
     pub(crate) fn check_now(&self, request: &Request<'_>) -> Option<Checked> {
-        if !S::IN_PROCESS {
-            return None;
-        }
-        let _timer = self.meter.as_ref().and_then(|meter| meter.time());
-        self.gate.check_now_and(request, |checked| match checked {
+        let timer = self.meter.as_ref().and_then(|meter| meter.time());
+        let checked = self.gate.check_now_and(request, |checked| match checked {
             Ok(passage) if passage.is_plain() => {
                 if let Some(meter) = &self.meter {
                     meter.count(passage);
@@ -108,7 +105,11 @@ impl<S: Store, R> Settings<S, R> {
                 Checked::Plain(self.headers.tell(passage, &self.quotas))
             }
             other => Checked::Other(Box::new(other.map(Passage::take))),
-        })
+        });
+        if checked.is_none() {
+            timer.into_iter().for_each(Timer::forget);
+        }
+        checked
     }
 
     pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {

@@ -89,6 +89,8 @@ fn limit(section: &mut Section<'_>) -> Option<Limit> {
         start: section.text("start", "empty"),
         capacity: section.number("capacity", 0..=u64::MAX, 100_000),
         when_full: section.text("when-full", "deny"),
+        sharing: section.text("sharing", "leased"),
+        outage: section.text("outage", "closed"),
         mode: section.word("mode", &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)]),
         cost: section.value("cost").and_then(|value| cost(&value)),
         settle: section.section("settle", r#"{ status = "4xx" }"#, settle),

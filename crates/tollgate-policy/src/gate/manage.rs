@@ -50,7 +50,7 @@ impl<S: Store> Gate<S> {
     /// Lets nobody decide, if what is spent is in this process and has to move.
     fn pause(&self) -> Pause<'_, S> {
         let pause = Pause { gate: self, next: Arc::clone(&self.active()) };
-        if S::IN_PROCESS {
+        if self.store.is_in_process() {
             self.active.store(None);
             // Nobody begins to decide now. Whoever still does, ends: that takes nanoseconds,
             // unless its thread is not running just now.

@@ -29,7 +29,7 @@ pub use self::saved::SavedState;
 pub use self::several::LimitCheck;
 use crate::identity::Sender;
 use crate::lists::{ListKind, Lists};
-use crate::store::{Charge, LimitSpec, Memory, Store};
+use crate::store::{LimitSpec, Memory, Store};
 use crate::{Error, Policy, Request};
 
 /// Decides about requests: a policy, and a store that keeps what callers have spent.
@@ -116,7 +116,7 @@ impl<S: Store> Gate<S> {
     }
 
     /// [Decides](Self::check) about a request at once, if the store can: one in memory
-    /// always does.
+    /// always does. If it cannot, nothing has happened.
     pub fn check_now(&self, request: &Request<'_>) -> Option<Result<Passage<'static>, Error>> {
         self.check_now_and(request, |checked| checked.map(Passage::take))
     }
@@ -134,7 +134,8 @@ impl<S: Store> Gate<S> {
         let sender = active.policy.identifier.sender(request);
         let mut passage = Passage::new(&active.policy);
         let decided = if active.charge(request, &sender, &mut passage) {
-            at_once(self.decide(&active.limits, &mut passage))?
+            let decided = self.store.decide_now(&active.limits, &mut passage.charges)?;
+            passage.conclude(decided)
         } else {
             Ok(())
         };
@@ -146,22 +147,8 @@ impl<S: Store> Gate<S> {
     /// moving it would cost more than deciding.
     #[inline]
     async fn decide(&self, limits: &S::Limits, passage: &mut Passage<'_>) -> Result<(), Error> {
-        let (enforced, shadow, failed) = passage.parts();
-        if !enforced.is_empty() {
-            self.store.decide(limits, enforced).await?;
-        }
-        if enforced.iter().any(Charge::is_denied) {
-            passage.answer = Answer::Denied;
-            return Ok(());
-        }
-        for charge in shadow {
-            // A limit in shadow never changes the answer, also if its store fails.
-            if let Err(error) = self.store.decide(limits, std::slice::from_mut(charge)).await {
-                *failed = Some(error);
-            }
-        }
-        passage.answer = Answer::Allowed;
-        Ok(())
+        let decided = self.store.decide(limits, &mut passage.charges).await;
+        passage.conclude(decided)
     }
 
     /// The policy in force.

@@ -63,15 +63,20 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// The charges under limits that enforce, those under limits in shadow, and where to
-    /// say that the latter could not be decided.
+    /// Makes the answer from what a store has decided about the charges.
     #[inline]
-    pub(super) fn parts(&mut self) -> (&mut [Charge], &mut [Charge], &mut Option<Error>) {
-        let rules = &self.policy.rules;
-        let enforces = |charge: &Charge| rules[charge.limit].mode == Mode::Enforce;
-        let enforcing = self.charges.partition_point(enforces);
-        let (enforced, shadow) = self.charges.split_at_mut(enforcing);
-        (enforced, shadow, &mut self.shadow_error)
+    pub(super) fn conclude(&mut self, decided: Result<(), Error>) -> Result<(), Error> {
+        let enforced = || self.charges.iter().filter(|charge| !charge.is_shadow);
+        let is_denied = enforced().any(Charge::is_denied);
+        if let Err(error) = decided {
+            if enforced().next().is_some() {
+                return Err(error);
+            }
+            // A limit in shadow never changes the answer, also if its store fails.
+            self.shadow_error = Some(error);
+        }
+        self.answer = if is_denied { Answer::Denied } else { Answer::Allowed };
+        Ok(())
     }
 
     /// Keeps who is calling, if that is refused.

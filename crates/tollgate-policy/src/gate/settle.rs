@@ -1,6 +1,5 @@
 //! Correcting what a request cost when its response is there.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
@@ -62,24 +61,22 @@ impl<S: Store> Gate<S> {
         reserved: u64,
         actual: u64,
     ) -> Result<Decision, Error> {
-        let mut charge = Charge::new(limit, key, actual.abs_diff(reserved));
-        match actual.cmp(&reserved) {
-            Ordering::Greater => self.store.debit(limits, &charge).await?,
-            Ordering::Less => self.store.refund(limits, &charge).await?,
-            Ordering::Equal => {}
-        }
-        charge.cost = 0;
-        self.store.peek(limits, &charge).await
+        self.store.settle(limits, &Charge::new(limit, key, actual), reserved).await
     }
 
-    /// [Settles](Self::settle) at once, if the store can: one in memory always does.
+    /// [Settles](Self::settle) at once, if the store is in this process. If it is not, nothing
+    /// has happened.
     pub fn settle_now(
         &self,
         passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Result<(), Error>> {
-        at_once(self.settle(passage, status, headers))
+        if self.store.is_in_process() {
+            at_once(self.settle(passage, status, headers))
+        } else {
+            None
+        }
     }
 
     /// Takes an allowed request back that did not go ahead, for one that was to

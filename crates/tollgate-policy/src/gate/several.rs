@@ -34,7 +34,8 @@ impl<S: Store> Gate<S> {
         let mut charges = Charges::with_capacity(checks.len());
         for check in checks {
             let (limit, key) = find(policy, check.limit, check.values)?;
-            charges.push(Charge::new(limit, key, check.cost));
+            let charge = Charge::new(limit, key, check.cost);
+            charges.push(charge.in_mode(policy.rules[limit].mode));
         }
         let mut order: SmallVec<[usize; 4]> = (0..charges.len()).collect();
         if charges.len() > 1 {

@@ -130,7 +130,7 @@ impl Policy {
             }
             let cost = rule.cost(request, sender.from_trusted);
             // The key is written where it stays: it is too large to be moved for nothing.
-            charges.push(Charge::new(*place, Key::global(), cost));
+            charges.push(Charge::new(*place, Key::global(), cost).in_mode(rule.mode));
             let Some(Charge { key, .. }) = charges.last_mut() else { return };
             rule.write_key(key, request, sender, &self.identifier, path.as_ref(), certainty);
             key.tier = if certainty == Certainty::Known { rule.tier_place(tier) } else { 0 };

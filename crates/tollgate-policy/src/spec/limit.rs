@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{At, Settle, all};
 use crate::Request;
+use crate::store::{Outage, Sharing};
 
 /// A named quota, which requests it is for, and what it counts.
 ///
@@ -43,6 +44,12 @@ pub struct Limit {
     /// What becomes of a new caller when there is no room: `evict` forgets whoever has
     /// spent least, `deny` refuses the newcomer. Default: `evict`.
     pub(crate) when_full: Option<At<String>>,
+    /// How nodes share the limit, if they share a store: `strict` decides every time there,
+    /// `leased` takes slices of a bucket ahead of use. Default: `strict`.
+    pub(crate) sharing: Option<At<String>>,
+    /// What happens while a shared store cannot be reached: `local` gives each node its share
+    /// of the limit, `open` lets everyone pass, `closed` nobody. Default: `local`.
+    pub(crate) outage: Option<At<String>>,
     /// `enforce`, or `shadow`: count, but never refuse. Default: `enforce`.
     pub(crate) mode: Option<At<Mode>>,
     /// What a request costs: a number, or a request header that tells it. Default: 1.
@@ -141,6 +148,8 @@ impl Limit {
             start: None,
             capacity: None,
             when_full: None,
+            sharing: None,
+            outage: None,
             mode: None,
             cost: None,
             settle: None,
@@ -211,6 +220,29 @@ impl Limit {
     #[must_use]
     pub fn deny_when_full(mut self) -> Self {
         self.when_full = Some(At::from("deny".to_owned()));
+        self
+    }
+
+    /// Says how nodes share the limit, if they share a store.
+    #[must_use]
+    pub fn sharing(mut self, sharing: Sharing) -> Self {
+        let word = match sharing {
+            Sharing::Strict => "strict",
+            Sharing::Leased => "leased",
+        };
+        self.sharing = Some(At::from(word.to_owned()));
+        self
+    }
+
+    /// Says what happens while a shared store cannot be reached.
+    #[must_use]
+    pub fn outage(mut self, outage: Outage) -> Self {
+        let word = match outage {
+            Outage::Local => "local",
+            Outage::Open => "open",
+            Outage::Closed => "closed",
+        };
+        self.outage = Some(At::from(word.to_owned()));
         self
     }
 

@@ -1,9 +1,12 @@
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate::{Clock, Decision, KeyedState, Limiter, Quota, Seed, SystemClock, TierOf, check_all};
+use tollgate::{
+    Clock, Decision, KeyedState, Limiter, Quota, Seed, SystemClock, TierOf, Timestamp, check_all,
+};
 
 use super::{Charge, LimitSpec, Store, Usage};
 use crate::{Error, Key};
@@ -150,12 +153,44 @@ impl<C: Clock> MemoryLimits<C> {
     fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {
         &self.0[charge.limit].limiter
     }
+
+    #[inline]
+    fn decide(&self, charges: &mut [Charge], now: Timestamp) {
+        match charges {
+            [charge] => self.decide_one(charge, now),
+            charges => self.decide_all(charges, now),
+        }
+    }
+
+    #[inline]
+    fn decide_one(&self, charge: &mut Charge, now: Timestamp) {
+        let decision = self.limiter(charge).check_at(&charge.key, charge.cost, now);
+        charge.decision = Some(decision);
+    }
+
+    fn decide_all(&self, charges: &mut [Charge], now: Timestamp) {
+        let enforcing = charges.partition_point(|charge| !charge.is_shadow);
+        let (enforced, shadow) = charges.split_at_mut(enforcing);
+        let mut all: SmallVec<[_; 4]> = enforced
+            .iter()
+            .map(|charge| self.limiter(charge).charge(&charge.key, charge.cost))
+            .collect();
+        let decided = check_all(&mut all[..], now);
+        for (charge, decision) in enforced.iter_mut().zip(decided.decisions()) {
+            charge.decision = Some(decision);
+        }
+        if !enforced.iter().any(Charge::is_denied) {
+            shadow.iter_mut().for_each(|charge| self.decide_one(charge, now));
+        }
+    }
 }
 
 impl<C: Clock + Clone + 'static> Store for Memory<C> {
     type Limits = MemoryLimits<C>;
 
-    const IN_PROCESS: bool = true;
+    fn is_in_process(&self) -> bool {
+        true
+    }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         let open = |spec| Held::new(spec, self.build(spec, None)?, None);
@@ -180,35 +215,38 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
-        let now = self.clock.now();
-        if let [charge] = charges {
-            let decision = limits.limiter(charge).check_at(&charge.key, charge.cost, now);
-            charge.decision = Some(decision);
-            return Ok(());
-        }
-        let mut all: SmallVec<[_; 4]> = charges
-            .iter()
-            .map(|charge| limits.limiter(charge).charge(&charge.key, charge.cost))
-            .collect();
-        let decided = check_all(&mut all[..], now);
-        for (charge, decision) in charges.iter_mut().zip(decided.decisions()) {
-            charge.decision = Some(decision);
-        }
+        limits.decide(charges, self.clock.now());
         Ok(())
+    }
+
+    #[inline]
+    fn decide_now(
+        &self,
+        limits: &Self::Limits,
+        charges: &mut [Charge],
+    ) -> Option<Result<(), Error>> {
+        limits.decide(charges, self.clock.now());
+        Some(Ok(()))
     }
 
     async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
         Ok(limits.limiter(charge).peek_n(&charge.key, charge.cost))
     }
 
-    async fn debit(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
-        limits.limiter(charge).debit(&charge.key, charge.cost);
-        Ok(())
-    }
-
-    async fn refund(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
-        limits.limiter(charge).refund(&charge.key, charge.cost);
-        Ok(())
+    async fn settle(
+        &self,
+        limits: &Self::Limits,
+        charge: &Charge,
+        reserved: u64,
+    ) -> Result<Decision, Error> {
+        let (limiter, key) = (limits.limiter(charge), &charge.key);
+        let difference = charge.cost.abs_diff(reserved);
+        match charge.cost.cmp(&reserved) {
+            Ordering::Greater => limiter.debit(key, difference),
+            Ordering::Less => limiter.refund(key, difference),
+            Ordering::Equal => {}
+        }
+        Ok(limiter.peek_n(key, 0))
     }
 
     fn cancel(&self, limits: &Self::Limits, charge: &Charge) {

@@ -7,7 +7,7 @@ use tollgate::{AlgorithmKind, Decision, Quota, Start, WhenFull};
 
 pub use self::memory::{Memory, MemoryLimits};
 pub use self::saved::SavedLimit;
-use crate::{Error, Key};
+use crate::{Error, Key, Mode};
 
 /// Keeps what callers have spent under each limit, and decides.
 ///
@@ -21,9 +21,9 @@ pub trait Store: Send + Sync + 'static {
     type Limits: Send + Sync + 'static;
 
     /// True if what is spent lives in [`Limits`](Self::Limits), so that it has to be
-    /// carried over to those of the next policy while nobody decides. If it is, the
-    /// futures of this store must be ready at once.
-    const IN_PROCESS: bool;
+    /// carried over to those of the next policy while nobody decides. If it is, this store
+    /// [decides at once](Self::decide_now), and all its futures must be ready at once.
+    fn is_in_process(&self) -> bool;
 
     /// Makes the limits of a policy ready.
     ///
@@ -34,20 +34,34 @@ pub trait Store: Send + Sync + 'static {
 
     /// Makes the limits of the next policy ready. Those of a name that was there before,
     /// and that count the same things, keep what was spent, in tokens, up to the new
-    /// quota. If the limits live [in process](Self::IN_PROCESS), nobody decides meanwhile.
+    /// quota. If the limits live [in process](Self::is_in_process), nobody decides meanwhile.
     ///
     /// # Errors
     ///
     /// As for [`open`](Self::open). Then nothing has changed.
     fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error>;
 
-    /// Spends every charge, or none if any is denied, and writes what was decided into
-    /// each. If the call is denied, charges that would have passed say so.
+    /// Spends every charge, or none if any that enforces is denied, and writes what was
+    /// decided into each. If the call is denied, charges that would have passed say so.
+    ///
+    /// Charges that enforce come first. Those in [shadow](Charge::is_shadow) are spent one by
+    /// one if the others pass, and stay undecided if not, or if they cannot be.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not decide. Then nothing is decided.
     fn decide(
         &self,
         limits: &Self::Limits,
         charges: &mut [Charge],
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// [Decides](Self::decide) if that needs no waiting. Otherwise nothing has happened.
+    fn decide_now(
+        &self,
+        limits: &Self::Limits,
+        charges: &mut [Charge],
+    ) -> Option<Result<(), Error>>;
 
     /// What [`decide`](Self::decide) would answer, without spending: what remains is
     /// what there is now.
@@ -57,19 +71,15 @@ pub trait Store: Send + Sync + 'static {
         charge: &Charge,
     ) -> impl Future<Output = Result<Decision, Error>> + Send;
 
-    /// Takes an amount whether or not it passes, going into debt.
-    fn debit(
+    /// Replaces what was spent in advance by the cost of the charge: takes what is missing
+    /// whether or not it passes, going into debt, or gives back what was too much. Tells
+    /// what there is then.
+    fn settle(
         &self,
         limits: &Self::Limits,
         charge: &Charge,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
-
-    /// Gives an amount back, never more than was spent.
-    fn refund(
-        &self,
-        limits: &Self::Limits,
-        charge: &Charge,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+        reserved: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> + Send;
 
     /// Takes an allowed charge back, if nothing has been spent since. Called when a
     /// request is dropped, so it cannot wait.
@@ -118,6 +128,32 @@ pub struct LimitSpec {
     pub capacity: usize,
     /// What becomes of a new caller when there is no room.
     pub when_full: WhenFull,
+    /// How nodes share it, if the store is one that they share.
+    pub sharing: Sharing,
+    /// What happens while the store cannot be reached.
+    pub outage: Outage,
+}
+
+/// How the nodes of a cluster share a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// Every decision is made where all nodes meet.
+    #[default]
+    Strict,
+    /// Nodes take slices of a bucket ahead of use, and decide by themselves while these last.
+    Leased,
+}
+
+/// What happens under a limit while a store elsewhere cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Outage {
+    /// Each node goes by its own share of the limit.
+    #[default]
+    Local,
+    /// Everyone passes.
+    Open,
+    /// Nobody passes.
+    Closed,
 }
 
 /// A cost for one caller under one limit.
@@ -130,13 +166,22 @@ pub struct Charge {
     pub key: Key,
     /// How much.
     pub cost: u64,
+    /// True if a denial does not count.
+    pub is_shadow: bool,
     /// What was decided, once it is.
     pub decision: Option<Decision>,
 }
 
 impl Charge {
-    pub(crate) fn new(limit: usize, key: Key, cost: u64) -> Self {
-        Self { limit, key, cost, decision: None }
+    /// A cost that is to be decided about, and enforced.
+    #[must_use]
+    pub fn new(limit: usize, key: Key, cost: u64) -> Self {
+        Self { limit, key, cost, is_shadow: false, decision: None }
+    }
+
+    pub(crate) fn in_mode(mut self, mode: Mode) -> Self {
+        self.is_shadow = mode == Mode::Shadow;
+        self
     }
 
     pub(crate) fn is_allowed(&self) -> bool {

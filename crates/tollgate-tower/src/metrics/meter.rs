@@ -87,10 +87,17 @@ impl Meter {
     }
 }
 
-/// Times a decision until it is dropped.
+/// Times a decision until it is dropped, or [forgotten](Self::forget).
 pub(crate) struct Timer<'m> {
     histogram: &'m Histogram,
     start: Timestamp,
+}
+
+impl Timer<'_> {
+    /// Leaves a decision out that was not made after all.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Timer<'_> {

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use tollgate_policy::Gate;
 use tollgate_policy::store::Store;
 
-pub(crate) use self::meter::Meter;
+pub(crate) use self::meter::{Meter, Timer};
 use self::usage::Usages;
 
 /// Counts what layers decide, for Prometheus.

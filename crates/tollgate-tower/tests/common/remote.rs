@@ -26,7 +26,9 @@ impl Remote {
 impl Store for Remote {
     type Limits = MemoryLimits<Arc<ManualClock>>;
 
-    const IN_PROCESS: bool = false;
+    fn is_in_process(&self) -> bool {
+        false
+    }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         self.memory.open(limits)
@@ -46,14 +48,18 @@ impl Store for Remote {
         self.memory.peek(limits, charge).await
     }
 
-    async fn debit(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
-        self.travel().await?;
-        self.memory.debit(limits, charge).await
+    fn decide_now(&self, _: &Self::Limits, _: &mut [Charge]) -> Option<Result<(), Error>> {
+        None
     }
 
-    async fn refund(&self, limits: &Self::Limits, charge: &Charge) -> Result<(), Error> {
+    async fn settle(
+        &self,
+        limits: &Self::Limits,
+        charge: &Charge,
+        reserved: u64,
+    ) -> Result<Decision, Error> {
         self.travel().await?;
-        self.memory.refund(limits, charge).await
+        self.memory.settle(limits, charge, reserved).await
     }
 
     fn cancel(&self, limits: &Self::Limits, charge: &Charge) {

@@ -12,7 +12,7 @@ use crate::policy::rule::{Cost, Matches, Part, Per, Rule, Settle, Statuses, per_
 use crate::policy::tiers::Tiers;
 use crate::route::{HostPattern, Pattern};
 use crate::spec::{self, At, Limit, Tier};
-use crate::store::LimitSpec;
+use crate::store::{LimitSpec, Outage, Sharing};
 use crate::suggest::hint;
 
 /// The limits of a policy, and their tiers, have room for so many callers in all, unless
@@ -52,6 +52,8 @@ impl Compiler<'_> {
             overrides: Vec::new(),
             capacity: self.capacity(&place, limit, per.is_empty()),
             when_full: self.when_full(&place, limit),
+            sharing: self.sharing(&place, limit),
+            outage: self.outage(&place, limit),
         };
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
@@ -113,6 +115,16 @@ impl Compiler<'_> {
     fn when_full(&mut self, place: &str, limit: &Limit) -> WhenFull {
         let words = [("evict", WhenFull::Evict), ("deny", WhenFull::Deny)];
         self.word(place, "when-full", limit.when_full.as_ref(), &words)
+    }
+
+    fn sharing(&mut self, place: &str, limit: &Limit) -> Sharing {
+        let words = [("strict", Sharing::Strict), ("leased", Sharing::Leased)];
+        self.word(place, "sharing", limit.sharing.as_ref(), &words)
+    }
+
+    fn outage(&mut self, place: &str, limit: &Limit) -> Outage {
+        let words = [("local", Outage::Local), ("open", Outage::Open), ("closed", Outage::Closed)];
+        self.word(place, "outage", limit.outage.as_ref(), &words)
     }
 
     /// What one of a few words stands for.

@@ -1,0 +1,73 @@
+//! Deciding while the engine cannot be asked.
+
+use smallvec::SmallVec;
+use tollgate_policy::store::{Charge, Outage, Store};
+use tollgate_policy::{Error, Key};
+
+use super::RedisStore;
+use super::ask::Asked;
+use super::decide::Call;
+use super::limits::{RedisLimits, refused};
+use crate::engine::{Engine, EngineError};
+
+impl<E: Engine> RedisStore<E> {
+    /// Decides about what the engine could not be asked for. Tells whether the call passes;
+    /// if it does not, nothing stays spent.
+    pub(super) async fn pass_outage(
+        &self,
+        limits: &RedisLimits,
+        call: &Call,
+        charges: &mut [Charge],
+        why: EngineError,
+    ) -> Result<bool, Error> {
+        let failed: SmallVec<[&Asked; 2]> =
+            call.iter().filter(|asked| !asked.is_shadow && asked.heard.is_none()).collect();
+        let counters = &self.core.counters;
+        let is_closed = |asked: &&&Asked| asked.caller.limit.outage == Outage::Closed;
+        if let Some(closed) = failed.iter().find(is_closed) {
+            counters.outage_closed.add(1);
+            self.core.undo(call).await;
+            return Err(refused(closed.caller.limit.name(), &why));
+        }
+        let mut own = SmallVec::<[Charge; 2]>::new();
+        let mut places = SmallVec::<[usize; 2]>::new();
+        for asked in &failed {
+            let Some(limit) = asked.caller.limit.local else { continue };
+            let Charge { key, cost, .. } = &charges[asked.charge];
+            self.follow_override(limits, asked, key).await?;
+            own.push(Charge::new(limit, key.clone(), *cost));
+            places.push(asked.charge);
+        }
+        counters.outage_local.add(own.len());
+        counters.outage_open.add(failed.len() - own.len());
+        let local = &limits.local;
+        local.memory.decide(&local.among(self.core.assumed_nodes()), &mut own).await?;
+        for (place, decided) in places.into_iter().zip(&own) {
+            charges[place].decision = decided.decision;
+        }
+        let is_denied = |charge: &Charge| charge.decision.is_some_and(|it| it.is_denied());
+        let passes = !own.iter().any(is_denied);
+        if !passes {
+            self.core.undo(call).await;
+        }
+        Ok(passes)
+    }
+
+    /// Gives a caller the share of what it was last known to be given at run time.
+    async fn follow_override(
+        &self,
+        limits: &RedisLimits,
+        asked: &Asked,
+        key: &Key,
+    ) -> Result<(), Error> {
+        let limit = &asked.caller.limit;
+        let (Some(place), Some(given)) = (limit.local, self.core.given.last(asked.caller.name))
+        else {
+            return Ok(());
+        };
+        // If that was taken away, what the policy gives it counts again.
+        let counted = given.or_else(|| limit.configured(key).copied());
+        let quota = counted.map(|counted| counted.terms.quota);
+        limits.local.set_override(place, key, quota, self.core.assumed_nodes()).await
+    }
+}
