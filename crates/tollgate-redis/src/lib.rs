@@ -1,6 +1,7 @@
 //! Rate limits that many machines share through Redis or Valkey.
 
 pub mod engine;
+mod lease;
 mod name;
 mod sighting;
 mod state;
