@@ -5,6 +5,7 @@ mod all_or_nothing;
 mod conformance;
 mod denials;
 mod engine;
+mod leased;
 mod outage;
 mod overrides;
 mod settle;
