@@ -13,11 +13,13 @@ mod error;
 #[cfg(any(test, feature = "testing"))]
 mod model;
 pub mod scripts;
+mod server;
 pub mod wire;
 
 pub use self::error::{EngineError, Fault};
 #[cfg(any(test, feature = "testing"))]
 pub use self::model::Model;
+pub use self::server::{Health, Options, RoundTrips, Server};
 
 /// Where the states of all callers are: a Redis or Valkey server, or a model of one.
 ///

@@ -20,3 +20,6 @@ pub const ANNOUNCE: &str = include_str!("announce.lua");
 
 /// Remembers when something was first asked for.
 pub const BORN: &str = include_str!("born.lua");
+
+/// Tries whether the others can be run.
+pub const PROBE: &str = include_str!("probe.lua");
