@@ -97,11 +97,7 @@ impl<E: Engine> Core<E> {
 
     /// Gives back to a caller of a limit that starts empty: a script does not know what a
     /// caller never seen would have, and could give more than that.
-    async fn refund_to_empty(
-        &self,
-        caller: &mut Caller,
-        amount: u64,
-    ) -> Result<Left, EngineError> {
+    async fn refund_to_empty(&self, caller: &mut Caller, amount: u64) -> Result<Left, EngineError> {
         for _ in 0..TRIES {
             let Left { now, counted, word } = self.apply(caller, Op::Look).await?;
             let born = caller.limit.born(&self.engine).await?.unwrap_or_default();

@@ -46,8 +46,7 @@ struct InStore {
 impl InStore {
     fn new(wanted: &Wanted) -> Self {
         let model = Arc::new(Model::new(wanted.born));
-        let limit =
-            Limit::new("l", wanted.quota.to_string()).algorithm(wanted.kind).per(["user"]);
+        let limit = Limit::new("l", wanted.quota.to_string()).algorithm(wanted.kind).per(["user"]);
         let starts_empty = wanted.start == Start::Empty;
         let limit = if starts_empty { limit.start_empty() } else { limit };
         let policy = Policy::builder().limit(limit.capacity(7)).build().unwrap();
@@ -55,7 +54,8 @@ impl InStore {
         let settings = Settings::default().nodes(1.try_into().unwrap()).remembered(0);
         let store = RedisStore::new(Shared(Arc::clone(&model)), &settings).unwrap();
         let gate = Gate::with_store(policy, store).unwrap();
-        let mut subject = Self { gate, model, runtime: Builder::new_current_thread().build().unwrap() };
+        let mut subject =
+            Self { gate, model, runtime: Builder::new_current_thread().build().unwrap() };
         // The limit is born when it is first asked for.
         subject.peek("nobody", 0, wanted.born);
         subject

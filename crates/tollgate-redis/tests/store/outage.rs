@@ -60,8 +60,7 @@ async fn a_share_follows_the_number_of_nodes_that_are_there() {
     let engine = Fake::new();
     let counting = Settings::default();
     let node = engine.node_with(&policy("local"), &counting);
-    let others: Vec<_> =
-        (0..4).map(|_| engine.node_with(&policy("local"), &counting)).collect();
+    let others: Vec<_> = (0..4).map(|_| engine.node_with(&policy("local"), &counting)).collect();
     sleep(Duration::from_millis(1500)).await;
     assert_eq!(node.store().stats().nodes, 5);
     engine.set_down(true);
@@ -123,7 +122,8 @@ async fn of_several_limits_a_closed_one_wins_and_nothing_is_spent() {
     assert_eq!(left(&node, "local", "alice").await, 2);
     let mut passed = 0;
     for _ in 0..6 {
-        passed += usize::from(check_all(&node, &["local", "open"], "alice").await.unwrap().is_allowed());
+        passed +=
+            usize::from(check_all(&node, &["local", "open"], "alice").await.unwrap().is_allowed());
     }
     assert_eq!(passed, 2);
 }

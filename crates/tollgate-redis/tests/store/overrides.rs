@@ -92,9 +92,8 @@ async fn what_the_policy_gives_can_be_replaced_and_taken_away() {
 #[tokio::test(start_paused = true)]
 async fn a_quota_that_cannot_be_counted_is_refused_by_name() {
     let engine = Fake::new();
-    let node = engine.node(
-        "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'",
-    );
+    let node = engine
+        .node("[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'");
     let error = node.set_override("l", &["alice"], quota("10/h burst 20")).await.unwrap_err();
     assert!(error.to_string().contains("limit \"l\": a fixed window has no burst"), "{error}");
 }
