@@ -12,6 +12,8 @@ use crate::{Name, State, Terms};
 mod error;
 #[cfg(any(test, feature = "testing"))]
 mod model;
+pub mod scripts;
+pub mod wire;
 
 pub use self::error::{EngineError, Fault};
 #[cfg(any(test, feature = "testing"))]
@@ -78,18 +80,19 @@ pub enum Op {
     },
     /// Spends as much as there is, up to `most`, but not less than `least`: for a lease.
     Take {
-        /// With less it is denied.
+        /// With less it is denied, and in any case with nothing.
         least: u64,
         /// The most that is taken.
         most: u64,
     },
-    /// Takes an amount whether or not it passes.
+    /// Takes an amount whether or not it passes. 0 writes nothing.
     Charge(u64),
-    /// Gives an amount back, never more than is spent.
+    /// Gives an amount back, never more than is spent, nor so much that there is more than
+    /// a caller has that the engine does not know. 0 writes nothing.
     Refund(u64),
     /// Writes nothing.
     Look,
-    /// Makes the caller as if it had never been seen. An override stays.
+    /// Makes the caller as if it had never been seen before now. An override stays.
     Reset,
 }
 

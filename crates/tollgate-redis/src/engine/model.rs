@@ -117,15 +117,14 @@ fn decide(
         terms.algorithm().map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;
     let word = stored.map_or(entry.fresh, |state| state.word);
     let left = match entry.op {
-        Op::Reset => {
-            let kept = terms.is_override.then_some(State { terms, word: entry.fresh });
-            return Ok((Found::Passed(word), kept));
-        }
-        Op::Look | Op::Spend { cost: 0, .. } => return Ok((Found::Passed(word), stored.copied())),
-        op => written(algorithm, word, now, op),
+        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => Some(None),
+        // Who is not known has nothing to get back, and nothing to forget.
+        Op::Refund(_) | Op::Reset if stored.is_none() => Some(None),
+        op => written(algorithm.starting_from(entry.fresh), word, now, op).map(Some),
     };
     Ok(match left {
-        Some(word_left) => (Found::Passed(word), Some(State { terms, word: word_left })),
+        Some(Some(left)) => (Found::Passed(word), Some(State { terms, word: left })),
+        Some(None) => (Found::Passed(word), stored.copied()),
         None => (Found::Denied(word), stored.copied()),
     })
 }
@@ -136,11 +135,12 @@ fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Optio
         Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
         Op::Take { least, most } => {
             let taken = algorithm.remaining(word, now).min(most);
-            if taken < least { None } else { algorithm.spend(word, now, taken) }
+            if taken < least.max(1) { None } else { algorithm.spend(word, now, taken) }
         }
         Op::Charge(amount) => Some(algorithm.charge(word, now, amount)),
         Op::Refund(amount) => Some(algorithm.refund(word, now, amount)),
-        Op::Look | Op::Reset => Some(word),
+        Op::Reset => Some(algorithm.fresh(now)),
+        Op::Look => Some(word),
     }
 }
 

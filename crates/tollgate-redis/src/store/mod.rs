@@ -95,7 +95,9 @@ impl<E: Engine> Drop for RedisStore<E> {
 impl<E: Engine> Store for RedisStore<E> {
     type Limits = RedisLimits;
 
-    const IN_PROCESS: bool = false;
+    fn is_in_process(&self) -> bool {
+        false
+    }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
         let local = Local::open(limits, &self.core.clock, self.core.assumed_nodes())?;

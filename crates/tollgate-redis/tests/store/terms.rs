@@ -61,11 +61,11 @@ async fn a_caller_that_changes_its_tier_takes_along_what_it_has_spent() {
     let engine = Fake::new();
     let tiers = |callers: &str| {
         format!(
-            "[tiers.gold]\ncallers = [{callers}]\n\
-             [[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\n[limit.tiers]\ngold = '50/h'"
+            "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\n\
+             [tier.gold]\ncallers = [{callers}]\nl = '50/h'"
         )
     };
-    let node = engine.node(&tiers(""));
+    let node = engine.node(&tiers("'user:bob'"));
     assert_eq!(passes(&node, "l", "alice", 12).await, 10);
     let _ = node.replace(Policy::from_toml(&tiers("'user:alice'")).unwrap()).unwrap();
     assert_eq!(passes(&node, "l", "alice", 50).await, 40);

@@ -6,6 +6,7 @@ mod carry_over;
 mod conformance;
 mod garbage;
 mod invariants;
+mod layout;
 mod long_run;
 mod situation;
 mod stated;

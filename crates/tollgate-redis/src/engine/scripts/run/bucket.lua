@@ -1,0 +1,47 @@
+-- Token and leaky buckets: the word is the moment at which nothing is spent any more.
+-- Under the layout STOCK time stands still at zero, and the word counts what is spent.
+--
+-- SPEND   the price (8), and the most that may be spent before it (8): both in nanoseconds
+-- TAKE    at least so many tokens (8), at most so many (8), a token's price (8), that of all
+--         that there can be (8)
+-- CHARGE  the price (8)
+-- REFUND  the price (8), and the word below which nothing is given back (8)
+-- RESET   the word below which nothing is forgotten (8)
+
+local function take_from_bucket(wh, wl, th, tl, ask)
+  local _, times, divide = wide()
+  local lh, ll, mh, ml, ih, il, sh, sl = read('>I4I4I4I4I4I4I4I4', ask, 39)
+  local bh, bl = larger(wh, wl, th, tl)
+  local rh, rl = minus(sh, sl, minus(bh, bl, th, tl))
+  rh, rl = divide(rh, rl, ih, il)
+  rh, rl = smaller(rh, rl, mh, ml)
+  if less(rh, rl, lh, ll) then return nil end
+  return plus(bh, bl, times(rh, rl, ih, il))
+end
+
+-- The word that an action leaves of a bucket's word at a time: nil if it is denied.
+local function bucket(action, wh, wl, th, tl, ask)
+  if action == SPEND then
+    local ph, pl, rh, rl = read('>I4I4I4I4', ask, 39)
+    local bh, bl = larger(wh, wl, th, tl)
+    if less(rh, rl, minus(bh, bl, th, tl)) then return nil end
+    return plus(bh, bl, ph, pl)
+  elseif action == TAKE then
+    return take_from_bucket(wh, wl, th, tl, ask)
+  elseif action == CHARGE then
+    local ph, pl = read('>I4I4', ask, 39)
+    local bh, bl = larger(wh, wl, th, tl)
+    bh, bl = plus(bh, bl, ph, pl)
+    -- No debt is deeper than 2^63, unless it was so already.
+    return smaller(bh, bl, larger(2147483648, 0, wh, wl))
+  elseif action == REFUND then
+    local ph, pl, fh, fl = read('>I4I4I4I4', ask, 39)
+    -- Not below now either: idle is as full as a bucket gets.
+    fh, fl = larger(fh, fl, th, tl)
+    fh, fl = smaller(fh, fl, wh, wl)
+    wh, wl = minus(wh, wl, ph, pl)
+    return larger(wh, wl, fh, fl)
+  end
+  return larger(th, tl, read('>I4I4', ask, 39))
+end
+
