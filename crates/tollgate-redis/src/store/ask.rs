@@ -131,8 +131,7 @@ impl<E: Engine> Core<E> {
             let (old, new) = (counted.state(spent), (counted, heard.word));
             let is_undone = self.exchange(asked.caller.name, Some(old), new, heard.seen.now).await;
             let counters = &self.counters;
-            let counter =
-                if is_undone == Ok(true) { &counters.undone } else { &counters.kept_charges };
+            let counter = if is_undone == Ok(true) { &counters.undone } else { &counters.kept_charges };
             counter.add(1);
         }
     }

@@ -27,8 +27,8 @@ use tollgate_policy::store::{Charge, LimitSpec, Store, Usage};
 use tollgate_policy::{Error, Key};
 
 use self::core::{Caller, Core};
-pub use self::limits::RedisLimits;
 use self::limits::refused;
+pub use self::limits::RedisLimits;
 use self::local::Local;
 pub use self::settings::Settings;
 pub use self::stats::Stats;
