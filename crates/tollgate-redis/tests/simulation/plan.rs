@@ -115,8 +115,9 @@ impl Plan {
             let micros = interval.as_micros();
             let _ = writeln!(
                 policy,
-                "[[limit]]\nname = '{}'\nper = 'user'\nquota = '1 per {micros} us burst {burst}'\n\
-                 algorithm = '{algorithm}'\nsharing = '{sharing}'\noutage = 'closed'",
+                "[[limit]]\nname = '{0}'\nper = 'user'\nquota = '1 per {micros} us burst {burst}'\n\
+                 algorithm = '{algorithm}'\nsharing = '{sharing}'\noutage = 'closed'\n\
+                 match.path = '/{0}'",
                 name(place),
             );
         }
