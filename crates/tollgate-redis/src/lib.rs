@@ -7,6 +7,7 @@ mod sighting;
 mod state;
 mod store;
 
+pub use self::lease::LeaseStats;
 pub use self::name::{Name, Secret};
 pub use self::state::{State, Terms};
 pub use self::store::{RedisLimits, RedisStore, Settings, Stats};
