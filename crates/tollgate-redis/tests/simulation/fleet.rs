@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
-use tollgate_policy::{Gate, LimitCheck, Policy};
+use tollgate_policy::{Gate, LimitCheck, Passage, Policy};
 use tollgate_redis::{RedisStore, Settings};
 
 use crate::link::Link;
 use crate::plan::{Flaw, Plan, name};
+use crate::random::Random;
 use crate::world::{History, MARGIN, NodeClock, SHARDS, World};
 
 /// What a simulation has come to.
@@ -58,6 +59,8 @@ async fn run(plan: &Plan) -> Outcome {
         match trouble.kind {
             Kind::Crash(node) => nodes[node].crash(),
             Kind::Restart(node) => nodes[node] = start(),
+            Kind::FailOver(shard, lag) => world.fail_over(shard, lag),
+            Kind::Change(node) => nodes[node].change(plan),
             Kind::Partition(node, lasts) => {
                 let shard = world.draw(|random| random.below(SHARDS.into())) as u8;
                 nodes[node].link.cut(shard, lasts);
@@ -82,29 +85,45 @@ enum Kind {
     Crash(usize),
     Restart(usize),
     Partition(usize, Duration),
+    FailOver(u8, Duration),
+    Change(usize),
 }
 
 /// What breaks, and when, in order.
 fn troubles(plan: &Plan, world: &World) -> Vec<Trouble> {
     let now = Instant::now();
-    let lasts = plan.lasts.as_millis() as u64;
     world.draw(|random| {
         let mut troubles = Vec::new();
+        let mut add = |at, kind| troubles.push(Trouble { at, kind });
         for _ in 0..plan.crashes {
-            let (node, at) =
-                (random.below(plan.nodes.into()) as usize, now + random.millis(0, lasts));
-            troubles.push(Trouble { at, kind: Kind::Crash(node) });
-            troubles.push(Trouble { at: at + random.millis(0, 300), kind: Kind::Restart(node) });
+            let (node, at) = (plan.any_node(random), now + plan.any_time(random));
+            add(at, Kind::Crash(node));
+            add(at + random.millis(0, 300), Kind::Restart(node));
         }
         for _ in 0..plan.partitions {
-            let (node, at) =
-                (random.below(plan.nodes.into()) as usize, now + random.millis(0, lasts));
-            let kind = Kind::Partition(node, random.millis(20, 600));
-            troubles.push(Trouble { at, kind });
+            let (node, at) = (plan.any_node(random), now + plan.any_time(random));
+            add(at, Kind::Partition(node, random.millis(20, 600)));
+        }
+        for _ in 0..plan.failovers {
+            let (shard, at) = (random.below(SHARDS.into()) as u8, now + plan.any_time(random));
+            add(at, Kind::FailOver(shard, plan.lag));
+        }
+        for node in 0..plan.nodes as usize * usize::from(plan.change.is_some()) {
+            add(now + plan.any_time(random), Kind::Change(node));
         }
         troubles.sort_by_key(|trouble| trouble.at);
         troubles
     })
+}
+
+impl Plan {
+    fn any_node(&self, random: &mut Random) -> usize {
+        random.below(self.nodes.into()) as usize
+    }
+
+    fn any_time(&self, random: &mut Random) -> Duration {
+        random.millis(0, self.lasts.as_millis() as u64)
+    }
 }
 
 struct Node {
@@ -134,6 +153,13 @@ impl Node {
             clients.spawn(client.call_again_and_again());
         }
         Self { gate, link, clients }
+    }
+
+    /// Goes on by the quota that the plan has for the first limit from now on.
+    fn change(&self, plan: &Plan) {
+        let limits = plan.change.iter().chain(&plan.limits[1..]).copied().collect();
+        let changed = Plan { limits, ..plan.clone() };
+        self.gate.replace(Policy::from_toml(&changed.policy()).unwrap()).unwrap();
     }
 
     /// Ends at once, with all that it held.
@@ -190,10 +216,11 @@ impl Client {
         let check =
             |limit: &usize| LimitCheck { limit: name(*limit), values: &values, cost: call.cost };
         let checks: Vec<_> = call.limits.iter().map(check).collect();
+        let called = self.world.elapsed();
         let passage = self.gate.check_limits(&checks).await;
         match &passage {
             Err(_) => self.answers.lock().unwrap().failed += 1,
-            Ok(passage) if passage.is_allowed() => self.admit(call, passage),
+            Ok(passage) if passage.is_allowed() => self.admit(call, called, passage),
             Ok(_) => self.answers.lock().unwrap().denied += 1,
         }
         let is_allowed = passage.is_ok_and(|passage| passage.is_allowed());
@@ -205,11 +232,11 @@ impl Client {
         }
     }
 
-    fn admit(&self, call: &Call, passage: &tollgate_policy::Passage<'_>) {
+    fn admit(&self, call: &Call, called: Duration, passage: &Passage<'_>) {
         let mut answers = self.answers.lock().unwrap();
         assert_eq!(passage.limits().count(), call.limits.len(), "every limit has decided");
         for (limit, state) in call.limits.iter().zip(passage.limits()) {
-            let at = self.world.true_time(state.decision().now());
+            let at = self.world.true_time(state.decision().now(), called);
             let admission = Admission { limit: *limit, user: call.user, at, cost: call.cost };
             answers.admitted.push(admission);
         }

@@ -46,6 +46,27 @@ fn no_schedule_admits_more_than_the_quota() {
 }
 
 #[test]
+fn a_failover_forgives_no_more_than_was_taken_while_the_replica_was_behind() {
+    judge_all(0..500, Plan::forgetful).unwrap();
+    for seed in 0..100 {
+        let plan = Plan::forgetful(seed);
+        let forgiven = simulate(&plan).history.forgiven;
+        for limit in &plan.limits {
+            // What a bucket gives in that time, to each user, each time.
+            let most =
+                (limit.span() + plan.lag.as_nanos()) * u128::from(plan.users * plan.failovers);
+            let forgiven = forgiven.get(&limit.quota()).copied().unwrap_or(0);
+            assert!(u128::from(forgiven) <= most, "seed {seed}: {forgiven} ns of {most}");
+        }
+    }
+}
+
+#[test]
+fn a_quota_that_changes_admits_no_more_than_the_old_and_the_new_together() {
+    judge_all(0..500, Plan::changing).unwrap();
+}
+
+#[test]
 fn a_seed_is_replayed_exactly() {
     for seed in 0..20 {
         let trace = || simulate(&Plan::troubled(seed)).history.trace;

@@ -24,6 +24,11 @@ pub(crate) struct Plan {
     /// How often something breaks.
     pub(crate) crashes: u64,
     pub(crate) partitions: u64,
+    /// How often a shard is replaced by a replica, and how far that is behind.
+    pub(crate) failovers: u64,
+    pub(crate) lag: Duration,
+    /// What the first limit becomes on one node after the other.
+    pub(crate) change: Option<Limit>,
     /// How far a node's clock is from the right pace, at most.
     pub(crate) drift_ppm: i64,
     pub(crate) flaw: Option<Flaw>,
@@ -83,9 +88,28 @@ impl Plan {
             },
             crashes: random.below(3),
             partitions: random.below(3),
+            failovers: 0,
+            lag: Duration::ZERO,
+            change: None,
             drift_ppm: 500,
             flaw: None,
         }
+    }
+
+    /// The engine forgets what was written last, now and then.
+    pub(crate) fn forgetful(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let (failovers, lag) = (random.between(1, 2), random.millis(1, 100));
+        Self { failovers, lag, ..Self::troubled(seed) }
+    }
+
+    /// A quota changes while it is spent.
+    pub(crate) fn changing(seed: u64) -> Self {
+        let change = Limit::any(5, &mut Random::new(seed));
+        let mut plan = Self { settled: 0, ..Self::troubled(seed) };
+        // Another algorithm would start afresh.
+        plan.change = Some(Limit { algorithm: plan.limits[0].algorithm, ..change });
+        plan
     }
 
     /// Nothing breaks: what is denied is denied for want of tokens.

@@ -28,6 +28,8 @@ struct Inner {
     allocated: HashMap<Quota, i128>,
     /// Where what ends at a word begins, by name and word.
     bases: HashMap<(Name, u64), u64>,
+    writes: Vec<Write>,
+    forgiven: HashMap<Quota, u64>,
     refunds: Vec<Refund>,
     /// When each node was last heard of.
     nodes: HashMap<Name, Duration>,
@@ -43,12 +45,25 @@ pub(crate) struct Refund {
     pub(crate) tokens: u64,
 }
 
+/// A state that was replaced.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    at: Duration,
+    name: Name,
+    before: Option<State>,
+    quota: Quota,
+    /// What was given away with it, in nanoseconds.
+    given: u64,
+}
+
 /// What a world has come to.
 #[derive(Debug)]
 pub(crate) struct History {
     /// By quota, how much time of buckets was given away and not given back, in nanoseconds.
     pub(crate) allocated: HashMap<Quota, i128>,
     pub(crate) refunds: Vec<Refund>,
+    /// By quota, what was given away and then forgotten by a failover, in nanoseconds.
+    pub(crate) forgiven: HashMap<Quota, u64>,
     pub(crate) trace: u64,
 }
 
@@ -71,6 +86,8 @@ impl World {
                 decided: HashSet::new(),
                 allocated: HashMap::new(),
                 bases: HashMap::new(),
+                writes: Vec::new(),
+                forgiven: HashMap::new(),
                 refunds: Vec::new(),
                 nodes: HashMap::new(),
                 trace: seed,
@@ -83,15 +100,13 @@ impl World {
         self.began.elapsed()
     }
 
-    /// When something was decided, in true time. If a shard did, that was at its `now`;
-    /// otherwise a node did by itself, just now, whatever it takes the time to be.
-    pub(crate) fn true_time(&self, now: Timestamp) -> Duration {
+    /// When a call that began at `called` was decided, in true time. If a shard did, that was
+    /// at its `now`. If a node did by itself, that was after the call began, and not after
+    /// what the node took the time to be.
+    pub(crate) fn true_time(&self, now: Timestamp, called: Duration) -> Duration {
+        let told = Duration::from_nanos(now.as_nanos() % (APART * 1_000_000_000));
         let is_by_shard = self.inner().decided.contains(&now);
-        if is_by_shard {
-            Duration::from_nanos(now.as_nanos() % (APART * 1_000_000_000))
-        } else {
-            self.elapsed()
-        }
+        if is_by_shard { told } else { told.max(called).min(self.elapsed()) }
     }
 
     /// Draws from what is random.
@@ -153,6 +168,19 @@ impl World {
         model.set_state(exchange.name, exchange.new);
     }
 
+    /// Puts a replica in place of a shard that has not heard of what was written lately.
+    pub(crate) fn fail_over(&self, shard: u8, lag: Duration) {
+        let since = self.elapsed().saturating_sub(lag);
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let is_lost = |write: &Write| write.at > since && Self::shard(&write.name) == shard;
+        for lost in inner.writes.iter().rev().filter(|write| is_lost(write)) {
+            self.shards[usize::from(shard)].set_state(lost.name, lost.before);
+            *inner.forgiven.entry(lost.quota).or_default() += lost.given;
+        }
+        inner.writes.retain(|write| !is_lost(write));
+    }
+
     /// Hears of a node, and tells how many there are.
     pub(crate) fn announce(&self, node: Name, lifetime: Duration) -> u32 {
         let now = self.elapsed();
@@ -164,7 +192,7 @@ impl World {
     pub(crate) fn history(&self) -> History {
         let inner = self.inner();
         let (allocated, refunds) = (inner.allocated.clone(), inner.refunds.clone());
-        History { allocated, refunds, trace: inner.trace }
+        History { allocated, refunds, forgiven: inner.forgiven.clone(), trace: inner.trace }
     }
 
     fn now(&self, shard: u8) -> Timestamp {
@@ -202,6 +230,8 @@ impl World {
             i128::from(left.max(base)) - i128::from(found)
         };
         *inner.allocated.entry(terms.quota).or_default() += given;
+        let (at, quota, given) = (self.elapsed(), terms.quota, given.max(0) as u64);
+        inner.writes.push(Write { at, name, before, quota, given });
         inner.expiring.insert(name, Timestamp::from_nanos(left) + MARGIN);
     }
 
