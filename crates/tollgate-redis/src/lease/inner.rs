@@ -120,7 +120,7 @@ impl<S: Source> Inner<S> {
     async fn fly(self: Arc<Self>, place: Place, order: Order<S::Caller>) {
         let taken = self.source.take(&order.caller, &order.terms, order.least, order.most).await;
         let (landed, back) = self.land(place, &order, taken);
-        order.landing.send_replace(Some(landed));
+        order.landing.tell(landed);
         if let Some(back) = back {
             self.give_back(back).await;
         }

@@ -45,6 +45,8 @@ impl<S: Source> Inner<S> {
                 idle < FORGOTTEN
             });
         }
+        // Not in the order of a table with random secrets: a simulation could not be replayed.
+        back.sort_by_key(|exchange| exchange.name);
         back
     }
 
