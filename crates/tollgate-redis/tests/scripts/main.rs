@@ -8,3 +8,5 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;
+mod kept;
+mod small;

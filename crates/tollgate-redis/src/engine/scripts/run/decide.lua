@@ -30,6 +30,9 @@ local function spend(layout, wh, wl, ask)
   return h, l, (h - th) * LIMB + l - tl
 end
 
+-- What acts otherwise, once it is needed.
+local act
+
 -- What is found of a caller; if something is to be written, that and in how many
 -- milliseconds it may be forgotten; and whether nothing may be written for any.
 local function decide(ask, value)
@@ -51,7 +54,8 @@ local function decide(ask, value)
   elseif action == SPEND then
     h, l, idle_after = spend(layout, wh, wl, ask)
   elseif action ~= REFUSE then
-    h, l, idle_after = others()(layout, action, wh, wl, nh, nl, fh, fl, ask)
+    act = act or others()
+    h, l, idle_after = act(layout, action, wh, wl, nh, nl, fh, fl, ask)
   end
   if not h then
     return write('>BI4I4', 1, wh, wl), nil, nil, is_shadow == 0

@@ -34,21 +34,21 @@ local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
   end
 
   local lh, ll, ch, cl = refilled(wh, wl)
-  -- What a caller that is not known would have.
-  local ih, il, oh, ol = refilled(fh, fl)
   if action == RESET then
+    local ih, il, oh, ol = refilled(fh, fl)
     if oh > 0 or ol > 0 then return fh, fl, idle_after(ih, il, oh, ol) end
     ih, il = larger(ih, il, up_h, up_l)
     return left(ih, il, 0, 0)
   end
   local xh, xl = read('>I4I4', ask, 72)
   if action == REFUND then
+    -- Not beyond what a caller that is not known has.
+    local _, _, oh, ol = refilled(fh, fl)
     xh, xl = minus(ch, cl, xh, xl)
     xh, xl = larger(xh, xl, oh, ol)
     if less(xh, xl, ch, cl) then return left(lh, ll, xh, xl) end
     return wh, wl, idle_after(lh, ll, ch, cl)
-  end
-  if action == TAKE then
+  elseif action == TAKE then
     local rh, rl = minus(bh, bl, ch, cl)
     xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, 80))
     if not xh then return nil end
