@@ -53,11 +53,15 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_as_a_state_is_written_so(bytes in proptest::collection::vec(any::<u8>(), 34)) {
-        let mut bytes = bytes;
-        bytes[0] = 1;
+    fn whatever_is_read_as_a_state_is_written_so(
+        state in states(),
+        at in 0..State::BYTES,
+        byte in any::<u8>(),
+    ) {
+        let mut bytes = state.to_bytes();
+        bytes[at] = byte;
         if let Ok(state) = State::from_bytes(&bytes) {
-            prop_assert_eq!(&state.to_bytes()[..], bytes);
+            prop_assert_eq!(state.to_bytes(), bytes);
         }
     }
 
