@@ -87,8 +87,8 @@ pub enum Op {
         /// The most that is taken.
         most: u64,
     },
-    /// Spends a cost by a quota that is not that of the terms, which must be of a token
-    /// bucket, if it passes: the word of one is a time, whatever the quota.
+    /// Spends a cost by a quota that is not that of the terms, which must be of a bucket that
+    /// refills, if it passes: the word of one is a time, whatever the quota.
     SpendBy {
         /// How much. 0 always passes, and writes nothing.
         cost: u64,

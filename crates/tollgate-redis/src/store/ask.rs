@@ -1,10 +1,10 @@
 use smallvec::SmallVec;
+use tollgate::Decision;
 use tollgate::algorithm::{Algorithm, Word};
-use tollgate::{Decision, Timestamp};
 
 use super::core::{Caller, Core, TRIES, unsettled};
-use crate::State;
 use crate::engine::{Engine, EngineError, Entry, Found, Op};
+use crate::lease::Place;
 use crate::sighting::Sighting;
 
 /// A charge that is put to the engine.
@@ -13,6 +13,8 @@ pub(super) struct Asked {
     pub(super) charge: usize,
     /// When it is put: charges of one turn are put together.
     pub(super) turn: usize,
+    /// Where its lease is, if the limit is leased.
+    pub(super) lease: Option<Place>,
     pub(super) caller: Caller,
     pub(super) cost: u64,
     pub(super) is_shadow: bool,
@@ -26,14 +28,6 @@ pub(super) struct Heard {
     pub(super) seen: Sighting,
     pub(super) word: Word,
     pub(super) passes: bool,
-}
-
-/// What an answer under other terms asks for.
-enum Again {
-    /// To ask by the terms that were found.
-    Adopted,
-    /// To put this node's terms in place of those found, first.
-    Carry { from: State, word: Word },
 }
 
 impl<E: Engine> Core<E> {
@@ -52,65 +46,41 @@ impl<E: Engine> Core<E> {
             let sent = self.local();
             let reply = self.engine.run(&entries).await?;
             let seen = Sighting { sent, now: reply.now };
-            let mut again: SmallVec<[(usize, Again); 2]> = SmallVec::new();
-            for (index, (asked, found)) in asked.iter_mut().zip(&reply.answers).enumerate() {
-                again.extend(self.hear(asked, found, seen)?.map(|again| (index, again)));
+            let mut is_other = false;
+            for (asked, found) in asked.iter_mut().zip(&reply.answers) {
+                self.hear(asked, found, seen)?;
+                is_other |= matches!(found, Found::Other(_));
             }
             if asked.iter().any(Asked::refuses) {
                 return Ok(false);
             }
-            if again.is_empty() {
+            if !is_other {
                 return Ok(true);
             }
-            for (index, again) in again {
-                self.prepare(&asked[index], again, reply.now).await?;
+            for (asked, found) in asked.iter().zip(&reply.answers) {
+                if let (Found::Other(stored), Some(heard)) = (found, asked.heard) {
+                    self.bring_over(&asked.caller, stored, heard.word, reply.now).await?;
+                }
             }
         }
         asked.first().map_or(Ok(true), |asked| Err(unsettled(&asked.caller.limit)))
     }
 
-    /// Takes an answer in. Says what to do before the charge is asked for again, if its terms
-    /// are others.
-    fn hear(
-        &self,
-        asked: &mut Asked,
-        found: &Found,
-        seen: Sighting,
-    ) -> Result<Option<Again>, EngineError> {
+    /// Takes an answer in. One under other terms is what it will be under the caller's own.
+    fn hear(&self, asked: &mut Asked, found: &Found, seen: Sighting) -> Result<(), EngineError> {
         let caller = &mut asked.caller;
-        let (word, passes, again) = match found {
-            Found::Passed(word) => (*word, true, None),
-            Found::Denied(word) => (*word, false, None),
+        let (word, passes) = match found {
+            Found::Passed(word) => (*word, true),
+            Found::Denied(word) => (*word, false),
             Found::Other(stored) => {
                 self.learn(caller, stored, seen.sent)?;
                 let word = caller.carry_over(stored, seen.now)?;
-                let counted = caller.counted();
-                let passes = counted.algorithm.spend(word, seen.now, asked.cost).is_some();
-                let is_adopted = counted.terms == stored.terms;
-                let carry = Again::Carry { from: *stored, word };
-                (word, passes, Some(if is_adopted { Again::Adopted } else { carry }))
+                let algorithm = caller.counted().algorithm;
+                (word, algorithm.spend(word, seen.now, asked.cost).is_some())
             }
         };
-        if again.is_none() {
-            self.confirm(caller, seen.sent);
-        }
+        self.confirm(caller, seen.sent);
         asked.heard = Some(Heard { seen, word, passes });
-        Ok(again)
-    }
-
-    async fn prepare(
-        &self,
-        asked: &Asked,
-        again: Again,
-        now: Timestamp,
-    ) -> Result<(), EngineError> {
-        if let Again::Carry { from, word } = again {
-            let Caller { name, .. } = asked.caller;
-            // If it has changed meanwhile, the next answer tells.
-            if self.exchange(name, Some(from), (asked.caller.counted(), word), now).await? {
-                self.counters.carried_over.add(1);
-            }
-        }
         Ok(())
     }
 
@@ -131,7 +101,8 @@ impl<E: Engine> Core<E> {
             let (old, new) = (counted.state(spent), (counted, heard.word));
             let is_undone = self.exchange(asked.caller.name, Some(old), new, heard.seen.now).await;
             let counters = &self.counters;
-            let counter = if is_undone == Ok(true) { &counters.undone } else { &counters.kept_charges };
+            let counter =
+                if is_undone == Ok(true) { &counters.undone } else { &counters.kept_charges };
             counter.add(1);
         }
     }

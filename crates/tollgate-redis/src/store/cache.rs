@@ -19,7 +19,7 @@ const SHARDS: usize = 64;
 impl<V: Copy> Cache<V> {
     /// Room for about so many callers.
     pub(super) fn new(callers: usize) -> Self {
-        let sets = callers.div_ceil(SHARDS * WAYS).max(1);
+        let sets = callers.div_ceil(SHARDS * WAYS);
         let shard = || Mutex::new(vec![[None; WAYS]; sets].into());
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
@@ -30,8 +30,8 @@ impl<V: Copy> Cache<V> {
         let bits = u128::from_le_bytes(*name.as_bytes()) as u64;
         let shard = &self.shards[bits as usize % SHARDS];
         let mut sets = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (bits / SHARDS as u64) as usize % sets.len();
-        let set = &mut sets[place];
+        let place = (bits / SHARDS as u64) as usize % sets.len().max(1);
+        let Some(set) = sets.get_mut(place) else { return act(&mut None) };
         let known = set.iter().position(|kept| kept.is_some_and(|(other, _)| other == name));
         let mut value = known.and_then(|index| set[index]).map(|(_, value)| value);
         let answer = act(&mut value);

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use tollgate::algorithm::{Algorithm, Word};
-use tollgate::{Decision, Start, Timestamp};
+use tollgate::{Decision, Timestamp};
 
 use super::core::{Caller, Core, TRIES, counted_by, unsettled};
 use super::terms::Counted;
@@ -38,15 +38,13 @@ impl<E: Engine> Core<E> {
         actual: u64,
     ) -> Result<Decision, EngineError> {
         let difference = actual.abs_diff(reserved);
-        let left = match actual.cmp(&reserved) {
-            Ordering::Greater => self.apply(&mut caller, Op::Charge(difference)).await?,
-            Ordering::Equal => self.apply(&mut caller, Op::Look).await?,
-            Ordering::Less if caller.limit.starts_empty() => {
-                self.refund_to_empty(&mut caller, difference).await?
-            }
-            Ordering::Less => self.apply(&mut caller, Op::Refund(difference)).await?,
+        let op = match actual.cmp(&reserved) {
+            Ordering::Greater => Op::Charge(difference),
+            Ordering::Equal => Op::Look,
+            Ordering::Less => Op::Refund(difference),
         };
-        Ok(Decision::peek(left.counted.algorithm, left.word, left.now, 0))
+        let Left { now, counted, word } = self.apply(&mut caller, op).await?;
+        Ok(Decision::peek(counted.algorithm, word, now, 0))
     }
 
     /// Makes a caller as if it had never been seen.
@@ -95,26 +93,6 @@ impl<E: Engine> Core<E> {
         Err(unsettled(&caller.limit))
     }
 
-    /// Gives back to a caller of a limit that starts empty: a script does not know what a
-    /// caller never seen would have, and could give more than that.
-    async fn refund_to_empty(&self, caller: &mut Caller, amount: u64) -> Result<Left, EngineError> {
-        for _ in 0..TRIES {
-            let Left { now, counted, word } = self.apply(caller, Op::Look).await?;
-            let born = caller.limit.born(&self.engine).await?.unwrap_or_default();
-            let terms = counted.terms;
-            let starting = terms.kind.with_quota(&terms.quota, Start::Empty, born);
-            let refunded = starting.unwrap_or(counted.algorithm).refund(word, now, amount);
-            if refunded == word {
-                return Ok(Left { now, counted, word });
-            }
-            if self.replace(caller, (&counted, word), (&counted, refunded), now).await? {
-                self.denials.forget(caller.name);
-                return Ok(Left { now, counted, word: refunded });
-            }
-        }
-        Err(unsettled(&caller.limit))
-    }
-
     /// Puts a word in place of the one that was found, also if that is of a caller whom the
     /// engine does not know. Tells whether it did.
     pub(super) async fn replace(
@@ -132,10 +110,11 @@ impl<E: Engine> Core<E> {
 
 /// The word that an operation leaves.
 fn left(counted: &Counted, word: Word, now: Timestamp, op: Op, fresh: Word) -> Word {
+    let algorithm = counted.algorithm.starting_from(fresh);
     match op {
-        Op::Charge(amount) => counted.algorithm.charge(word, now, amount),
-        Op::Refund(amount) => counted.algorithm.refund(word, now, amount),
-        Op::Reset => fresh,
+        Op::Charge(amount) => algorithm.charge(word, now, amount),
+        Op::Refund(amount) => algorithm.refund(word, now, amount),
+        Op::Reset => algorithm.fresh(now),
         Op::Look | Op::Spend { .. } | Op::SpendBy { .. } | Op::Take { .. } => word,
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::Settings;
 use super::denials::Denials;
 use super::limits::Limit;
 use super::nodes::Nodes;
-use super::stats::{Counters, Stats};
+use super::stats::Counters;
 use super::terms::{Counted, Given};
 use crate::engine::{Engine, EngineError, Exchange, Fault};
 use crate::{Name, State};
@@ -32,9 +33,9 @@ pub(crate) struct Caller {
     pub(super) limit: Arc<Limit>,
     pub(super) name: Name,
     /// What the policy says it is counted by.
-    own: Counted,
+    pub(super) own: Counted,
     /// What it was given at run time, as far as this node knows.
-    given: Option<Counted>,
+    pub(super) given: Option<Counted>,
 }
 
 /// How often a question is asked again when terms turn out to be others.
@@ -54,10 +55,6 @@ impl<E: Engine> Core<E> {
             counters: Counters::default(),
             margin: settings.margin,
         }
-    }
-
-    pub(super) fn stats(&self) -> Stats {
-        self.counters.stats(self.nodes.known().map_or(0, NonZeroU32::get))
     }
 
     /// This node's time.
@@ -98,6 +95,24 @@ impl<E: Engine> Core<E> {
         if caller.given.is_some() {
             self.given.learn(caller.name, caller.given, sent);
         }
+    }
+
+    /// Puts a state that was found in terms of a caller's own, as `word`. If it has changed
+    /// meanwhile, the next answer tells.
+    pub(super) async fn bring_over(
+        &self,
+        caller: &Caller,
+        stored: &State,
+        word: Word,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let counted = caller.counted();
+        if stored.terms != counted.terms
+            && self.exchange(caller.name, Some(*stored), (counted, word), now).await?
+        {
+            self.counters.carried_over.add(1);
+        }
+        Ok(())
     }
 
     /// Puts a state of the same caller in place of another, and tells whether it did.
@@ -146,6 +161,18 @@ impl Caller {
         }
         let old = counted_by(stored)?;
         Ok(counted.algorithm.carry_over(stored.word, now, &old.algorithm))
+    }
+}
+
+impl<E> fmt::Debug for Core<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} under {:?}", self.name, self.limit.name())
     }
 }
 

@@ -182,7 +182,13 @@ mod tests {
         let earlier = Sighting { now: NOW - Duration::from_millis(1), sent: start };
         denials.tell(NAME, &counted, counted.fresh(None), earlier, false);
         assert!(is_denied(&denials, &counted, 1, start));
-        denials.tell(NAME, &counted, counted.fresh(None), Sighting { now: NOW, sent: start }, false);
+        denials.tell(
+            NAME,
+            &counted,
+            counted.fresh(None),
+            Sighting { now: NOW, sent: start },
+            false,
+        );
         assert!(!is_denied(&denials, &counted, 1, start));
     }
 

@@ -128,11 +128,6 @@ impl Limit {
         let ask = || engine.born(self.names.limit());
         self.born.get_or_try_init(ask).await.map(|born| Some(*born))
     }
-
-    /// True if callers never seen have nothing yet.
-    pub(super) fn starts_empty(&self) -> bool {
-        self.starts_empty
-    }
 }
 
 /// Why a limit, or a quota under it, cannot be kept.

@@ -2,9 +2,10 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate::{Clock, Quota};
-use tollgate_policy::store::{LimitSpec, Memory, MemoryLimits, Outage, Store};
+use tollgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Outage, Store};
 use tollgate_policy::{Error, Key};
 
+use super::limits::RedisLimits;
 use super::share::{share_of, share_of_limit};
 
 /// What this node goes by while it cannot ask: its share of each limit that says so, in
@@ -79,4 +80,10 @@ fn locals(limits: &[LimitSpec]) -> Vec<LimitSpec> {
 
 fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {
     limits.iter().map(|limit| share_of_limit(limit, nodes)).collect()
+}
+
+/// A charge under this node's own share, if its limit goes on by that.
+pub(super) fn local_charge(limits: &RedisLimits, charge: &Charge) -> Option<Charge> {
+    let place = limits.limit(charge.limit).local?;
+    Some(Charge::new(place, charge.key.clone(), charge.cost))
 }

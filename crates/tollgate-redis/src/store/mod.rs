@@ -6,6 +6,7 @@ mod change;
 mod core;
 mod decide;
 mod denials;
+mod leased;
 mod limits;
 mod local;
 mod nodes;
@@ -13,29 +14,32 @@ mod outage;
 mod overrides;
 mod settings;
 mod share;
+mod source;
 mod stats;
 mod terms;
 mod throttle;
 mod turns;
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tollgate::{Decision, Quota};
+use tollgate::{Decision, KeyedState, Quota};
 use tollgate_policy::store::{Charge, LimitSpec, Store, Usage};
 use tollgate_policy::{Error, Key};
 
 use self::core::{Caller, Core};
 pub use self::limits::RedisLimits;
 use self::limits::refused;
-use self::local::Local;
+use self::local::{Local, local_charge};
 pub use self::settings::Settings;
 pub use self::stats::Stats;
 use self::throttle::Throttled;
 use crate::Secret;
 use crate::engine::{Engine, EngineError};
+use crate::lease::Leases;
 
 /// Keeps what callers have spent in an engine that many nodes share.
 ///
@@ -43,6 +47,7 @@ use crate::engine::{Engine, EngineError};
 /// count for the tables that a node goes by while it cannot ask.
 pub struct RedisStore<E: Engine> {
     core: Arc<Core<E>>,
+    leases: Leases<Core<E>>,
     secret: Secret,
     throttled: Throttled,
     announcing: Option<AbortHandle>,
@@ -57,14 +62,16 @@ impl<E: Engine> RedisStore<E> {
     pub fn new(engine: E, settings: &Settings) -> Result<Self, Error> {
         let core = Arc::new(Core::new(engine, settings));
         let announcing = if settings.nodes.is_none() { Some(announce(&core)?) } else { None };
+        let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
         let (secret, throttled) = (settings.secret.clone(), Throttled::new(&settings.secret)?);
-        Ok(Self { core, secret, throttled, announcing })
+        Ok(Self { core, leases, secret, throttled, announcing })
     }
 
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.core.stats()
+        let nodes = self.core.nodes.known().map_or(0, NonZeroU32::get);
+        self.core.counters.stats(self.leases.stats(), nodes)
     }
 
     /// The engine.
@@ -72,8 +79,9 @@ impl<E: Engine> RedisStore<E> {
         &self.core.engine
     }
 
-    /// Ends what goes on in the background.
+    /// Gives back what is held by leases, and ends what goes on in the background.
     pub async fn shutdown(&self) {
+        self.leases.shutdown().await;
         self.announcing.iter().for_each(AbortHandle::abort);
     }
 
@@ -121,10 +129,19 @@ impl<E: Engine> Store for RedisStore<E> {
         limits: &RedisLimits,
         charges: &mut [Charge],
     ) -> Option<Result<(), Error>> {
-        self.deny_at_once(limits, charges).then_some(Ok(()))
+        let is_decided =
+            self.decide_by_leases(limits, charges) || self.deny_at_once(limits, charges);
+        is_decided.then_some(Ok(()))
     }
 
     async fn peek(&self, limits: &RedisLimits, charge: &Charge) -> Result<Decision, Error> {
+        let limit = limits.limit(charge.limit);
+        if let Some(place) = self.lease(limit, &charge.key) {
+            let (own, local) = (&limit.counted(&charge.key).terms, self.core.local());
+            if let Some(decision) = self.leases.peek(place, own, charge.cost, local) {
+                return Ok(decision);
+            }
+        }
         let caller = self.caller(limits, charge.limit, &charge.key);
         match self.core.peek(caller, charge.cost).await {
             Ok(decision) => Ok(decision),
@@ -142,7 +159,13 @@ impl<E: Engine> Store for RedisStore<E> {
         reserved: u64,
     ) -> Result<Decision, Error> {
         let caller = self.caller(limits, charge.limit, &charge.key);
-        match self.core.settle(caller, reserved, charge.cost).await {
+        let lease = self.lease(&caller.limit, &charge.key);
+        if let Some(left) = self.charge_lease(&caller, lease, reserved, charge.cost) {
+            return Ok(left);
+        }
+        let settled = self.core.settle(caller, reserved, charge.cost).await;
+        lease.into_iter().for_each(|place| self.leases.unlearn(place));
+        match settled {
             Ok(decision) => Ok(decision),
             Err(why) => {
                 let (own, local) = (own_charge(limits, charge, &why)?, &limits.local);
@@ -153,6 +176,10 @@ impl<E: Engine> Store for RedisStore<E> {
 
     fn cancel(&self, limits: &RedisLimits, charge: &Charge) {
         let Some(decision) = charge.decision else { return };
+        let lease = self.lease(limits.limit(charge.limit), &charge.key);
+        if lease.is_some_and(|place| self.leases.undo(place, &decision)) {
+            return;
+        }
         let local = &limits.local;
         if let Some(mut own) = local_charge(limits, charge) {
             // Nothing happens if it was not decided there.
@@ -168,6 +195,7 @@ impl<E: Engine> Store for RedisStore<E> {
 
     async fn reset(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {
         self.core.reset(self.caller(limits, limit, key)).await.map_err(Error::store)?;
+        self.forget_lease(limits.limit(limit), key);
         let local = &limits.local;
         match limits.limit(limit).local {
             Some(place) => {
@@ -193,6 +221,7 @@ impl<E: Engine> Store for RedisStore<E> {
         };
         let wanted = wanted.map_err(|why| refused(limit.name(), &why))?;
         self.core.give(caller, &wanted).await.map_err(Error::store)?;
+        self.forget_lease(limit, key);
         match limit.local {
             Some(place) => {
                 let nodes = self.core.assumed_nodes();
@@ -208,13 +237,7 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 }
 
-/// A charge under this node's own share, if its limit goes on by that.
-fn local_charge(limits: &RedisLimits, charge: &Charge) -> Option<Charge> {
-    let place = limits.limit(charge.limit).local?;
-    Some(Charge::new(place, charge.key.clone(), charge.cost))
-}
-
-/// The same, or why there is no answer.
+/// A charge under this node's own share, or why there is no answer.
 fn own_charge(limits: &RedisLimits, charge: &Charge, why: &EngineError) -> Result<Charge, Error> {
     let limit = limits.limit(charge.limit);
     local_charge(limits, charge).ok_or_else(|| refused(limit.name(), why))

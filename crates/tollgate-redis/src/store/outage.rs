@@ -8,47 +8,53 @@ use super::RedisStore;
 use super::ask::Asked;
 use super::decide::Call;
 use super::limits::{RedisLimits, refused};
-use crate::engine::{Engine, EngineError};
+use super::local::local_charge;
+use crate::engine::Engine;
 
 impl<E: Engine> RedisStore<E> {
     /// Decides about what the engine could not be asked for. Tells whether the call passes;
-    /// if it does not, nothing stays spent.
-    pub(super) async fn pass_outage(
-        &self,
-        limits: &RedisLimits,
-        call: &Call,
-        charges: &mut [Charge],
-        why: EngineError,
-    ) -> Result<bool, Error> {
+    /// if it does not, nothing stays spent at the engine.
+    ///
+    /// # Errors
+    ///
+    /// If one of the limits is closed.
+    pub(super) async fn pass_outage(&self, call: &mut Call<'_>) -> Result<bool, Error> {
+        let Some(why) = &call.failure else { return Ok(true) };
+        let unheard = |asked: &&Asked| !asked.is_shadow && asked.heard.is_none();
         let failed: SmallVec<[&Asked; 2]> =
-            call.iter().filter(|asked| !asked.is_shadow && asked.heard.is_none()).collect();
+            call.asked.iter().filter(unheard).chain(&call.failed).collect();
         let counters = &self.core.counters;
         let is_closed = |asked: &&&Asked| asked.caller.limit.outage == Outage::Closed;
-        if let Some(closed) = failed.iter().find(is_closed) {
+        let closed = failed.iter().find(is_closed);
+        if let Some(error) = closed.map(|closed| refused(closed.caller.limit.name(), why)) {
+            drop(failed);
             counters.outage_closed.add(1);
-            self.core.undo(call).await;
-            return Err(refused(closed.caller.limit.name(), &why));
+            self.core.undo(&call.asked).await;
+            self.undo_leases(call);
+            call.charges.iter_mut().for_each(|charge| charge.decision = None);
+            return Err(error);
         }
         let mut own = SmallVec::<[Charge; 2]>::new();
         let mut places = SmallVec::<[usize; 2]>::new();
         for asked in &failed {
-            let Some(limit) = asked.caller.limit.local else { continue };
-            let Charge { key, cost, .. } = &charges[asked.charge];
-            self.follow_override(limits, asked, key).await?;
-            own.push(Charge::new(limit, key.clone(), *cost));
-            places.push(asked.charge);
+            let charge = &call.charges[asked.charge];
+            if let Some(local) = local_charge(call.limits, charge) {
+                self.follow_override(call.limits, asked, &charge.key).await?;
+                own.push(local);
+                places.push(asked.charge);
+            }
         }
         counters.outage_local.add(own.len());
         counters.outage_open.add(failed.len() - own.len());
-        let local = &limits.local;
+        let local = &call.limits.local;
         local.memory.decide(&local.among(self.core.assumed_nodes()), &mut own).await?;
         for (place, decided) in places.into_iter().zip(&own) {
-            charges[place].decision = decided.decision;
+            call.charges[place].decision = decided.decision;
         }
         let is_denied = |charge: &Charge| charge.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
         if !passes {
-            self.core.undo(call).await;
+            self.core.undo(&call.asked).await;
         }
         Ok(passes)
     }

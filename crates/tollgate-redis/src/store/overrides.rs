@@ -24,9 +24,7 @@ impl<E: Engine> Core<E> {
             } else {
                 wanted.algorithm.carry_over(word, now, &counted.algorithm)
             };
-            if is_there
-                || self.replace(&caller, (&counted, word), (wanted, carried), now).await?
-            {
+            if is_there || self.replace(&caller, (&counted, word), (wanted, carried), now).await? {
                 let given = wanted.terms.is_override.then_some(*wanted);
                 self.given.learn(caller.name, given, self.local());
                 self.denials.forget(caller.name);

@@ -23,6 +23,7 @@ pub struct Settings {
     pub(super) secret: Secret,
     pub(super) nodes: Option<NonZeroU32>,
     pub(super) remembered: usize,
+    pub(super) leases: usize,
     pub(super) margin: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -43,11 +44,18 @@ impl Settings {
         self
     }
 
-    /// Remembers the words of about so many denied callers, of 100 bytes each. Default:
-    /// 32,768.
+    /// Remembers the words of about so many denied callers, of 100 bytes each; with 0,
+    /// of none, so that every call asks. Default: 32,768.
     #[must_use]
     pub fn remembered(mut self, callers: usize) -> Self {
         self.remembered = callers;
+        self
+    }
+
+    /// Holds leases of so many callers at once. Default: 16,384.
+    #[must_use]
+    pub fn leases(mut self, callers: usize) -> Self {
+        self.leases = callers;
         self
     }
 
@@ -74,6 +82,7 @@ impl Default for Settings {
             secret: Secret::default(),
             nodes: None,
             remembered: 32_768,
+            leases: 16_384,
             margin: Duration::from_secs(1),
             clock: Arc::new(SystemClock),
         }
@@ -86,6 +95,7 @@ impl fmt::Debug for Settings {
             .field("secret", &self.secret)
             .field("nodes", &self.nodes)
             .field("remembered", &self.remembered)
+            .field("leases", &self.leases)
             .field("margin", &self.margin)
             .finish_non_exhaustive()
     }

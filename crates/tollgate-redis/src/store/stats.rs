@@ -1,7 +1,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a store has done so far: decisions about single limits, by who made them, and what
-/// was done besides.
+use crate::LeaseStats;
+
+/// What a store has done so far: who decided about single limits, and what was done
+/// besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -9,8 +11,6 @@ pub struct Stats {
     pub by_engine: u64,
     /// Denied by a word that was remembered.
     pub by_memory: u64,
-    /// Decided by a lease.
-    pub by_lease: u64,
     /// Let through undecided, since the engine could not be asked.
     pub outage_open: u64,
     /// Refused undecided, since the engine could not be asked.
@@ -23,6 +23,8 @@ pub struct Stats {
     pub undone: u64,
     /// Charges that could not be, since somebody had spent meanwhile.
     pub kept_charges: u64,
+    /// What was decided by leases, and what became of these.
+    pub leases: LeaseStats,
     /// How many nodes there are, as far as this one knows: zero if it does not.
     pub nodes: u32,
 }
@@ -32,7 +34,6 @@ pub struct Stats {
 pub(super) struct Counters {
     pub(super) by_engine: Counter,
     pub(super) by_memory: Counter,
-    pub(super) by_lease: Counter,
     pub(super) outage_open: Counter,
     pub(super) outage_closed: Counter,
     pub(super) outage_local: Counter,
@@ -55,17 +56,17 @@ impl Counter {
 }
 
 impl Counters {
-    pub(super) fn stats(&self, nodes: u32) -> Stats {
+    pub(super) fn stats(&self, leases: LeaseStats, nodes: u32) -> Stats {
         Stats {
             by_engine: self.by_engine.get(),
             by_memory: self.by_memory.get(),
-            by_lease: self.by_lease.get(),
             outage_open: self.outage_open.get(),
             outage_closed: self.outage_closed.get(),
             outage_local: self.outage_local.get(),
             carried_over: self.carried_over.get(),
             undone: self.undone.get(),
             kept_charges: self.kept_charges.get(),
+            leases,
             nodes,
         }
     }

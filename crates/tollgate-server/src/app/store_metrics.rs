@@ -6,8 +6,8 @@ use std::sync::Arc;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use tollgate_redis::Stats;
 use tollgate_redis::engine::{Health, RoundTrips};
+use tollgate_redis::{LeaseStats, Stats};
 
 use super::metrics::{counters, gauges};
 use crate::SharedStore;
@@ -22,7 +22,8 @@ impl Collector for StoreMetrics {
         state(&mut encoder, &health, &stats)?;
         calls(&mut encoder, &health)?;
         round_trips(&mut encoder, &health.round_trips)?;
-        decisions(&mut encoder, &stats)
+        decisions(&mut encoder, &stats)?;
+        leases(&mut encoder, &stats.leases)
     }
 }
 
@@ -66,7 +67,7 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
     let sources = [
         ([("source", "store")], stats.by_engine),
         ([("source", "remembered-denial")], stats.by_memory),
-        ([("source", "lease")], stats.by_lease),
+        ([("source", "lease")], stats.leases.allowed + stats.leases.denied),
         ([("source", "outage-open")], stats.outage_open),
         ([("source", "outage-closed")], stats.outage_closed),
         ([("source", "outage-local")], stats.outage_local),
@@ -78,4 +79,16 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
         [([("outcome", "undone")], stats.undone), ([("outcome", "kept")], stats.kept_charges)];
     let help = "Charges of calls that another limit denied, and what became of them";
     counters(encoder, "store_reversals", help, undone)
+}
+
+fn leases(encoder: &mut DescriptorEncoder<'_>, leases: &LeaseStats) -> fmt::Result {
+    let help = "Callers of leased limits that this server knows";
+    gauges(encoder, "store_leased_callers", help, [([], leases.callers)])?;
+    let slices = [
+        ([("event", "taken")], leases.takes),
+        ([("event", "given-back")], leases.given_back),
+        ([("event", "lost")], leases.lost),
+    ];
+    let help = "Slices of leased limits, by what became of them";
+    counters(encoder, "store_slices", help, slices)
 }

@@ -32,7 +32,13 @@ fn alerts_look_at_metrics_that_there_are() {
     let shown = server.0.get("/metrics");
     let shown: BTreeSet<_> =
         shown.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
-    for document in ["deploy/alerts.yml", "docs/alerts.md", "docs/server.md", "docs/sizing.md", "docs/cluster.md"] {
+    for document in [
+        "deploy/alerts.yml",
+        "docs/alerts.md",
+        "docs/server.md",
+        "docs/sizing.md",
+        "docs/cluster.md",
+    ] {
         let text = read(document);
         let named = metrics(&text);
         assert!(!named.is_empty(), "{document}");

@@ -36,16 +36,21 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
         until("that it is missed", || !is_up(server));
         let closed = checked(server, "closed");
         assert!(closed.starts_with("HTTP/1.1 503 "), "{closed}");
-        assert!(closed.contains("retry-after: 1") && closed.contains("limit \\\"closed\\\""), "{closed}");
+        assert!(
+            closed.contains("retry-after: 1") && closed.contains("limit \\\"closed\\\""),
+            "{closed}"
+        );
         let mut client = Http::connect(server.http).unwrap();
-        let mut admitted = |limit| {
-            (0..20).filter(|_| client.check(limit, "203.0.113.7").unwrap()).count()
-        };
+        let mut admitted =
+            |limit| (0..20).filter(|_| client.check(limit, "203.0.113.7").unwrap()).count();
         assert_eq!(admitted("open"), 20);
         // Its share, as one of two.
         assert_eq!(admitted("local"), 5);
         let ready = server.get("/readyz");
-        assert!(ready.contains("\"status\":\"ready\"") && ready.contains("cannot be reached"), "{ready}");
+        assert!(
+            ready.contains("\"status\":\"ready\"") && ready.contains("cannot be reached"),
+            "{ready}"
+        );
         let mut client = Resp::connect(server.resp).unwrap();
         client.send("TG.CHECK closed 203.0.113.7").unwrap();
         assert!(client.line().unwrap().starts_with("-ERR the store did not answer"));

@@ -69,8 +69,12 @@ fn a_pipeline_is_answered_in_its_order() {
     let redis = Redis::start();
     let (_home, [server, other]) = pair(&redis, LIMIT);
     let mut client = Resp::connect(server.resp).unwrap();
-    client.send("PING\r\nTG.CHECK api 1.1.1.1 3\r\nTG.CHECK api 1.1.1.2 5\r\nTG.CHECK none x\r\n\
-                 CL.THROTTLE k 9 1 60 4\r\nECHO x").unwrap();
+    client
+        .send(
+            "PING\r\nTG.CHECK api 1.1.1.1 3\r\nTG.CHECK api 1.1.1.2 5\r\nTG.CHECK none x\r\n\
+                 CL.THROTTLE k 9 1 60 4\r\nECHO x",
+        )
+        .unwrap();
     assert_eq!(client.line().unwrap(), "+PONG");
     assert_eq!(client.five().unwrap()[2], 397);
     assert_eq!(client.five().unwrap()[2], 395);

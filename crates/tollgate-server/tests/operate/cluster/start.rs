@@ -4,7 +4,8 @@ use super::config;
 use crate::cluster::redis::Redis;
 use crate::server::{Home, Server, tollgate, until};
 
-const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 10'\nper = 'ip'\noutage = 'open'\n";
+const LIMIT: &str =
+    "[[limit]]\nname = 'api'\nquota = '1/h burst 10'\nper = 'ip'\noutage = 'open'\n";
 const NOBODY: &str = "redis://127.0.0.1:1";
 
 /// How a server fails that is told so of its store.
@@ -23,13 +24,25 @@ fn failure(store: &str, flags: &[&str]) -> String {
 fn what_is_wrong_with_the_settings_is_told_with_its_line() {
     for (store, expected) in [
         ("url = 'localhost:6379'", ":2:7: store: url: the URL `localhost:6379` has no scheme"),
-        ("url = 'http://u:hunter2@a'", ":2:7: store: url: the URL `http://…@a` has an unknown scheme"),
+        (
+            "url = 'http://u:hunter2@a'",
+            ":2:7: store: url: the URL `http://…@a` has an unknown scheme",
+        ),
         ("urll = 'redis://a'", ":2:1: store: unknown key \"urll\"; did you mean \"url\"?"),
-        ("url = 'redis://a'\nsecret = 'hunter2'", ":3:10: store: secret: it has 7 bytes; use at least 16"),
+        (
+            "url = 'redis://a'\nsecret = 'hunter2'",
+            ":3:10: store: secret: it has 7 bytes; use at least 16",
+        ),
         ("url = 'redis://a'\nprefix = 'a{b}'", ":3:10: store: prefix is \"a{b}\"; use at most 64"),
         ("url = 'redis://a'\ncommand-timeout = 50", ":3:19: store: command-timeout is a number"),
-        ("url = 'redis://a'\ncommand-timeout = '1us'", "store command-timeout is 1µs; write at least 1ms"),
-        ("url = 'redis://a'\nconnect-timeout = '1h'", "store connect-timeout is 3600s; write at most 10s"),
+        (
+            "url = 'redis://a'\ncommand-timeout = '1us'",
+            "store command-timeout is 1µs; write at least 1ms",
+        ),
+        (
+            "url = 'redis://a'\nconnect-timeout = '1h'",
+            "store connect-timeout is 3600s; write at most 10s",
+        ),
         ("url = 'redis://a'\nconnections = 0", ":3:15: store: connections is 0; write at least 1"),
         ("url = 'redis://a'\npassword = 'hunter2'\npassword-file = 'x'", "keep one of them"),
         ("url = 'redis://a'\nsecret-file = 'missing'", "the store secret-file"),
@@ -86,7 +99,10 @@ fn check_config_connects_only_if_it_is_told_to() {
         (output.status.success(), told.concat())
     };
     let (is_right, told) = check(&["--connect"]);
-    assert!(is_right && told.contains(&format!("store  {}, which can be used", redis.url())), "{told}");
+    assert!(
+        is_right && told.contains(&format!("store  {}, which can be used", redis.url())),
+        "{told}"
+    );
     let (is_right, told) = check(&["--store", NOBODY]);
     assert!(is_right && told.contains("store  redis://127.0.0.1:1\n"), "{told}");
     let (is_right, told) = check(&["--store", NOBODY, "--connect"]);
@@ -99,7 +115,11 @@ fn a_server_that_may_starts_in_an_outage_and_goes_on_when_there_is_a_store() {
     redis.kill();
     let home = Home::new(&config(&redis, LIMIT));
     let server = home.start(&["--store-start-in-outage"]);
-    assert!(server.banner.contains(&format!("state   shared, in {}", redis.url())), "{}", server.banner);
+    assert!(
+        server.banner.contains(&format!("state   shared, in {}", redis.url())),
+        "{}",
+        server.banner
+    );
     assert!(server.get("/readyz").contains("cannot be reached"));
     redis.restart();
     until("that it is there", || super::metric(&server, "tollgate_store_up") == 1.0);
