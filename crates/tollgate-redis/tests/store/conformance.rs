@@ -7,8 +7,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{AlgorithmKind, Start, Timestamp};
 use tollgate_policy::{Gate, Limit, Policy};
-use tollgate_redis::engine::{Engine, Model, Options, Server};
-use tollgate_redis::{RedisStore, Secret, Settings};
+use tollgate_redis::engine::{
+    Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server,
+};
+use tollgate_redis::{Name, RedisStore, Secret, Settings};
 use tollgate_testing::conformance::{histories, recorded};
 use tollgate_testing::{Limit as Wanted, Observed, Subject};
 
@@ -25,10 +27,39 @@ impl Timed for Model {
     }
 }
 
-impl Timed for Server {
+/// A server that decides at any time. Limits are born by its own clock, so not there.
+struct Real {
+    server: Server,
+    model: Model,
+}
+
+impl Timed for Real {
     fn set_now(&self, now: Timestamp) {
+        self.model.set_now(now);
         // The test's time goes back by days, while that of the server that expires goes on.
-        Server::set_now(self, now, Duration::from_secs(1000));
+        self.server.set_now(now, Duration::from_secs(1000));
+    }
+}
+
+impl Engine for Real {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+        self.server.run(entries).await
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+        self.server.exchange(exchange).await
+    }
+
+    fn slot(&self, name: &Name) -> u16 {
+        self.server.slot(name)
+    }
+
+    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+        self.server.announce(node, lifetime).await
+    }
+
+    async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {
+        self.model.born(name).await
     }
 }
 
@@ -120,9 +151,10 @@ fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
     for redis in [common::Server::redis(), common::Server::valkey()] {
         let runtime = runtime();
         let options = Options::new(&redis.url()).unwrap().command_time_out(Duration::from_secs(10));
-        let server = Arc::new(runtime.block_on(Server::connect(options)).unwrap());
+        let server = runtime.block_on(Server::connect(options)).unwrap();
+        let real = Arc::new(Real { server, model: Model::default() });
         for kind in AlgorithmKind::ALL {
-            let subject = |wanted: &Wanted| InStore::new(&server, &runtime, wanted);
+            let subject = |wanted: &Wanted| InStore::new(&real, &runtime, wanted);
             recorded(kind, subject);
             histories(kind, 5, subject);
         }
