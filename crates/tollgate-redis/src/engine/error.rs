@@ -20,6 +20,9 @@ pub enum Fault {
     Unready,
     /// It refuses us: credentials or permissions.
     Refused,
+    /// What was configured cannot be, or the engine is of a kind that cannot keep limits:
+    /// somebody has to change something.
+    Misconfigured,
     /// It keeps a state that this version cannot read.
     NewerState,
     /// It answered something that makes no sense.

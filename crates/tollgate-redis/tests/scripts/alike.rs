@@ -16,7 +16,7 @@ use crate::case::{CALLERS, Case, cases, name};
 use crate::client::{Client, MARGIN};
 use crate::common::Server;
 
-const CASES: u32 = 3_000;
+const CASES: u32 = 2_000;
 
 /// A reply, and of each caller what is kept and for how many milliseconds.
 struct Answer {
@@ -110,4 +110,10 @@ fn redis_decides_and_keeps_what_the_library_does() {
 #[test]
 fn valkey_decides_and_keeps_what_the_library_does() {
     is_alike(Server::valkey());
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_oldest_redis_decides_and_keeps_what_the_library_does() {
+    is_alike(Server::redis_6_2());
 }

@@ -1,6 +1,6 @@
 //! The scripts, inside real servers, do what the library does.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alike;
 mod case;
@@ -8,3 +8,5 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;
+mod kept;
+mod small;

@@ -9,7 +9,6 @@
 -- RESET   the word below which nothing is forgotten (8)
 
 local function take_from_bucket(wh, wl, th, tl, ask)
-  local _, times, divide = wide()
   local lh, ll, mh, ml, ih, il, sh, sl = read('>I4I4I4I4I4I4I4I4', ask, 39)
   local bh, bl = larger(wh, wl, th, tl)
   local rh, rl = minus(sh, sl, minus(bh, bl, th, tl))
@@ -19,14 +18,10 @@ local function take_from_bucket(wh, wl, th, tl, ask)
   return plus(bh, bl, times(rh, rl, ih, il))
 end
 
--- The word that an action leaves of a bucket's word at a time: nil if it is denied.
+-- The word that an action leaves of a bucket's word at a time: nil if it is denied. To SPEND
+-- stands with the decision.
 local function bucket(action, wh, wl, th, tl, ask)
-  if action == SPEND then
-    local ph, pl, rh, rl = read('>I4I4I4I4', ask, 39)
-    local bh, bl = larger(wh, wl, th, tl)
-    if less(rh, rl, minus(bh, bl, th, tl)) then return nil end
-    return plus(bh, bl, ph, pl)
-  elseif action == TAKE then
+  if action == TAKE then
     return take_from_bucket(wh, wl, th, tl, ask)
   elseif action == CHARGE then
     local ph, pl = read('>I4I4', ask, 39)

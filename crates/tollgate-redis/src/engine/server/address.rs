@@ -1,0 +1,105 @@
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Address {
+    /// A host and a port.
+    Tcp(String, u16),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Reads `host`, `host:port` or `[address]:port`, as it stands in a URL or in what a server
+    /// says of another. `None` if there is no host, or if the port is not a number.
+    pub(super) fn parse(text: &str, default_port: u16) -> Option<Self> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => rest.split_once(']')?,
+            None => text.split_at(text.rfind(':').unwrap_or(text.len())),
+        };
+        let port = match port.strip_prefix(':') {
+            Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+            None if port.is_empty() => default_port,
+            None => return None,
+        };
+        (!host.is_empty()).then(|| Self::Tcp(host.to_owned(), port))
+    }
+
+    /// The host, if there is one.
+    pub(super) fn host(&self) -> Option<&str> {
+        match self {
+            Self::Tcp(host, _) => Some(host),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What is to be connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// One server.
+    One(Address),
+    /// The master of a service, whichever that is: Sentinels know.
+    Sentinel {
+        /// Who is asked.
+        sentinels: Vec<Address>,
+        /// What the Sentinels call it.
+        service: String,
+    },
+    /// The nodes of a Cluster, of which these tell the others.
+    Cluster(Vec<Address>),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(address) => write!(f, "{address}"),
+            Self::Sentinel { sentinels, service } => {
+                write!(f, "{service} of Sentinel {}", Listed(sentinels))
+            }
+            Self::Cluster(seeds) => write!(f, "Cluster {}", Listed(seeds)),
+        }
+    }
+}
+
+struct Listed<'a>(&'a [Address]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, address) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{address}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_perhaps_a_port() {
+        let tcp = |host: &str, port| Some(Address::Tcp(host.into(), port));
+        assert_eq!(Address::parse("a.example", 6379), tcp("a.example", 6379));
+        assert_eq!(Address::parse("10.0.0.1:7000", 6379), tcp("10.0.0.1", 7000));
+        assert_eq!(Address::parse("[::1]:7000", 6379), tcp("::1", 7000));
+        assert_eq!(Address::parse("[::1]", 6379), tcp("::1", 6379));
+        for bad in ["", ":7000", "a:", "a:x", "a:0", "a:70000", "[::1", "[::1]7000"] {
+            assert_eq!(Address::parse(bad, 6379), None, "{bad}");
+        }
+    }
+}

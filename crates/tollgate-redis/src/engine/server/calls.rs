@@ -1,0 +1,75 @@
+use std::time::Duration;
+
+use redis::{FromRedisValue, Value, from_redis_value};
+use tollgate::Timestamp;
+
+use super::cluster::slot;
+use super::script::Script;
+use super::{Route, Server};
+use crate::Name;
+use crate::engine::{Engine, EngineError, Entry, Exchange, Fault, Reply, wire};
+
+impl Engine for Server {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+        let mut call = Script::Run.call(entries.len());
+        for entry in entries {
+            call.arg(self.keys.state(&entry.name).as_slice());
+        }
+        for entry in entries {
+            call.arg(wire::ask(entry)?.as_slice());
+        }
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(clock) = &*self.clock.load() {
+            call.arg(clock.as_slice());
+        }
+        let slot = entries.first().map_or(0, |entry| self.slot(&entry.name));
+        wire::reply(&bytes(self.call(slot, &call).await?)?, entries.len())
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+        let key = self.keys.state(&exchange.name);
+        let call = Script::Exchange.call_about(&key, &wire::exchange(exchange));
+        read(self.call(self.slot(&exchange.name), &call).await?)
+    }
+
+    fn slot(&self, name: &Name) -> u16 {
+        self.slot_of_key(&self.keys.state(name))
+    }
+
+    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+        let key = self.keys.nodes();
+        let call = Script::Announce.call_about(&key, &wire::announce(&node, lifetime));
+        read(self.call(self.slot_of_key(&key), &call).await?)
+    }
+
+    async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {
+        let key = self.keys.born(&name);
+        let call = Script::Born.call_about(&key, &[]);
+        wire::born(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
+    }
+}
+
+impl Server {
+    /// Everything is in one place unless there is a Cluster.
+    fn slot_of_key(&self, key: &[u8]) -> u16 {
+        match &self.route {
+            Route::One(_) => 0,
+            Route::Cluster(_) => slot::of_key(key),
+        }
+    }
+}
+
+/// The bytes of an answer, as they came.
+fn bytes(answer: Value) -> Result<Vec<u8>, EngineError> {
+    match answer {
+        Value::BulkString(bytes) => Ok(bytes),
+        other => read(other),
+    }
+}
+
+fn read<T: FromRedisValue>(answer: Value) -> Result<T, EngineError> {
+    from_redis_value(answer).map_err(|error| {
+        let text = format!("the engine's answer is not one of Tollgate's scripts: {error}");
+        EngineError::new(Fault::Nonsense, text)
+    })
+}

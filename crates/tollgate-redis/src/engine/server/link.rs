@@ -1,0 +1,292 @@
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, RedisError, ServerErrorKind, Value};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tracing::{info, warn};
+
+use super::address::Address;
+use super::breaker::{Breaker, State};
+use super::failure::{Failure, unreachable_because};
+use super::health::Counters;
+use super::session::{Plan, Session};
+use super::task::Task;
+use super::whereabouts::Whereabouts;
+use crate::engine::{EngineError, Fault};
+
+/// How often it is asked whether a server is still where it was.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
+
+/// How long an answer may be late that came in time, but to a process that was held up itself.
+const GRACE: Duration = Duration::from_millis(1);
+
+/// The way to one server: calls go over it while the server is up, and fail at once while it
+/// is down. A task in the background then connects anew.
+pub(super) struct Link {
+    core: Arc<Core>,
+    _keeper: Task,
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It failed.
+    Failed(EngineError),
+    /// The slot lives elsewhere.
+    Moved(Address),
+    /// The slot is on its way elsewhere, and this caller's state is there already.
+    Ask(Address),
+    /// The slot is on its way, and some of the states are here and some there.
+    TryAgain,
+}
+
+struct Core {
+    plan: Arc<Plan>,
+    whereabouts: Whereabouts,
+    probe_key: String,
+    breaker: Breaker<Session>,
+    counters: Arc<Counters>,
+    /// Tells the task in the background that the breaker has opened.
+    opened: Notify,
+    /// Tells whoever waits that it has closed.
+    closed: Notify,
+}
+
+impl Link {
+    /// Connects now, and fails if that fails.
+    pub(super) async fn connect(
+        plan: Arc<Plan>,
+        whereabouts: Whereabouts,
+        probe_key: String,
+        counters: Arc<Counters>,
+    ) -> Result<Self, EngineError> {
+        let core = Core::new(plan, whereabouts, probe_key, counters);
+        let session = core.connect().await?;
+        core.close(session);
+        Ok(Self::keep(core))
+    }
+
+    /// Connects in the background. Until then calls fail.
+    pub(super) fn connect_later(
+        plan: Arc<Plan>,
+        whereabouts: Whereabouts,
+        probe_key: String,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self::keep(Core::new(plan, whereabouts, probe_key, counters))
+    }
+
+    fn keep(core: Core) -> Self {
+        let core = Arc::new(core);
+        Self { _keeper: Task::spawn(core.clone().keep()), core }
+    }
+
+    /// Makes a call that must be answered until a deadline, `time_out` after it began.
+    pub(super) async fn call(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        (deadline, time_out): (Instant, Duration),
+    ) -> Result<Value, Trouble> {
+        let core = &*self.core;
+        let session = core.session().map_err(Trouble::Failed)?;
+        let place = core.counters.enter(core.plan.options.in_flight).map_err(Trouble::Failed)?;
+        let sent = Instant::now();
+        let answer = before(deadline, session.call(call, is_asking)).await;
+        drop(place);
+        match answer {
+            None => {
+                let error = session.late(time_out);
+                Counters::count(&core.counters.time_outs);
+                if core.breaker.timed_out(&session, &error, Instant::now()) {
+                    core.note_opened(&error);
+                }
+                Err(Trouble::Failed(error))
+            }
+            Some(Ok(value)) => {
+                core.breaker.answered();
+                core.counters.answered(sent.elapsed());
+                Ok(value)
+            }
+            Some(Err(error)) => Err(core.judge(&session, &error)),
+        }
+    }
+
+    /// Waits until calls are made again, or until a deadline.
+    pub(super) async fn wait_until_up(&self, deadline: Instant) {
+        loop {
+            let up = self.core.closed.notified();
+            if self.core.breaker.session().is_some() || timeout_at(deadline, up).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What is wrong, if calls fail at once, and since when that or the opposite is so.
+    pub(super) fn state(&self) -> (Option<EngineError>, Instant) {
+        match &*self.core.breaker.state() {
+            State::Closed { since, .. } => (None, *since),
+            State::Open { error, since } => (Some(error.clone()), *since),
+        }
+    }
+}
+
+impl Core {
+    fn new(
+        plan: Arc<Plan>,
+        whereabouts: Whereabouts,
+        probe_key: String,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let text = format!("{} is not connected yet", plan.options.target);
+        let breaker = Breaker::open(EngineError::new(Fault::Unreachable, text), Instant::now());
+        Self {
+            plan,
+            whereabouts,
+            probe_key,
+            breaker,
+            counters,
+            opened: Notify::new(),
+            closed: Notify::new(),
+        }
+    }
+
+    /// What calls are made on, or why none are.
+    fn session(&self) -> Result<Arc<Session>, EngineError> {
+        match &*self.breaker.state() {
+            State::Closed { session, .. } => Ok(session.clone()),
+            State::Open { error, since } => {
+                Counters::count(&self.counters.rejected);
+                let text = format!("{error} (down for {:.1} s)", since.elapsed().as_secs_f64());
+                Err(EngineError::new(error.fault(), text))
+            }
+        }
+    }
+
+    /// What follows from an error that was answered.
+    fn judge(&self, session: &Arc<Session>, error: &RedisError) -> Trouble {
+        let redirect = || {
+            let (address, _) = error.redirect_node()?;
+            // A node that does not know its own name leaves it out.
+            let host = session.address.host().filter(|_| address.starts_with(':'));
+            Address::parse(&format!("{}{address}", host.unwrap_or_default()), 0)
+        };
+        if error.kind() == ServerErrorKind::TryAgain.into() {
+            return Trouble::TryAgain;
+        }
+        if let Some(address) = redirect() {
+            self.breaker.answered();
+            return match error.kind() == ServerErrorKind::Ask.into() {
+                true => Trouble::Ask(address),
+                false => Trouble::Moved(address),
+            };
+        }
+        Counters::count(&self.counters.failures);
+        let failure = Failure::of(&session.address, error);
+        if failure.is_fatal {
+            self.trip(session, &failure.error);
+        } else {
+            self.breaker.answered();
+        }
+        Trouble::Failed(failure.error)
+    }
+
+    fn trip(&self, session: &Arc<Session>, error: &EngineError) {
+        if self.breaker.trip(session, error, Instant::now()) {
+            self.note_opened(error);
+        }
+    }
+
+    fn note_opened(&self, error: &EngineError) {
+        Counters::count(&self.counters.outages);
+        self.warn(error);
+        self.opened.notify_one();
+    }
+
+    fn warn(&self, error: &EngineError) {
+        warn!(
+            engine = %self.plan.options.target,
+            %error,
+            "the engine is down: until it is back, each limit goes by its `outage`"
+        );
+    }
+
+    async fn connect(&self) -> Result<Session, EngineError> {
+        let address = self.whereabouts.find(&self.plan).await?;
+        Session::open(&self.plan, address, &self.probe_key).await
+    }
+
+    fn close(&self, session: Session) {
+        Counters::count(&self.counters.connects);
+        let (engine, server) = (&self.plan.options.target, session.address.clone());
+        let since = self.breaker.close(Arc::new(session), Instant::now());
+        self.closed.notify_waiters();
+        let down = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
+        info!(%engine, %server, down_seconds = down, "the engine is up");
+    }
+
+    /// Connects whenever there is no connection, as long as the link exists.
+    async fn keep(self: Arc<Self>) {
+        // What is wrong is told once an outage, and again if it has come to need a person.
+        let mut told: Option<Fault> = None;
+        loop {
+            if let Some(session) = self.breaker.session() {
+                self.watch(session).await;
+                told = Some(Fault::Unreachable);
+                continue;
+            }
+            match self.connect().await {
+                Ok(session) => self.close(session),
+                Err(error) => {
+                    let needs_a_person =
+                        matches!(error.fault(), Fault::Refused | Fault::Misconfigured);
+                    if told.is_none() || (needs_a_person && told != Some(error.fault())) {
+                        told = Some(error.fault());
+                        self.warn(&error);
+                    }
+                    self.breaker.still_open(error);
+                    sleep(self.plan.options.probe_interval).await;
+                }
+            }
+        }
+    }
+
+    /// Returns when this session is of no more use.
+    async fn watch(&self, session: Arc<Session>) {
+        loop {
+            tokio::select! {
+                () = self.opened.notified() => return,
+                () = session.lost() => {
+                    let error = unreachable_because(&session.address, &"the connection was lost");
+                    return self.trip(&session, &error);
+                }
+                () = sleep(LOOK_AROUND) => {
+                    if let Some(error) = self.moved(&session).await {
+                        return self.trip(&session, &error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells if another server is to be used by now, although this one still answers.
+    async fn moved(&self, session: &Session) -> Option<EngineError> {
+        let address = self.whereabouts.find(&self.plan).await.ok()?;
+        (address != session.address).then(|| {
+            let text = format!("{} is no longer the master: {address} is", session.address);
+            EngineError::new(Fault::Unready, text)
+        })
+    }
+}
+
+/// What a call answers before a deadline.
+async fn before<T>(deadline: Instant, call: impl Future<Output = T>) -> Option<T> {
+    let mut call = pin!(call);
+    if let Ok(answer) = timeout_at(deadline, &mut call).await {
+        return Some(answer);
+    }
+    timeout(GRACE, call).await.ok()
+}

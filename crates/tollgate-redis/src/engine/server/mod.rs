@@ -1,0 +1,186 @@
+//! Real servers: Redis or Valkey, alone, behind Sentinels or as a Cluster.
+
+use std::fmt;
+use std::sync::Arc;
+#[cfg(any(test, feature = "testing"))]
+use std::time::Duration;
+
+#[cfg(any(test, feature = "testing"))]
+use arc_swap::ArcSwapOption;
+use redis::{Cmd, Value};
+use tokio::time::Instant;
+#[cfg(any(test, feature = "testing"))]
+use tollgate::Timestamp;
+
+use self::address::Target;
+use self::cluster::Cluster;
+use self::connection::Connector;
+use self::health::Counters;
+use self::link::{Link, Trouble};
+use self::session::Plan;
+use self::whereabouts::{Sentinels, Whereabouts};
+use crate::engine::wire::Keys;
+#[cfg(any(test, feature = "testing"))]
+use crate::engine::wire::{self, Argument};
+use crate::engine::{EngineError, Fault};
+
+mod address;
+mod breaker;
+mod calls;
+mod cluster;
+mod connection;
+mod failure;
+mod health;
+mod info;
+mod link;
+mod options;
+mod script;
+mod secret;
+mod session;
+mod task;
+mod tls;
+mod url;
+mod whereabouts;
+
+pub use self::health::{Health, RoundTrips};
+pub use self::options::Options;
+
+/// An engine that is a server, or several.
+///
+/// Many calls share a connection, and are written together where they come together. While a
+/// server is down calls fail at once, and it is tried in the background until it is back.
+/// What a call may take is bounded by the [time-out](Options::command_time_out), whatever happens.
+pub struct Server {
+    route: Route,
+    counters: Arc<Counters>,
+    plan: Arc<Plan>,
+    keys: Keys,
+    /// What stands in for the engine's clock.
+    #[cfg(any(test, feature = "testing"))]
+    clock: ArcSwapOption<Argument>,
+}
+
+enum Route {
+    One(Link),
+    Cluster(Cluster),
+}
+
+impl Server {
+    /// Connects, and sees to it that what was found can keep limits.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be reached, refuses us, is too old, may drop keys, or accepts no writes. The
+    /// text says what to change.
+    pub async fn connect(options: Options) -> Result<Self, EngineError> {
+        let (plan, counters) = prepare(options)?;
+        let link = async |whereabouts| {
+            let (plan, counters) = (plan.clone(), counters.clone());
+            let key = probe_key(&plan);
+            Link::connect(plan, whereabouts, key, counters).await.map(Route::One)
+        };
+        let route = match plan.options.target.clone() {
+            Target::One(address) => link(Whereabouts::Fixed(address)).await?,
+            Target::Sentinel { sentinels, service } => {
+                link(Whereabouts::Asked(Sentinels::new(sentinels, service))).await?
+            }
+            Target::Cluster(seeds) => {
+                Route::Cluster(Cluster::connect(plan.clone(), seeds, counters.clone()).await?)
+            }
+        };
+        Ok(Self::over(route, plan, counters))
+    }
+
+    /// Connects in the background. Until that has succeeded, calls fail as in an outage.
+    ///
+    /// Must be called inside a Tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// If the options themselves cannot be used, such as a file of certificates.
+    pub fn connect_later(options: Options) -> Result<Self, EngineError> {
+        let (plan, counters) = prepare(options)?;
+        let link = |whereabouts| {
+            let (plan, counters) = (plan.clone(), counters.clone());
+            let key = probe_key(&plan);
+            Route::One(Link::connect_later(plan, whereabouts, key, counters))
+        };
+        let route = match plan.options.target.clone() {
+            Target::One(address) => link(Whereabouts::Fixed(address)),
+            Target::Sentinel { sentinels, service } => {
+                link(Whereabouts::Asked(Sentinels::new(sentinels, service)))
+            }
+            Target::Cluster(seeds) => {
+                Route::Cluster(Cluster::connect_later(plan.clone(), seeds, counters.clone()))
+            }
+        };
+        Ok(Self::over(route, plan, counters))
+    }
+
+    fn over(route: Route, plan: Arc<Plan>, counters: Arc<Counters>) -> Self {
+        let keys = Keys::new(plan.options.prefix.as_str());
+        Self {
+            route,
+            counters,
+            plan,
+            keys,
+            #[cfg(any(test, feature = "testing"))]
+            clock: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Decides at this moment from now on, and not by the engine's clock. States expire `margin`
+    /// after they could, by that clock.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_now(&self, now: Timestamp, margin: Duration) {
+        self.clock.store(Some(Arc::new(wire::override_clock(now, margin))));
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let (outage, since) = match &self.route {
+            Route::One(link) => link.state(),
+            Route::Cluster(cluster) => cluster.state(),
+        };
+        self.counters.health(outage, since.elapsed())
+    }
+
+    /// Makes a call about keys of one slot.
+    async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, EngineError> {
+        let link = match &self.route {
+            Route::Cluster(cluster) => return cluster.call(slot, call).await,
+            Route::One(link) => link,
+        };
+        let time_out = self.plan.options.command_time_out;
+        match link.call(call, false, (Instant::now() + time_out, time_out)).await {
+            Ok(value) => Ok(value),
+            Err(Trouble::Failed(error)) => Err(error),
+            Err(Trouble::Moved(_) | Trouble::Ask(_) | Trouble::TryAgain) => {
+                let engine = &self.plan.options.target;
+                let text = format!("{engine} has become a node of a Cluster");
+                Err(EngineError::new(Fault::Nonsense, text))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("target", &self.plan.options.target)
+            .field("health", &self.health())
+            .finish_non_exhaustive()
+    }
+}
+
+fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<Counters>), EngineError> {
+    let connector = Connector::new(&options)?;
+    let in_cluster = matches!(options.target, Target::Cluster(_));
+    Ok((Arc::new(Plan { options, connector, in_cluster }), Arc::default()))
+}
+
+/// The key by which a server that is not a Cluster's is tried.
+fn probe_key(plan: &Plan) -> String {
+    format!("{}{{probe}}", plan.options.prefix)
+}

@@ -1,0 +1,150 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::address::Target;
+use super::secret::Secret;
+use super::url;
+use crate::engine::EngineError;
+
+/// Where an engine is, and how it is talked to.
+///
+/// | URL | for |
+/// |---|---|
+/// | `redis://host:6379/0` | one server; `valkey://` is the same |
+/// | `rediss://host:6379` | one server, with TLS |
+/// | `unix:///run/redis.sock` | one server, over a socket in the file system |
+/// | `redis+sentinel://host:26379,other:26379/service` | the master of a service |
+/// | `redis+cluster://host:6379,other:6379` | a Cluster; one node that is up is enough |
+///
+/// `rediss+sentinel://` and `rediss+cluster://` are the same with TLS. A user and a password may
+/// stand before the hosts, `redis://user:password@host`, or be [given apart](Self::password).
+#[derive(Clone, Debug)]
+#[must_use = "options connect nothing by themselves"]
+pub struct Options {
+    pub(super) target: Target,
+    pub(super) is_tls: bool,
+    pub(super) login: Login,
+    pub(super) sentinel_login: Login,
+    pub(super) database: u32,
+    pub(super) authorities: Option<PathBuf>,
+    pub(super) prefix: String,
+    pub(super) connect_time_out: Duration,
+    pub(super) command_time_out: Duration,
+    pub(super) probe_interval: Duration,
+    pub(super) connections: usize,
+    pub(super) in_flight: usize,
+}
+
+/// As whom to connect.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Login {
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Secret>,
+}
+
+impl Options {
+    /// Options for this URL, else as they are by default.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read. The text tells why, and no password.
+    pub fn new(url: &str) -> Result<Self, EngineError> {
+        let parsed = url::parse(url)?;
+        Ok(Self {
+            target: parsed.target,
+            is_tls: parsed.is_tls,
+            login: Login { user: parsed.user, password: parsed.password },
+            sentinel_login: Login::default(),
+            database: parsed.database,
+            authorities: None,
+            prefix: "tollgate:".to_owned(),
+            connect_time_out: Duration::from_millis(250),
+            command_time_out: Duration::from_millis(50),
+            probe_interval: Duration::from_millis(100),
+            connections: 1,
+            in_flight: 4096,
+        })
+    }
+
+    /// The user of the server's access control list, rather than the one in the URL.
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.login.user = Some(user.into());
+        self
+    }
+
+    /// The password, rather than the one in the URL.
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.login.password = Some(Secret::new(password.into()));
+        self
+    }
+
+    /// The user of the Sentinels' own access control list. Those of the URL are the server's.
+    pub fn sentinel_user(mut self, user: impl Into<String>) -> Self {
+        self.sentinel_login.user = Some(user.into());
+        self
+    }
+
+    /// The password of the Sentinels themselves.
+    pub fn sentinel_password(mut self, password: impl Into<String>) -> Self {
+        self.sentinel_login.password = Some(Secret::new(password.into()));
+        self
+    }
+
+    /// A file of PEM certificates: only what they have signed is believed. By default those
+    /// are that the system believes.
+    pub fn authorities(mut self, file: impl Into<PathBuf>) -> Self {
+        self.authorities = Some(file.into());
+        self
+    }
+
+    /// What all keys begin with. Nodes share their limits if they have the same.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long a connection may take until the server has answered on it: 250 ms by default.
+    pub fn connect_time_out(mut self, time_out: Duration) -> Self {
+        self.connect_time_out = time_out;
+        self
+    }
+
+    /// How long a call may take: 50 ms by default.
+    pub fn command_time_out(mut self, time_out: Duration) -> Self {
+        self.command_time_out = time_out;
+        self
+    }
+
+    /// How often an engine that is down is tried: every 100 ms by default.
+    pub fn probe_interval(mut self, interval: Duration) -> Self {
+        self.probe_interval = interval;
+        self
+    }
+
+    /// How many connections there are to each server, at least one, which is the default:
+    /// calls share them.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// How many calls may wait for a server: 4,096 by default. Those beyond fail at once.
+    pub fn in_flight(mut self, calls: usize) -> Self {
+        self.in_flight = calls.max(1);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_shown_without_passwords() {
+        let options = Options::new("redis+sentinel://me:hunter2@a/main").unwrap();
+        let options = options.sentinel_password("hunter2");
+        assert!(!format!("{options:?}").contains("hunter2"));
+        let options = options.password("hunter2");
+        assert!(!format!("{options:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,130 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use redis::{Cmd, Pipeline, RedisError, ServerErrorKind, Value};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::address::Address;
+use super::connection::{Connection, Connector};
+use super::failure::Failure;
+use super::info::Info;
+use super::options::Options;
+use super::script::{self, Script};
+use crate::engine::{EngineError, Fault};
+
+/// How sessions are opened.
+pub(super) struct Plan {
+    pub(super) options: Options,
+    pub(super) connector: Connector,
+    /// True if the servers are nodes of a Cluster.
+    pub(super) in_cluster: bool,
+}
+
+/// Connections to a server that was found fit to keep limits.
+pub(super) struct Session {
+    pub(super) address: Address,
+    connections: Box<[Connection]>,
+    next: AtomicUsize,
+    lost: Arc<Notify>,
+}
+
+impl Session {
+    /// Connects, and looks whether the server can be used: what it says of itself, and whether a
+    /// script that writes runs, as a replica or a server that is full would not let it. The
+    /// latter must come back within the time of a call, as all others will have to.
+    pub(super) async fn open(
+        plan: &Plan,
+        address: Address,
+        probe_key: &str,
+    ) -> Result<Self, EngineError> {
+        let options = &plan.options;
+        let lost = Arc::new(Notify::new());
+        let mut connections = Vec::with_capacity(options.connections);
+        for _ in 0..options.connections {
+            let opening = plan.connector.open(&address, &options.login, options.database, &lost);
+            connections.push(opening.await?);
+        }
+        let connections = connections.into_boxed_slice();
+        let session = Self { address, connections, next: AtomicUsize::new(0), lost };
+        session.within(options.connect_time_out, session.check(plan.in_cluster)).await?;
+        session.within(options.command_time_out, session.probe(probe_key)).await?;
+        Ok(session)
+    }
+
+    /// Makes a call, on whichever connection's turn it is. Scripts that the server has forgotten
+    /// are loaded anew.
+    pub(super) async fn call(&self, call: &Cmd, is_asking: bool) -> Result<Value, RedisError> {
+        let connection = self.connection();
+        let answer = send(connection, call, is_asking).await;
+        if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
+            return answer;
+        }
+        for reply in connection.send_all(&script::loading()).await? {
+            reply.extract_error()?;
+        }
+        send(connection, call, is_asking).await
+    }
+
+    /// Waits until a connection has ended.
+    pub(super) async fn lost(&self) {
+        self.lost.notified().await;
+    }
+
+    /// An error of a call that was not answered in time.
+    pub(super) fn late(&self, time_out: Duration) -> EngineError {
+        let text = format!("{} did not answer in {} ms", self.address, time_out.as_millis());
+        EngineError::new(Fault::TimedOut, text)
+    }
+
+    async fn within(
+        &self,
+        time_out: Duration,
+        step: impl Future<Output = Result<(), EngineError>>,
+    ) -> Result<(), EngineError> {
+        timeout(time_out, step).await.unwrap_or_else(|_| Err(self.late(time_out)))
+    }
+
+    async fn check(&self, in_cluster: bool) -> Result<(), EngineError> {
+        let failed = |error: RedisError| Failure::of(&self.address, &error).error;
+        let mut calls = script::loading();
+        calls.cmd("INFO");
+        let mut replies = self.connection().send_all(&calls).await.map_err(failed)?;
+        // Loading, too, is refused while a server is not ready: what it says of itself is clearer.
+        let info = replies.pop().unwrap_or(Value::Nil).extract_error().map_err(failed)?;
+        let info = redis::from_redis_value::<String>(info).map_err(|error| failed(error.into()))?;
+        Info::new(&info).check(&self.address, in_cluster)?;
+        for reply in replies {
+            reply.extract_error().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    async fn probe(&self, key: &str) -> Result<(), EngineError> {
+        match self.call(&Script::Probe.call_about(key.as_bytes(), &[]), false).await {
+            Ok(_) => Ok(()),
+            // A node that has given the slot away is as good as before.
+            Err(error) if error.is_cluster_error() && error.redirect_node().is_some() => Ok(()),
+            Err(error) => Err(Failure::of(&self.address, &error).error),
+        }
+    }
+
+    /// The connection whose turn it is. There is at least one.
+    fn connection(&self) -> &Connection {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        &self.connections[turn % self.connections.len()]
+    }
+}
+
+/// Makes a call, as one that may be about a slot on its way to this server if `is_asking`.
+async fn send(connection: &Connection, call: &Cmd, is_asking: bool) -> Result<Value, RedisError> {
+    if !is_asking {
+        return connection.send(call).await;
+    }
+    let mut calls = Pipeline::new();
+    calls.cmd("ASKING").add_command(call.clone());
+    let mut replies = connection.send_all(&calls).await?;
+    replies.pop().unwrap_or(Value::Nil).extract_error()
+}

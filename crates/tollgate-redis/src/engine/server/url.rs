@@ -1,0 +1,170 @@
+use percent_encoding::percent_decode_str;
+
+use super::address::{Address, Target};
+use super::secret::Secret;
+use crate::engine::{EngineError, Fault};
+
+const REDIS_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// What a URL says.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) target: Target,
+    pub(super) is_tls: bool,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Secret>,
+    pub(super) database: u32,
+}
+
+/// Reads a URL. What is wrong is told without what may be a password.
+pub(super) fn parse(url: &str) -> Result<Parsed, EngineError> {
+    let wrong = |why: &str| {
+        let text = format!("the URL {} {why}", without_credentials(url));
+        EngineError::new(Fault::Misconfigured, text)
+    };
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| {
+        wrong("has no scheme: it must begin with redis://, rediss:// or another of the known ones")
+    })?;
+    if rest.contains(['?', '#']) {
+        return Err(wrong(
+            "has a ? or #: settings are given apart, and in a password write %3F, %23",
+        ));
+    }
+    let scheme = scheme.replacen("valkey", "redis", 1);
+    let is_tls = scheme == "rediss" || scheme.starts_with("rediss+");
+    if matches!(scheme.as_str(), "unix" | "redis+unix") {
+        let target = Target::One(
+            socket(rest)
+                .ok_or_else(|| wrong("names no socket: it must be like unix:///run/redis.sock"))?,
+        );
+        return Ok(Parsed { target, is_tls, user: None, password: None, database: 0 });
+    }
+    let (credentials, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
+    let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let addresses = |default_port| {
+        let read = hosts.split(',').map(|host| Address::parse(host, default_port));
+        read.collect::<Option<Vec<_>>>().ok_or_else(|| {
+            wrong("must name hosts like name, name:6379 or [::1]:6379, with commas between several")
+        })
+    };
+    let (target, database) = match scheme.trim_end_matches("+sentinel").trim_end_matches("+cluster")
+    {
+        "redis" | "rediss" if scheme.ends_with("+sentinel") => {
+            let (service, database) = path.split_once('/').unwrap_or((path, ""));
+            if service.is_empty() {
+                return Err(wrong(
+                    "names no service: it must end with /service, as Sentinel calls it",
+                ));
+            }
+            let sentinels = addresses(SENTINEL_PORT)?;
+            (Target::Sentinel { sentinels, service: service.to_owned() }, database)
+        }
+        "redis" | "rediss" if scheme.ends_with("+cluster") => {
+            if !matches!(path, "" | "0") {
+                return Err(wrong("names a database, but a Cluster has only 0"));
+            }
+            (Target::Cluster(addresses(REDIS_PORT)?), "")
+        }
+        "redis" | "rediss" => match <[Address; 1]>::try_from(addresses(REDIS_PORT)?) {
+            Ok([address]) => (Target::One(address), path),
+            Err(_) => {
+                return Err(wrong(
+                    "names several hosts: begin with redis+cluster:// or redis+sentinel://",
+                ));
+            }
+        },
+        _ => {
+            return Err(wrong(
+                "has an unknown scheme: use redis://, rediss:// (TLS), unix://, redis+sentinel:// \
+                 or redis+cluster:// (with TLS rediss+sentinel://, rediss+cluster://)",
+            ));
+        }
+    };
+    let database = match database.trim_end_matches('/') {
+        "" => 0,
+        number => number.parse().map_err(|_| wrong("must end with the number of a database"))?,
+    };
+    let (user, password) = read_credentials(credentials)
+        .ok_or_else(|| wrong("has a user or password that is not UTF-8 behind its % signs"))?;
+    Ok(Parsed { target, is_tls, user, password, database })
+}
+
+fn socket(path: &str) -> Option<Address> {
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    path.starts_with('/').then(|| Address::Unix(path.into_owned().into()))
+}
+
+fn read_credentials(text: &str) -> Option<(Option<String>, Option<Secret>)> {
+    let decode = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
+    let (user, password) = match text.split_once(':') {
+        Some((user, password)) => (user, Some(decode(password)?)),
+        None => (text, None),
+    };
+    let user = Some(decode(user)?).filter(|user| !user.is_empty());
+    Some((user, password.filter(|password| !password.is_empty()).map(Secret::new)))
+}
+
+/// A URL as it may be shown.
+fn without_credentials(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    match rest.rsplit_once('@') {
+        Some((_, hosts)) => format!("`{scheme}…@{hosts}`"),
+        None => format!("`{scheme}{rest}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(host: &str, port: u16) -> Address {
+        Address::Tcp(host.into(), port)
+    }
+
+    #[test]
+    fn each_scheme_names_a_way_to_connect() {
+        let read = |url: &str| parse(url).unwrap();
+        let one = read("redis://a");
+        assert_eq!((one.target, one.is_tls), (Target::One(tcp("a", 6379)), false));
+        let tls = read("valkeys://me:p%40ss@a:1/3");
+        assert_eq!((tls.target, tls.is_tls), (Target::One(tcp("a", 1)), true));
+        assert_eq!((tls.user.as_deref(), tls.database), (Some("me"), 3));
+        assert_eq!(tls.password.unwrap().expose(), "p@ss");
+        let unix = read("unix:///run/redis.sock");
+        assert_eq!(unix.target, Target::One(Address::Unix("/run/redis.sock".into())));
+        let sentinel = read("redis+sentinel://:x@a,b:2/main/1");
+        let sentinels = vec![tcp("a", 26379), tcp("b", 2)];
+        assert_eq!(sentinel.target, Target::Sentinel { sentinels, service: "main".into() });
+        assert_eq!((sentinel.user, sentinel.database), (None, 1));
+        let cluster = read("rediss+cluster://a:1,[::1]:2");
+        assert_eq!(cluster.target, Target::Cluster(vec![tcp("a", 1), tcp("::1", 2)]));
+        assert!(cluster.is_tls);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_the_password() {
+        for (url, why) in [
+            ("localhost:6379", "has no scheme"),
+            ("http://u:hunter2@a", "unknown scheme"),
+            ("redis+cluste://a", "unknown scheme"),
+            ("redis://u:hunter2@", "must name hosts"),
+            ("redis://u:hunter2@a:x", "must name hosts"),
+            ("redis://u:hunter2@a,b", "several hosts"),
+            ("redis://u:hunter2@a/x", "number of a database"),
+            ("redis+sentinel://u:hunter2@a", "names no service"),
+            ("redis+cluster://u:hunter2@a/1", "only 0"),
+            ("redis://u:hunter2@a?db=1", "settings are given apart"),
+            ("redis://u:%ff@a", "UTF-8"),
+            ("unix://u:hunter2@a", "names no socket"),
+        ] {
+            let error = parse(url).unwrap_err();
+            assert_eq!(error.fault(), Fault::Misconfigured);
+            let text = error.to_string();
+            assert!(text.contains(why) && !text.contains("hunter2"), "{url}: {text}");
+        }
+    }
+}
