@@ -191,10 +191,22 @@ const USERS: [&str; 2] = ["alice", "bob"];
 impl Client {
     async fn call_again_and_again(self) {
         loop {
-            sleep(self.world.draw(|random| random.millis(1, self.plan.pause))).await;
-            let call = self.next();
-            self.call(&call).await;
+            sleep(self.pause()).await;
+            for _ in 0..self.world.draw(|random| random.between(1, self.plan.volley)) {
+                let call = self.next();
+                self.call(&call).await;
+            }
         }
+    }
+
+    /// How long until the next call. Those who keep time make one in between now and then.
+    fn pause(&self) -> Duration {
+        let now = self.world.elapsed().as_millis() as u64;
+        self.world.draw(|random| match self.plan.rhythm {
+            0 => random.millis(1, self.plan.pause),
+            rhythm if random.percent(20) => random.millis(1, rhythm),
+            rhythm => Duration::from_millis(rhythm - now % rhythm),
+        })
     }
 
     fn next(&self) -> Call {
