@@ -6,10 +6,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use redis::{FromRedisValue, Pipeline, Value, from_redis_value_ref};
+use tollgate::Timestamp;
 use tollgate::algorithm::Algorithm;
-use tollgate::{AlgorithmKind, Quota, Timestamp};
-use tollgate_redis::engine::{Entry, Model, Op, wire};
-use tollgate_redis::{Name, State, Terms};
+use tollgate_redis::engine::{Entry, Model, wire};
+use tollgate_redis::{Name, State};
 use tollgate_testing::strategy;
 
 use crate::case::{CALLERS, cases, name};
@@ -39,7 +39,7 @@ fn read<T: FromRedisValue>(value: &Value) -> T {
 }
 
 /// What is kept at first, and calls with their times.
-type Story = (Vec<(Name, State)>, Vec<(Timestamp, Vec<Entry>)>);
+pub(crate) type Story = (Vec<(Name, State)>, Vec<(Timestamp, Vec<Entry>)>);
 
 /// Makes all calls in one round trip.
 fn ask_all(client: &mut Client, (states, calls): &Story) -> Vec<Answer> {
@@ -56,7 +56,7 @@ fn ask_all(client: &mut Client, (states, calls): &Story) -> Vec<Answer> {
     values.chunks_exact(1 + 2 * CALLERS).map(Answer::new).collect()
 }
 
-fn compare(client: &mut Client, story: &Story) -> Result<(), TestCaseError> {
+pub(crate) fn compare(client: &mut Client, story: &Story) -> Result<(), TestCaseError> {
     let (states, calls) = story;
     let model = Model::default();
     for (name, state) in states {
@@ -122,31 +122,4 @@ fn valkey_decides_and_keeps_what_the_library_does() {
 #[cfg(target_arch = "x86_64")]
 fn the_oldest_redis_decides_and_keeps_what_the_library_does() {
     is_alike(Server::redis_6_2());
-}
-
-/// Calls around the beginnings of windows, each of which is told by a division whose result a
-/// number of Lua just misses: that of a period near a power of two, into so many of it.
-fn around_beginnings(kind: AlgorithmKind, period: u64) -> Story {
-    let quota = Quota::per(1, Duration::from_nanos(period)).build().unwrap();
-    let terms = Terms { kind, quota, is_override: false };
-    let fresh = terms.algorithm().unwrap().fresh(Timestamp::ZERO);
-    let op = Op::Spend { cost: 1, is_shadow: false };
-    let windows = (0..62).map_while(|bit| (1_u64 << bit).checked_mul(period));
-    let beginnings = windows.take_while(|begin| *begin < Timestamp::MAX.as_nanos());
-    let moments = beginnings.flat_map(|begin| [begin - 1, begin, begin + 1]);
-    let call = |now| (Timestamp::from_nanos(now), vec![Entry { name: name(0), terms, fresh, op }]);
-    (Vec::new(), moments.map(call).collect())
-}
-
-#[test]
-fn windows_begin_on_the_nanosecond() {
-    let client = &mut Client::new(Server::redis());
-    for kind in [AlgorithmKind::FixedWindow, AlgorithmKind::SlidingWindow] {
-        for bit in 3..62 {
-            for off in [-1, 1, 3] {
-                let period = (1_u64 << bit).saturating_add_signed(off);
-                compare(client, &around_beginnings(kind, period)).unwrap();
-            }
-        }
-    }
 }
