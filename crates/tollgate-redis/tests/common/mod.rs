@@ -1,12 +1,14 @@
 //! Real servers for tests, which end with the test that started them.
 
-#![allow(dead_code, reason = "each test uses some of this")]
+#![allow(dead_code, unused_imports, reason = "each test uses some of this")]
 
+mod bound;
 mod cluster;
 mod proxy;
 mod sentinel;
 mod server;
 
+pub(crate) use self::bound::{Bound, Span};
 pub(crate) use self::cluster::Cluster;
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::sentinel::Sentinels;
