@@ -21,14 +21,14 @@ impl Bound {
         let interval = i64::try_from(self.interval).unwrap();
         let mut by_end: Vec<_> = spans.iter().map(|span| (since(span.1), since(span.0))).collect();
         by_end.sort_unstable();
-        let mut ends = Ends::new(by_end.iter().map(|(end, _)| *end));
+        let mut ends = Ends::new(by_end.len());
         let mut by_begin: Vec<_> = by_end.iter().enumerate().collect();
         by_begin.sort_unstable_by_key(|(_, (_, begin))| std::cmp::Reverse(*begin));
         let mut most = 0;
-        for (place, (_, begin)) in by_begin {
+        for (place, (end, begin)) in by_begin {
             // All that begin at this moment or later are in; the interval begins with it, and
-            // ends wherever there are most for its length.
-            ends.admit(place, interval);
+            // ends with whichever of them makes it worst.
+            ends.admit(place, *end, interval);
             most = most.max(ends.best() + begin);
         }
         let allowed = i64::try_from(self.burst).unwrap() * interval;
@@ -36,38 +36,28 @@ impl Bound {
     }
 }
 
-/// A tree over moments in their order: for each part of them, the time that all admitted in it
-/// are worth, and the most that those up to a moment are worth beyond it.
+/// A tree over the ends of admissions in their order. For each part of them, it has the time
+/// that all admitted in it are worth, and the most that those up to one of them are worth
+/// beyond the end of that one.
 struct Ends(Vec<(i64, i64)>);
 
 impl Ends {
-    fn new(moments: impl ExactSizeIterator<Item = i64>) -> Self {
-        let half = moments.len().next_power_of_two();
-        let mut nodes = vec![(0, i64::MIN / 2); 2 * half];
-        for (node, moment) in nodes[half..].iter_mut().zip(moments) {
-            node.1 = -moment;
-        }
-        let mut tree = Self(nodes);
-        (1..half).rev().for_each(|node| tree.join(node));
-        tree
+    fn new(admissions: usize) -> Self {
+        // Less than any that is admitted, and far from what can be counted.
+        Self(vec![(0, i64::MIN / 2); 2 * admissions.next_power_of_two()])
     }
 
-    fn admit(&mut self, place: usize, worth: i64) {
+    fn admit(&mut self, place: usize, end: i64, worth: i64) {
         let mut node = self.0.len() / 2 + place;
-        self.0[node].0 += worth;
-        self.0[node].1 += worth;
+        self.0[node] = (worth, worth - end);
         while node > 1 {
             node /= 2;
-            self.join(node);
+            let (left, right) = (self.0[2 * node], self.0[2 * node + 1]);
+            self.0[node] = (left.0 + right.0, left.1.max(left.0 + right.1));
         }
     }
 
     fn best(&self) -> i64 {
         self.0[1].1
-    }
-
-    fn join(&mut self, node: usize) {
-        let (left, right) = (self.0[2 * node], self.0[2 * node + 1]);
-        self.0[node] = (left.0 + right.0, left.1.max(left.0 + right.1));
     }
 }

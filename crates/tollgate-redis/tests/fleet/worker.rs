@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tollgate_policy::{Gate, Policy};
 use tollgate_redis::engine::{Options, Server};
 use tollgate_redis::{RedisStore, Settings};
 
+use crate::common::real_time;
 use crate::order::Order;
 
 /// The file that a process writes what it has seen to.
@@ -35,13 +35,9 @@ pub(crate) struct Admission {
 pub(crate) struct Seen {
     pub(crate) asked: u64,
     pub(crate) failed: u64,
+    /// How many were allowed out of slices.
+    pub(crate) leased: u64,
     pub(crate) admissions: Vec<Admission>,
-}
-
-/// The real time in nanoseconds. A server on the same machine tells the same.
-pub(crate) fn real_time() -> u64 {
-    let time = clock_gettime(ClockId::Realtime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Not a test by itself: the others start this program again, as a process that does this.
@@ -70,6 +66,7 @@ async fn worker() {
         all.admissions.extend(seen.admissions);
     }
     gate.store().shutdown().await;
+    all.leased = gate.store().stats().leases.allowed;
     std::fs::write(std::env::var(FILE).unwrap(), all.to_text()).unwrap();
 }
 
@@ -101,7 +98,7 @@ async fn ask(gate: Arc<Gate<RedisStore<Server>>>, order: Order, task: u64, begin
 
 impl Seen {
     fn to_text(&self) -> String {
-        let mut text = format!("{} {}\n", self.asked, self.failed);
+        let mut text = format!("{} {} {}\n", self.asked, self.failed, self.leased);
         for Admission { caller, before, now, after } in &self.admissions {
             text += &format!("{caller} {before} {now} {after}\n");
         }
@@ -121,6 +118,7 @@ impl Seen {
             now: line[2],
             after: line[3],
         };
-        Self { asked: head[0], failed: head[1], admissions: lines.map(admission).collect() }
+        let admissions = lines.map(admission).collect();
+        Self { asked: head[0], failed: head[1], leased: head[2], admissions }
     }
 }
