@@ -4,12 +4,12 @@ mod contender;
 mod lane;
 mod probe;
 mod program;
-mod redis_benchmark;
+pub mod redis_benchmark;
 mod tables;
 mod verdict;
 
 use self::lane::Lane;
-use self::program::Program;
+pub use self::program::{Program, Running};
 use crate::Result;
 use crate::report::progress;
 use crate::results::Findings;

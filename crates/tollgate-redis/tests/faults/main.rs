@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 
+mod calls;
 #[path = "../common/mod.rs"]
 mod common;
-mod calls;
 mod failover;
 mod load;
 mod node;

@@ -113,7 +113,8 @@ impl Round {
             assert!(may_be, "{call:?}");
         }
         let shares = |is_so: fn(bool) -> bool| {
-            let is_share = |outcome| matches!(outcome, Outcome::Share { is_allowed } if is_so(is_allowed));
+            let is_share =
+                |outcome| matches!(outcome, Outcome::Share { is_allowed } if is_so(is_allowed));
             self.calls.count(Limit::Local, is_share)
         };
         let (asked, passed) = (shares(|_| true), shares(|is_allowed| is_allowed));

@@ -28,7 +28,10 @@ fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let fleet = Fleet::run("strict", 250, 50, 4);
     for admission in fleet.admissions() {
         let Admission { before, now, after, .. } = *admission;
-        assert!(before / TICK * TICK <= now && now <= after, "not the engine's time: {admission:?}");
+        assert!(
+            before / TICK * TICK <= now && now <= after,
+            "not the engine's time: {admission:?}"
+        );
     }
     fleet.keeps_bounds();
     fleet.uses(0.99);

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 
+mod bounds;
 #[path = "../common/mod.rs"]
 mod common;
-mod bounds;
 mod hammered;
 mod order;
 mod processes;
