@@ -38,14 +38,14 @@ pub use self::settings::Settings;
 pub use self::stats::Stats;
 use self::throttle::Throttled;
 use crate::Secret;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Server};
 use crate::lease::Leases;
 
 /// Keeps what callers have spent in an engine that many nodes share.
 ///
 /// Capacities, and what happens when there is no room, are the engine's business; they
 /// count for the tables that a node goes by while it cannot ask.
-pub struct RedisStore<E: Engine> {
+pub struct RedisStore<E: Engine = Server> {
     core: Arc<Core<E>>,
     leases: Leases<Core<E>>,
     secret: Secret,

@@ -1,7 +1,9 @@
-//! The store, over an engine in memory.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
+//! The store, over an engine in memory, and over real ones.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 mod all_or_nothing;
+#[path = "../common/mod.rs"]
+mod common;
 mod conformance;
 mod denials;
 mod engine;

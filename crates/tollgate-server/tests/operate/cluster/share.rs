@@ -42,7 +42,12 @@ fn exactly_the_burst_is_admitted_whatever_is_asked_where() {
                 (0..60).filter(|_| client.five().unwrap()[0] == 0).count()
             }));
         }
-        let headers = ["X-Original-Method: GET", "X-Original-Uri: /", "X-Real-IP: 203.0.113.7"];
+        let headers = [
+            "X-Original-Method: GET",
+            "X-Original-Uri: /",
+            "X-Original-Host: example.com",
+            "X-Real-IP: 203.0.113.7",
+        ];
         let url = server.url("/auth");
         clients.push(spawn(move || {
             let auth = |_: &i32| {
