@@ -158,6 +158,22 @@ async fn a_server_that_accepts_no_more_writes_is_down_until_it_does() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_still_loading_is_not_used() {
+    let mut server = Server::redis();
+    let engine = Engines::connect(options(&server.url())).await.unwrap();
+    let mut keys = redis::pipe();
+    for key in 0..2000 {
+        keys.cmd("SET").arg(key).arg("something");
+    }
+    keys.cmd("SAVE").exec(&mut server.admin()).unwrap();
+    server.kill();
+    server.start_loading();
+    let told = until_down(&engine, Fault::Unready).await;
+    assert!(told.contains("still loading"), "{told}");
+    until_up(&engine).await;
+}
+
+#[tokio::test]
 async fn a_password_that_is_changed_is_an_outage_until_it_is_right() {
     let server = Server::redis();
     let engine = Engines::connect(options(&server.url())).await.unwrap();
