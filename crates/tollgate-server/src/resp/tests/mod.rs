@@ -36,7 +36,7 @@ impl Checks for OneLimit {
         let is_spent = parts.join(":") == "alice:web";
         let word = if is_spent { bucket.charge(fresh, now, 5) } else { fresh };
         let mode = if limit == "trial" { Mode::Shadow } else { Mode::Enforce };
-        Ok(Checked { decision: Decision::of(bucket, word, now, cost).0, mode })
+        Ok(Checked { decision: Some(Decision::of(bucket, word, now, cost).0), mode })
     }
 }
 
