@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) most_cost: u64,
     /// Of a hundred calls, how many cost another amount in the end.
     pub(crate) settled: u64,
+    /// Of a hundred calls, how many are given up after they have been allowed.
+    pub(crate) cancelled: u64,
     pub(crate) lasts: Duration,
     pub(crate) network: Network,
     /// How often something breaks.
@@ -85,6 +87,7 @@ impl Plan {
             volley: random.one_of(&[1, 3, 30]),
             most_cost: random.one_of(&[1, 1, 3, 6]),
             settled: random.one_of(&[0, 0, 0, 20]),
+            cancelled: random.one_of(&[0, 0, 10]),
             lasts: random.millis(500, 2500),
             network: Network {
                 fastest: random.between(0, slowest),
@@ -130,6 +133,7 @@ impl Plan {
             volley: 1,
             most_cost: 1,
             settled: 0,
+            cancelled: 0,
             lasts: Duration::from_secs(10),
             network: Network { fastest: 1, slowest: 2, lost: 0, late: 0 },
             crashes: 0,
