@@ -6,9 +6,9 @@ use tokio::runtime::Handle;
 use tollgate::{KeyedState, Timestamp};
 
 use super::bucket::Bucket;
+use super::caller_lease::{Lease, Spent};
 use super::flight::{Landed, Order};
 use super::keeper;
-use super::lease::{Lease, Spent};
 use super::leases::Step;
 use super::source::{Source, Taken};
 use super::stats::{Counters, LeaseStats};

@@ -5,9 +5,9 @@ use tollgate::algorithm::Algorithm;
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
+use super::caller_lease::{Known, Lease};
 use super::flight::{Flight, Landed, Order};
 use super::held::Held;
-use super::lease::{Known, Lease};
 use super::size::Size;
 use super::slice::Slice;
 use super::source::{Named, Taken};
