@@ -2,6 +2,12 @@
 
 #![allow(dead_code, reason = "each test uses some of this")]
 
+mod cluster;
+mod proxy;
+mod sentinel;
 mod server;
 
-pub(crate) use self::server::Server;
+pub(crate) use self::cluster::Cluster;
+pub(crate) use self::proxy::Proxy;
+pub(crate) use self::sentinel::Sentinels;
+pub(crate) use self::server::{Server, free_port};

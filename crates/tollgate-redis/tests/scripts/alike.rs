@@ -8,11 +8,11 @@ use proptest::test_runner::{TestCaseError, TestRunner};
 use redis::{FromRedisValue, Pipeline, Value, from_redis_value_ref};
 use tollgate::Timestamp;
 use tollgate::algorithm::Algorithm;
-use tollgate_redis::State;
-use tollgate_redis::engine::{Model, wire};
+use tollgate_redis::engine::{Entry, Model, wire};
+use tollgate_redis::{Name, State};
 use tollgate_testing::strategy;
 
-use crate::case::{CALLERS, Case, cases, name};
+use crate::case::{CALLERS, cases, name};
 use crate::client::{Client, MARGIN};
 use crate::common::Server;
 
@@ -38,27 +38,31 @@ fn read<T: FromRedisValue>(value: &Value) -> T {
     from_redis_value_ref(value).unwrap()
 }
 
-/// Makes all calls of a case in one round trip.
-fn ask_all(client: &mut Client, case: &Case) -> Vec<Answer> {
+/// What is kept at first, and calls with their times.
+pub(crate) type Story = (Vec<(Name, State)>, Vec<(Timestamp, Vec<Entry>)>);
+
+/// Makes all calls in one round trip.
+fn ask_all(client: &mut Client, (states, calls): &Story) -> Vec<Answer> {
     let mut pipeline = Pipeline::new();
     pipeline.cmd("FLUSHDB").ignore();
-    for (name, state) in case.states() {
-        pipeline.cmd("SET").arg(&client.key(&name)[..]).arg(&state.to_bytes()).ignore();
+    for (name, state) in states {
+        pipeline.cmd("SET").arg(&client.key(name)[..]).arg(&state.to_bytes()).ignore();
     }
-    for (now, entries) in case.calls() {
-        pipeline.add_command(client.command(&entries, Some(now)));
+    for (now, entries) in calls {
+        pipeline.add_command(client.command(entries, Some(*now)));
         (0..CALLERS).for_each(|caller| client.ask_kept(&mut pipeline, &name(caller)));
     }
     let values: Vec<Value> = pipeline.query(&mut client.connection).unwrap();
     values.chunks_exact(1 + 2 * CALLERS).map(Answer::new).collect()
 }
 
-fn compare(client: &mut Client, case: &Case) -> Result<(), TestCaseError> {
+pub(crate) fn compare(client: &mut Client, story: &Story) -> Result<(), TestCaseError> {
+    let (states, calls) = story;
     let model = Model::default();
-    for (name, state) in case.states() {
-        model.set_state(name, Some(state));
+    for (name, state) in states {
+        model.set_state(*name, Some(*state));
     }
-    for ((now, entries), answer) in case.calls().iter().zip(ask_all(client, case)) {
+    for ((now, entries), answer) in calls.iter().zip(ask_all(client, story)) {
         let before: Vec<_> = (0..CALLERS).map(|caller| model.state(&name(caller))).collect();
         model.set_now(*now);
         let expected = model.run_now(entries).unwrap();
@@ -96,7 +100,9 @@ fn outlives_what_is_spent(state: &State, now: Timestamp, millis: i64) -> Result<
 fn is_alike(server: Server) {
     let client = RefCell::new(Client::new(server));
     let mut runner = TestRunner::new(strategy::cases(CASES));
-    let outcome = runner.run(&cases(), |case| compare(&mut client.borrow_mut(), &case));
+    let outcome = runner.run(&cases(), |case| {
+        compare(&mut client.borrow_mut(), &(case.states().collect(), case.calls()))
+    });
     if let Err(error) = outcome {
         panic!("{error}");
     }

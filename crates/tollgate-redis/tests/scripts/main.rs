@@ -8,5 +8,6 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;
+mod edges;
 mod kept;
 mod small;

@@ -7,9 +7,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{AlgorithmKind, Start, Timestamp};
 use tollgate_policy::{Gate, Limit, Policy};
-use tollgate_redis::engine::{
-    Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server,
-};
+use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server};
 use tollgate_redis::{Name, RedisStore, Secret, Settings};
 use tollgate_testing::conformance::{histories, recorded};
 use tollgate_testing::{Limit as Wanted, Observed, Subject};

@@ -106,12 +106,11 @@ impl Link {
                 }
                 Err(Trouble::Failed(error))
             }
-            Some(Ok(value)) => {
+            Some(answer) => {
                 core.breaker.answered();
                 core.counters.answered(sent.elapsed());
-                Ok(value)
+                answer.map_err(|error| core.judge(&session, &error))
             }
-            Some(Err(error)) => Err(core.judge(&session, &error)),
         }
     }
 
@@ -178,7 +177,6 @@ impl Core {
             return Trouble::TryAgain;
         }
         if let Some(address) = redirect() {
-            self.breaker.answered();
             return match error.kind() == ServerErrorKind::Ask.into() {
                 true => Trouble::Ask(address),
                 false => Trouble::Moved(address),
@@ -188,8 +186,6 @@ impl Core {
         let failure = Failure::of(&session.address, error);
         if failure.is_fatal {
             self.trip(session, &failure.error);
-        } else {
-            self.breaker.answered();
         }
         Trouble::Failed(failure.error)
     }

@@ -9,7 +9,7 @@
 -- RESET   the word below which nothing is forgotten (8)
 
 local function take_from_bucket(wh, wl, th, tl, ask)
-  local lh, ll, mh, ml, ih, il, sh, sl = read('>I4I4I4I4I4I4I4I4', ask, 39)
+  local lh, ll, mh, ml, ih, il, sh, sl = read('>I4I4I4I4I4I4I4I4', ask, NUMBERS)
   local bh, bl = larger(wh, wl, th, tl)
   local rh, rl = minus(sh, sl, minus(bh, bl, th, tl))
   rh, rl = divide(rh, rl, ih, il)
@@ -24,19 +24,19 @@ local function bucket(action, wh, wl, th, tl, ask)
   if action == TAKE then
     return take_from_bucket(wh, wl, th, tl, ask)
   elseif action == CHARGE then
-    local ph, pl = read('>I4I4', ask, 39)
+    local ph, pl = read('>I4I4', ask, NUMBERS)
     local bh, bl = larger(wh, wl, th, tl)
     bh, bl = plus(bh, bl, ph, pl)
     -- No debt is deeper than 2^63, unless it was so already.
     return smaller(bh, bl, larger(2147483648, 0, wh, wl))
   elseif action == REFUND then
-    local ph, pl, fh, fl = read('>I4I4I4I4', ask, 39)
+    local ph, pl, fh, fl = read('>I4I4I4I4', ask, NUMBERS)
     -- Not below now either: idle is as full as a bucket gets.
     fh, fl = larger(fh, fl, th, tl)
     fh, fl = smaller(fh, fl, wh, wl)
     wh, wl = minus(wh, wl, ph, pl)
     return larger(wh, wl, fh, fl)
   end
-  return larger(th, tl, read('>I4I4', ask, 39))
+  return larger(th, tl, read('>I4I4', ask, NUMBERS))
 end
 

@@ -18,7 +18,7 @@ end
 
 -- What spending leaves of a bucket: the same as the others tell. Most calls are this.
 local function spend(layout, wh, wl, ask)
-  local ph, pl, rh, rl = read('>I4I4I4I4', ask, 39)
+  local ph, pl, rh, rl = read('>I4I4I4I4', ask, NUMBERS)
   local th, tl = nh, nl
   if layout == STOCK then th, tl = 0, 0 end
   if wh < th or (wh == th and wl < tl) then wh, wl = th, tl end

@@ -6,7 +6,7 @@
 -- CHARGE, REFUND  so much (8)
 
 local function fixed_window(action, wh, wl, nh, nl, ask)
-  local bits, qh, ql, length_h, length_l, mh, ml = read('>BI4I4I4I4I4I4', ask, 39)
+  local bits, qh, ql, length_h, length_l, mh, ml, amounts = read('>BI4I4I4I4I4I4', ask, NUMBERS)
   local is_aligned = length_h == 0 and length_l == 1
   local at_h, at_l, rest_h, rest_l = divide(nh, nl, qh, ql)
   -- When a window begins whose first call comes now.
@@ -29,12 +29,12 @@ local function fixed_window(action, wh, wl, nh, nl, ask)
     bh, bl = larger(first_h, first_l, bh, bl)
     ch, cl = 0, 0
   end
-  local xh, xl = read('>I4I4', ask, 64)
+  local xh, xl, most = read('>I4I4', ask, amounts)
   if action == REFUND then
     return left(bh, bl, minus(ch, cl, xh, xl))
   elseif action == TAKE then
     local rh, rl = minus(mh, ml, ch, cl)
-    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, 72))
+    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, most))
     if not xh then return nil end
   end
   return left(bh, bl, plus(ch, cl, xh, xl))

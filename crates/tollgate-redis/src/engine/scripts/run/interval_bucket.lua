@@ -6,7 +6,7 @@
 -- CHARGE, REFUND  so many tokens (8)
 
 local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
-  local bits, qh, ql, ph, pl, ah, al, bh, bl = read('>BI4I4I4I4I4I4I4I4', ask, 39)
+  local bits, qh, ql, ph, pl, ah, al, bh, bl, amounts = read('>BI4I4I4I4I4I4I4I4', ask, NUMBERS)
   local at_h, at_l, rest_h, rest_l = divide(nh, nl, qh, ql)
   local up_h, up_l = at_h, at_l
   if rest_h > 0 or rest_l > 0 then up_h, up_l = plus(at_h, at_l, 0, 1) end
@@ -40,7 +40,7 @@ local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
     ih, il = larger(ih, il, up_h, up_l)
     return left(ih, il, 0, 0)
   end
-  local xh, xl = read('>I4I4', ask, 72)
+  local xh, xl, most = read('>I4I4', ask, amounts)
   if action == REFUND then
     -- Not beyond what a caller that is not known has.
     local _, _, oh, ol = refilled(fh, fl)
@@ -50,7 +50,7 @@ local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
     return wh, wl, idle_after(lh, ll, ch, cl)
   elseif action == TAKE then
     local rh, rl = minus(bh, bl, ch, cl)
-    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, 80))
+    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, most))
     if not xh then return nil end
   end
   -- The call that finds the bucket full begins a period.

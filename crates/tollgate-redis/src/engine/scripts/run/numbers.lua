@@ -1,6 +1,5 @@
 -- Numbers of 64 bits, each as two of 32, the high one first: a number of Lua is exact only
--- up to 2^53. Only powers of two stand to the right of % and under a fraction whose value
--- may be larger than that, so that these are exact too.
+-- up to 2^53. Only powers of two stand to the right of %, so that it is exact as well.
 
 local function less(ah, al, bh, bl)
   return ah < bh or (ah == bh and al < bl)
@@ -75,3 +74,4 @@ local function divide(nh, nl, dh, dl)
   end
   return floor(quotient / LIMB), quotient % LIMB, rh, rl
 end
+

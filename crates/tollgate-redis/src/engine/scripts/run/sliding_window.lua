@@ -34,7 +34,7 @@ local function weighted(count, part_h, part_l, qh, ql)
 end
 
 local function sliding_window(action, wh, wl, nh, nl, ask)
-  local bits, qh, ql, mh, ml = read('>BI4I4I4I4', ask, 39)
+  local bits, qh, ql, mh, ml, amounts = read('>BI4I4I4I4', ask, NUMBERS)
   local at_h, at_l, past_h, past_l = divide(nh, nl, qh, ql)
 
   local function left(h, l, previous, current_h, current_l)
@@ -57,14 +57,14 @@ local function sliding_window(action, wh, wl, nh, nl, ask)
     past_h, past_l = 0, 0
   end
 
-  local xh, xl = read('>I4I4', ask, 56)
+  local xh, xl, most = read('>I4I4', ask, amounts)
   if action == REFUND then
     return left(h, l, previous, minus(0, current, xh, xl))
   elseif action == TAKE then
     local part_h, part_l = minus(qh, ql, past_h, past_l)
     local spent = current + weighted(previous, part_h, part_l, qh, ql)
     local rh, rl = minus(mh, ml, floor(spent / LIMB), spent % LIMB)
-    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, 64))
+    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, most))
     if not xh then return nil end
   end
   return left(h, l, previous, plus(0, current, xh, xl))

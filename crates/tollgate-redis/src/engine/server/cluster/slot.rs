@@ -52,7 +52,7 @@ mod tests {
             ("tollgate:{foo}", 12182),
             ("x{foo}{bar}", 12182),
             ("foo{}{bar}", 8363),
-            ("{foo", 5542),
+            ("{foo", 13308),
         ] {
             assert_eq!(of_key(key.as_bytes()), slot, "{key}");
         }

@@ -1,0 +1,81 @@
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::Server;
+use super::cluster::eventually;
+use super::server::{free_port, redis_server};
+
+/// A master with a replica, and three Sentinels that watch them.
+pub(crate) struct Sentinels {
+    pub(crate) master: Server,
+    pub(crate) replica: Server,
+    ports: Vec<u16>,
+    children: Vec<Child>,
+    _folder: TempDir,
+}
+
+impl Sentinels {
+    /// Starts them, and waits until a failover is possible.
+    pub(crate) fn start() -> Self {
+        let master = Server::redis();
+        let of = master.port.to_string();
+        let replica = Server::redis_with(&["--replicaof", "127.0.0.1", &of]);
+        let folder = tempfile::tempdir().unwrap();
+        let ports: Vec<_> = (0..3).map(|_| free_port()).collect();
+        let children = ports.iter().map(|port| sentinel(&folder, *port, master.port)).collect();
+        let sentinels = Self { master, replica, ports, children, _folder: folder };
+        eventually("the Sentinels find each other and the replica", || {
+            sentinels.ports.iter().all(|port| knows_all(*port))
+        });
+        sentinels
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let hosts: Vec<_> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        format!("redis+sentinel://{}/main", hosts.join(","))
+    }
+
+    /// Ends a Sentinel.
+    pub(crate) fn kill(&mut self, place: usize) {
+        self.children[place].kill().unwrap();
+        self.children[place].wait().unwrap();
+    }
+
+    /// Has them make the replica the master.
+    pub(crate) fn exchange_master(&self) {
+        let url = format!("redis://127.0.0.1:{}", self.ports[0]);
+        let mut sentinel = redis::Client::open(url).unwrap().get_connection().unwrap();
+        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").exec(&mut sentinel).unwrap();
+    }
+}
+
+impl Drop for Sentinels {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn sentinel(folder: &TempDir, port: u16, master: u16) -> Child {
+    let file = folder.path().join(format!("{port}.conf"));
+    let settings = format!(
+        "port {port}\nbind 127.0.0.1\n\
+         sentinel monitor main 127.0.0.1 {master} 2\n\
+         sentinel down-after-milliseconds main 500\n\
+         sentinel failover-timeout main 2000\n"
+    );
+    std::fs::write(&file, settings).unwrap();
+    Command::new(redis_server()).arg(file).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn knows_all(port: u16) -> bool {
+    let ask = || {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
+        let mut connection = client.get_connection()?;
+        redis::cmd("INFO").arg("sentinel").query::<String>(&mut connection)
+    };
+    ask().is_ok_and(|info| info.contains("status=ok") && info.contains("slaves=1,sentinels=3"))
+}

@@ -1,0 +1,12 @@
+//! Connections to real servers, and what becomes of calls when they fail.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod asking;
+mod cluster;
+#[path = "../common/mod.rs"]
+mod common;
+mod outage;
+mod sentinel;
+mod start;
+mod tls;

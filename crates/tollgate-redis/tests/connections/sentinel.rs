@@ -1,0 +1,52 @@
+//! A master that is found by Sentinels.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tollgate_redis::engine::{Fault, Server as Engines};
+
+use crate::asking::{ask, options, until_up};
+use crate::common::{Sentinels, Server};
+
+#[tokio::test]
+async fn calls_follow_the_master_when_another_is_made() {
+    let mut sentinels = Sentinels::start();
+    sentinels.kill(0);
+    let engine = Engines::connect(options(&sentinels.url())).await.unwrap();
+    ask(&engine, 1).await.unwrap();
+    sentinels.master.kill();
+    // For as long as Sentinels take to agree there is nobody to ask.
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(ask(&engine, 1).await.unwrap_err().fault(), Fault::Unreachable);
+    until_up(&engine).await;
+    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
+    assert!(sentinels.replica.tell("DBSIZE") != "0");
+}
+
+#[tokio::test]
+async fn calls_follow_the_master_when_it_is_exchanged_on_purpose() {
+    let sentinels = Sentinels::start();
+    let engine = Engines::connect(options(&sentinels.url())).await.unwrap();
+    ask(&engine, 1).await.unwrap();
+    sentinels.exchange_master();
+    while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
+        let _ = ask(&engine, 1).await;
+        sleep(Duration::from_millis(5)).await;
+    }
+    until_up(&engine).await;
+    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
+}
+
+#[tokio::test]
+async fn sentinels_that_know_nothing_are_named() {
+    let server = Server::redis();
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", server.port);
+    let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
+    let why = format!("no Sentinel knows the master of `main`: 127.0.0.1:{}", server.port);
+    assert!(error.to_string().contains(&why), "{error}");
+    let sentinels = Sentinels::start();
+    let url = sentinels.url().replace("/main", "/mian");
+    let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
+    assert_eq!(error.fault(), Fault::Misconfigured);
+    assert!(error.to_string().contains("knows no service `mian`"), "{error}");
+}

@@ -1,0 +1,151 @@
+//! What is said at the start, and what is needed for it.
+
+use std::time::Duration;
+
+use tollgate::Timestamp;
+use tollgate_redis::Name;
+use tollgate_redis::engine::{Engine, EngineError, Exchange, Fault, Options, Server as Engines};
+
+use crate::asking::{ask, entry, options, until_down, until_up};
+use crate::common::{Proxy, Server};
+
+/// What a user must be allowed, as it is documented.
+const ACCESS: &str = "ACL SETUSER limiter on >hunter2 ~tollgate:* +evalsha +script|load +info +time \
+                      +get +set +del +zadd +zcard +zremrangebyscore +pexpire";
+
+async fn refusal(options: Options) -> EngineError {
+    Engines::connect(options).await.map(|_| ()).unwrap_err()
+}
+
+async fn assert_refused(options: Options, fault: Fault, why: &str) {
+    let error = refusal(options).await;
+    assert!(error.to_string().contains(why), "{error}");
+    assert_eq!(error.fault(), fault, "{error}");
+}
+
+/// Makes every kind of call.
+async fn use_all(engine: &Engines) {
+    ask(engine, 1).await.unwrap();
+    let name = Name::from_bytes([7; 16]);
+    let terms = entry(1).terms;
+    let state = tollgate_redis::State { terms, word: entry(1).fresh };
+    let put = Exchange { name, old: None, new: Some(state), expires: Some(Duration::from_secs(9)) };
+    assert!(engine.exchange(&put).await.unwrap());
+    assert!(!engine.exchange(&put).await.unwrap());
+    assert!(engine.exchange(&Exchange { old: Some(state), new: None, ..put }).await.unwrap());
+    let node = Name::from_bytes([8; 16]);
+    assert_eq!(engine.announce(node, Duration::from_secs(5)).await.unwrap(), 1);
+    let born = engine.born(name).await.unwrap();
+    assert!(born > Timestamp::ZERO);
+    assert_eq!(engine.born(name).await.unwrap(), born);
+}
+
+#[tokio::test]
+async fn redis_and_valkey_answer_every_kind_of_call() {
+    for server in [Server::redis(), Server::valkey()] {
+        let engine = Engines::connect(options(&server.url()).connections(2)).await.unwrap();
+        use_all(&engine).await;
+        let health = engine.health();
+        assert_eq!((health.outage, health.connects, health.in_flight), (None, 1, 0));
+        assert_eq!(health.round_trips.counts.iter().sum::<u64>(), health.calls);
+    }
+}
+
+#[tokio::test]
+async fn a_socket_in_the_file_system_will_do() {
+    let server = Server::redis_with(&["--unixsocket", "redis.sock"]);
+    let path = server.folder().join("redis.sock");
+    let engine = Engines::connect(options(&format!("unix://{}", path.display()))).await.unwrap();
+    use_all(&engine).await;
+    let missing = options(&format!("unix://{}.not", path.display()));
+    assert_refused(missing, Fault::Unreachable, "redis.sock.not cannot be reached").await;
+}
+
+#[tokio::test]
+async fn where_nobody_listens_is_said() {
+    let mut server = Server::redis();
+    server.kill();
+    let text = format!("127.0.0.1:{} cannot be reached", server.port);
+    assert_refused(options(&server.url()), Fault::Unreachable, &text).await;
+    let unknown = options("redis://nobody.invalid").connect_time_out(Duration::from_secs(10));
+    assert_refused(unknown, Fault::Unreachable, "nobody.invalid:6379 cannot be reached").await;
+    let server = Server::redis();
+    let proxy = Proxy::to(server.port).await;
+    proxy.silence_all(true);
+    assert_refused(options(&proxy.url()), Fault::Unreachable, "did not answer in 500 ms").await;
+}
+
+#[tokio::test]
+async fn credentials_are_checked_and_never_told() {
+    let server = Server::redis_with(&["--requirepass", "hunter2"]);
+    let url = server.url();
+    assert_refused(options(&url), Fault::Refused, "asks for a password").await;
+    for wrong in [options(&url).password("hunter3"), options(&url.replace("//", "//x:hunter2@"))] {
+        let error = refusal(wrong).await;
+        assert_eq!(error.fault(), Fault::Refused, "{error}");
+        assert!(!error.to_string().contains("hunter"), "{error}");
+    }
+    let engine = Engines::connect(options(&url).password("hunter2")).await.unwrap();
+    use_all(&engine).await;
+    assert!(!format!("{engine:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_user_needs_no_more_than_is_documented() {
+    let server = Server::redis();
+    server.tell(ACCESS);
+    let login = options(&server.url()).user("limiter").password("hunter2");
+    use_all(&Engines::connect(login.clone()).await.unwrap()).await;
+    for missing in ["-evalsha", "-set", "-time", "-pexpire", "-info"] {
+        server.tell(&format!("ACL SETUSER limiter {missing}"));
+        assert_refused(login.clone(), Fault::Refused, "refuses us").await;
+        server.tell(&format!("ACL SETUSER limiter {}", missing.replace('-', "+")));
+    }
+    assert_refused(login.prefix("other:"), Fault::Refused, "refuses us").await;
+}
+
+#[tokio::test]
+async fn an_engine_that_may_drop_keys_is_refused() {
+    let server = Server::redis_with(&["--maxmemory", "50mb"]);
+    Engines::connect(options(&server.url())).await.unwrap();
+    server.tell("CONFIG SET maxmemory-policy volatile-lru");
+    let why = "has `maxmemory-policy volatile-lru`";
+    assert_refused(options(&server.url()), Fault::Misconfigured, why).await;
+    server.tell("CONFIG SET maxmemory 0");
+    Engines::connect(options(&server.url())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_no_writes_is_refused() {
+    let server = Server::redis();
+    let of = server.port.to_string();
+    let replica = Server::redis_with(&["--replicaof", "127.0.0.1", &of]);
+    assert_refused(options(&replica.url()), Fault::Unready, "read-only replica").await;
+    server.tell("CONFIG SET min-replicas-to-write 3");
+    assert_refused(options(&server.url()), Fault::Unready, "`min-replicas-to-write`").await;
+    server.tell("CONFIG SET min-replicas-to-write 0");
+    server.tell("CONFIG SET maxmemory 1");
+    assert_refused(options(&server.url()), Fault::Unready, "out of memory").await;
+}
+
+#[tokio::test]
+async fn a_start_may_be_in_an_outage() {
+    let mut server = Server::redis();
+    server.kill();
+    let engine = Engines::connect_later(options(&server.url())).unwrap();
+    until_down(&engine, Fault::Unreachable).await;
+    server.start_again();
+    until_up(&engine).await;
+    use_all(&engine).await;
+}
+
+#[tokio::test]
+async fn a_start_in_an_outage_refuses_what_any_start_does() {
+    let server = Server::redis_with(&["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
+    let engine = Engines::connect_later(options(&server.url())).unwrap();
+    until_down(&engine, Fault::Misconfigured).await;
+    let error = ask(&engine, 1).await.unwrap_err();
+    assert!(error.to_string().contains("set it to `noeviction` (down for "), "{error}");
+    server.tell("CONFIG SET maxmemory-policy noeviction");
+    until_up(&engine).await;
+}
