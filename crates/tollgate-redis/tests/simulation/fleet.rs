@@ -205,7 +205,7 @@ impl Client {
         let now = self.world.elapsed().as_millis() as u64;
         self.world.draw(|random| match self.plan.rhythm {
             0 => random.millis(1, self.plan.pause),
-            rhythm if random.percent(20) => random.millis(1, rhythm),
+            rhythm if random.percent(10) => random.millis(1, rhythm),
             rhythm => Duration::from_millis(rhythm - now % rhythm),
         })
     }

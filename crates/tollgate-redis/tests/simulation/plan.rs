@@ -105,6 +105,26 @@ impl Plan {
         }
     }
 
+    /// Everyone is quiet for as long as slices are held and longer, and then wants everything.
+    pub(crate) fn stormy(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let interval = Duration::from_micros(random.between(4_000, 20_000));
+        let limit = Limit { interval, is_leased: true, ..Limit::any(0, &mut random) };
+        let lost = random.one_of(&[0, 0, 1]);
+        Self {
+            nodes: random.between(2, 3) as u32,
+            rhythm: random.between(150, 900),
+            volley: 60,
+            most_cost: 1,
+            settled: 0,
+            lasts: Duration::from_secs(4),
+            network: Network { fastest: 1, slowest: random.between(1, 20), lost, late: 0 },
+            crashes: 0,
+            partitions: 0,
+            ..Self::calm(seed, limit, 1)
+        }
+    }
+
     /// The engine forgets what was written last, now and then.
     pub(crate) fn forgetful(seed: u64) -> Self {
         let mut random = Random::new(seed);
