@@ -116,15 +116,17 @@ fn decide(
     let algorithm =
         terms.algorithm().map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;
     let word = stored.map_or(entry.fresh, |state| state.word);
-    let left = match entry.op {
-        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => Some(None),
+    let writes_nothing = match entry.op {
+        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => true,
         // Who is not known has nothing to get back, and nothing to forget.
-        Op::Refund(_) | Op::Reset if stored.is_none() => Some(None),
-        op => written(algorithm.starting_from(entry.fresh), word, now, op).map(Some),
+        Op::Refund(_) | Op::Reset => stored.is_none(),
+        Op::Spend { .. } | Op::Take { .. } | Op::Charge(_) => false,
     };
-    Ok(match left {
-        Some(Some(left)) => (Found::Passed(word), Some(State { terms, word: left })),
-        Some(None) => (Found::Passed(word), stored.copied()),
+    if writes_nothing {
+        return Ok((Found::Passed(word), stored.copied()));
+    }
+    Ok(match written(algorithm.starting_from(entry.fresh), word, now, entry.op) {
+        Some(left) => (Found::Passed(word), Some(State { terms, word: left })),
         None => (Found::Denied(word), stored.copied()),
     })
 }

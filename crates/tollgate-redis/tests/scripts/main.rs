@@ -1,8 +1,13 @@
 //! The scripts, inside real servers, do what the library does.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alike;
+mod case;
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;
+mod edges;
+mod kept;
+mod small;

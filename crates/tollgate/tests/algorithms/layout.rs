@@ -36,7 +36,7 @@ fn spent_by_layout(word: Word, layout: Layout, now: Timestamp) -> u64 {
             assert_eq!(split(rest, count_bits), (now.as_nanos() / quantum, 0));
             current
         }
-        other => panic!("a layout that this test does not know: {other:?}"),
+        other => unreachable!("a layout that this test does not know: {other:?}"),
     }
 }
 

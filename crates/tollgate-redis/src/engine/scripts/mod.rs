@@ -1,14 +1,20 @@
 //! What runs inside an engine. Each script says at its top what it takes and answers.
 
 /// Decides: the only script that knows the algorithms.
+///
+/// All that it takes to spend from a bucket stands at its end. The rest is inside a function,
+/// so that nothing of it is made unless it is needed.
 pub const RUN: &str = concat!(
     include_str!("run/contract.lua"),
+    "local function others()\n",
     include_str!("run/numbers.lua"),
     include_str!("run/bucket.lua"),
     include_str!("run/packing.lua"),
     include_str!("run/interval_bucket.lua"),
     include_str!("run/fixed_window.lua"),
     include_str!("run/sliding_window.lua"),
+    include_str!("run/others.lua"),
+    "end\n",
     include_str!("run/decide.lua"),
 );
 

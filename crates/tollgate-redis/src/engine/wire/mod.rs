@@ -1,11 +1,11 @@
 //! What goes over the wire: the keys, the arguments of the [scripts](super::scripts) and
 //! their replies. All numbers are unsigned and big endian.
 
-mod ask;
+mod arguments;
 mod keys;
 mod reply;
 mod state;
 
-pub use self::ask::{Argument, announce, ask, exchange, override_clock};
+pub use self::arguments::{Argument, announce, ask, exchange, override_clock};
 pub use self::keys::{Key, Keys};
 pub use self::reply::{born, reply};

@@ -2,7 +2,7 @@ use smallvec::SmallVec;
 use tollgate::Timestamp;
 use tollgate::algorithm::Word;
 
-use super::state::VERSION;
+use super::state::{VERSION, newer};
 use crate::State;
 use crate::engine::{EngineError, Fault, Found, Reply};
 
@@ -31,13 +31,7 @@ pub fn born(bytes: &[u8]) -> Result<Timestamp, EngineError> {
     let mut rest = Rest(bytes);
     match rest.byte()? {
         VERSION => {}
-        version => {
-            let text = format!(
-                "the engine keeps a birth of version {version}, and this program reads version \
-                 {VERSION}; upgrade it, or give it a prefix of its own"
-            );
-            return Err(EngineError::new(Fault::NewerState, text));
-        }
+        version => return Err(newer("birth", version)),
     }
     let born = rest.moment()?;
     rest.end()?;

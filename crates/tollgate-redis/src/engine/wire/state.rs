@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tollgate::algorithm::Word;
@@ -9,6 +10,9 @@ use crate::{State, Terms};
 /// The version of what is written here. Whoever changes what the bytes mean raises it, and
 /// goes on reading the one before, since nodes of both run side by side during an upgrade.
 pub(super) const VERSION: u8 = 1;
+
+/// What a later version may begin with. Texts of others begin with none of these.
+const LATER: RangeInclusive<u8> = VERSION + 1..=31;
 
 /// Set in the byte of the kind if the terms are an override.
 const OVERRIDE: u8 = 0x80;
@@ -74,14 +78,8 @@ impl State {
         };
         match bytes.first() {
             Some(&VERSION) => {}
-            None | Some(0) => return Err(nonsense()),
-            Some(version) => {
-                let text = format!(
-                    "the engine keeps a state of version {version}, and this program reads \
-                     version {VERSION}; upgrade it, or give it a prefix of its own"
-                );
-                return Err(EngineError::new(Fault::NewerState, text));
-            }
+            Some(version) if LATER.contains(version) => return Err(newer("state", *version)),
+            _ => return Err(nonsense()),
         }
         let bytes: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| nonsense())?;
         let number = |index: usize| {
@@ -92,4 +90,13 @@ impl State {
         let terms = terms.ok_or_else(nonsense)?;
         Ok(Self { terms, word: Word::from_bits(number(3)) })
     }
+}
+
+/// Something that a later version has written.
+pub(super) fn newer(what: &str, version: u8) -> EngineError {
+    let text = format!(
+        "the engine keeps a {what} of version {version}, and this program reads version \
+         {VERSION}; upgrade it, or give it a prefix of its own"
+    );
+    EngineError::new(Fault::NewerState, text)
 }

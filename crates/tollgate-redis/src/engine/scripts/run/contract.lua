@@ -21,5 +21,9 @@
 local LOOK, REFUSE, SPEND, TAKE, CHARGE, REFUND, RESET = 0, 1, 2, 3, 4, 5, 6
 local BUCKET, STOCK, INTERVAL_BUCKET, FIXED_WINDOW, SLIDING_WINDOW = 0, 1, 2, 3, 4
 
-local floor, read, write = math.floor, struct.unpack, struct.pack
+-- Where in an argument the numbers begin.
+local NUMBERS = 39
+
+local LIMB = 4294967296
+local floor, read, write, sub = math.floor, struct.unpack, struct.pack, string.sub
 

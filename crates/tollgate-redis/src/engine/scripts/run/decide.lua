@@ -13,77 +13,86 @@ else
   local low = micros % LIMB * 1000
   nh, nl = floor(micros / LIMB) * 1000 + floor(low / LIMB), low % LIMB
   -- Time ends at 2^62, in the year 2116.
-  nh, nl = smaller(nh, nl, 1073741823, LIMB - 1)
+  if nh >= 1073741824 then nh, nl = 1073741823, LIMB - 1 end
 end
 
-local makers = {
-  [INTERVAL_BUCKET] = interval_bucket_layout,
-  [FIXED_WINDOW] = fixed_window_layout,
-  [SLIDING_WINDOW] = sliding_window_layout,
-}
-
--- The word that an action leaves, nil if it is denied, and the nanoseconds until nothing is
--- spent any more.
-local function act(layout, action, wh, wl, fh, fl, ask)
-  if layout == BUCKET then
-    local h, l = bucket(action, wh, wl, nh, nl, fh, fl, ask)
-    return h, l, h and (h - nh) * LIMB + l - nl
-  elseif layout == STOCK then
-    return bucket(action, wh, wl, 0, 0, fh, fl, ask)
-  end
-  return makers[layout](nh, nl)(action, wh, wl, fh, fl, ask)
+-- What spending leaves of a bucket: the same as the others tell. Most calls are this.
+local function spend(layout, wh, wl, ask)
+  local ph, pl, rh, rl = read('>I4I4I4I4', ask, NUMBERS)
+  local th, tl = nh, nl
+  if layout == STOCK then th, tl = 0, 0 end
+  if wh < th or (wh == th and wl < tl) then wh, wl = th, tl end
+  local spent_h, spent_l = wh - th, wl - tl
+  if spent_l < 0 then spent_h, spent_l = spent_h - 1, spent_l + LIMB end
+  if spent_h > rh or (spent_h == rh and spent_l > rl) then return nil end
+  local h, l = wh + ph, wl + pl
+  if l >= LIMB then h, l = h + 1, l - LIMB end
+  return h, l, (h - th) * LIMB + l - tl
 end
 
--- In how many milliseconds a state may be forgotten. None is kept for longer than there is
--- time.
-local function expiry(idle_after)
-  return math.ceil(math.min(math.max(idle_after, 0), 2^62) / 1000000) + margin
-end
+-- What acts otherwise, once it is needed.
+local act
 
-local reply, values, expiries = { write('>I4I4', nh, nl) }, {}, {}
-local is_refused = false
-
-for i, key in ipairs(KEYS) do
-  local ask = ARGV[i]
-  local terms = string.sub(ask, 1, 26)
+-- What is found of a caller; if something is to be written, that and in how many
+-- milliseconds it may be forgotten; and whether nothing may be written for any.
+local function decide(ask, value)
   local fh, fl, action, is_shadow, is_kept, layout = read('>I4I4BBBB', ask, 27)
-  local value = values[key] or redis.call('GET', key)
   local wh, wl = fh, fl
   if not value then
     -- Who is not known has nothing to get back, and nothing to forget.
     if action == REFUND or action == RESET then action = LOOK end
-  elseif #value == 34 and string.sub(value, 1, 26) == terms then
+  elseif #value == 34 and sub(value, 1, 26) == sub(ask, 1, 26) then
     wh, wl = read('>I4I4', value, 27)
   else
-    local state = string.sub(value, 1, 255)
-    reply[i + 1] = write('BB', 2, #state) .. state
-    is_refused = true
-    action = nil
+    local state = sub(value, 1, 255)
+    return write('BB', 2, #state) .. state, nil, nil, true
   end
 
-  if action then
-    local is_denied = action == REFUSE
-    if action ~= LOOK and not is_denied then
-      local h, l, idle_after = act(layout, action, wh, wl, fh, fl, ask)
-      is_denied = not h
-      if h then
-        values[key] = terms .. write('>I4I4', h, l)
-        expiries[key] = is_kept == 0 and expiry(idle_after)
-      end
-    end
-    if is_denied and is_shadow == 0 then is_refused = true end
-    reply[i + 1] = write('>BI4I4', is_denied and 1 or 0, wh, wl)
+  local h, l, idle_after
+  if action == LOOK then
+    return write('>BI4I4', 0, wh, wl)
+  elseif action == SPEND then
+    h, l, idle_after = spend(layout, wh, wl, ask)
+  elseif action ~= REFUSE then
+    act = act or others()
+    h, l, idle_after = act(layout, action, wh, wl, nh, nl, fh, fl, ask)
+  end
+  if not h then
+    return write('>BI4I4', 1, wh, wl), nil, nil, is_shadow == 0
+  end
+  local expiry
+  if is_kept == 0 then
+    -- Nothing is kept for longer than there is time.
+    expiry = math.ceil(math.min(math.max(idle_after, 0), 2^62) / 1000000) + margin
+  end
+  return write('>BI4I4', 0, wh, wl), write('>c26I4I4', ask, h, l), expiry
+end
+
+local function keep(key, value, expiry)
+  if expiry then
+    redis.call('SET', key, value, 'PX', expiry)
+  else
+    redis.call('SET', key, value)
   end
 end
 
+local reply = write('>I4I4', nh, nl)
+
+if #KEYS == 1 then
+  local found, left, expiry = decide(ARGV[1], redis.call('GET', KEYS[1]))
+  if left then keep(KEYS[1], left, expiry) end
+  return reply .. found
+end
+
+local values, expiries, is_refused = {}, {}, false
+for i, key in ipairs(KEYS) do
+  local value = values[key] or redis.call('GET', key)
+  local found, left, expiry, refuses = decide(ARGV[i], value)
+  reply = reply .. found
+  is_refused = is_refused or refuses
+  if left then values[key], expiries[key] = left, expiry end
+end
 if not is_refused then
-  for key, value in pairs(values) do
-    if expiries[key] then
-      redis.call('SET', key, value, 'PX', expiries[key])
-    else
-      redis.call('SET', key, value)
-    end
-  end
+  for key, value in pairs(values) do keep(key, value, expiries[key]) end
 end
-
-return table.concat(reply)
+return reply

@@ -5,43 +5,38 @@
 -- TAKE    at least so much (8), at most so much (8)
 -- CHARGE, REFUND  so much (8)
 
-local function fixed_window_layout(nh, nl)
-  local _, _, divide = wide()
-  local split, join, taken = packing()
-
-  return function(action, wh, wl, _, _, ask)
-    local bits, qh, ql, length_h, length_l, mh, ml = read('>BI4I4I4I4I4I4', ask, 39)
-    local is_aligned = length_h == 0 and length_l == 1
-    local at_h, at_l, rest_h, rest_l = divide(nh, nl, qh, ql)
-    -- When a window begins whose first call comes now.
-    local first_h, first_l = at_h, at_l
-    if not is_aligned and (rest_h > 0 or rest_l > 0) then
-      first_h, first_l = plus(at_h, at_l, 0, 1)
-    end
-
-    local function left(bh, bl, ch, cl)
-      local h, l = join(bh, bl, ch, cl, bits)
-      local ends = (bh + length_h) * LIMB + bl + length_l
-      return h, l, ends * (qh * LIMB + ql) - (nh * LIMB + nl)
-    end
-
-    if action == RESET then return left(first_h, first_l, 0, 0) end
-    local bh, bl, ch, cl = split(wh, wl, bits)
-    local is_running = less(at_h, at_l, plus(bh, bl, length_h, length_l))
-    -- A window without a count has not begun, but none begins before it.
-    if not is_running or (ch == 0 and cl == 0 and not is_aligned) then
-      bh, bl = larger(first_h, first_l, bh, bl)
-      ch, cl = 0, 0
-    end
-    local xh, xl = read('>I4I4', ask, 64)
-    if action == REFUND then
-      return left(bh, bl, minus(ch, cl, xh, xl))
-    elseif action == TAKE then
-      local rh, rl = minus(mh, ml, ch, cl)
-      xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, 72))
-      if not xh then return nil end
-    end
-    return left(bh, bl, plus(ch, cl, xh, xl))
+local function fixed_window(action, wh, wl, nh, nl, ask)
+  local bits, qh, ql, length_h, length_l, mh, ml, amounts = read('>BI4I4I4I4I4I4', ask, NUMBERS)
+  local is_aligned = length_h == 0 and length_l == 1
+  local at_h, at_l, rest_h, rest_l = divide(nh, nl, qh, ql)
+  -- When a window begins whose first call comes now.
+  local first_h, first_l = at_h, at_l
+  if not is_aligned and (rest_h > 0 or rest_l > 0) then
+    first_h, first_l = plus(at_h, at_l, 0, 1)
   end
+
+  local function left(bh, bl, ch, cl)
+    local h, l = join(bh, bl, ch, cl, bits)
+    local ends = (bh + length_h) * LIMB + bl + length_l
+    return h, l, ends * (qh * LIMB + ql) - (nh * LIMB + nl)
+  end
+
+  if action == RESET then return left(first_h, first_l, 0, 0) end
+  local bh, bl, ch, cl = split(wh, wl, bits)
+  local is_running = less(at_h, at_l, plus(bh, bl, length_h, length_l))
+  -- A window without a count has not begun, but none begins before it.
+  if not is_running or (ch == 0 and cl == 0 and not is_aligned) then
+    bh, bl = larger(first_h, first_l, bh, bl)
+    ch, cl = 0, 0
+  end
+  local xh, xl, most = read('>I4I4', ask, amounts)
+  if action == REFUND then
+    return left(bh, bl, minus(ch, cl, xh, xl))
+  elseif action == TAKE then
+    local rh, rl = minus(mh, ml, ch, cl)
+    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, most))
+    if not xh then return nil end
+  end
+  return left(bh, bl, plus(ch, cl, xh, xl))
 end
 

@@ -1,8 +1,5 @@
 -- Numbers of 64 bits, each as two of 32, the high one first: a number of Lua is exact only
--- up to 2^53. Only powers of two stand to the right of % and under a fraction whose value
--- may be larger than that, so that these are exact too.
-
-local LIMB = 4294967296
+-- up to 2^53. Only powers of two stand to the right of %, so that it is exact as well.
 
 local function less(ah, al, bh, bl)
   return ah < bh or (ah == bh and al < bl)
@@ -34,53 +31,47 @@ local function minus(ah, al, bh, bl)
   return high, low
 end
 
--- Products and quotients. They are made when they are needed, as everything is that a
--- token bucket does without: making a function takes time as well.
-local function wide()
-  -- The product of two numbers of 32 bits.
-  local function product(a, b)
-    local upper = floor(a / 65536) * b
-    local lower = upper % 65536 * 65536 + a % 65536 * b
-    return floor(upper / 65536) + floor(lower / LIMB), lower % LIMB
-  end
+-- The product of two numbers of 32 bits.
+local function product(a, b)
+  local upper = floor(a / 65536) * b
+  local lower = upper % 65536 * 65536 + a % 65536 * b
+  return floor(upper / 65536) + floor(lower / LIMB), lower % LIMB
+end
 
-  -- The product, or the largest number there is.
-  local function times(ah, al, bh, bl)
-    local high, low = product(al, bl)
-    local over, middle = product(ah, bl)
-    local beyond, other = product(al, bh)
-    high = high + middle + other
-    if (ah > 0 and bh > 0) or over > 0 or beyond > 0 or high >= LIMB then
-      return LIMB - 1, LIMB - 1
-    end
-    return high, low
+-- The product, or the largest number there is.
+local function times(ah, al, bh, bl)
+  local high, low = product(al, bl)
+  local over, middle = product(ah, bl)
+  local beyond, other = product(al, bh)
+  high = high + middle + other
+  if (ah > 0 and bh > 0) or over > 0 or beyond > 0 or high >= LIMB then
+    return LIMB - 1, LIMB - 1
   end
+  return high, low
+end
 
-  -- The quotient of a number below 2^63 by one below 2^62, and the rest.
-  local function divide(nh, nl, dh, dl)
-    local divisor = dh * LIMB + dl
-    if divisor <= 2097152 then
-      -- All that is divided here is below 2^53.
-      local high = floor(nh / divisor)
-      local carried = (nh - high * divisor) * LIMB + nl
-      local low = floor(carried / divisor)
-      return high, low, 0, carried - low * divisor
-    end
-    -- The quotient is below 2^42, and a fraction of Lua is off by less than 2^-50 of it.
-    local quotient = floor((nh * LIMB + nl) / divisor)
-    local ph, pl = times(floor(quotient / LIMB), quotient % LIMB, dh, dl)
-    if less(nh, nl, ph, pl) then
-      quotient = quotient - 1
-      ph, pl = minus(ph, pl, dh, dl)
-    end
-    local rh, rl = minus(nh, nl, ph, pl)
-    if not less(rh, rl, dh, dl) then
-      quotient = quotient + 1
-      rh, rl = minus(rh, rl, dh, dl)
-    end
-    return floor(quotient / LIMB), quotient % LIMB, rh, rl
+-- The quotient of a number below 2^63 by one below 2^62, and the rest.
+local function divide(nh, nl, dh, dl)
+  local divisor = dh * LIMB + dl
+  if divisor <= 2097152 then
+    -- All that is divided here is below 2^53.
+    local high = floor(nh / divisor)
+    local carried = (nh - high * divisor) * LIMB + nl
+    local low = floor(carried / divisor)
+    return high, low, 0, carried - low * divisor
   end
-
-  return product, times, divide
+  -- The quotient is below 2^42, and a fraction of Lua is off by less than 2^-50 of it.
+  local quotient = floor((nh * LIMB + nl) / divisor)
+  local ph, pl = times(floor(quotient / LIMB), quotient % LIMB, dh, dl)
+  if less(nh, nl, ph, pl) then
+    quotient = quotient - 1
+    ph, pl = minus(ph, pl, dh, dl)
+  end
+  local rh, rl = minus(nh, nl, ph, pl)
+  if not less(rh, rl, dh, dl) then
+    quotient = quotient + 1
+    rh, rl = minus(rh, rl, dh, dl)
+  end
+  return floor(quotient / LIMB), quotient % LIMB, rh, rl
 end
 

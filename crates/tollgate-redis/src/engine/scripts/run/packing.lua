@@ -1,41 +1,35 @@
 -- Words in which a time and a count share the bits, the count the lowest.
 
-local function packing()
-  local ldexp = math.ldexp
-
-  -- The time and the count of a word. A foreign one may count one more than is ever kept.
-  local function split(h, l, bits)
-    if bits >= 32 then
-      local unit = ldexp(1, bits - 32)
-      return 0, floor(h / unit), smaller(h % unit, l, unit - 1, LIMB - 2)
-    end
-    local unit = ldexp(1, bits)
-    local low = h % unit * (LIMB / unit) + floor(l / unit)
-    return floor(h / unit), low, smaller(0, l % unit, 0, unit - 2)
+-- The time and the count of a word. A foreign one may count one more than is ever kept.
+local function split(h, l, bits)
+  if bits >= 32 then
+    local unit = math.ldexp(1, bits - 32)
+    return 0, floor(h / unit), smaller(h % unit, l, unit - 1, LIMB - 2)
   end
+  local unit = math.ldexp(1, bits)
+  local low = h % unit * (LIMB / unit) + floor(l / unit)
+  return floor(h / unit), low, smaller(0, l % unit, 0, unit - 2)
+end
 
-  -- The word of a time and a count, each cut to the largest that it has room for.
-  local function join(th, tl, ch, cl, bits)
-    if bits >= 32 then
-      local unit = ldexp(1, bits - 32)
-      th, tl = smaller(th, tl, 0, LIMB / unit - 1)
-      ch, cl = smaller(ch, cl, unit - 1, LIMB - 2)
-      return tl * unit + ch, cl
-    end
-    local unit = ldexp(1, bits)
-    local rest = LIMB / unit
-    th, tl = smaller(th, tl, rest - 1, LIMB - 1)
-    ch, cl = smaller(ch, cl, 0, unit - 2)
-    return th * unit + floor(tl / rest), tl % rest * unit + cl
+-- The word of a time and a count, each cut to the largest that it has room for.
+local function join(th, tl, ch, cl, bits)
+  if bits >= 32 then
+    local unit = math.ldexp(1, bits - 32)
+    th, tl = smaller(th, tl, 0, LIMB / unit - 1)
+    ch, cl = smaller(ch, cl, unit - 1, LIMB - 2)
+    return tl * unit + ch, cl
   end
+  local unit = math.ldexp(1, bits)
+  local rest = LIMB / unit
+  th, tl = smaller(th, tl, rest - 1, LIMB - 1)
+  ch, cl = smaller(ch, cl, 0, unit - 2)
+  return th * unit + floor(tl / rest), tl % rest * unit + cl
+end
 
-  -- What is taken of what remains, at most so much: nil if it is not at least so much.
-  local function taken(rh, rl, least_h, least_l, most_h, most_l)
-    rh, rl = smaller(rh, rl, most_h, most_l)
-    if less(rh, rl, least_h, least_l) then return nil end
-    return rh, rl
-  end
-
-  return split, join, taken
+-- What is taken of what remains, at most so much: nil if it is not at least so much.
+local function taken(rh, rl, least_h, least_l, most_h, most_l)
+  rh, rl = smaller(rh, rl, most_h, most_l)
+  if less(rh, rl, least_h, least_l) then return nil end
+  return rh, rl
 end
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
-use tollgate::Timestamp;
 use tollgate::algorithm::{Algorithm, Layout};
+use tollgate::{AlgorithmKind, Timestamp};
 
 use crate::engine::{EngineError, Entry, Exchange, Fault, Op};
 use crate::{Name, State};
@@ -42,7 +42,14 @@ pub fn ask(entry: &Entry) -> Result<Argument, EngineError> {
         let text = format!("no engine can count by a {} yet; use another kind", terms.kind);
         EngineError::new(Fault::Nonsense, text)
     })?;
-    let (action, amounts) = action_of(*op, layout);
+    let (action, amounts) = match layout {
+        Layout::Bucket { interval, span, .. } => {
+            // Only a token bucket may start with less than it holds.
+            let start = if terms.kind == AlgorithmKind::TokenBucket { fresh.to_bits() } else { 0 };
+            of_bucket(*op, interval, span, start)
+        }
+        _ => of_counter(*op),
+    };
     let is_shadow = matches!(op, Op::Spend { is_shadow: true, .. });
     let is_kept = terms.is_override || algorithm.window().is_none();
 
@@ -66,32 +73,37 @@ fn number_of(layout: Layout) -> Option<u8> {
     })
 }
 
-/// What is hard to compute in a script is computed here. A bucket's amounts are told as the
-/// time in which they are refilled; to spend from a counter is to take no less and no more.
-fn action_of(op: Op, layout: Layout) -> (Action, Amounts) {
-    let price = |amount: u64| match layout {
-        Layout::Bucket { interval, .. } => amount.saturating_mul(interval),
-        _ => amount,
-    };
-    match (op, layout) {
-        (Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0), _) => {
+/// What is done with a bucket's word. Amounts are told as the time in which they are
+/// refilled, which is hard to compute in a script.
+fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) {
+    let price = |amount: u64| amount.saturating_mul(interval);
+    match op {
+        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => {
             (Action::Look, smallvec![])
         }
-        (Op::Reset, _) => (Action::Reset, smallvec![]),
-        (Op::Charge(amount), _) => (Action::Charge, smallvec![price(amount)]),
-        (Op::Refund(amount), _) => (Action::Refund, smallvec![price(amount)]),
-        (Op::Spend { cost, .. }, Layout::Bucket { span, .. }) => {
-            match span.checked_sub(price(cost)) {
-                Some(room) => (Action::Spend, smallvec![price(cost), room]),
-                // It costs more than there ever is.
-                None => (Action::Refuse, smallvec![]),
-            }
+        Op::Spend { cost, .. } => match span.checked_sub(price(cost)) {
+            Some(room) => (Action::Spend, smallvec![price(cost), room]),
+            // It costs more than there ever is.
+            None => (Action::Refuse, smallvec![]),
+        },
+        Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most, interval, span]),
+        Op::Charge(amount) => (Action::Charge, smallvec![price(amount)]),
+        Op::Refund(amount) => (Action::Refund, smallvec![price(amount), start]),
+        Op::Reset => (Action::Reset, smallvec![start]),
+    }
+}
+
+/// What is done with the word of a counter. To spend is to take no less and no more.
+fn of_counter(op: Op) -> (Action, Amounts) {
+    match op {
+        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => {
+            (Action::Look, smallvec![])
         }
-        (Op::Spend { cost, .. }, _) => (Action::Take, smallvec![cost, cost]),
-        (Op::Take { least, most }, Layout::Bucket { interval, span, .. }) => {
-            (Action::Take, smallvec![least.max(1), most, interval, span])
-        }
-        (Op::Take { least, most }, _) => (Action::Take, smallvec![least.max(1), most]),
+        Op::Spend { cost, .. } => (Action::Take, smallvec![cost, cost]),
+        Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most]),
+        Op::Charge(amount) => (Action::Charge, smallvec![amount]),
+        Op::Refund(amount) => (Action::Refund, smallvec![amount]),
+        Op::Reset => (Action::Reset, smallvec![]),
     }
 }
 

@@ -1,0 +1,150 @@
+//! What goes over the wire comes out as it went in, and nothing else comes out.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use tollgate::algorithm::Word;
+use tollgate::{AlgorithmKind, Timestamp};
+use tollgate_redis::engine::wire::{self, Keys};
+use tollgate_redis::engine::{Fault, Found};
+use tollgate_redis::{Name, State, Terms};
+use tollgate_testing::strategy;
+
+fn states() -> impl Strategy<Value = State> {
+    let limits = strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
+    (limits, any::<bool>(), any::<u64>()).prop_map(|(limit, is_override, bits)| {
+        let terms = Terms { kind: limit.kind, quota: limit.quota, is_override };
+        State { terms, word: Word::from_bits(bits) }
+    })
+}
+
+fn found() -> impl Strategy<Value = Found> {
+    let words = || any::<u64>().prop_map(Word::from_bits);
+    prop_oneof![
+        words().prop_map(Found::Passed),
+        words().prop_map(Found::Denied),
+        states().prop_map(Found::Other),
+    ]
+}
+
+/// A reply as the script writes it.
+fn reply(now: Timestamp, answers: &[Found]) -> Vec<u8> {
+    let mut bytes = now.as_nanos().to_be_bytes().to_vec();
+    for answer in answers {
+        let (tag, rest) = match answer {
+            Found::Passed(word) => (0, word.to_bits().to_be_bytes().to_vec()),
+            Found::Denied(word) => (1, word.to_bits().to_be_bytes().to_vec()),
+            Found::Other(state) => (2, [&[34], &state.to_bytes()[..]].concat()),
+        };
+        bytes.push(tag);
+        bytes.extend(rest);
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(strategy::cases(2_000))]
+
+    #[test]
+    fn a_state_is_read_as_it_was_written(state in states()) {
+        prop_assert_eq!(State::from_bytes(&state.to_bytes()), Ok(state));
+    }
+
+    #[test]
+    fn whatever_is_read_as_a_state_is_written_so(
+        state in states(),
+        at in 0..State::BYTES,
+        byte in any::<u8>(),
+    ) {
+        let mut bytes = state.to_bytes();
+        bytes[at] = byte;
+        if let Ok(state) = State::from_bytes(&bytes) {
+            prop_assert_eq!(state.to_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_reply_is_read_whole_or_not_at_all(
+        now in strategy::moments(),
+        answers in proptest::collection::vec(found(), 0..4),
+    ) {
+        let bytes = reply(now, &answers);
+        let read = wire::reply(&bytes, answers.len()).unwrap();
+        prop_assert_eq!((read.now, &read.answers[..]), (now, &answers[..]));
+        for end in 0..bytes.len() {
+            prop_assert!(wire::reply(&bytes[..end], answers.len()).is_err());
+        }
+        prop_assert!(wire::reply(&bytes, answers.len() + 1).is_err());
+        prop_assert!(wire::reply(&[&bytes[..], &[0]].concat(), answers.len()).is_err());
+    }
+}
+
+/// The bytes are what other versions read: they may change only with the version.
+#[test]
+fn the_bytes_of_a_state_are_these() {
+    let quota = "10/s burst 20".parse().unwrap();
+    let kind = AlgorithmKind::IntervalBucket;
+    let terms = Terms { kind, quota, is_override: true };
+    let bytes = State { terms, word: Word::from_bits(0x0102_0304_0506_0708) }.to_bytes();
+    let numbers = [10_u64, 1_000_000_000, 20].map(u64::to_be_bytes).concat();
+    let expected = [&[1, 0x83], &numbers[..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+    assert_eq!(&bytes[..], expected);
+}
+
+#[test]
+fn kinds_are_numbered_in_the_order_of_the_documentation() {
+    for (number, kind) in AlgorithmKind::ALL.into_iter().enumerate() {
+        let terms = Terms { kind, quota: "10/s".parse().unwrap(), is_override: false };
+        assert_eq!(usize::from(terms.to_bytes()[1]), number);
+    }
+}
+
+#[test]
+fn what_could_not_have_been_written_is_refused() {
+    let quota = "10/s".parse().unwrap();
+    let terms = Terms { kind: AlgorithmKind::FixedWindow, quota, is_override: false };
+    let good = State { terms, word: Word::from_bits(0) }.to_bytes();
+    let fault = |at: usize, byte: u8| {
+        let mut bytes = good;
+        bytes[at] = byte;
+        State::from_bytes(&bytes).unwrap_err().fault()
+    };
+    assert_eq!(fault(0, 0), Fault::Nonsense);
+    assert_eq!(fault(0, b'a'), Fault::Nonsense);
+    assert_eq!(fault(0, 2), Fault::NewerState);
+    // There are seven kinds.
+    assert_eq!(fault(1, 7), Fault::Nonsense);
+    // More than one a nanosecond.
+    assert_eq!(fault(2, 1), Fault::Nonsense);
+    // A burst, which a fixed window has not.
+    assert_eq!(fault(25, 11), Fault::Nonsense);
+    assert_eq!(State::from_bytes(&[]).unwrap_err().fault(), Fault::Nonsense);
+}
+
+#[test]
+fn moments_beyond_the_last_are_nonsense() {
+    let bytes = (1_u64 << 62).to_be_bytes();
+    assert_eq!(wire::reply(&bytes, 0).unwrap_err().fault(), Fault::Nonsense);
+}
+
+#[test]
+fn births_of_later_versions_are_told_as_such() {
+    let mut bytes = vec![1];
+    bytes.extend(1_700_000_000_000_000_000_u64.to_be_bytes());
+    assert_eq!(wire::born(&bytes), Ok(Timestamp::from_secs(1_700_000_000)));
+    bytes[0] = 2;
+    assert_eq!(wire::born(&bytes).unwrap_err().fault(), Fault::NewerState);
+    assert_eq!(wire::born(&bytes[..4]).unwrap_err().fault(), Fault::NewerState);
+    assert_eq!(wire::born(&[1, 2]).unwrap_err().fault(), Fault::Nonsense);
+}
+
+#[test]
+fn keys_differ_and_are_placed_by_their_name() {
+    let keys = Keys::new("limits:");
+    let name = Name::from_bytes(*b"0123456789abcdef");
+    let hex = "{30313233343536373839616263646566}";
+    assert_eq!(&keys.state(&name)[..], format!("limits:{hex}").as_bytes());
+    assert_eq!(&keys.born(&name)[..], format!("limits:born:{hex}").as_bytes());
+    let all = HashSet::from([keys.state(&name), keys.born(&name), keys.nodes()]);
+    assert_eq!(all.len(), 3);
+}
