@@ -1,7 +1,7 @@
 use std::fmt;
 
+use tollgate::AlgorithmKind;
 use tollgate_policy::Error;
-use tollgate_policy::store::LimitSpec;
 
 /// Whom a state is of: a hash, under a secret that the nodes share, of a limit and of whom
 /// it counts.
@@ -81,10 +81,9 @@ impl Secret {
         Self(blake3::derive_key(CONTEXT, b""))
     }
 
-    /// How the callers of a limit are named.
-    pub(crate) fn names(&self, limit: &LimitSpec) -> Names {
-        let LimitSpec { name, per, algorithm, .. } = limit;
-        self.names_of(&[name.as_bytes(), per.as_bytes(), algorithm.name().as_bytes()])
+    /// How the callers of a limit are named: by its own name, what it counts apart, and how.
+    pub(crate) fn names(&self, limit: &str, per: &str, kind: AlgorithmKind) -> Names {
+        self.names_of(&[limit, per, kind.name()])
     }
 
     /// How buckets are named that belong to no limit.
@@ -92,16 +91,16 @@ impl Secret {
         self.names_of(&[])
     }
 
-    fn names_of(&self, limit: &[&[u8]]) -> Names {
-        let hash = |purpose: &[u8]| {
+    fn names_of(&self, limit: &[&str]) -> Names {
+        let hash = |purpose: &str| {
             let mut hasher = blake3::Hasher::new_keyed(&self.0);
             // Each with its length, so that no two lists of parts are one text.
             for part in [purpose].iter().chain(limit) {
-                hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+                hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
             }
             hasher.finalize()
         };
-        Names { key: *hash(b"callers").as_bytes(), limit: Name::of(hash(b"limit")) }
+        Names { key: *hash("callers").as_bytes(), limit: Name::of(hash("limit")) }
     }
 }
 
@@ -133,5 +132,46 @@ impl Names {
     /// The name of the limit itself.
     pub(crate) fn limit(&self) -> Name {
         self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const BUCKET: AlgorithmKind = AlgorithmKind::TokenBucket;
+
+    #[test]
+    fn whatever_differs_has_another_name() {
+        let secret = Secret::new("sixteen bytes it is").unwrap();
+        let window = AlgorithmKind::FixedWindow;
+        let limits = [
+            Secret::public().names("api", "caller", BUCKET),
+            secret.names("api", "caller", BUCKET),
+            secret.names("api", "caller", window),
+            secret.names("api", "user", BUCKET),
+            secret.names("apic", "aller", BUCKET),
+        ];
+        let keys = [&b"alice"[..], b"bob", b"", b"alice\0"];
+        let callers = limits.iter().flat_map(|names| keys.map(|key| names.caller(key)));
+        let names: HashSet<_> = callers.chain(limits.iter().map(Names::limit)).collect();
+        assert_eq!(names.len(), limits.len() * (keys.len() + 1));
+    }
+
+    /// Were they others, everyone would start afresh with the next version.
+    #[test]
+    fn names_are_the_same_from_version_to_version() {
+        let names = Secret::new("sixteen bytes it is").unwrap().names("api", "caller", BUCKET);
+        assert_eq!(names.caller(b"alice").to_string(), "06206b1b9acb7055b50e605cb6bd8c9a");
+        assert_eq!(names.limit().to_string(), "349efb10507f5cab1fa3170ca7b1dd11");
+    }
+
+    #[test]
+    fn a_short_secret_is_refused_and_none_is_shown() {
+        let error = Secret::new("too short").unwrap_err().to_string();
+        assert!(error.contains("has 9 bytes; use at least 16"), "{error}");
+        assert_eq!(format!("{:?}", Secret::public()), "Secret(hidden)");
     }
 }

@@ -137,7 +137,7 @@ fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Optio
     match op {
         Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
         Op::SpendBy { cost, quota } => match algorithm.layout() {
-            Layout::Bucket { .. } if quota.period().is_some() => {
+            Layout::Bucket { refills: true, .. } if quota.period().is_some() => {
                 TokenBucket::new(&quota).spend(word, now, cost)
             }
             _ => None,

@@ -6,9 +6,9 @@ use tokio::runtime::Handle;
 use tollgate::{KeyedState, Timestamp};
 
 use super::bucket::Bucket;
+use super::caller_lease::{Lease, Spent};
 use super::flight::{Landed, Order};
 use super::keeper;
-use super::lease::{Lease, Spent};
 use super::leases::Step;
 use super::source::{Source, Taken};
 use super::stats::{Counters, LeaseStats};
@@ -120,10 +120,11 @@ impl<S: Source> Inner<S> {
     async fn fly(self: Arc<Self>, place: Place, order: Order<S::Caller>) {
         let taken = self.source.take(&order.caller, &order.terms, order.least, order.most).await;
         let (landed, back) = self.land(place, &order, taken);
-        order.landing.tell(landed);
+        // Before anybody hears of it: whoever ends the node waits for that.
         if let Some(back) = back {
             self.give_back(back).await;
         }
+        order.landing.tell(landed);
     }
 
     /// Adds what was taken to the lease. If that is gone meanwhile, only the call is decided

@@ -50,18 +50,22 @@ impl<S: Source> Inner<S> {
         back
     }
 
-    /// Gives everything back. Takes that land later give back what they bring.
+    /// Gives everything back, also what takes bring that are under way.
     pub(super) async fn close(self: &Arc<Self>) {
         self.set_closed();
         let (local, margin) = (self.source.local(), self.source.margin());
-        let mut back = Vec::new();
+        let (mut back, mut flights) = (Vec::new(), Vec::new());
         for mut shard in self.table.shards() {
             shard.retain(|lease| {
                 back.extend(lease.give_back(margin, local));
+                flights.extend(lease.flight().cloned());
                 false
             });
         }
         self.give_back_all(back).await;
+        for flight in flights {
+            flight.landed().await;
+        }
     }
 
     pub(super) async fn give_back_all(self: &Arc<Self>, back: Vec<Exchange>) {

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use tollgate::{Decision, KeyedState, Timestamp};
 
+use super::caller_lease::Spent;
 use super::flight::{Flight, Landed, Order};
 use super::inner::Inner;
-use super::lease::Spent;
 use super::source::Source;
 use super::stats::LeaseStats;
 use super::table::Place;

@@ -34,11 +34,11 @@
 //! meters: each of their calls asks the engine.
 
 mod bucket;
+mod caller_lease;
 mod flight;
 mod held;
 mod inner;
 mod keeper;
-mod lease;
 mod leases;
 mod size;
 mod slice;
@@ -49,7 +49,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::lease::Spent;
+pub(crate) use self::caller_lease::Spent;
 pub(crate) use self::leases::Leases;
 pub(crate) use self::source::{Named, Source, Taken};
 pub use self::stats::LeaseStats;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate::{Decision, KeyedState, Timestamp};
 
-use super::lease::Lease;
+use super::caller_lease::Lease;
 
 /// The leases of many callers, each at a place of its own.
 #[derive(Debug)]

@@ -5,10 +5,8 @@ use tollgate::algorithm::Algorithm;
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
+use super::caller_lease::{Known, Lease};
 use super::flight::{Flight, Landed, Order};
-use super::held::Held;
-use super::lease::{Known, Lease};
-use super::size::Size;
 use super::slice::Slice;
 use super::source::{Named, Taken};
 use crate::engine::{EngineError, Exchange};
@@ -107,11 +105,7 @@ impl<C: Named + Clone> Lease<C> {
             }
         };
         if taken.terms != self.terms {
-            let size = Size::new(local);
-            let (terms, bucket) = (taken.terms, Bucket::of(&taken.terms));
-            let (held, known) = (Held::default(), None);
-            (self.terms, self.bucket, self.held) = (terms, bucket, held);
-            (self.known, self.size) = (known, size);
+            self.adopt(taken.terms, local);
             return Landed::Again;
         }
         self.bucket.map_or(Landed::Again, |bucket| self.add(&bucket, order, &taken, local))

@@ -1,9 +1,12 @@
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tollgate::Decision;
 use tollgate::algorithm::{Algorithm, Word};
 
 use super::core::{Caller, Core, TRIES, unsettled};
-use crate::engine::{Engine, EngineError, Entry, Found, Op};
+use super::stats::Counters;
+use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
 use crate::lease::Place;
 use crate::sighting::Sighting;
 
@@ -92,18 +95,36 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Takes back what was spent, if nobody has spent since. The last one comes first, so
-    /// that two on one caller come apart.
+    /// Takes back what was spent, if nobody has spent since.
     pub(super) async fn undo(&self, asked: &[Asked]) {
-        for asked in asked.iter().rev() {
-            let Some((heard, spent)) = asked.spent() else { continue };
-            let counted = asked.caller.counted();
-            let (old, new) = (counted.state(spent), (counted, heard.word));
-            let is_undone = self.exchange(asked.caller.name, Some(old), new, heard.seen.now).await;
-            let counters = &self.counters;
-            let counter =
-                if is_undone == Ok(true) { &counters.undone } else { &counters.kept_charges };
-            counter.add(1);
+        self.put_back(self.written(asked)).await;
+    }
+
+    /// The same, but does not wait for it.
+    pub(super) fn undo_later(self: &Arc<Self>, asked: &[Asked]) {
+        let (core, written) = (Arc::clone(self), self.written(asked));
+        if !written.is_empty() {
+            tokio::spawn(async move { core.put_back(written).await });
+        }
+    }
+
+    /// What puts back what was there before. The last one comes first, so that two on one
+    /// caller come apart.
+    fn written(&self, asked: &[Asked]) -> SmallVec<[Exchange; 1]> {
+        let exchange = |asked: &Asked| {
+            let (heard, spent) = asked.spent()?;
+            let (name, counted) = (asked.caller.name, asked.caller.counted());
+            let old = Some(counted.state(spent));
+            Some(self.exchange_for(name, old, (counted, heard.word), heard.seen.now))
+        };
+        asked.iter().rev().filter_map(exchange).collect()
+    }
+
+    async fn put_back(&self, written: SmallVec<[Exchange; 1]>) {
+        let Counters { undone, kept_charges, .. } = &self.counters;
+        for exchange in &written {
+            let is_undone = self.engine.exchange(exchange).await == Ok(true);
+            if is_undone { undone } else { kept_charges }.add(1);
         }
     }
 }

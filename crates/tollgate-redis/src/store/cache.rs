@@ -5,8 +5,10 @@ use crate::Name;
 /// What a node remembers of some callers: of a fixed number, those seen last. To forget one
 /// costs a question to the engine, never an answer.
 pub(super) struct Cache<V> {
-    shards: Box<[Mutex<Box<[Set<V>]>>]>,
+    shards: Box<[Mutex<Shard<V>>]>,
 }
+
+type Shard<V> = Box<[Set<V>]>;
 
 /// Callers that share a place, the one seen last first.
 type Set<V> = [Option<(Name, V)>; WAYS];

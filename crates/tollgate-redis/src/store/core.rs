@@ -123,9 +123,18 @@ impl<E: Engine> Core<E> {
         new: (&Counted, Word),
         now: Timestamp,
     ) -> Result<bool, EngineError> {
-        let (counted, word) = new;
+        self.engine.exchange(&self.exchange_for(name, old, new, now)).await
+    }
+
+    pub(super) fn exchange_for(
+        &self,
+        name: Name,
+        old: Option<State>,
+        (counted, word): (&Counted, Word),
+        now: Timestamp,
+    ) -> Exchange {
         let expires = self.expires(counted, word, now);
-        self.engine.exchange(&Exchange { name, old, new: Some(counted.state(word)), expires }).await
+        Exchange { name, old, new: Some(counted.state(word)), expires }
     }
 
     /// When a state may be forgotten: once nothing is spent, so that it means the same as

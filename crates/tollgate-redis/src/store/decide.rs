@@ -9,7 +9,7 @@ use super::RedisStore;
 use super::ask::Asked;
 use super::limits::RedisLimits;
 use super::turns::Turns;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Fault};
 
 /// A call that is being decided.
 pub(super) struct Call<'c> {
@@ -25,6 +25,13 @@ pub(super) struct Call<'c> {
     pub(super) failed: SmallVec<[Asked; 1]>,
     /// Why.
     pub(super) failure: Option<EngineError>,
+}
+
+impl Call<'_> {
+    /// True if an answer did not come in time: the call cannot wait for another one.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.failure.as_ref().is_some_and(|why| why.fault() == Fault::TimedOut)
+    }
 }
 
 impl<E: Engine> RedisStore<E> {
@@ -95,6 +102,7 @@ impl<E: Engine> RedisStore<E> {
         }
     }
 
+    /// Denies a call if what is remembered says so, and tells whether it does.
     fn deny_by_memory(&self, call: &mut Call<'_>, local: Timestamp) -> bool {
         let enforced = || call.asked.iter().filter(|asked| !asked.is_shadow);
         let known = |asked: &Asked| self.known(asked, local);
@@ -139,6 +147,10 @@ impl<E: Engine> RedisStore<E> {
     /// asked. If it does not, nothing stays spent there.
     async fn enforce(&self, call: &mut Call<'_>, turns: &Turns) -> bool {
         for range in &turns.enforced {
+            if call.is_out_of_time() {
+                self.core.fail(&mut call.asked[range.start..]);
+                break;
+            }
             let together = &mut call.asked[range.clone()];
             match self.core.spend(together).await {
                 Ok(true) => {}
@@ -157,6 +169,9 @@ impl<E: Engine> RedisStore<E> {
 
     /// Spends what is in shadow and was not put along with the rest.
     async fn spend_shadow(&self, call: &mut Call<'_>, turns: &Turns) -> Option<EngineError> {
+        if call.is_out_of_time() {
+            return None;
+        }
         let mut failure = self.spend_shadow_leases(call).await;
         for range in &turns.shadow {
             let together = &mut call.asked[range.clone()];

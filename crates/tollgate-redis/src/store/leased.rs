@@ -86,6 +86,10 @@ impl<E: Engine> RedisStore<E> {
                 call.shadow.push(asked);
                 continue;
             }
+            if call.is_out_of_time() {
+                call.failed.push(asked);
+                continue;
+            }
             let own = &asked.caller.own.terms;
             match self.leases.decide(place, own, &asked.caller, asked.cost).await {
                 Ok(None) => call.asked.push(asked),

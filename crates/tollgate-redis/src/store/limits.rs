@@ -59,7 +59,7 @@ impl Limit {
         let own = |(key, quota): &(Key, Quota)| Ok((key.as_bytes().into(), counted(quota)?));
         Ok(Self {
             name: spec.name.as_str().into(),
-            names: secret.names(spec),
+            names: secret.names(&spec.name, &spec.per, spec.algorithm),
             kind: spec.algorithm,
             base: counted(&spec.quota)?,
             tiers: spec.tiers.iter().map(|(_, quota)| counted(quota)).collect::<Result<_, _>>()?,

@@ -13,7 +13,8 @@ use crate::engine::Engine;
 
 impl<E: Engine> RedisStore<E> {
     /// Decides about what the engine could not be asked for. Tells whether the call passes;
-    /// if it does not, nothing stays spent at the engine.
+    /// if it does not, what was spent at the engine is taken back, if it can be: for that
+    /// the call does not wait, since the engine may not answer.
     ///
     /// # Errors
     ///
@@ -29,7 +30,7 @@ impl<E: Engine> RedisStore<E> {
         if let Some(error) = closed.map(|closed| refused(closed.caller.limit.name(), why)) {
             drop(failed);
             counters.outage_closed.add(1);
-            self.core.undo(&call.asked).await;
+            self.core.undo_later(&call.asked);
             self.undo_leases(call);
             call.charges.iter_mut().for_each(|charge| charge.decision = None);
             return Err(error);
@@ -54,7 +55,7 @@ impl<E: Engine> RedisStore<E> {
         let is_denied = |charge: &Charge| charge.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
         if !passes {
-            self.core.undo(&call.asked).await;
+            self.core.undo_later(&call.asked);
         }
         Ok(passes)
     }

@@ -24,6 +24,7 @@ pub struct Settings {
     pub(super) nodes: Option<NonZeroU32>,
     pub(super) remembered: usize,
     pub(super) leases: usize,
+    /// As the scripts have it: an engine's clock that goes back by less forgives nobody.
     pub(super) margin: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -59,8 +60,8 @@ impl Settings {
         self
     }
 
-    /// Keeps states for so much longer than they are needed: an engine's clock that goes back
-    /// by less than that forgives nobody. Default: a second.
+    /// Keeps states for so much longer than they are needed, as the engine is told to.
+    #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn margin(mut self, margin: Duration) -> Self {
         self.margin = margin;
@@ -96,7 +97,6 @@ impl fmt::Debug for Settings {
             .field("nodes", &self.nodes)
             .field("remembered", &self.remembered)
             .field("leases", &self.leases)
-            .field("margin", &self.margin)
             .finish_non_exhaustive()
     }
 }

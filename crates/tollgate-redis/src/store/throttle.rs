@@ -1,6 +1,7 @@
 //! Buckets whose quota comes with each call.
 
-use tollgate::{AlgorithmKind, Decision, Quota};
+use tollgate::algorithm::Word;
+use tollgate::{AlgorithmKind, Decision, Quota, Timestamp};
 use tollgate_policy::Error;
 
 use super::RedisStore;
@@ -42,7 +43,8 @@ impl<E: Engine> RedisStore<E> {
         cost: u64,
     ) -> Result<Decision, EngineError> {
         let name = self.throttled.names.caller(key);
-        let counted = Counted::by(AlgorithmKind::TokenBucket, quota).map_err(nonsense)?;
+        let counted = Counted::by(AlgorithmKind::TokenBucket, quota);
+        let counted = counted.map_err(|why| nonsense(&why.to_string()))?;
         let (denials, counters) = (&self.core.denials, &self.core.counters);
         let sent = self.core.local();
         if cost > 0
@@ -51,20 +53,13 @@ impl<E: Engine> RedisStore<E> {
             counters.by_memory.add(1);
             return Ok(denied);
         }
-        let fresh = counted.fresh(None);
         let op = Op::SpendBy { cost, quota };
-        let entry = Entry { name, terms: self.throttled.terms, fresh, op };
-        let (word, now) = match self.core.engine.run(&[entry]).await {
-            Ok(reply) => match reply.answers.first() {
-                Some(Found::Passed(word) | Found::Denied(word)) => (*word, reply.now),
-                _ => return Err(nonsense("another kind of state has this name")),
-            },
-            Err(why) => {
-                denials.forget(name);
-                counters.outage_local.add(1);
-                return Err(why);
-            }
-        };
+        let terms = self.throttled.terms;
+        let asked = self.find(Entry { name, terms, fresh: counted.fresh(None), op }).await;
+        let (word, now) = asked.inspect_err(|_| {
+            denials.forget(name);
+            counters.outage_local.add(1);
+        })?;
         counters.by_engine.add(1);
         let (decision, left) = Decision::of(counted.algorithm, word, now, cost);
         if cost > 0 {
@@ -74,6 +69,15 @@ impl<E: Engine> RedisStore<E> {
         Ok(decision)
     }
 
+    /// The word that a bucket had before what is asked, and when.
+    async fn find(&self, entry: Entry) -> Result<(Word, Timestamp), EngineError> {
+        let reply = self.core.engine.run(&[entry]).await?;
+        match reply.answers.first() {
+            Some(Found::Passed(word) | Found::Denied(word)) => Ok((*word, reply.now)),
+            _ => Err(nonsense("a state of another kind has the name of a bucket")),
+        }
+    }
+
     /// What this node has of a bucket of this quota while the engine cannot be asked.
     #[must_use]
     pub fn share(&self, quota: Quota) -> Quota {
@@ -81,6 +85,6 @@ impl<E: Engine> RedisStore<E> {
     }
 }
 
-fn nonsense(why: impl ToString) -> EngineError {
-    EngineError::new(Fault::Nonsense, why.to_string())
+fn nonsense(why: &str) -> EngineError {
+    EngineError::new(Fault::Nonsense, why)
 }

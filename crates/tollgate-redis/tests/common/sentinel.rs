@@ -54,6 +54,13 @@ impl Sentinels {
         self.children[place].kill().unwrap();
         self.children[place].wait().unwrap();
     }
+
+    /// Has them make the replica the master.
+    pub(crate) fn exchange_master(&self) {
+        let url = format!("redis://127.0.0.1:{}", self.ports[0]);
+        let mut sentinel = redis::Client::open(url).unwrap().get_connection().unwrap();
+        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").exec(&mut sentinel).unwrap();
+    }
 }
 
 impl Drop for Sentinels {

@@ -3,15 +3,24 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tollgate_redis::engine::{Engine, Fault, Server as Engines};
 
-use crate::asking::{ask, entry, options, until_up};
+use crate::asking::{PATIENCE, ask, entry, options};
 use crate::common::{Cluster, Server};
 
 /// The first name that lies in a slot of `range`.
 fn name_in(engine: &Engines, range: std::ops::RangeInclusive<u16>) -> u64 {
     (0..).find(|name| range.contains(&engine.slot(&entry(*name).name))).unwrap()
+}
+
+/// Waits until somebody answers about a name.
+async fn until_answered(engine: &Engines, name: u64) {
+    let begin = Instant::now();
+    while let Err(error) = ask(engine, name).await {
+        assert!(begin.elapsed() < PATIENCE, "still: {error}");
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
@@ -75,15 +84,29 @@ async fn a_replica_takes_over_and_other_nodes_are_not_affected() {
     }
     assert_eq!(ask(&engine, lost).await.unwrap_err().fault(), Fault::Unreachable);
     ask(&engine, other).await.unwrap();
-    while ask(&engine, lost).await.is_err() {
-        sleep(Duration::from_millis(5)).await;
-    }
-    let replica = cluster.replica.as_ref().unwrap();
-    assert!(replica.tell("INFO replication").contains("role:master"));
-    until_up(&engine).await;
+    until_answered(&engine, lost).await;
+    assert!(cluster.replica.unwrap().tell("INFO replication").contains("role:master"));
     while engine.health().outage.is_some() {
         sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn a_replica_that_takes_over_on_purpose_is_no_outage() {
+    let cluster = Cluster::start(true);
+    // Nodes wait for each other before they hand over.
+    let patient = options(&cluster.url()).command_time_out(Duration::from_secs(5));
+    let engine = Engines::connect(patient).await.unwrap();
+    let name = name_in(&engine, 0..=5460);
+    ask(&engine, name).await.unwrap();
+    let replica = cluster.replica.as_ref().unwrap();
+    replica.tell("CLUSTER FAILOVER");
+    while !replica.tell("INFO replication").contains("role:master") {
+        ask(&engine, name).await.unwrap();
+    }
+    ask(&engine, name).await.unwrap();
+    assert_eq!(engine.health().outages, 0);
+    assert!(replica.tell("CLIENT LIST").contains("cmd=evalsha"));
 }
 
 #[tokio::test]
@@ -97,9 +120,7 @@ async fn a_cluster_may_be_away_at_the_start() {
     assert!(ask(&engine, 1).await.is_err());
     cluster.masters.iter_mut().for_each(Server::start_again);
     for name in 0..20 {
-        while ask(&engine, name).await.is_err() {
-            sleep(Duration::from_millis(5)).await;
-        }
+        until_answered(&engine, name).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections to real servers, and what becomes of calls when they fail.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod asking;
 mod cluster;

@@ -24,6 +24,20 @@ async fn calls_follow_the_master_when_another_is_made() {
 }
 
 #[tokio::test]
+async fn calls_follow_the_master_when_it_is_exchanged_on_purpose() {
+    let sentinels = Sentinels::start();
+    let engine = Engines::connect(options(&sentinels.url())).await.unwrap();
+    ask(&engine, 1).await.unwrap();
+    sentinels.exchange_master();
+    while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
+        let _ = ask(&engine, 1).await;
+        sleep(Duration::from_millis(5)).await;
+    }
+    until_up(&engine).await;
+    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
+}
+
+#[tokio::test]
 async fn sentinels_that_know_nothing_are_named() {
     let server = Server::redis();
     let url = format!("redis+sentinel://127.0.0.1:{}/main", server.port);

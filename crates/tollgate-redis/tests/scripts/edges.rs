@@ -6,62 +6,88 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use tollgate::algorithm::Algorithm;
+use tollgate::algorithm::{Algorithm, Word};
 use tollgate::{AlgorithmKind, Quota, Timestamp};
 use tollgate_redis::engine::{Entry, Op};
 use tollgate_redis::{State, Terms};
-use tollgate_testing::Limit;
-use tollgate_testing::strategy::{self, Pause, Size};
+use tollgate_testing::strategy;
 
 use crate::alike::{Story, compare};
 use crate::case::name;
 use crate::client::Client;
 use crate::common::Server;
 
-/// A caller with a past, who asks for one more than there is, and then for all there is.
-fn about_all_there_is() -> impl Strategy<Value = Story> {
-    let limits = strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
-    let past = vec((strategy::sizes(), strategy::pauses()), 1..4);
-    (limits, strategy::moments(), past).prop_map(|(limit, start, past)| ask(&limit, start, &past))
-}
-
-fn ask(limit: &Limit, start: Timestamp, past: &[(Size, Pause)]) -> Story {
-    let Limit { kind, quota, .. } = *limit;
-    let terms = Terms { kind, quota, is_override: false };
+/// A caller who asks for one more than there is, and then for all there is.
+fn asks_for_all(terms: Terms, word: Word, now: Timestamp) -> Story {
     let algorithm = terms.algorithm().unwrap();
     let fresh = algorithm.fresh(Timestamp::ZERO);
-    let (mut word, mut now) = (fresh, start);
-    for (size, pause) in past {
-        word = algorithm.charge(word, now, size.under(limit));
-        now = now + pause.under(limit);
-    }
-    let all = algorithm.remaining(word, now);
     let spend = |cost| {
         let op = Op::Spend { cost, is_shadow: false };
         (now, vec![Entry { name: name(0), terms, fresh, op }])
     };
+    let all = algorithm.remaining(word, now);
     (vec![(name(0), State { terms, word })], vec![spend(all + 1), spend(all)])
 }
 
-#[test]
-fn all_there_is_can_be_spent_and_no_more() {
+/// Callers who have spent something under any limit.
+fn callers() -> impl Strategy<Value = Story> {
+    let limits = strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
+    let past = vec((strategy::sizes(), strategy::pauses()), 1..4);
+    (limits, strategy::moments(), past).prop_map(|(limit, start, past)| {
+        let terms = Terms { kind: limit.kind, quota: limit.quota, is_override: false };
+        let algorithm = terms.algorithm().unwrap();
+        let (mut word, mut now) = (algorithm.fresh(Timestamp::ZERO), start);
+        for (size, pause) in past {
+            word = algorithm.charge(word, now, size.under(&limit));
+            now = now + pause.under(&limit);
+        }
+        asks_for_all(terms, word, now)
+    })
+}
+
+/// Callers of a window before that weighs as much as it can: so much that its weight is worked
+/// out with numbers of more than 64 bits.
+fn callers_of_a_full_window() -> impl Strategy<Value = Story> {
+    (40..60_u32, any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(bits, rest, spent, past)| {
+        let period = (1 << bits) | (rest & ((1 << bits) - 1));
+        let amount = (1 << (bits / 2)) - 1;
+        let quota = Quota::per(amount, Duration::from_nanos(period)).build().unwrap();
+        let terms = Terms { kind: AlgorithmKind::SlidingWindow, quota, is_override: false };
+        let algorithm = terms.algorithm().unwrap();
+        let fresh = algorithm.fresh(Timestamp::ZERO);
+        let word = algorithm.charge(fresh, Timestamp::ZERO, 1 + spent % amount);
+        asks_for_all(terms, word, Timestamp::from_nanos(period + past % period))
+    })
+}
+
+fn are_answered_alike(stories: impl Strategy<Value = Story>) {
     let client = RefCell::new(Client::new(Server::redis()));
     let mut runner = TestRunner::new(strategy::cases(5_000));
-    let outcome =
-        runner.run(&about_all_there_is(), |story| compare(&mut client.borrow_mut(), &story));
+    let outcome = runner.run(&stories, |story| compare(&mut client.borrow_mut(), &story));
     if let Err(error) = outcome {
         panic!("{error}");
     }
 }
 
-/// Calls around the beginnings of windows, each of which is told by a division whose result a
-/// number of Lua just misses: that of a period near a power of two, into so many of it.
+#[test]
+fn all_there_is_can_be_spent_and_no_more() {
+    are_answered_alike(callers());
+}
+
+#[test]
+fn all_there_is_beside_a_full_window_can_be_spent_and_no_more() {
+    are_answered_alike(callers_of_a_full_window());
+}
+
+/// Calls around the beginnings of windows whose number a division in Lua may just miss: where
+/// both it and the period are near a power of two.
 fn around_beginnings(kind: AlgorithmKind, period: u64) -> Story {
     let quota = Quota::per(1, Duration::from_nanos(period)).build().unwrap();
     let terms = Terms { kind, quota, is_override: false };
     let fresh = terms.algorithm().unwrap().fresh(Timestamp::ZERO);
     let op = Op::Spend { cost: 1, is_shadow: false };
-    let windows = (0..62).map_while(|bit| (1_u64 << bit).checked_mul(period));
+    let numbers = (1..62).flat_map(|bit| [1_u64 << bit, (1_u64 << bit) + 1]);
+    let windows = numbers.map_while(|number| number.checked_mul(period));
     let beginnings = windows.take_while(|begin| *begin < Timestamp::MAX.as_nanos());
     let moments = beginnings.flat_map(|begin| [begin - 1, begin, begin + 1]);
     let call = |now| (Timestamp::from_nanos(now), vec![Entry { name: name(0), terms, fresh, op }]);
@@ -72,8 +98,8 @@ fn around_beginnings(kind: AlgorithmKind, period: u64) -> Story {
 fn windows_begin_on_the_nanosecond() {
     let client = &mut Client::new(Server::redis());
     for kind in [AlgorithmKind::FixedWindow, AlgorithmKind::SlidingWindow] {
-        for bit in 3..62 {
-            for off in [-1, 1, 3] {
+        for bit in 4..62 {
+            for off in [-7, -3, 1, 4] {
                 let period = (1_u64 << bit).saturating_add_signed(off);
                 compare(client, &around_beginnings(kind, period)).unwrap();
             }

@@ -184,6 +184,7 @@ struct Call {
     cost: u64,
     /// What it costs in the end, if that is another amount.
     actual: Option<u64>,
+    is_cancelled: bool,
 }
 
 const USERS: [&str; 2] = ["alice", "bob"];
@@ -204,7 +205,7 @@ impl Client {
         let now = self.world.elapsed().as_millis() as u64;
         self.world.draw(|random| match self.plan.rhythm {
             0 => random.millis(1, self.plan.pause),
-            rhythm if random.percent(20) => random.millis(1, rhythm),
+            rhythm if random.percent(10) => random.millis(1, rhythm),
             rhythm => Duration::from_millis(rhythm - now % rhythm),
         })
     }
@@ -219,7 +220,9 @@ impl Client {
             let cost = random.between(1, self.plan.most_cost);
             let is_settled = random.percent(self.plan.settled);
             let actual = is_settled.then(|| random.below(2 * cost + 1));
-            Call { limits, user: random.below(self.plan.users) as usize, cost, actual }
+            let is_cancelled = random.percent(self.plan.cancelled);
+            let user = random.below(self.plan.users) as usize;
+            Call { limits, user, cost, actual, is_cancelled }
         })
     }
 
@@ -232,12 +235,13 @@ impl Client {
         let passage = self.gate.check_limits(&checks).await;
         match &passage {
             Err(_) => self.answers.lock().unwrap().failed += 1,
+            Ok(passage) if call.is_cancelled => self.gate.cancel(passage),
             Ok(passage) if passage.is_allowed() => self.admit(call, called, passage),
             Ok(_) => self.answers.lock().unwrap().denied += 1,
         }
         let is_allowed = passage.is_ok_and(|passage| passage.is_allowed());
         self.world.trace(u64::from(is_allowed));
-        if let Some(actual) = call.actual.filter(|_| is_allowed) {
+        if let Some(actual) = call.actual.filter(|_| is_allowed && !call.is_cancelled) {
             let limit = name(call.limits[0]);
             // What is not answered may have happened.
             let _ = self.gate.settle_limit(limit, &values, call.cost, actual).await;

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) most_cost: u64,
     /// Of a hundred calls, how many cost another amount in the end.
     pub(crate) settled: u64,
+    /// Of a hundred calls, how many are given up after they have been allowed.
+    pub(crate) cancelled: u64,
     pub(crate) lasts: Duration,
     pub(crate) network: Network,
     /// How often something breaks.
@@ -85,6 +87,7 @@ impl Plan {
             volley: random.one_of(&[1, 3, 30]),
             most_cost: random.one_of(&[1, 1, 3, 6]),
             settled: random.one_of(&[0, 0, 0, 20]),
+            cancelled: random.one_of(&[0, 0, 10]),
             lasts: random.millis(500, 2500),
             network: Network {
                 fastest: random.between(0, slowest),
@@ -99,6 +102,26 @@ impl Plan {
             change: None,
             drift_ppm: 500,
             flaw: None,
+        }
+    }
+
+    /// Everyone is quiet for as long as slices are held and longer, and then wants everything.
+    pub(crate) fn stormy(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let interval = Duration::from_micros(random.between(4_000, 20_000));
+        let limit = Limit { interval, is_leased: true, ..Limit::any(0, &mut random) };
+        let lost = random.one_of(&[0, 0, 1]);
+        Self {
+            nodes: random.between(2, 3) as u32,
+            rhythm: random.between(150, 900),
+            volley: 60,
+            most_cost: 1,
+            settled: 0,
+            lasts: Duration::from_secs(4),
+            network: Network { fastest: 1, slowest: random.between(1, 20), lost, late: 0 },
+            crashes: 0,
+            partitions: 0,
+            ..Self::calm(seed, limit, 1)
         }
     }
 
@@ -130,6 +153,7 @@ impl Plan {
             volley: 1,
             most_cost: 1,
             settled: 0,
+            cancelled: 0,
             lasts: Duration::from_secs(10),
             network: Network { fastest: 1, slowest: 2, lost: 0, late: 0 },
             crashes: 0,

@@ -5,7 +5,7 @@ use clap::Args;
 use tollgate_policy::Gate;
 
 use super::print;
-use crate::config::{Config, Given, Source};
+use crate::config::{Config, Given, Source, StoreSettings};
 use crate::tls::Tls;
 use crate::{AnyStore, server};
 
@@ -47,7 +47,11 @@ impl CheckConfig {
             Source { path: Some(self.file), flags: self.flags }.load()?;
         settings.tls.as_ref().map(Tls::load).transpose()?;
         let store = match &settings.store {
-            Some(store) if self.connect => AnyStore::Shared(server::connect(store).await?),
+            Some(store) if self.connect => {
+                // Whether it can be used is what was asked.
+                let store = StoreSettings { start_in_outage: false, ..store.clone() };
+                AnyStore::Shared(server::connect(&store).await?)
+            }
             _ => AnyStore::default(),
         };
         let limits = Gate::with_store(policy, store)?.limits();

@@ -24,7 +24,8 @@ use crate::AnyStore;
 /// second is for those counted per several, or per none (`PARTS 0`); a key that reads
 /// `PARTS` is written `PARTS 1 PARTS`. The cost is 1 unless it is given, and 0 only looks.
 /// The answer is that of [`Throttle`](super::Throttle); its last integer is -1 if what is
-/// spent stays spent. A limit in shadow limits nobody. How long a shaper wants an allowed
+/// spent stays spent. In an outage that lets everyone pass, limit and remaining are 0. A limit
+/// in shadow limits nobody. How long a shaper wants an allowed
 /// call to wait is not told.
 pub trait Checks: Send + Sync {
     /// Why there is no decision.
@@ -68,8 +69,9 @@ pub enum Throttled {
 /// What one limit decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked {
-    /// The decision.
-    pub decision: Decision,
+    /// The decision; `None` if everyone passes, since a limit that is
+    /// [open](tollgate_policy::store::Outage::Open) could not be asked.
+    pub decision: Option<Decision>,
     /// Whether it counts: a limit in shadow limits nobody, whatever it decides.
     pub mode: Mode,
 }
@@ -136,8 +138,11 @@ impl<C: Checks> Checks for Arc<C> {
 
 /// What the only limit of a passage says; nothing if it is in shadow and its store failed.
 fn checked(passage: &Passage<'_>) -> Result<Checked, Error> {
-    let limit = passage.limits().next().ok_or_else(|| Error::store("nothing was decided"))?;
-    Ok(Checked { decision: *limit.decision(), mode: limit.mode() })
+    match passage.limits().next() {
+        Some(limit) => Ok(Checked { decision: Some(*limit.decision()), mode: limit.mode() }),
+        None if passage.shadow_error().is_some() => Err(Error::store("nothing was decided")),
+        None => Ok(Checked { decision: None, mode: Mode::Enforce }),
+    }
 }
 
 /// Carries out a command of at least three arguments.
@@ -153,7 +158,7 @@ pub(super) async fn run(checks: &impl Checks, args: Args<'_>) -> Result<Five, Co
     let parts: Result<Vec<_>, _> = rest.iter().take(count).map(|part| text("key", part)).collect();
     let checked = checks.check_limit(limit, &parts?, cost).await;
     let Checked { decision, mode } = checked.map_err(CommandError::new)?;
-    let five = Five::from(decision);
+    let five = decision.map_or(Five::UNDECIDED, Five::from);
     Ok(match mode {
         Mode::Enforce => five,
         Mode::Shadow => Five { limited: false, retry_after: None, ..five },

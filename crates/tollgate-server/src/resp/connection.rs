@@ -152,21 +152,18 @@ where
                 if let Some(flow) = ended {
                     return Ok(flow);
                 }
-                if let Some(error) = few.error {
-                    return Err(error);
+            } else {
+                if few.count > 1 {
+                    endpoint.throttle.touch(requests().map(|request| request.args));
                 }
-                continue;
-            }
-            if few.count > 1 {
-                endpoint.throttle.touch(requests().map(|request| request.args));
-            }
-            for request in requests() {
-                if out.bytes().len() >= endpoint.limits.backlog {
-                    return Ok(Flow::Continue);
-                }
-                *used += request.length;
-                if execute(endpoint, session, request.args, out).await == Flow::Close {
-                    return Ok(Flow::Close);
+                for request in requests() {
+                    if out.bytes().len() >= endpoint.limits.backlog {
+                        return Ok(Flow::Continue);
+                    }
+                    *used += request.length;
+                    if execute(endpoint, session, request.args, out).await == Flow::Close {
+                        return Ok(Flow::Close);
+                    }
                 }
             }
             match few.error {

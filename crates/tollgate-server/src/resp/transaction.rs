@@ -105,7 +105,8 @@ pub(super) async fn exec<C: Checks, K: Clock>(
             calls => {
                 let calls = calls.iter().map(|(command, args)| (*command, args.args()));
                 let calls: Vec<_> = calls.collect();
-                decide_together(endpoint, session, &calls, out).await;
+                // In a box: every connection has room for what it may wait for.
+                Box::pin(decide_together(endpoint, session, &calls, out)).await;
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::config::StoreSettings;
 /// in an outage.
 pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
     let sharing = settings.sharing()?;
-    let options = settings.options().map_err(unusable)?;
+    let options = settings.options().map_err(|error| unusable(&error))?;
     let engine = match Server::connect(options.clone()).await {
         Ok(engine) => engine,
         Err(error) if settings.start_in_outage => {
@@ -21,9 +21,9 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
                 "starting without the store: {error}; limits do what their outage says until it \
                  is there"
             );
-            Server::connect_later(options).map_err(unusable)?
+            Server::connect_later(options).map_err(|error| unusable(&error))?
         }
-        Err(error) => return Err(unusable(error)),
+        Err(error) => return Err(unusable(&error)),
     };
     if settings.secret.is_none() {
         info!(
@@ -34,6 +34,6 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
     Ok(Arc::new(SharedStore::new(engine, &sharing)?))
 }
 
-fn unusable(error: EngineError) -> Box<dyn Error> {
+fn unusable(error: &EngineError) -> Box<dyn Error> {
     format!("the store cannot be used: {error}").into()
 }

@@ -52,6 +52,9 @@ impl Failure {
             "NOAUTH" => (Fault::Refused, "asks for a password: give one".to_owned()),
             "WRONGPASS" => (Fault::Refused, "does not accept this user and password".to_owned()),
             "NOPERM" => (Fault::Refused, format!("refuses us: {detail}")),
+            _ if detail.starts_with("The user executing the script can't") => {
+                (Fault::Refused, format!("refuses us: {detail}"))
+            }
             _ if detail.contains("max number of clients") => {
                 (Fault::Unready, "has too many clients: raise its `maxclients`".to_owned())
             }

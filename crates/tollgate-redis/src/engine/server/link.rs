@@ -106,12 +106,11 @@ impl Link {
                 }
                 Err(Trouble::Failed(error))
             }
-            Some(Ok(value)) => {
+            Some(answer) => {
                 core.breaker.answered();
                 core.counters.answered(sent.elapsed());
-                Ok(value)
+                answer.map_err(|error| core.judge(&session, &error))
             }
-            Some(Err(error)) => Err(core.judge(&session, &error)),
         }
     }
 
@@ -178,7 +177,6 @@ impl Core {
             return Trouble::TryAgain;
         }
         if let Some(address) = redirect() {
-            self.breaker.answered();
             return match error.kind() == ServerErrorKind::Ask.into() {
                 true => Trouble::Ask(address),
                 false => Trouble::Moved(address),
@@ -188,8 +186,6 @@ impl Core {
         let failure = Failure::of(&session.address, error);
         if failure.is_fatal {
             self.trip(session, &failure.error);
-        } else {
-            self.breaker.answered();
         }
         Trouble::Failed(failure.error)
     }
@@ -202,16 +198,8 @@ impl Core {
 
     fn note_opened(&self, error: &EngineError) {
         Counters::count(&self.counters.outages);
-        self.warn(error);
+        warn_of_outage(&self.plan, error);
         self.opened.notify_one();
-    }
-
-    fn warn(&self, error: &EngineError) {
-        warn!(
-            engine = %self.plan.options.target,
-            %error,
-            "the engine is down: until it is back, each limit goes by its `outage`"
-        );
     }
 
     async fn connect(&self) -> Result<Session, EngineError> {
@@ -245,7 +233,7 @@ impl Core {
                         matches!(error.fault(), Fault::Refused | Fault::Misconfigured);
                     if told.is_none() || (needs_a_person && told != Some(error.fault())) {
                         told = Some(error.fault());
-                        self.warn(&error);
+                        warn_of_outage(&self.plan, &error);
                     }
                     self.breaker.still_open(error);
                     sleep(self.plan.options.probe_interval).await;
@@ -280,6 +268,15 @@ impl Core {
             EngineError::new(Fault::Unready, text)
         })
     }
+}
+
+/// Tells operators that calls fail, and why.
+pub(super) fn warn_of_outage(plan: &Plan, error: &EngineError) {
+    warn!(
+        engine = %plan.options.target,
+        %error,
+        "the engine is down: until it is back, each limit goes by its `outage`"
+    );
 }
 
 /// What a call answers before a deadline.

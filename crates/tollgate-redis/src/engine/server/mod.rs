@@ -30,6 +30,7 @@ mod calls;
 mod cluster;
 mod connection;
 mod failure;
+mod gather;
 mod health;
 mod info;
 mod link;
@@ -93,11 +94,10 @@ impl Server {
 
     /// Connects in the background. Until that has succeeded, calls fail as in an outage.
     ///
-    /// Must be called inside a Tokio runtime.
-    ///
     /// # Errors
     ///
-    /// If the options themselves cannot be used, such as a file of certificates.
+    /// If the options themselves cannot be used, such as a file of certificates, or outside of a
+    /// Tokio runtime.
     pub fn connect_later(options: Options) -> Result<Self, EngineError> {
         let (plan, counters) = prepare(options)?;
         let link = |whereabouts| {
@@ -175,6 +175,10 @@ impl fmt::Debug for Server {
 }
 
 fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<Counters>), EngineError> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        let text = "an engine can be connected to inside a Tokio runtime only";
+        return Err(EngineError::new(Fault::Misconfigured, text));
+    }
     let connector = Connector::new(&options)?;
     let in_cluster = matches!(options.target, Target::Cluster(_));
     Ok((Arc::new(Plan { options, connector, in_cluster }), Arc::default()))

@@ -18,6 +18,16 @@ use crate::engine::EngineError;
 ///
 /// `rediss+sentinel://` and `rediss+cluster://` are the same with TLS. A user and a password may
 /// stand before the hosts, `redis://user:password@host`, or be [given apart](Self::password).
+///
+/// # What a user must be allowed
+///
+/// ```text
+/// ACL SETUSER limiter on >password ~tollgate:* +evalsha +script|load +info +time
+///     +get +set +del +zadd +zcard +zremrangebyscore +pexpire
+/// ```
+///
+/// where `tollgate:` is the [prefix](Self::prefix); in a Cluster also `+cluster|slots +asking`, and
+/// for another database than 0 `+select`. At a Sentinel it is `+sentinel|get-master-addr-by-name`.
 #[derive(Clone, Debug)]
 #[must_use = "options connect nothing by themselves"]
 pub struct Options {

@@ -62,9 +62,7 @@ impl Session {
         if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
             return answer;
         }
-        for reply in connection.send_all(&script::loading()).await? {
-            reply.extract_error()?;
-        }
+        load(connection).await?;
         send(connection, call, is_asking).await
     }
 
@@ -89,17 +87,13 @@ impl Session {
 
     async fn check(&self, in_cluster: bool) -> Result<(), EngineError> {
         let failed = |error: RedisError| Failure::of(&self.address, &error).error;
-        let mut calls = script::loading();
-        calls.cmd("INFO");
-        let mut replies = self.connection().send_all(&calls).await.map_err(failed)?;
-        // Loading, too, is refused while a server is not ready: what it says of itself is clearer.
-        let info = replies.pop().unwrap_or(Value::Nil).extract_error().map_err(failed)?;
+        // First, and alone: whoever has yet to give a password may send no more than this.
+        let mut question = Cmd::new();
+        question.arg("INFO");
+        let info = self.connection().send(&question).await.map_err(failed)?;
         let info = redis::from_redis_value::<String>(info).map_err(|error| failed(error.into()))?;
         Info::new(&info).check(&self.address, in_cluster)?;
-        for reply in replies {
-            reply.extract_error().map_err(failed)?;
-        }
-        Ok(())
+        load(self.connection()).await.map_err(failed)
     }
 
     async fn probe(&self, key: &str) -> Result<(), EngineError> {
@@ -127,4 +121,12 @@ async fn send(connection: &Connection, call: &Cmd, is_asking: bool) -> Result<Va
     calls.cmd("ASKING").add_command(call.clone());
     let mut replies = connection.send_all(&calls).await?;
     replies.pop().unwrap_or(Value::Nil).extract_error()
+}
+
+/// Makes the server know all scripts.
+async fn load(connection: &Connection) -> Result<(), RedisError> {
+    for reply in connection.send_all(&script::loading()).await? {
+        reply.extract_error()?;
+    }
+    Ok(())
 }

@@ -43,6 +43,10 @@ pub fn ask(entry: &Entry) -> Result<Argument, EngineError> {
         EngineError::new(Fault::Nonsense, text)
     })?;
     let (action, amounts) = match layout {
+        // Its word is no time.
+        Layout::Bucket { refills: false, .. } if matches!(op, Op::SpendBy { cost: 1.., .. }) => {
+            (Action::Refuse, smallvec![])
+        }
         Layout::Bucket { interval, span, .. } => {
             // Only a token bucket may start with less than it holds.
             let start = if terms.kind == AlgorithmKind::TokenBucket { fresh.to_bits() } else { 0 };

@@ -54,6 +54,7 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
         let mut client = Resp::connect(server.resp).unwrap();
         client.send("TG.CHECK closed 203.0.113.7").unwrap();
         assert!(client.line().unwrap().starts_with("-ERR the store did not answer"));
+        assert_eq!(client.ask("TG.CHECK open 203.0.113.7").unwrap(), [0, 0, 0, -1, 0]);
         let throttled = (0..20).filter(|_| client.ask("CL.THROTTLE k 9 1 3600").unwrap()[0] == 0);
         assert_eq!(throttled.count(), 5);
         for mode in ["open", "closed", "local"] {

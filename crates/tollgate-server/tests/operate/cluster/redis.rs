@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::server::{run, until};
+use crate::server::until;
 
 /// Ends with the test. It keeps nothing over a restart.
 pub(crate) struct Redis {
@@ -32,11 +32,6 @@ impl Redis {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
-    }
-
-    /// What it answers to a command.
-    pub(crate) fn ask(&self, command: &[&str]) -> String {
-        run(Command::new("redis-cli").args(["-p", &self.port.to_string()]).args(command))
     }
 
     /// Ends it as a crash does.

@@ -67,6 +67,15 @@ impl<C> Lease<C> {
         }
     }
 
+    /// Begins anew by the terms that the engine turned out to have.
+    pub(super) fn adopt(&mut self, terms: Terms, local: Timestamp)
+    where
+        C: Clone,
+    {
+        let asked = self.asked;
+        *self = Self { asked, ..Self::new(self.caller.clone(), terms, local) };
+    }
+
     /// True if the lease is by the terms that the policy has for the caller now.
     #[inline]
     pub(super) fn is_of(&self, asked: &Terms) -> bool {
