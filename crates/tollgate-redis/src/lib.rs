@@ -1,8 +1,13 @@
 //! Rate limits that many machines share through Redis or Valkey.
 
 pub mod engine;
+mod lease;
 mod name;
+mod sighting;
 mod state;
+mod store;
 
-pub use self::name::Name;
+pub use self::lease::LeaseStats;
+pub use self::name::{Name, Secret};
 pub use self::state::{State, Terms};
+pub use self::store::{RedisLimits, RedisStore, Settings, Stats};

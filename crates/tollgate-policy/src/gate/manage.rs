@@ -73,7 +73,9 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// If there is no such limit, a value is not one of its part, or the values have more
-    /// than 1,024 bytes together; if the store could not answer.
+    /// than 1,024 bytes together; if the store could not answer, also under a limit that is
+    /// open then: such a call passes, but there is no decision to tell of. Where that
+    /// matters, [`check_limits`](Self::check_limits) tells it.
     pub async fn check_limit(
         &self,
         limit: &str,
@@ -84,7 +86,7 @@ impl<S: Store> Gate<S> {
         let (limit, key) = find(&active.policy, limit, values)?;
         let mut charge = [Charge::new(limit, key, cost)];
         self.store.decide(&active.limits, &mut charge).await?;
-        charge[0].decision.ok_or_else(|| Error::store("nothing was decided"))
+        charge[0].decision.ok_or_else(|| Error::store("the limit is open, so nothing was decided"))
     }
 
     /// What [`check_limit`](Self::check_limit) would answer, without spending.

@@ -1,6 +1,7 @@
 //! What is asked of the server that the nodes share.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -54,6 +55,35 @@ pub trait Engine: Send + Sync + 'static {
 
     /// When something that has this name was first asked for.
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send;
+}
+
+impl<E: Engine> Engine for Arc<E> {
+    fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply, EngineError>> + Send {
+        E::run(self, entries)
+    }
+
+    fn exchange(
+        &self,
+        exchange: &Exchange,
+    ) -> impl Future<Output = Result<bool, EngineError>> + Send {
+        E::exchange(self, exchange)
+    }
+
+    fn slot(&self, name: &Name) -> u16 {
+        E::slot(self, name)
+    }
+
+    fn announce(
+        &self,
+        node: Name,
+        lifetime: Duration,
+    ) -> impl Future<Output = Result<u32, EngineError>> + Send {
+        E::announce(self, node, lifetime)
+    }
+
+    fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send {
+        E::born(self, name)
+    }
 }
 
 /// What is asked about one caller under one limit.

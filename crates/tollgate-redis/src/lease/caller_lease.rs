@@ -1,0 +1,137 @@
+use std::time::Duration;
+
+use tollgate::algorithm::Word;
+use tollgate::{Decision, Timestamp};
+
+use super::bucket::Bucket;
+use super::flight::Flight;
+use super::held::Held;
+use super::size::Size;
+use crate::Terms;
+use crate::sighting::Sighting;
+
+/// What a node holds and knows of one caller under one limit.
+#[derive(Debug)]
+pub(super) struct Lease<C> {
+    pub(super) caller: C,
+    /// The terms that the policy has for the caller.
+    asked: Terms,
+    /// The terms that the engine has, as far as is known.
+    pub(super) terms: Terms,
+    pub(super) bucket: Option<Bucket>,
+    pub(super) held: Held,
+    pub(super) known: Option<Known>,
+    pub(super) size: Size,
+    /// When the last call came, by this node's clock.
+    used: Timestamp,
+    /// Nothing is taken ahead before this moment.
+    pub(super) quiet_until: Timestamp,
+    pub(super) flight: Option<Flight>,
+}
+
+/// What a node can answer by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Spent {
+    /// The cost was spent out of a slice.
+    Allowed(Decision),
+    /// The engine has said within the last second that there is too little.
+    Denied(Decision),
+    /// Neither is known: the engine has to be asked.
+    Empty,
+}
+
+/// The word that the engine had after the last take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) word: Word,
+    pub(super) seen: Sighting,
+}
+
+/// For how long a word is believed: as long as a remembered denial under a strict limit.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+impl<C> Lease<C> {
+    /// A lease of which nothing was taken yet.
+    pub(super) fn new(caller: C, asked: Terms, local: Timestamp) -> Self {
+        Self {
+            caller,
+            asked,
+            terms: asked,
+            bucket: Bucket::of(&asked),
+            held: Held::default(),
+            known: None,
+            size: Size::new(local),
+            used: local,
+            quiet_until: local,
+            flight: None,
+        }
+    }
+
+    /// Begins anew by the terms that the engine turned out to have.
+    pub(super) fn adopt(&mut self, terms: Terms, local: Timestamp)
+    where
+        C: Clone,
+    {
+        let asked = self.asked;
+        *self = Self { asked, ..Self::new(self.caller.clone(), terms, local) };
+    }
+
+    /// True if the lease is by the terms that the policy has for the caller now.
+    #[inline]
+    pub(super) fn is_of(&self, asked: &Terms) -> bool {
+        self.asked == *asked
+    }
+
+    /// Counts a call, so that what is taken follows demand.
+    #[inline]
+    pub(super) fn count(&mut self, cost: u64, local: Timestamp) {
+        self.size.ask(cost);
+        self.used = local;
+    }
+
+    /// Spends a cost if it can be decided here.
+    #[inline]
+    pub(super) fn spend(&mut self, cost: u64, local: Timestamp) -> Spent {
+        let Some(bucket) = &self.bucket else { return Spent::Empty };
+        if let Some(decision) = self.held.spend(bucket, cost, local) {
+            return Spent::Allowed(decision);
+        }
+        self.denial(cost, local).map_or(Spent::Empty, Spent::Denied)
+    }
+
+    /// What [`spend`](Self::spend) would answer, without spending.
+    pub(super) fn peek(&self, cost: u64, local: Timestamp) -> Option<Decision> {
+        let held = self.held.peek(self.bucket.as_ref()?, cost, local);
+        held.or_else(|| self.denial(cost, local))
+    }
+
+    /// Denies a call by the word that the engine had. When that is too old, one call asks the
+    /// engine again, and meanwhile the others still go by it.
+    fn denial(&self, cost: u64, local: Timestamp) -> Option<Decision> {
+        let (bucket, known) = (self.bucket.as_ref()?, self.known.as_ref()?);
+        let is_believed = local.since(known.seen.sent) < BELIEVED || self.flight().is_some();
+        let now = known.seen.latest(local);
+        let decide = || Decision::of(bucket.algorithm, known.word, now, cost).0;
+        is_believed.then(decide).filter(Decision::is_denied)
+    }
+
+    /// Takes back a cost, if it is the last that was spent of a slice.
+    pub(super) fn undo(&mut self, spent: &Decision) -> bool {
+        self.bucket.is_some_and(|bucket| self.held.undo(&bucket, spent))
+    }
+
+    /// Believes the engine's word no more, since something was given back to it.
+    pub(super) fn unlearn(&mut self) {
+        self.known = None;
+    }
+
+    /// The take that is under way.
+    pub(super) fn flight(&self) -> Option<&Flight> {
+        self.flight.as_ref().filter(|flight| flight.is_under_way())
+    }
+
+    /// How long no call has come; nothing while a take is under way.
+    pub(super) fn idle(&self, local: Timestamp) -> Duration {
+        if self.flight().is_some() { Duration::ZERO } else { local.since(self.used) }
+    }
+}

@@ -1,0 +1,3 @@
+mod leases;
+mod slices;
+mod source;

@@ -1,0 +1,50 @@
+use tollgate::Timestamp;
+
+/// The engine's time, as a reply told it.
+///
+/// When the engine read its clock the call had been sent already. So however long the reply
+/// took, the engine's time is no later than [`latest`](Self::latest) says. In a Cluster each
+/// shard has a clock of its own: what is known of a caller is judged by the sighting that
+/// came with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sighting {
+    /// When the call was sent, by this node's clock.
+    pub(crate) sent: Timestamp,
+    /// When it was decided, by the engine's.
+    pub(crate) now: Timestamp,
+}
+
+/// Of so many nanoseconds the engine's clock may count one more than this node's. Clocks of
+/// machines that set their time over the network differ by half of that at most.
+const DRIFT: u64 = 1000;
+
+impl Sighting {
+    /// The latest that the engine's time can be when this node's is `local`.
+    #[inline]
+    pub(crate) fn latest(&self, local: Timestamp) -> Timestamp {
+        // A clock that goes back is one that stands still.
+        let elapsed = local.as_nanos().saturating_sub(self.sent.as_nanos());
+        Timestamp::from_nanos(self.now.as_nanos() + elapsed + elapsed.div_ceil(DRIFT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEN: Sighting =
+        Sighting { sent: Timestamp::from_secs(50), now: Timestamp::from_secs(1000) };
+
+    #[test]
+    fn the_engines_time_goes_on_a_little_faster_than_this_nodes() {
+        let later = Timestamp::from_nanos(50_000_000_000 + 2_000_001);
+        assert_eq!(SEEN.latest(SEEN.sent), SEEN.now);
+        assert_eq!(SEEN.latest(later).as_nanos(), 1_000_000_000_000 + 2_000_001 + 2_001);
+    }
+
+    #[test]
+    fn it_never_goes_back_and_ends_where_time_does() {
+        assert_eq!(SEEN.latest(Timestamp::ZERO), SEEN.now);
+        assert_eq!(SEEN.latest(Timestamp::MAX), Timestamp::MAX);
+    }
+}

@@ -1,0 +1,205 @@
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::algorithm::{Algorithm, Word};
+use tollgate::{Clock, Timestamp};
+use tollgate_policy::Key;
+
+use super::Settings;
+use super::denials::Denials;
+use super::limits::Limit;
+use super::nodes::Nodes;
+use super::stats::Counters;
+use super::terms::{Counted, Given};
+use crate::engine::{Engine, EngineError, Exchange, Fault};
+use crate::{Name, State};
+
+/// What all of a store's parts share: the engine, and what this node knows.
+pub(crate) struct Core<E> {
+    pub(super) engine: E,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) denials: Denials,
+    pub(super) given: Given,
+    pub(super) nodes: Nodes,
+    pub(super) counters: Counters,
+    pub(super) margin: Duration,
+}
+
+/// A caller under one limit.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(super) limit: Arc<Limit>,
+    pub(super) name: Name,
+    /// What the policy says it is counted by.
+    pub(super) own: Counted,
+    /// What it was given at run time, as far as this node knows.
+    pub(super) given: Option<Counted>,
+}
+
+/// How often a question is asked again when terms turn out to be others.
+pub(super) const TRIES: usize = 8;
+
+/// Room for so many callers that were given quotas at run time.
+const GIVEN: usize = 16_384;
+
+impl<E: Engine> Core<E> {
+    pub(super) fn new(engine: E, settings: &Settings) -> Self {
+        Self {
+            engine,
+            clock: Arc::clone(&settings.clock),
+            denials: Denials::new(settings.remembered),
+            given: Given::new(GIVEN, settings.margin),
+            nodes: Nodes::new(settings.nodes),
+            counters: Counters::default(),
+            margin: settings.margin,
+        }
+    }
+
+    /// This node's time.
+    pub(super) fn local(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// How many nodes there are, and one until that is known.
+    pub(super) fn assumed_nodes(&self) -> NonZeroU32 {
+        self.nodes.assumed()
+    }
+
+    /// Who a key stands for under a limit.
+    pub(super) fn caller(&self, limit: &Arc<Limit>, key: &Key, local: Timestamp) -> Caller {
+        let name = limit.caller(key);
+        let (own, given) = (*limit.counted(key), self.given.of(name, local));
+        Caller { limit: Arc::clone(limit), name, own, given }
+    }
+
+    /// Learns from a state under other terms what a caller is counted by, if it is an
+    /// override. Tells if it is not: then the state is to be carried over.
+    pub(super) fn learn(
+        &self,
+        caller: &mut Caller,
+        stored: &State,
+        sent: Timestamp,
+    ) -> Result<(), EngineError> {
+        let given = if stored.terms.is_override { Some(counted_by(stored)?) } else { None };
+        if given.is_some() || caller.given.is_some() {
+            self.given.learn(caller.name, given, sent);
+        }
+        caller.given = given;
+        Ok(())
+    }
+
+    /// Notes that a caller is still counted by what it was given.
+    pub(super) fn confirm(&self, caller: &Caller, sent: Timestamp) {
+        if caller.given.is_some() {
+            self.given.learn(caller.name, caller.given, sent);
+        }
+    }
+
+    /// Puts a state that was found in terms of a caller's own, as `word`. If it has changed
+    /// meanwhile, the next answer tells.
+    pub(super) async fn bring_over(
+        &self,
+        caller: &Caller,
+        stored: &State,
+        word: Word,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let counted = caller.counted();
+        if stored.terms != counted.terms
+            && self.exchange(caller.name, Some(*stored), (counted, word), now).await?
+        {
+            self.counters.carried_over.add(1);
+        }
+        Ok(())
+    }
+
+    /// Puts a state of the same caller in place of another, and tells whether it did.
+    pub(super) async fn exchange(
+        &self,
+        name: Name,
+        old: Option<State>,
+        new: (&Counted, Word),
+        now: Timestamp,
+    ) -> Result<bool, EngineError> {
+        self.engine.exchange(&self.exchange_for(name, old, new, now)).await
+    }
+
+    pub(super) fn exchange_for(
+        &self,
+        name: Name,
+        old: Option<State>,
+        (counted, word): (&Counted, Word),
+        now: Timestamp,
+    ) -> Exchange {
+        let expires = self.expires(counted, word, now);
+        Exchange { name, old, new: Some(counted.state(word)), expires }
+    }
+
+    /// When a state may be forgotten: once nothing is spent, so that it means the same as
+    /// none. Overrides are kept.
+    fn expires(&self, counted: &Counted, word: Word, now: Timestamp) -> Option<Duration> {
+        if counted.terms.is_override {
+            return None;
+        }
+        Some(counted.algorithm.reset_after(word, now)? + self.margin)
+    }
+}
+
+impl Caller {
+    /// What it is counted by.
+    pub(super) fn counted(&self) -> &Counted {
+        self.given.as_ref().unwrap_or(&self.own)
+    }
+
+    /// The word of this caller if the engine does not know it.
+    pub(super) async fn fresh<E: Engine>(
+        &self,
+        counted: &Counted,
+        engine: &E,
+    ) -> Result<Word, EngineError> {
+        Ok(counted.fresh(self.limit.born(engine).await?))
+    }
+
+    /// The word that a state under other terms becomes under this caller's.
+    pub(super) fn carry_over(&self, stored: &State, now: Timestamp) -> Result<Word, EngineError> {
+        let counted = self.counted();
+        if stored.terms == counted.terms {
+            return Ok(stored.word);
+        }
+        let old = counted_by(stored)?;
+        Ok(counted.algorithm.carry_over(stored.word, now, &old.algorithm))
+    }
+}
+
+impl<E> fmt::Debug for Core<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} under {:?}", self.name, self.limit.name())
+    }
+}
+
+/// What a stored state is counted by.
+pub(super) fn counted_by(stored: &State) -> Result<Counted, EngineError> {
+    Counted::of(stored.terms).map_err(|why| {
+        EngineError::new(Fault::Nonsense, format!("it keeps a quota that cannot be: {why}"))
+    })
+}
+
+/// Terms were others each time.
+pub(super) fn unsettled(limit: &Limit) -> EngineError {
+    EngineError::new(
+        Fault::Unready,
+        format!(
+            "the quota of a caller under limit {:?} was changed by other nodes {TRIES} times \
+             while it was asked for; give all nodes the same policy",
+            limit.name()
+        ),
+    )
+}

@@ -1,0 +1,142 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use tollgate::{AlgorithmKind, Quota, Start, Timestamp};
+use tollgate_policy::store::{LimitSpec, Outage, Sharing};
+use tollgate_policy::{Error, Key};
+
+use super::local::Local;
+use super::terms::Counted;
+use crate::engine::{Engine, EngineError};
+use crate::name::Names;
+use crate::{Name, Secret, Terms};
+
+/// The limits of one policy, as nodes share them.
+pub struct RedisLimits {
+    limits: Vec<Arc<Limit>>,
+    pub(super) local: Local,
+}
+
+/// One limit.
+pub(crate) struct Limit {
+    name: Box<str>,
+    names: Names,
+    kind: AlgorithmKind,
+    base: Counted,
+    tiers: Box<[Counted]>,
+    /// By the bytes of their keys.
+    overrides: HashMap<Box<[u8]>, Counted>,
+    starts_empty: bool,
+    born: OnceCell<Timestamp>,
+    pub(super) is_leased: bool,
+    pub(super) outage: Outage,
+    /// Where it is among those that this node can go by itself.
+    pub(super) local: Option<usize>,
+}
+
+impl RedisLimits {
+    pub(super) fn new(limits: &[LimitSpec], secret: &Secret, local: Local) -> Result<Self, Error> {
+        let mut locals = 0..;
+        let open = |spec: &LimitSpec| {
+            let local = if spec.outage == Outage::Local { locals.next() } else { None };
+            Limit::open(spec, secret, local).map(Arc::new)
+        };
+        Ok(Self { limits: limits.iter().map(open).collect::<Result<_, _>>()?, local })
+    }
+
+    pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
+        &self.limits[place]
+    }
+}
+
+impl Limit {
+    fn open(spec: &LimitSpec, secret: &Secret, local: Option<usize>) -> Result<Self, Error> {
+        let counted = |quota: &Quota| {
+            Counted::by(spec.algorithm, *quota).map_err(|why| refused(&spec.name, &why))
+        };
+        let own = |(key, quota): &(Key, Quota)| Ok((key.as_bytes().into(), counted(quota)?));
+        Ok(Self {
+            name: spec.name.as_str().into(),
+            names: secret.names(&spec.name, &spec.per, spec.algorithm),
+            kind: spec.algorithm,
+            base: counted(&spec.quota)?,
+            tiers: spec.tiers.iter().map(|(_, quota)| counted(quota)).collect::<Result<_, _>>()?,
+            overrides: spec.overrides.iter().map(own).collect::<Result<_, Error>>()?,
+            starts_empty: spec.start == Start::Empty,
+            born: OnceCell::new(),
+            is_leased: spec.sharing == Sharing::Leased,
+            outage: spec.outage,
+            local,
+        })
+    }
+
+    /// The limit's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of a caller.
+    pub(super) fn caller(&self, key: &Key) -> Name {
+        self.names.caller(key.as_bytes())
+    }
+
+    /// A number that stays as long as keys mean the same.
+    pub(super) fn number(&self) -> u64 {
+        u128::from_le_bytes(*self.names.limit().as_bytes()) as u64
+    }
+
+    /// What a caller is counted by as the policy says.
+    pub(super) fn counted(&self, key: &Key) -> &Counted {
+        self.configured(key).unwrap_or_else(|| self.shared(key))
+    }
+
+    /// What a caller with a quota of its own is counted by when that is taken away.
+    pub(super) fn counted_without_override(&self, key: &Key) -> Result<Counted, tollgate::Error> {
+        let shared = *self.shared(key);
+        match self.configured(key) {
+            None => Ok(shared),
+            // The policy gives it one, so that it is taken away by giving it another.
+            Some(_) => self.given(shared.terms.quota),
+        }
+    }
+
+    /// What a caller is counted by that is given a quota at run time.
+    pub(super) fn given(&self, quota: Quota) -> Result<Counted, tollgate::Error> {
+        Counted::of(Terms { kind: self.kind, quota, is_override: true })
+    }
+
+    /// What the policy gives a caller for itself.
+    pub(super) fn configured(&self, key: &Key) -> Option<&Counted> {
+        // Mostly there are none: then the key need not be hashed.
+        if self.overrides.is_empty() { None } else { self.overrides.get(key.as_bytes()) }
+    }
+
+    fn shared(&self, key: &Key) -> &Counted {
+        key.tier().and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
+    }
+
+    /// When the limit was first asked for, if it starts empty.
+    pub(super) async fn born<E: Engine>(
+        &self,
+        engine: &E,
+    ) -> Result<Option<Timestamp>, EngineError> {
+        if !self.starts_empty {
+            return Ok(None);
+        }
+        let ask = || engine.born(self.names.limit());
+        self.born.get_or_try_init(ask).await.map(|born| Some(*born))
+    }
+}
+
+/// Why a limit, or a quota under it, cannot be kept.
+pub(super) fn refused(limit: &str, why: &dyn fmt::Display) -> Error {
+    Error::store(format!("limit {limit:?}: {why}"))
+}
+
+impl fmt::Debug for RedisLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.limits.iter().map(|limit| limit.name())).finish()
+    }
+}

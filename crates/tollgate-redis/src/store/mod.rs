@@ -1,0 +1,246 @@
+//! The store: limits that many nodes share.
+
+mod ask;
+mod cache;
+mod change;
+mod core;
+mod decide;
+mod denials;
+mod leased;
+mod limits;
+mod local;
+mod nodes;
+mod outage;
+mod overrides;
+mod settings;
+mod share;
+mod source;
+mod stats;
+mod terms;
+mod turns;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tollgate::{Decision, KeyedState, Quota};
+use tollgate_policy::store::{Charge, LimitSpec, Store, Usage};
+use tollgate_policy::{Error, Key};
+
+use self::core::{Caller, Core};
+pub use self::limits::RedisLimits;
+use self::limits::refused;
+use self::local::{Local, local_charge};
+pub use self::settings::Settings;
+pub use self::stats::Stats;
+use crate::Secret;
+use crate::engine::{Engine, EngineError, Server};
+use crate::lease::Leases;
+
+/// Keeps what callers have spent in an engine that many nodes share.
+///
+/// Capacities, and what happens when there is no room, are the engine's business; they
+/// count for the tables that a node goes by while it cannot ask.
+pub struct RedisStore<E: Engine = Server> {
+    core: Arc<Core<E>>,
+    leases: Leases<Core<E>>,
+    secret: Secret,
+    announcing: Option<AbortHandle>,
+}
+
+impl<E: Engine> RedisStore<E> {
+    /// A store over an engine. It has a task of its own, so it must be made on a runtime.
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    pub fn new(engine: E, settings: &Settings) -> Result<Self, Error> {
+        let core = Arc::new(Core::new(engine, settings));
+        let announcing = if settings.nodes.is_none() { Some(announce(&core)?) } else { None };
+        let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
+        Ok(Self { core, leases, secret: settings.secret.clone(), announcing })
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let nodes = self.core.nodes.known().map_or(0, NonZeroU32::get);
+        self.core.counters.stats(self.leases.stats(), nodes)
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &E {
+        &self.core.engine
+    }
+
+    /// Gives back what is held by leases, and ends what goes on in the background.
+    pub async fn shutdown(&self) {
+        self.leases.shutdown().await;
+        self.announcing.iter().for_each(AbortHandle::abort);
+    }
+
+    fn caller(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Caller {
+        self.core.caller(limits.limit(limit), key, self.core.local())
+    }
+}
+
+fn announce<E: Engine>(core: &Arc<Core<E>>) -> Result<AbortHandle, Error> {
+    let runtime = Handle::try_current()
+        .map_err(|_| Error::store("a store that nodes share must be made on a tokio runtime"))?;
+    let core = Arc::clone(core);
+    let announce = async move { core.nodes.announce(&core.engine).await };
+    Ok(runtime.spawn(announce).abort_handle())
+}
+
+impl<E: Engine> Drop for RedisStore<E> {
+    fn drop(&mut self) {
+        self.announcing.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl<E: Engine> Store for RedisStore<E> {
+    type Limits = RedisLimits;
+
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
+    fn open(&self, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
+        let local = Local::open(limits, &self.core.clock, self.core.assumed_nodes())?;
+        RedisLimits::new(limits, &self.secret, local)
+    }
+
+    fn reopen(&self, old: &RedisLimits, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
+        RedisLimits::new(limits, &self.secret, old.local.reopen(limits)?)
+    }
+
+    async fn decide(&self, limits: &RedisLimits, charges: &mut [Charge]) -> Result<(), Error> {
+        self.decide_call(limits, charges).await
+    }
+
+    fn decide_now(
+        &self,
+        limits: &RedisLimits,
+        charges: &mut [Charge],
+    ) -> Option<Result<(), Error>> {
+        let is_decided =
+            self.decide_by_leases(limits, charges) || self.deny_at_once(limits, charges);
+        is_decided.then_some(Ok(()))
+    }
+
+    async fn peek(&self, limits: &RedisLimits, charge: &Charge) -> Result<Decision, Error> {
+        let limit = limits.limit(charge.limit);
+        if let Some(place) = self.lease(limit, &charge.key) {
+            let (own, local) = (&limit.counted(&charge.key).terms, self.core.local());
+            if let Some(decision) = self.leases.peek(place, own, charge.cost, local) {
+                return Ok(decision);
+            }
+        }
+        let caller = self.caller(limits, charge.limit, &charge.key);
+        match self.core.peek(caller, charge.cost).await {
+            Ok(decision) => Ok(decision),
+            Err(why) => {
+                let (own, local) = (own_charge(limits, charge, &why)?, &limits.local);
+                local.memory.peek(&local.among(self.core.assumed_nodes()), &own).await
+            }
+        }
+    }
+
+    async fn settle(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        reserved: u64,
+    ) -> Result<Decision, Error> {
+        let caller = self.caller(limits, charge.limit, &charge.key);
+        let lease = self.lease(&caller.limit, &charge.key);
+        if let Some(left) = self.charge_lease(&caller, lease, reserved, charge.cost) {
+            return Ok(left);
+        }
+        let settled = self.core.settle(caller, reserved, charge.cost).await;
+        lease.into_iter().for_each(|place| self.leases.unlearn(place));
+        match settled {
+            Ok(decision) => Ok(decision),
+            Err(why) => {
+                let (own, local) = (own_charge(limits, charge, &why)?, &limits.local);
+                local.memory.settle(&local.among(self.core.assumed_nodes()), &own, reserved).await
+            }
+        }
+    }
+
+    fn cancel(&self, limits: &RedisLimits, charge: &Charge) {
+        let Some(decision) = charge.decision else { return };
+        let lease = self.lease(limits.limit(charge.limit), &charge.key);
+        if lease.is_some_and(|place| self.leases.undo(place, &decision)) {
+            return;
+        }
+        let local = &limits.local;
+        if let Some(mut own) = local_charge(limits, charge) {
+            // Nothing happens if it was not decided there.
+            own.decision = Some(decision);
+            local.memory.cancel(&local.among(self.core.assumed_nodes()), &own);
+        }
+        if let Ok(runtime) = Handle::try_current() {
+            let caller = self.caller(limits, charge.limit, &charge.key);
+            let core = Arc::clone(&self.core);
+            runtime.spawn(async move { core.cancel(&caller, &decision).await });
+        }
+    }
+
+    async fn reset(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.core.reset(self.caller(limits, limit, key)).await.map_err(Error::store)?;
+        self.forget_lease(limits.limit(limit), key);
+        let local = &limits.local;
+        match limits.limit(limit).local {
+            Some(place) => {
+                let nodes = self.core.assumed_nodes();
+                local.memory.reset(&local.among(nodes), place, key).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn set_override(
+        &self,
+        limits: &RedisLimits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        let caller = self.caller(limits, limit, key);
+        let limit = limits.limit(limit);
+        let wanted = match quota {
+            Some(quota) => limit.given(quota),
+            None => limit.counted_without_override(key),
+        };
+        let wanted = wanted.map_err(|why| refused(limit.name(), &why))?;
+        self.core.give(caller, &wanted).await.map_err(Error::store)?;
+        self.forget_lease(limit, key);
+        match limit.local {
+            Some(place) => {
+                let nodes = self.core.assumed_nodes();
+                limits.local.set_override(place, key, quota, nodes).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// How many callers an engine knows, it does not tell.
+    fn usage(&self, _: &RedisLimits, _: usize) -> Usage {
+        Usage::default()
+    }
+}
+
+/// A charge under this node's own share, or why there is no answer.
+fn own_charge(limits: &RedisLimits, charge: &Charge, why: &EngineError) -> Result<Charge, Error> {
+    let limit = limits.limit(charge.limit);
+    local_charge(limits, charge).ok_or_else(|| refused(limit.name(), why))
+}
+
+impl<E: Engine> fmt::Debug for RedisStore<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::{Clock, SystemClock};
+
+use crate::Secret;
+
+/// How a node shares limits with others.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use tollgate_redis::{Secret, Settings};
+///
+/// let settings = Settings::default()
+///     .secret(Secret::new("correct horse battery staple")?)
+///     .nodes(NonZeroU32::new(3).unwrap());
+/// # Ok::<(), tollgate_policy::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Settings {
+    pub(super) secret: Secret,
+    pub(super) nodes: Option<NonZeroU32>,
+    pub(super) remembered: usize,
+    pub(super) leases: usize,
+    /// As the scripts have it: an engine's clock that goes back by less forgives nobody.
+    pub(super) margin: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Settings {
+    /// Hashes callers under a secret. Default: [none](Secret::public).
+    #[must_use]
+    pub fn secret(mut self, secret: Secret) -> Self {
+        self.secret = secret;
+        self
+    }
+
+    /// Says how many nodes there are. Default: as many as have told the engine lately that
+    /// they are there, and one until that is known.
+    #[must_use]
+    pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
+        self.nodes = Some(nodes);
+        self
+    }
+
+    /// Remembers the words of about so many denied callers, of 100 bytes each; with 0,
+    /// of none, so that every call asks. Default: 32,768.
+    #[must_use]
+    pub fn remembered(mut self, callers: usize) -> Self {
+        self.remembered = callers;
+        self
+    }
+
+    /// Holds leases of so many callers at once. Default: 16,384.
+    #[must_use]
+    pub fn leases(mut self, callers: usize) -> Self {
+        self.leases = callers;
+        self
+    }
+
+    /// Keeps states for so much longer than they are needed, as the engine is told to.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn margin(mut self, margin: Duration) -> Self {
+        self.margin = margin;
+        self
+    }
+
+    /// Reads another clock than the system's. It only measures how much time goes by; what
+    /// time it is, the engine says.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            secret: Secret::default(),
+            nodes: None,
+            remembered: 32_768,
+            leases: 16_384,
+            margin: Duration::from_secs(1),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("secret", &self.secret)
+            .field("nodes", &self.nodes)
+            .field("remembered", &self.remembered)
+            .field("leases", &self.leases)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! What leases need of a store.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tollgate::Timestamp;
+use tollgate::algorithm::Algorithm;
+
+use super::core::{Caller, Core, TRIES, unsettled};
+use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
+use crate::lease::{Named, Source, Taken};
+use crate::sighting::Sighting;
+use crate::{Name, Terms};
+
+impl Named for Caller {
+    fn name(&self) -> Name {
+        self.name
+    }
+}
+
+impl<E: Engine> Source for Core<E> {
+    type Caller = Caller;
+
+    fn local(&self) -> Timestamp {
+        Core::local(self)
+    }
+
+    fn nodes(&self) -> Option<NonZeroU32> {
+        self.nodes.known()
+    }
+
+    fn margin(&self) -> Duration {
+        self.margin
+    }
+
+    async fn take(
+        &self,
+        caller: &Caller,
+        terms: &Terms,
+        least: u64,
+        most: u64,
+    ) -> Result<Taken, EngineError> {
+        let mut caller = caller.clone();
+        // An override is not believed for long, and must not be brought back.
+        caller.given =
+            if terms.is_override { self.given.of(caller.name, self.local()) } else { None };
+        for _ in 0..TRIES {
+            let counted = *caller.counted();
+            let is_other = counted.terms != *terms;
+            let op = if is_other { Op::Look } else { Op::Take { least, most } };
+            let fresh = caller.fresh(&counted, &self.engine).await?;
+            let entry = Entry { name: caller.name, terms: counted.terms, fresh, op };
+            let sent = self.local();
+            let reply = self.engine.run(&[entry]).await?;
+            let seen = Sighting { sent, now: reply.now };
+            let taken = |terms, word, is_granted| Taken { seen, terms, word, is_granted };
+            match reply.answers.first() {
+                Some(Found::Passed(word)) => {
+                    self.confirm(&caller, sent);
+                    return Ok(taken(counted.terms, *word, !is_other));
+                }
+                Some(Found::Denied(word)) => {
+                    self.confirm(&caller, sent);
+                    return Ok(taken(counted.terms, *word, false));
+                }
+                Some(Found::Other(stored)) => {
+                    self.learn(&mut caller, stored, sent)?;
+                    let (word, now) = (caller.carry_over(stored, seen.now)?, seen.now);
+                    let counted = caller.counted();
+                    let is_refused = counted.algorithm.remaining(word, now) < least;
+                    let is_found = counted.terms == *terms;
+                    if !is_found || (is_refused && counted.terms != stored.terms) {
+                        return Ok(taken(counted.terms, word, false));
+                    }
+                    self.bring_over(&caller, stored, word, now).await?;
+                }
+                None => break,
+            }
+        }
+        Err(unsettled(&caller.limit))
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+        self.engine.exchange(exchange).await
+    }
+}

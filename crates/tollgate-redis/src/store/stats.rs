@@ -1,0 +1,73 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::LeaseStats;
+
+/// What a store has done so far: who decided about single limits, and what was done
+/// besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Decided by the engine.
+    pub by_engine: u64,
+    /// Denied by a word that was remembered.
+    pub by_memory: u64,
+    /// Let through undecided, since the engine could not be asked.
+    pub outage_open: u64,
+    /// Refused undecided, since the engine could not be asked.
+    pub outage_closed: u64,
+    /// Decided by this node's share, since the engine could not be asked.
+    pub outage_local: u64,
+    /// Words carried over from other terms.
+    pub carried_over: u64,
+    /// Charges that were taken back, since another limit denied the call.
+    pub undone: u64,
+    /// Charges that could not be, since somebody had spent meanwhile.
+    pub kept_charges: u64,
+    /// What was decided by leases, and what became of these.
+    pub leases: LeaseStats,
+    /// How many nodes there are, as far as this one knows: zero if it does not.
+    pub nodes: u32,
+}
+
+/// What is counted. Relaxed throughout: each is one number, and orders nothing else.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) by_engine: Counter,
+    pub(super) by_memory: Counter,
+    pub(super) outage_open: Counter,
+    pub(super) outage_closed: Counter,
+    pub(super) outage_local: Counter,
+    pub(super) carried_over: Counter,
+    pub(super) undone: Counter,
+    pub(super) kept_charges: Counter,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, amount: usize) {
+        self.0.fetch_add(amount as u64, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counters {
+    pub(super) fn stats(&self, leases: LeaseStats, nodes: u32) -> Stats {
+        Stats {
+            by_engine: self.by_engine.get(),
+            by_memory: self.by_memory.get(),
+            outage_open: self.outage_open.get(),
+            outage_closed: self.outage_closed.get(),
+            outage_local: self.outage_local.get(),
+            carried_over: self.carried_over.get(),
+            undone: self.undone.get(),
+            kept_charges: self.kept_charges.get(),
+            leases,
+            nodes,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A gate over the store answers as recorded, and as the model.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tollgate::{AlgorithmKind, Start, Timestamp};
+use tollgate_policy::{Gate, Limit, Policy};
+use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server};
+use tollgate_redis::{Name, RedisStore, Secret, Settings};
+use tollgate_testing::conformance::{histories, recorded};
+use tollgate_testing::{Limit as Wanted, Observed, Subject};
+
+use super::common;
+
+/// An engine whose clock the test moves.
+trait Timed: Engine {
+    fn set_now(&self, now: Timestamp);
+}
+
+impl Timed for Model {
+    fn set_now(&self, now: Timestamp) {
+        Model::set_now(self, now);
+    }
+}
+
+/// A server that decides at any time. Limits are born by its own clock, so not there.
+struct Real {
+    server: Server,
+    model: Model,
+}
+
+impl Timed for Real {
+    fn set_now(&self, now: Timestamp) {
+        self.model.set_now(now);
+        // The test's time goes back by days, while that of the server that expires goes on.
+        self.server.set_now(now, Duration::from_secs(1000));
+    }
+}
+
+impl Engine for Real {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+        self.server.run(entries).await
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+        self.server.exchange(exchange).await
+    }
+
+    fn slot(&self, name: &Name) -> u16 {
+        self.server.slot(name)
+    }
+
+    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+        self.server.announce(node, lifetime).await
+    }
+
+    async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {
+        self.model.born(name).await
+    }
+}
+
+struct InStore<E: Timed> {
+    gate: Gate<RedisStore<Arc<E>>>,
+    engine: Arc<E>,
+    runtime: Arc<Runtime>,
+}
+
+impl<E: Timed> InStore<E> {
+    fn new(engine: &Arc<E>, runtime: &Arc<Runtime>, wanted: &Wanted) -> Self {
+        static SUBJECTS: AtomicU64 = AtomicU64::new(0);
+        let limit = Limit::new("l", wanted.quota.to_string()).algorithm(wanted.kind).per(["user"]);
+        let starts_empty = wanted.start == Start::Empty;
+        let limit = if starts_empty { limit.start_empty() } else { limit };
+        let policy = Policy::builder().limit(limit.capacity(7)).build().unwrap();
+        // Each has names of its own, so that one engine serves them all.
+        let number = SUBJECTS.fetch_add(1, Ordering::Relaxed);
+        let secret = Secret::new(format!("a secret of subject {number}")).unwrap();
+        // What is remembered is not told to the nanosecond.
+        let settings = Settings::default()
+            .nodes(1.try_into().unwrap())
+            .remembered(0)
+            .secret(secret)
+            .margin(Duration::from_secs(1000));
+        let store = RedisStore::new(Arc::clone(engine), &settings).unwrap();
+        let gate = Gate::with_store(policy, store).unwrap();
+        let (engine, runtime) = (Arc::clone(engine), Arc::clone(runtime));
+        let mut subject = Self { gate, engine, runtime };
+        // The limit is born when it is first asked for.
+        subject.peek("nobody", 0, wanted.born);
+        subject
+    }
+
+    fn settle(&self, key: &str, reserved: u64, actual: u64, now: Timestamp) {
+        self.engine.set_now(now);
+        self.runtime.block_on(self.gate.settle_limit("l", &[key], reserved, actual)).unwrap();
+    }
+}
+
+impl<E: Timed> Subject for InStore<E> {
+    fn check(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
+        self.engine.set_now(now);
+        self.runtime.block_on(self.gate.check_limit("l", &[key], cost)).unwrap().into()
+    }
+
+    fn peek(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
+        self.engine.set_now(now);
+        self.runtime.block_on(self.gate.peek_limit("l", &[key], cost)).unwrap().into()
+    }
+
+    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
+        self.settle(key, 0, amount, now);
+    }
+
+    fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
+        self.settle(key, amount, 0, now);
+    }
+
+    fn reset(&mut self, key: &str, now: Timestamp) {
+        self.engine.set_now(now);
+        self.runtime.block_on(self.gate.reset_limit("l", &[key])).unwrap();
+    }
+}
+
+fn runtime() -> Arc<Runtime> {
+    Arc::new(Builder::new_current_thread().enable_all().build().unwrap())
+}
+
+#[test]
+fn a_gate_over_the_store_answers_as_recorded() {
+    let (model, runtime) = (Arc::new(Model::default()), runtime());
+    for kind in AlgorithmKind::ALL {
+        recorded(kind, |wanted| InStore::new(&model, &runtime, wanted));
+    }
+}
+
+#[test]
+fn a_gate_over_the_store_answers_as_the_model() {
+    let runtime = runtime();
+    for kind in AlgorithmKind::ALL {
+        let model = |wanted: &Wanted| Arc::new(Model::new(wanted.born));
+        histories(kind, 40, |wanted| InStore::new(&model(wanted), &runtime, wanted));
+    }
+}
+
+#[test]
+fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
+    for redis in [common::Server::redis(), common::Server::valkey()] {
+        let runtime = runtime();
+        let options = Options::new(&redis.url()).unwrap().command_time_out(Duration::from_secs(10));
+        let server = runtime.block_on(Server::connect(options)).unwrap();
+        let real = Arc::new(Real { server, model: Model::default() });
+        for kind in AlgorithmKind::ALL {
+            let subject = |wanted: &Wanted| InStore::new(&real, &runtime, wanted);
+            recorded(kind, subject);
+            histories(kind, 5, subject);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Leased limits, beside strict ones.
+
+use std::time::Duration;
+
+use http::Request;
+use tokio::time::sleep;
+use tollgate_policy::Request as Asked;
+
+use super::engine::{Fake, Node, check_all, left, passes};
+
+const POLICY: &str = "
+    [[limit]]
+    name = 'leased'
+    per = 'user'
+    quota = '1000/s burst 2000'
+    sharing = 'leased'
+    match.path = '/a'
+
+    [[limit]]
+    name = 'strict'
+    per = 'user'
+    quota = '20/h'
+    match.path = '/b'
+";
+
+#[tokio::test(start_paused = true)]
+async fn a_hot_caller_costs_few_commands() {
+    let engine = Fake::new();
+    engine.set_delay(Duration::from_millis(1));
+    let node = engine.node(POLICY);
+    for _ in 0..1000 {
+        assert_eq!(passes(&node, "leased", "alice", 1).await, 1);
+        sleep(Duration::from_millis(2)).await;
+    }
+    assert!(engine.runs() < 200, "{}", engine.runs());
+    let stats = node.store().stats();
+    assert!(stats.leases.allowed > 900, "{stats:?}");
+    assert_eq!(stats.by_engine, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_decides_at_once() {
+    let engine = Fake::new();
+    let node = engine.node(&POLICY.replace("per = 'user'", "per = 'global'"));
+    let parts = Request::builder().uri("/a").body(()).unwrap().into_parts().0;
+    let request = Asked::from_parts(&parts, None);
+    assert!(node.check_now(&request).is_none());
+    let mut at_once = 0;
+    for _ in 0..1000 {
+        match node.check_now(&request) {
+            Some(checked) => {
+                assert!(checked.unwrap().is_allowed());
+                at_once += 1;
+            }
+            None => assert!(node.check(&request).await.unwrap().is_allowed()),
+        }
+    }
+    assert!(at_once > 900, "{at_once}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_strict_limit_denies_is_not_spent_out_of_a_lease() {
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    let mut passed = 0;
+    for _ in 0..100 {
+        let passage = check_all(&node, &["leased", "strict"], "alice").await.unwrap();
+        passed += usize::from(passage.is_allowed());
+    }
+    assert_eq!(passed, 20);
+    node.store().shutdown().await;
+    assert_eq!(left(&node, "leased", "alice").await, 1980);
+    assert_eq!(node.store().stats().kept_charges, 0);
+}
+
+/// How many calls two nodes let pass in a time, if there are always more.
+async fn admitted(nodes: [&Node; 2], time: Duration) -> u64 {
+    let end = tokio::time::Instant::now() + time;
+    let mut admitted = 0;
+    while tokio::time::Instant::now() < end {
+        for node in nodes {
+            admitted += passes(node, "leased", "alice", 20).await as u64;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    admitted
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_together_admit_what_the_quota_says_and_hardly_less() {
+    let engine = Fake::new();
+    engine.set_delay(Duration::from_micros(300));
+    let (one, other) = (engine.node(POLICY), engine.node(POLICY));
+    let began = tokio::time::Instant::now();
+    let admitted = admitted([&one, &other], Duration::from_secs(10)).await;
+    let most = 2000 + began.elapsed().as_millis() as u64;
+    assert!(admitted <= most, "{admitted} of {most}");
+    assert!(admitted >= most * 95 / 100, "{admitted} of {most}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn resets_and_overrides_count_under_leases_too() {
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    assert_eq!(passes(&node, "leased", "alice", 2500).await, 2000);
+    node.reset_limit("leased", &["alice"]).await.unwrap();
+    assert_eq!(passes(&node, "leased", "alice", 2500).await, 2000);
+    let quota = "1000/s burst 3000".parse().unwrap();
+    node.set_override("leased", &["alice"], Some(quota)).await.unwrap();
+    assert_eq!(passes(&node, "leased", "alice", 2500).await, 1000);
+    node.set_override("leased", &["alice"], None).await.unwrap();
+    assert_eq!(passes(&node, "leased", "alice", 10).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_settled_counts_under_leases_too() {
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    let _ = node.check_limit("leased", &["alice"], 100).await.unwrap();
+    node.settle_limit("leased", &["alice"], 100, 300).await.unwrap();
+    node.store().shutdown().await;
+    assert_eq!(left(&node, "leased", "alice").await, 1700);
+    node.settle_limit("leased", &["alice"], 300, 0).await.unwrap();
+    assert_eq!(left(&node, "leased", "alice").await, 2000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_serves_on_in_an_outage_and_then_the_nodes_share() {
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    assert_eq!(passes(&node, "leased", "alice", 50).await, 50);
+    let before = node.store().stats();
+    engine.set_down(true);
+    let passed = passes(&node, "leased", "alice", 5000).await as u64;
+    let after = node.store().stats();
+    let by_lease = after.leases.allowed - before.leases.allowed;
+    assert!(by_lease > 0);
+    // Half of the burst, as one of two.
+    assert_eq!(passed - by_lease, 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn quotas_too_small_to_lease_are_strict() {
+    let engine = Fake::new();
+    let node = engine.node(&POLICY.replace("1000/s burst 2000", "10/h"));
+    assert_eq!(passes(&node, "leased", "alice", 20).await, 10);
+    assert_eq!(node.store().stats().leases.allowed, 0);
+    assert!(engine.runs() <= 11, "{}", engine.runs());
+}

@@ -1,0 +1,14 @@
+//! The store, over an engine in memory, and over real ones.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on may stop")]
+
+mod all_or_nothing;
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
+mod denials;
+mod engine;
+mod leased;
+mod outage;
+mod overrides;
+mod settle;
+mod terms;

@@ -1,0 +1,180 @@
+//! What clients see while the engine is away.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tollgate_redis::Settings;
+
+use super::engine::{Fake, TIME_OUT, check_all, left, passes};
+
+fn policy(outage: &str) -> String {
+    format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\noutage = '{outage}'")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_limit_tells_what_is_down() {
+    let engine = Fake::new();
+    let node = engine.node(&policy("closed"));
+    engine.set_down(true);
+    let error = check_all(&node, &["l"], "alice").await.unwrap_err();
+    assert!(error.is_store());
+    let text = error.to_string();
+    assert!(text.contains("limit \"l\"") && text.contains("redis://test"), "{text}");
+    engine.set_down(false);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 10);
+    assert_eq!(node.store().stats().outage_closed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_limit_lets_everyone_pass_undecided() {
+    let engine = Fake::new();
+    let node = engine.node(&policy("open"));
+    engine.set_down(true);
+    for _ in 0..20 {
+        let passage = check_all(&node, &["l"], "alice").await.unwrap();
+        assert!(passage.is_allowed());
+        assert_eq!(passage.limits().count(), 0);
+        assert!(passage.nearest().is_none());
+    }
+    assert_eq!(node.store().stats().outage_open, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_local_limit_goes_by_this_nodes_share_and_keeps_it_between_outages() {
+    let engine = Fake::new();
+    let node = engine.node(&policy("local"));
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 4).await, 4);
+    engine.set_down(false);
+    assert_eq!(passes(&node, "l", "alice", 2).await, 2);
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 1);
+    assert_eq!(left(&node, "l", "alice").await, 0);
+    engine.set_down(false);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 8);
+    assert_eq!(node.store().stats().outage_local, 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_follows_the_number_of_nodes_that_are_there() {
+    let engine = Fake::new();
+    let counting = Settings::default();
+    let node = engine.node_with(&policy("local"), &counting);
+    let others: Vec<_> = (0..4).map(|_| engine.node_with(&policy("local"), &counting)).collect();
+    sleep(Duration::from_millis(1500)).await;
+    assert_eq!(node.store().stats().nodes, 5);
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 2);
+    engine.set_down(false);
+    drop(others);
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!(node.store().stats().nodes, 1);
+    engine.set_down(true);
+    // Of ten, two are spent already.
+    assert_eq!(passes(&node, "l", "alice", 12).await, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(&policy("local")), engine.node(&policy("local")));
+    node.set_override("l", &["alice"], Some("100/h".parse().unwrap())).await.unwrap();
+    assert_eq!(passes(&other, "l", "alice", 1).await, 1);
+    sleep(Duration::from_secs(60)).await;
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 99).await, 50);
+    assert_eq!(passes(&other, "l", "alice", 99).await, 50);
+    engine.set_down(false);
+    node.set_override("l", &["alice"], None).await.unwrap();
+    assert_eq!(passes(&other, "l", "alice", 1).await, 1);
+    engine.set_down(true);
+    assert_eq!(passes(&other, "l", "alice", 99).await, 0);
+}
+
+const MIXED: &str = "
+    [[limit]]
+    name = 'local'
+    per = 'user'
+    quota = '4/h'
+    match.path = '/a'
+
+    [[limit]]
+    name = 'open'
+    per = 'user'
+    quota = '5/h'
+    outage = 'open'
+    match.path = '/b'
+
+    [[limit]]
+    name = 'closed'
+    per = 'user'
+    quota = '6/h'
+    outage = 'closed'
+    match.path = '/c'
+";
+
+#[tokio::test(start_paused = true)]
+async fn of_several_limits_a_closed_one_wins_and_nothing_is_spent() {
+    let engine = Fake::new();
+    let node = engine.node(MIXED);
+    engine.set_down(true);
+    assert!(check_all(&node, &["local", "open", "closed"], "alice").await.is_err());
+    assert_eq!(left(&node, "local", "alice").await, 2);
+    let mut passed = 0;
+    for _ in 0..6 {
+        passed +=
+            usize::from(check_all(&node, &["local", "open"], "alice").await.unwrap().is_allowed());
+    }
+    assert_eq!(passed, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn if_one_slot_is_away_what_was_spent_in_another_is_taken_back() {
+    let engine = Fake::with_slots(200);
+    let node = engine.node(MIXED);
+    let before = left(&node, "open", "alice").await;
+    // Each slot in turn: one of them holds the limit that is closed.
+    let mut failed = 0;
+    for slot in 0..200 {
+        engine.set_slot_down(Some(slot));
+        match check_all(&node, &["open", "closed"], "alice").await {
+            Err(_) => failed += 1,
+            Ok(passage) if passage.limits().count() == 2 => {
+                // Neither was away.
+                engine.set_slot_down(None);
+                node.reset_limit("open", &["alice"]).await.unwrap();
+                node.reset_limit("closed", &["alice"]).await.unwrap();
+            }
+            Ok(passage) => assert!(passage.is_allowed()),
+        }
+    }
+    engine.set_slot_down(None);
+    assert_eq!(failed, 1);
+    assert_eq!(left(&node, "open", "alice").await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_in_shadow_that_is_away_stays_undecided() {
+    let engine = Fake::new();
+    let node = engine.node(
+        "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nmode = 'shadow'\noutage = 'closed'",
+    );
+    engine.set_down(true);
+    let passage = check_all(&node, &["l"], "alice").await.unwrap();
+    assert!(passage.is_allowed());
+    assert!(passage.shadow_error().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_come_is_waited_for_once() {
+    let engine = Fake::with_slots(200);
+    let policy = MIXED.replace("quota = '4/h'", "quota = '1000/h'\nsharing = 'leased'");
+    let node = engine.node(&policy);
+    engine.hang();
+    for limits in [&["local", "open"][..], &["open", "closed"], &["local", "open", "closed"]] {
+        let began = Instant::now();
+        let checked = check_all(&node, limits, "alice").await;
+        assert_eq!(checked.is_err(), limits.contains(&"closed"));
+        assert_eq!(began.elapsed(), TIME_OUT, "{limits:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Quotas given at run time, on all nodes.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tollgate::Quota;
+
+use super::engine::{Fake, left, passes};
+
+const POLICY: &str = "
+    [[limit]]
+    name = 'l'
+    per = 'user'
+    quota = '10/h'
+
+    [[limit.override]]
+    user = 'partner'
+    quota = '30/h'
+";
+
+fn quota(text: &str) -> Option<Quota> {
+    Some(text.parse().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_counts_on_every_node_at_its_next_question() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    assert_eq!(passes(&other, "l", "alice", 4).await, 4);
+    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    assert_eq!(left(&other, "l", "alice").await, 16);
+    assert_eq!(passes(&other, "l", "alice", 30).await, 16);
+    assert_eq!(passes(&node, "l", "alice", 30).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_knows_of_an_override_asks_once() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    let before = engine.runs();
+    assert_eq!(passes(&other, "l", "alice", 10).await, 10);
+    assert_eq!(engine.runs() - before, 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_that_is_taken_away_is_gone_everywhere() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    assert_eq!(passes(&other, "l", "alice", 12).await, 12);
+    node.set_override("l", &["alice"], None).await.unwrap();
+    assert_eq!(passes(&other, "l", "alice", 3).await, 0);
+    assert_eq!(left(&node, "l", "alice").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_does_not_come_back_by_a_node_that_has_not_asked_since_it_went() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    assert_eq!(passes(&other, "l", "alice", 1).await, 1);
+    node.set_override("l", &["alice"], None).await.unwrap();
+    // The state goes no sooner than a second after the last that was written.
+    sleep(Duration::from_secs(1)).await;
+    engine.model().flush();
+    assert_eq!(passes(&other, "l", "alice", 30).await, 10);
+    assert_eq!(node.check_limit("l", &["alice"], 0).await.unwrap().limit(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_leaves_the_override() {
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    assert_eq!(passes(&node, "l", "alice", 30).await, 20);
+    node.reset_limit("l", &["alice"]).await.unwrap();
+    assert_eq!(passes(&node, "l", "alice", 30).await, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_policy_gives_can_be_replaced_and_taken_away() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    assert_eq!(left(&node, "l", "partner").await, 30);
+    node.set_override("l", &["partner"], quota("40/h")).await.unwrap();
+    assert_eq!(left(&other, "l", "partner").await, 40);
+    node.set_override("l", &["partner"], None).await.unwrap();
+    assert_eq!(left(&other, "l", "partner").await, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_cannot_be_counted_is_refused_by_name() {
+    let engine = Fake::new();
+    let node = engine
+        .node("[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'");
+    let error = node.set_override("l", &["alice"], quota("10/h burst 20")).await.unwrap_err();
+    assert!(error.to_string().contains("limit \"l\": a fixed window has no burst"), "{error}");
+}
