@@ -25,10 +25,10 @@ pub(crate) struct Scene {
 /// What happened in a round.
 pub(crate) struct Round {
     pub(crate) calls: Calls,
-    /// Those made while something was wrong, and until a second later.
-    pub(crate) troubled: Calls,
+    /// Those made while something was wrong, and until the engine decided again.
+    troubled: Calls,
     /// Those made after that.
-    pub(crate) after: Calls,
+    after: Calls,
     /// How long it took to decide again, once that was possible.
     recovery: Duration,
 }
