@@ -4,7 +4,7 @@ mod contender;
 mod lane;
 mod probe;
 mod program;
-pub mod redis_benchmark;
+mod redis_benchmark;
 mod tables;
 mod verdict;
 

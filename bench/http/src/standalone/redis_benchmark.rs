@@ -37,7 +37,7 @@ pub fn run(port: u16, pipeline: u32, requests: u64, call: Call) -> Result<Run> {
 }
 
 /// A line of names and a line of values, all in quotes.
-pub fn parse(text: &str) -> Option<Run> {
+fn parse(text: &str) -> Option<Run> {
     let mut lines =
         text.lines().map(|line| line.split("\",\"").map(|field| field.trim_matches('"')));
     let (names, values) = (lines.next()?, lines.next()?);
