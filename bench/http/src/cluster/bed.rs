@@ -17,7 +17,8 @@ use crate::standalone::{Program, Running};
 /// A Redis, a node that shares limits through it, and a client that does nothing but ask.
 pub struct Bed {
     pub runtime: Runtime,
-    pub redis: Running,
+    /// Runs for as long as this lives.
+    _redis: Running,
     pub gate: Gate<RedisStore<Server>>,
     pub client: MultiplexedConnection,
     pub bare: Bare,
@@ -51,7 +52,7 @@ impl Bed {
             Result::Ok((gate(&url).await?, client, bare))
         })?;
         let callers = (0..CALLERS).map(|caller| format!("caller {caller}")).collect();
-        Ok(Self { runtime, redis, gate, client, bare, callers })
+        Ok(Self { runtime, _redis: redis, gate, client, bare, callers })
     }
 }
 
