@@ -102,6 +102,7 @@ impl<E: Engine> RedisStore<E> {
         }
     }
 
+    /// Denies a call if what is remembered says so, and tells whether it does.
     fn deny_by_memory(&self, call: &mut Call<'_>, local: Timestamp) -> bool {
         let enforced = || call.asked.iter().filter(|asked| !asked.is_shadow);
         let known = |asked: &Asked| self.known(asked, local);

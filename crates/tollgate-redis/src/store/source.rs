@@ -22,7 +22,7 @@ impl<E: Engine> Source for Core<E> {
     type Caller = Caller;
 
     fn local(&self) -> Timestamp {
-        self.clock.now()
+        Core::local(self)
     }
 
     fn nodes(&self) -> Option<NonZeroU32> {

@@ -20,6 +20,7 @@ struct Inner {
     slots: u8,
     delay: Mutex<Duration>,
     is_down: AtomicBool,
+    hangs: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     runs: AtomicUsize,
     exchanges: AtomicUsize,
@@ -33,6 +34,9 @@ type Hook = Box<dyn FnMut(&Model, &[Entry]) + Send>;
 pub(crate) struct TokioClock(Instant);
 
 const BEGINNING: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+/// How long a call to an engine that [hangs](Fake::hang) takes.
+pub(crate) const TIME_OUT: Duration = Duration::from_millis(50);
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
@@ -52,6 +56,7 @@ impl Fake {
             slots,
             delay: Mutex::default(),
             is_down: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
             down_slot: Mutex::default(),
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
@@ -88,6 +93,11 @@ impl Fake {
         self.0.is_down.store(is_down, Ordering::SeqCst);
     }
 
+    /// No answer comes within the [time-out](TIME_OUT).
+    pub(crate) fn hang(&self) {
+        self.0.hangs.store(true, Ordering::SeqCst);
+    }
+
     pub(crate) fn set_slot_down(&self, slot: Option<u16>) {
         *self.0.down_slot.lock().unwrap() = slot;
     }
@@ -103,6 +113,10 @@ impl Fake {
     }
 
     async fn travel(&self, name: Option<&Name>) -> Result<(), EngineError> {
+        if self.0.hangs.load(Ordering::SeqCst) {
+            tokio::time::sleep(TIME_OUT).await;
+            return Err(EngineError::new(Fault::TimedOut, "redis://test did not answer in time"));
+        }
         let delay = *self.0.delay.lock().unwrap();
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;

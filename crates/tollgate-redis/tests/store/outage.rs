@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tollgate_redis::Settings;
 
-use super::engine::{Fake, check_all, left, passes};
+use super::engine::{Fake, TIME_OUT, check_all, left, passes};
 
 fn policy(outage: &str) -> String {
     format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\noutage = '{outage}'")
@@ -163,4 +163,18 @@ async fn a_limit_in_shadow_that_is_away_stays_undecided() {
     let passage = check_all(&node, &["l"], "alice").await.unwrap();
     assert!(passage.is_allowed());
     assert!(passage.shadow_error().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_come_is_waited_for_once() {
+    let engine = Fake::with_slots(200);
+    let policy = MIXED.replace("quota = '4/h'", "quota = '1000/h'\nsharing = 'leased'");
+    let node = engine.node(&policy);
+    engine.hang();
+    for limits in [&["local", "open"][..], &["open", "closed"], &["local", "open", "closed"]] {
+        let began = Instant::now();
+        let checked = check_all(&node, limits, "alice").await;
+        assert_eq!(checked.is_err(), limits.contains(&"closed"));
+        assert_eq!(began.elapsed(), TIME_OUT, "{limits:?}");
+    }
 }
