@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate::algorithm::{Algorithm, Word};
-use tollgate::{AlgorithmKind, Timestamp};
+use tollgate::{AlgorithmKind, Decision, Timestamp};
 
 use crate::engine::{Entry, Found, Model, Op};
 use crate::lease::Taken;
@@ -24,7 +24,8 @@ enum Event {
     Spend(usize, u64),
     SpendStrictly(u64),
     GiveBack(usize),
-    Undo(usize),
+    /// What was spent last is taken back, if nothing has happened since.
+    Undo,
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -34,8 +35,8 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (node.clone(), 1_u64..40, 0_u64..2_000_000).prop_map(|(n, c, d)| Event::Take(n, c, d)),
         6 => (node.clone(), 1_u64..12).prop_map(|(node, cost)| Event::Spend(node, cost)),
         1 => (1_u64..4).prop_map(Event::SpendStrictly),
-        1 => node.clone().prop_map(Event::GiveBack),
-        1 => node.prop_map(Event::Undo),
+        1 => node.prop_map(Event::GiveBack),
+        1 => Just(Event::Undo),
     ]
 }
 
@@ -49,7 +50,7 @@ struct Fleet {
     /// When and how much.
     admitted: Vec<(Timestamp, u64)>,
     /// What a node spent last, if nothing was decided since.
-    last: Option<(usize, tollgate::Decision)>,
+    last: Option<(usize, Decision)>,
 }
 
 impl Fleet {
@@ -123,7 +124,7 @@ impl Fleet {
                     self.model.exchange_now(&back);
                 }
             }
-            Event::Undo(_) => {
+            Event::Undo => {
                 if let Some((node, decision)) = last {
                     assert!(self.nodes[node].undo(&self.bucket, &decision));
                     self.admitted.pop();
