@@ -1,5 +1,6 @@
 //! What is said at the start, and what is needed for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::Timestamp;
@@ -42,13 +43,39 @@ async fn use_all(engine: &Engines) {
 
 #[tokio::test]
 async fn redis_and_valkey_answer_every_kind_of_call() {
-    for server in [Server::redis(), Server::valkey()] {
+    for server in [
+        Server::redis(),
+        Server::valkey(),
+        #[cfg(target_arch = "x86_64")]
+        Server::redis_6_2(),
+    ] {
         let engine = Engines::connect(options(&server.url()).connections(2)).await.unwrap();
         use_all(&engine).await;
         let health = engine.health();
         assert_eq!((health.outage, health.connects, health.in_flight), (None, 1, 0));
         assert_eq!(health.round_trips.counts.iter().sum::<u64>(), health.calls);
     }
+}
+
+#[tokio::test]
+async fn calls_that_come_together_are_sent_together() {
+    let server = Server::redis();
+    let engine = Arc::new(Engines::connect(options(&server.url())).await.unwrap());
+    let reads = || {
+        let stats = server.tell("INFO stats");
+        let reads = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
+        reads.unwrap().parse::<u32>().unwrap()
+    };
+    let before = reads();
+    let calls = (0..100).map(|name| {
+        let engine = engine.clone();
+        tokio::spawn(async move { ask(&engine, name).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap().unwrap();
+    }
+    let reads = reads() - before;
+    assert!(reads < 20, "a server had to read {reads} times for a hundred calls");
 }
 
 #[tokio::test]

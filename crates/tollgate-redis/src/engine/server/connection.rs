@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::Address;
 use super::failure::{Failure, unreachable_because};
+use super::gather::Gathering;
 use super::options::{Login, Options};
 use super::secret::Secret;
 use super::task::Task;
@@ -117,6 +118,7 @@ impl Connection {
         let nothing = RedisConnectionInfo::default().set_skip_set_lib_name();
         let config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(QUEUE);
+        let stream = Gathering::new(stream);
         let (calls, driver) = MultiplexedConnection::new_with_config(&nothing, stream, config)
             .await
             .map_err(io::Error::other)?;

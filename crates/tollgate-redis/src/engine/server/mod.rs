@@ -30,6 +30,7 @@ mod calls;
 mod cluster;
 mod connection;
 mod failure;
+mod gather;
 mod health;
 mod info;
 mod link;
