@@ -9,9 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 use tollgate_policy::{Gate, Policy};
-use tollgate_server::App;
 use tollgate_server::http::serve;
 use tollgate_server::resp::{Endpoint, Throttle};
+use tollgate_server::{AnyStore, App};
 
 const POLICY: &str =
     "[[limit]]\nname = 'a'\nmatch = { path = '/a' }\ncapacity = 10\nquota = 'burst 1000'";
@@ -25,7 +25,7 @@ static RUNTIME: LazyLock<Runtime> =
 fuzz_target!(|headers: Vec<(String, String)>| {
     RUNTIME.block_on(async {
         let policy = Policy::from_toml(POLICY).expect("a policy");
-        let gate = Arc::new(Gate::new(policy).expect("a small table"));
+        let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
         let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
         let app = App::new(Arc::clone(&gate), POLICY, resp);
         let mut request = "GET /auth HTTP/1.1\r\nhost: localhost\r\nx-original-uri: /a?b\r\n\

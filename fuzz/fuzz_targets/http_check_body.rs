@@ -9,9 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 use tollgate_policy::{Gate, Policy};
-use tollgate_server::App;
 use tollgate_server::http::serve;
 use tollgate_server::resp::{Endpoint, Throttle};
+use tollgate_server::{AnyStore, App};
 
 /// One limit for all, which is used up once.
 const POLICY: &str = "[[limit]]\nname = 'a'\nper = 'global'\nquota = 'burst 100'";
@@ -21,7 +21,7 @@ static RUNTIME: LazyLock<Runtime> =
 
 fn app() -> App {
     let policy = Policy::from_toml(POLICY).expect("a policy");
-    let gate = Arc::new(Gate::new(policy).expect("a small table"));
+    let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
     let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
     App::new(gate, POLICY, resp)
 }

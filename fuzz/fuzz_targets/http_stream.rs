@@ -10,9 +10,9 @@ use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
 use tokio::runtime::{Builder, Runtime};
 use tollgate_policy::{Gate, Policy};
-use tollgate_server::App;
 use tollgate_server::http::serve;
 use tollgate_server::resp::{Endpoint, Throttle};
+use tollgate_server::{AnyStore, App};
 
 /// Nothing depends on the time.
 const POLICY: &str = "[[limit]]\nname = 'a'\nper = 'global'\nquota = 'burst 100'";
@@ -76,7 +76,7 @@ static RUNTIME: LazyLock<Runtime> =
 
 fn app() -> App {
     let policy = Policy::from_toml(POLICY).expect("a policy");
-    let gate = Arc::new(Gate::new(policy).expect("a small table"));
+    let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
     let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
     App::new(gate, POLICY, resp)
 }

@@ -3,9 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::{Policy, PolicyFile, Settings};
+use tollgate_policy::{Policy, PolicyFile, Settings, Tables};
 
-/// Asks for a value of every type.
+/// Asks both tables for a value of every type.
+fn tables(tables: &mut Tables<'_, '_>) {
+    tables.server(settings);
+    tables.store(settings);
+}
+
 fn settings(server: &mut Settings<'_, '_>) {
     server.text("text", "t");
     server.parsed::<std::net::SocketAddr>("http", "127.0.0.1:1");
@@ -16,7 +21,7 @@ fn settings(server: &mut Settings<'_, '_>) {
 }
 
 fuzz_target!(|text: &str| {
-    let both = PolicyFile::from_text(text).decode(settings);
+    let both = PolicyFile::from_text(text).decode(tables);
     assert!(both.is_err() || Policy::from_toml(text).is_ok());
     let lines = text.split('\n').count();
     for error in [Policy::from_toml(text).err(), both.err()].into_iter().flatten() {

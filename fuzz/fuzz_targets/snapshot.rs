@@ -72,6 +72,6 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(first.iter().filter(is_told).eq(second.iter()));
         let mut reader = Reader::new(Cursor::new(&whole)).expect("what was written");
         // It may be refused, for an entry of a list that is none, but not more.
-        let _ = restore(&mut reader, &GATE, KEYS.table(), || moment);
+        let _ = restore(&mut reader, &GATE, &KEYS, || moment);
     }
 });

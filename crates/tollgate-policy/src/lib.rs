@@ -22,7 +22,7 @@ pub use self::caller::Caller;
 pub use self::error::{Error, Place, Problem};
 #[cfg(feature = "schema")]
 pub use self::file::schema;
-pub use self::file::{PolicyFile, Settings};
+pub use self::file::{PolicyFile, Settings, Tables};
 pub use self::gate::{
     Answer, Changes, Explanation, Gate, LimitCheck, LimitExplanation, LimitState, LimitSummary,
     Passage, Receipt, SavedState, StateExplanation,

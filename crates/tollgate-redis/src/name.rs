@@ -83,10 +83,19 @@ impl Secret {
 
     /// How the callers of a limit are named: by its own name, what it counts apart, and how.
     pub(crate) fn names(&self, limit: &str, per: &str, kind: AlgorithmKind) -> Names {
+        self.names_of(&[limit, per, kind.name()])
+    }
+
+    /// How buckets are named that belong to no limit.
+    pub(crate) fn throttled(&self) -> Names {
+        self.names_of(&[])
+    }
+
+    fn names_of(&self, limit: &[&str]) -> Names {
         let hash = |purpose: &str| {
             let mut hasher = blake3::Hasher::new_keyed(&self.0);
             // Each with its length, so that no two lists of parts are one text.
-            for part in [purpose, limit, per, kind.name()] {
+            for part in [purpose].iter().chain(limit) {
                 hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
             }
             hasher.finalize()

@@ -9,8 +9,11 @@ pub mod resp;
 mod secret;
 mod server;
 pub mod snapshot;
+mod store;
 mod tls;
+mod together;
 
 pub use self::app::{Access, App, Phase, Readiness};
 pub use self::commands::run;
 pub use self::secret::Secret;
+pub use self::store::{AnyLimits, AnyStore, SharedStore};

@@ -206,7 +206,7 @@ impl<S: Store, R> Settings<S, R> {
     }
 
     /// Counts and logs that the store could not answer.
-    fn store_failed(&self, error: &Error) {
+    pub(crate) fn store_failed(&self, error: &Error) {
         if let Some(meter) = &self.meter {
             meter.store_failed();
         }

@@ -31,6 +31,13 @@ impl<S: Store, R> TollgateLayer<S, R> {
         }
     }
 
+    /// Counts and logs that nothing was decided elsewhere, if that is the store's fault.
+    pub fn count_failure(&self, error: &Error) {
+        if error.is_store() {
+            self.settings.store_failed(error);
+        }
+    }
+
     /// Tells whether a request that another server is going to serve may go ahead: a 200
     /// without a body, after the wait of a shaper, or a refusal with its 429, 403 or 503;
     /// both with the headers for the client. What the request cost stands, since its

@@ -15,18 +15,22 @@ use crate::policy::PolicyBuilder;
 use crate::{Error, Policy, Problem};
 
 /// The text of a policy file, with the settings of the program that applies it in its
-/// table `[server]`.
+/// tables `[server]` and `[store]`.
 ///
 /// ```
-/// use tollgate_policy::PolicyFile;
+/// use tollgate_policy::{PolicyFile, Tables};
+///
+/// fn workers(tables: &mut Tables<'_, '_>) -> Option<u64> {
+///     tables.server(|server| server.number("workers", 1..=64, 4)).flatten()
+/// }
 ///
 /// let file = PolicyFile::from_text("[server]\nworkers = 4\n[[limit]]\nname = 'api'\nquota = '5/s'");
-/// let (policy, workers) = file.decode(|server| server.number("workers", 1..=64, 4))?;
-/// assert_eq!(workers.flatten(), Some(4));
+/// let (policy, workers_of_file) = file.decode(workers)?;
+/// assert_eq!(workers_of_file, Some(4));
 /// assert!(policy.limits().eq(["api"]));
 ///
 /// let bad = PolicyFile::from_text("[server]\nwrokers = 4");
-/// let error = bad.decode(|server| server.number("workers", 1..=64, 4)).unwrap_err();
+/// let error = bad.decode(workers).unwrap_err();
 /// assert!(error.to_string().ends_with("did you mean \"workers\"?"));
 /// # Ok::<(), tollgate_policy::Error>(())
 /// ```
@@ -69,7 +73,7 @@ impl PolicyFile {
         self.path.as_deref()
     }
 
-    /// The policy alone; `[server]` may say anything.
+    /// The policy alone; `[server]` and `[store]` may say anything.
     ///
     /// # Errors
     ///
@@ -78,21 +82,21 @@ impl PolicyFile {
         PolicyBuilder::read(&self.text, self.path.as_deref())?.build()
     }
 
-    /// The policy, and what `decode` makes of `[server]`; `None` if there is no such table.
+    /// The policy, and what `decode` makes of the tables beside it.
     ///
     /// # Errors
     ///
     /// Everything that is wrong in either, in the order of the file.
     pub fn decode<T>(
         &self,
-        decode: impl FnOnce(&mut Settings<'_, '_>) -> T,
-    ) -> Result<(Policy, Option<T>), Error> {
+        decode: impl FnOnce(&mut Tables<'_, '_>) -> T,
+    ) -> Result<(Policy, T), Error> {
         let (settings, mut problems) = self.settings(decode);
-        match self.policy() {
-            Ok(policy) if problems.is_empty() => return Ok((policy, settings)),
-            Ok(_) => {}
-            Err(error) if error.is_policy() => problems.extend_from_slice(error.problems()),
-            Err(error) => return Err(error),
+        match (self.policy(), settings) {
+            (Ok(policy), Some(settings)) if problems.is_empty() => return Ok((policy, settings)),
+            (Ok(_), _) => {}
+            (Err(error), _) if error.is_policy() => problems.extend_from_slice(error.problems()),
+            (Err(error), _) => return Err(error),
         }
         problems.sort_by_key(|problem| match problem.place() {
             Some(place) => (place.line, place.column),
@@ -105,7 +109,7 @@ impl PolicyFile {
 
     fn settings<T>(
         &self,
-        decode: impl FnOnce(&mut Settings<'_, '_>) -> T,
+        decode: impl FnOnce(&mut Tables<'_, '_>) -> T,
     ) -> (Option<T>, Vec<Problem>) {
         if self.text.len() > MOST_MIB << 20 {
             // Which the policy's own reader tells.
@@ -113,11 +117,11 @@ impl PolicyFile {
         }
         let (table, errors) = DeTable::parse_recoverable(&self.text);
         let report = Report::new(&self.text, &errors);
-        let decode = |section: &mut Section<'_>| decode(&mut Settings(section));
-        let decoded = Section::file(table.get_ref(), &report).section("server", "[server]", decode);
+        // What else is in the file is for the policy's reader to judge.
+        let decoded = decode(&mut Tables(&mut Section::file(table.get_ref(), &report)));
         dismantle(toml::de::DeValue::Table(table.into_inner()));
         let name = self.path.as_ref().map(|path| path.display().to_string());
-        (decoded, report.into_problems(&self.text, name.as_deref()))
+        (Some(decoded), report.into_problems(&self.text, name.as_deref()))
     }
 }
 
@@ -128,7 +132,28 @@ impl fmt::Debug for PolicyFile {
     }
 }
 
-/// The table of a program's settings. It is asked for its keys one by one; whatever was
+/// The tables of a program's settings.
+pub struct Tables<'s, 'f>(&'s mut Section<'f>);
+
+impl Tables<'_, '_> {
+    /// What `decode` makes of `[server]`; `None` if there is no such table.
+    pub fn server<T>(&mut self, decode: impl FnOnce(&mut Settings<'_, '_>) -> T) -> Option<T> {
+        self.0.section("server", "[server]", |section| decode(&mut Settings(section)))
+    }
+
+    /// What `decode` makes of `[store]`; `None` if there is no such table.
+    pub fn store<T>(&mut self, decode: impl FnOnce(&mut Settings<'_, '_>) -> T) -> Option<T> {
+        self.0.section("store", "[store]", |section| decode(&mut Settings(section)))
+    }
+}
+
+impl fmt::Debug for Tables<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tables")
+    }
+}
+
+/// A table of a program's settings. It is asked for its keys one by one; whatever was
 /// never asked for is unknown, and whatever is not as it should be is reported with its
 /// line. Examples are what messages suggest.
 pub struct Settings<'s, 'f>(&'s mut Section<'f>);
@@ -202,22 +227,26 @@ mod tests {
 
     fn problems(text: &str) -> String {
         let file = PolicyFile::from_text(text);
-        let decoded = file.decode(|server| {
-            server.parsed::<std::net::IpAddr>("http", "127.0.0.1");
-            server.secret::<u64>("token", "1234");
-            server.several::<u8>("ports", "7");
-            server.number("connections", 1..=10, 5);
-            server.boolean("open");
+        let decoded = file.decode(|tables| {
+            tables.store(|store| store.text("url", "redis://127.0.0.1"));
+            tables.server(|server| {
+                server.parsed::<std::net::IpAddr>("http", "127.0.0.1");
+                server.secret::<u64>("token", "1234");
+                server.several::<u8>("ports", "7");
+                server.number("connections", 1..=10, 5);
+                server.boolean("open");
+            });
         });
         decoded.err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]
     fn settings_and_policy_are_judged_together_in_the_order_of_the_file() {
-        let text = "[server]\nhttp = 'here'\nconections = 5\nopen = 1\n[[limit]]\nname = 'a'\nquota = 'x'\n";
+        let text = "[server]\nhttp = 'here'\nconections = 5\nopen = 1\n[[limit]]\nname = 'a'\nquota = 'x'\n\
+                    [store]\nurl = 1\n";
         let told = problems(text);
         let lines: Vec<_> = told.lines().map(|line| &line[..6]).collect();
-        assert_eq!(lines, ["line 2", "line 3", "line 4", "line 7"], "{told}");
+        assert_eq!(lines, ["line 2", "line 3", "line 4", "line 7", "line 9"], "{told}");
         assert!(told.contains("server: http is \"here\"; invalid IP address syntax"), "{told}");
         assert!(told.contains("did you mean \"connections\"?"), "{told}");
         assert!(told.contains("server: open is a number; write true or false"), "{told}");
@@ -234,8 +263,8 @@ mod tests {
 
     #[test]
     fn without_the_table_there_are_no_settings() {
-        let (_, settings) = PolicyFile::from_text("").decode(|_| ()).unwrap();
-        assert!(settings.is_none());
-        assert!(PolicyFile::from_text("server = 1").decode(|_| ()).is_err());
+        let server = |text| PolicyFile::from_text(text).decode(|tables| tables.server(|_| ()));
+        assert!(server("").unwrap().1.is_none());
+        assert!(server("server = 1").is_err());
     }
 }

@@ -16,8 +16,9 @@ use crate::suggest::quoted;
 const QUOTA: &str = "10/s burst 20";
 
 pub(super) fn policy(file: &mut Section<'_>) -> Spec {
-    // A server reads its own settings.
+    // A program reads its own settings.
     file.ignore("server");
+    file.ignore("store");
     Spec {
         identity: file.section("identity", "[identity]", identity).unwrap_or_default(),
         allow: file.list("allow", "192.0.2.0/24").unwrap_or_default(),

@@ -24,7 +24,7 @@ use self::section::Section;
 use crate::Problem;
 use crate::spec::Spec;
 
-pub use self::beside::{PolicyFile, Settings};
+pub use self::beside::{PolicyFile, Settings, Tables};
 pub(crate) use self::place::place;
 #[cfg(feature = "schema")]
 pub use self::schema::schema;

@@ -10,11 +10,14 @@ pub fn schema() -> String {
     RecursiveTransform(shorten).transform(&mut schema);
     schema.insert("title".to_owned(), "Tollgate policy".into());
     if let Some(keys) = schema.pointer_mut("/properties").and_then(|keys| keys.as_object_mut()) {
-        let server = json_schema!({
-            "description": "Settings of a server, which are no part of the policy.",
-            "type": "object",
-        });
-        keys.insert("server".to_owned(), server.to_value());
+        let texts = [
+            ("server", "Settings of a server, which are no part of the policy."),
+            ("store", "Where a server keeps what is spent, if many servers share that."),
+        ];
+        for (key, description) in texts {
+            let table = json_schema!({ "description": description, "type": "object" });
+            keys.insert(key.to_owned(), table.to_value());
+        }
     }
     format!("{:#}", schema.as_value())
 }

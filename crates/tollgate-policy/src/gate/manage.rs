@@ -150,6 +150,9 @@ impl<S: Store> Gate<S> {
     ) -> Result<(), Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
+        if let Some(quota) = &quota {
+            active.policy.rules[limit].expect_counts(quota)?;
+        }
         self.store.set_override(&active.limits, limit, &key, quota).await
     }
 

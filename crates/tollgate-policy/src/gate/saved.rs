@@ -3,18 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate::{Clock, Timestamp};
+use tollgate::Timestamp;
 
 use super::{Active, Gate};
 use crate::Error;
 use crate::lists::{Entry, ListKind};
-use crate::store::{Memory, SavedLimit};
+use crate::store::{SavedLimit, Saves};
 
 /// What a gate knows beside its policy: what callers have spent, and what was changed at
 /// run time.
 ///
-/// Words are times of the store's [clock](Memory::clock), and keys are hashed under its
-/// [seed](Memory::seed): keep both with it, where its owner alone can read them.
+/// Words are times of the store's [clock](crate::store::Memory::clock), and keys are hashed
+/// under its [seed](crate::store::Memory::seed): keep both with it, where its owner alone can
+/// read them.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct SavedState {
@@ -32,23 +33,27 @@ impl SavedState {
     }
 }
 
-impl<C: Clock + Clone + 'static> Gate<Memory<C>> {
+impl<S: Saves> Gate<S> {
     /// Everything that has to survive a restart. Looks at every caller, without holding
     /// up requests.
     pub fn save(&self) -> SavedState {
         let lists = self.save_lists();
         // With the lock held: a new policy waits for that, and not for this one's limits.
         let _changing = self.lock();
-        SavedState { limits: self.active().limits.save(), lists }
+        let active = self.active();
+        let places = 0..active.policy.rules.len();
+        let limits = places.filter_map(|place| self.store.save(&active.limits, place)).collect();
+        SavedState { limits, lists }
     }
 
-    /// What was spent under one limit, if there is one of that name. To save one after the
-    /// other takes the memory of the largest alone.
+    /// What was spent under one limit, if there is one of that name, and if that does not
+    /// outlive this process anyway. To save one after the other takes the memory of the
+    /// largest alone.
     pub fn save_limit(&self, name: &str) -> Option<SavedLimit> {
         // As in `save`.
         let _changing = self.lock();
         let active = self.active();
-        active.policy.rule(name).map(|place| active.limits.save_one(place))
+        self.store.save(&active.limits, active.policy.rule(name)?)
     }
 
     /// What was changed on the lists at run time.
@@ -72,7 +77,7 @@ impl<C: Clock + Clone + 'static> Gate<Memory<C>> {
         let mut edits = self.lock();
         edits.entries.extend(entries);
         let active = self.active();
-        active.limits.restore(saved.limits, then);
+        self.store.restore(&active.limits, saved.limits, then);
         let lists = Arc::new(edits.apply(active.policy.lists.clone()));
         let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
         self.active.store(Some(Arc::new(Active { policy, lists, limits })));

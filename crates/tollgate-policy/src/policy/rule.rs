@@ -4,7 +4,7 @@ use std::sync::Arc;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use smallvec::SmallVec;
-use tollgate::AlgorithmKind;
+use tollgate::{AlgorithmKind, Quota, Timestamp};
 
 use crate::identity::{Identifier, Sender};
 use crate::key::Value;
@@ -12,7 +12,7 @@ use crate::request::only;
 use crate::route::{CanonicalPath, Certainty, HostPattern, Pattern};
 use crate::spec::SettleClosure;
 use crate::store::LimitSpec;
-use crate::{Key, Mode, Request};
+use crate::{Error, Key, Mode, Problem, Request};
 
 /// A limit, checked and ready to be applied.
 ///
@@ -93,6 +93,15 @@ pub(crate) enum Mismatch<'a> {
 }
 
 impl Rule {
+    /// Refuses a quota that the limit's algorithm cannot count.
+    pub(crate) fn expect_counts(&self, quota: &Quota) -> Result<(), Error> {
+        let LimitSpec { name, algorithm, start, .. } = &*self.spec;
+        let counted = algorithm.with_quota(quota, *start, Timestamp::ZERO);
+        counted
+            .map(drop)
+            .map_err(|why| Error::policy(vec![Problem::new(format!("limit {name:?}: {why}"))]))
+    }
+
     pub(crate) fn new(spec: LimitSpec, per: Per, matches: Matches, mode: Mode, cost: Cost) -> Self {
         Self {
             name: spec.name.as_str().into(),

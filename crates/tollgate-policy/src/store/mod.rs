@@ -3,7 +3,7 @@
 mod memory;
 mod saved;
 
-use tollgate::{AlgorithmKind, Decision, Quota, Start, WhenFull};
+use tollgate::{AlgorithmKind, Decision, Quota, Start, Timestamp, WhenFull};
 
 pub use self::memory::{Memory, MemoryLimits};
 pub use self::saved::SavedLimit;
@@ -104,6 +104,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// How a limit is doing, as far as the store knows.
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage;
+}
+
+/// A store that can tell what was spent, and be told again after a restart.
+pub trait Saves: Store {
+    /// What was spent under the limit of a place; `None` if that outlives this process
+    /// anyway.
+    fn save(&self, limits: &Self::Limits, limit: usize) -> Option<SavedLimit>;
+
+    /// Puts back what was saved of limits that still count the same things. `then` is the
+    /// time, on the clock of that time, at which it is now.
+    fn restore(&self, limits: &Self::Limits, saved: Vec<SavedLimit>, then: Timestamp);
 }
 
 /// A limit, as a store needs to know it.

@@ -2,8 +2,8 @@ use std::collections::{HashMap, HashSet};
 
 use tollgate::{AlgorithmKind, Clock, Fingerprint, Quota, Saved, SavedTable, Timestamp};
 
-use super::MemoryLimits;
 use super::memory::Held;
+use super::{Memory, MemoryLimits, Saves};
 
 /// What was spent under one limit, to be kept while the process is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,25 +35,19 @@ impl SavedLimit {
     }
 }
 
-impl<C: Clock> MemoryLimits<C> {
-    pub(crate) fn save(&self) -> Vec<SavedLimit> {
-        self.0.iter().map(Held::save).collect()
+impl<C: Clock + Clone + 'static> Saves for Memory<C> {
+    fn save(&self, limits: &MemoryLimits<C>, limit: usize) -> Option<SavedLimit> {
+        Some(limits.0[limit].save())
     }
 
-    /// What was spent under the limit of a place.
-    pub(crate) fn save_one(&self, place: usize) -> SavedLimit {
-        self.0[place].save()
-    }
-
-    /// Puts back what was saved of limits that still count the same things.
-    pub(crate) fn restore(&self, saved: Vec<SavedLimit>, then: Timestamp) {
+    fn restore(&self, limits: &MemoryLimits<C>, saved: Vec<SavedLimit>, then: Timestamp) {
         for saved in saved {
             let same = |held: &&Held<C>| {
                 let spec = &held.spec;
                 (&spec.name, &spec.per, spec.algorithm)
                     == (&saved.name, &saved.per, saved.algorithm)
             };
-            if let Some(held) = self.0.iter().find(same) {
+            if let Some(held) = limits.0.iter().find(same) {
                 held.restore(saved, then);
             }
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::Timestamp;
 use tollgate::algorithm::Word;
+use tollgate::{Quota, Timestamp};
 
 use crate::{Name, State, Terms};
 
@@ -116,6 +116,14 @@ pub enum Op {
         least: u64,
         /// The most that is taken.
         most: u64,
+    },
+    /// Spends a cost by a quota that is not that of the terms, which must be of a bucket that
+    /// refills, if it passes: the word of one is a time, whatever the quota.
+    SpendBy {
+        /// How much. 0 always passes, and writes nothing.
+        cost: u64,
+        /// By what. One that never refills is denied: it would count, not tell a time.
+        quota: Quota,
     },
     /// Takes an amount whether or not it passes. 0 writes nothing.
     Charge(u64),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollgate::Timestamp;
-use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, TokenBucket, Word};
 
 use super::{Engine, EngineError, Entry, Exchange, Fault, Found, Op, Reply};
 use crate::{Name, State};
@@ -118,6 +118,7 @@ fn decide(
     let word = stored.map_or(entry.fresh, |state| state.word);
     let writes_nothing = match entry.op {
         Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => true,
+        Op::SpendBy { cost, .. } => cost == 0,
         // Who is not known has nothing to get back, and nothing to forget.
         Op::Refund(_) | Op::Reset => stored.is_none(),
         Op::Spend { .. } | Op::Take { .. } | Op::Charge(_) => false,
@@ -135,6 +136,12 @@ fn decide(
 fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Option<Word> {
     match op {
         Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
+        Op::SpendBy { cost, quota } => match algorithm.layout() {
+            Layout::Bucket { refills: true, .. } if quota.period().is_some() => {
+                TokenBucket::new(&quota).spend(word, now, cost)
+            }
+            _ => None,
+        },
         Op::Take { least, most } => {
             let taken = algorithm.remaining(word, now).min(most);
             if taken < least.max(1) { None } else { algorithm.spend(word, now, taken) }

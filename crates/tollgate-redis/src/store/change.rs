@@ -115,6 +115,6 @@ fn left(counted: &Counted, word: Word, now: Timestamp, op: Op, fresh: Word) -> W
         Op::Charge(amount) => algorithm.charge(word, now, amount),
         Op::Refund(amount) => algorithm.refund(word, now, amount),
         Op::Reset => algorithm.fresh(now),
-        Op::Look | Op::Spend { .. } | Op::Take { .. } => word,
+        Op::Look | Op::Spend { .. } | Op::SpendBy { .. } | Op::Take { .. } => word,
     }
 }

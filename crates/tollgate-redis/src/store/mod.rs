@@ -17,6 +17,7 @@ mod share;
 mod source;
 mod stats;
 mod terms;
+mod throttle;
 mod turns;
 
 use std::fmt;
@@ -35,6 +36,7 @@ use self::limits::refused;
 use self::local::{Local, local_charge};
 pub use self::settings::Settings;
 pub use self::stats::Stats;
+use self::throttle::Throttled;
 use crate::Secret;
 use crate::engine::{Engine, EngineError, Server};
 use crate::lease::Leases;
@@ -47,6 +49,7 @@ pub struct RedisStore<E: Engine = Server> {
     core: Arc<Core<E>>,
     leases: Leases<Core<E>>,
     secret: Secret,
+    throttled: Throttled,
     announcing: Option<AbortHandle>,
 }
 
@@ -60,7 +63,8 @@ impl<E: Engine> RedisStore<E> {
         let core = Arc::new(Core::new(engine, settings));
         let announcing = if settings.nodes.is_none() { Some(announce(&core)?) } else { None };
         let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
-        Ok(Self { core, leases, secret: settings.secret.clone(), announcing })
+        let (secret, throttled) = (settings.secret.clone(), Throttled::new(&settings.secret)?);
+        Ok(Self { core, leases, secret, throttled, announcing })
     }
 
     /// What was done so far.

@@ -46,6 +46,7 @@ struct Ask {
 enum Verb {
     Spend,
     SpendInShadow,
+    SpendByOther,
     Take,
     Charge,
     Refund,
@@ -81,6 +82,7 @@ fn asks() -> impl Strategy<Value = Ask> {
     let verbs = prop_oneof![
         8 => Just(Verb::Spend),
         2 => Just(Verb::SpendInShadow),
+        2 => Just(Verb::SpendByOther),
         3 => Just(Verb::Take),
         3 => Just(Verb::Charge),
         3 => Just(Verb::Refund),
@@ -133,6 +135,9 @@ impl Case {
         let op = match ask.verb {
             Verb::Spend => Op::Spend { cost: size, is_shadow: false },
             Verb::SpendInShadow => Op::Spend { cost: size, is_shadow: true },
+            Verb::SpendByOther => {
+                Op::SpendBy { cost: size, quota: self.limits[1 - ask.limit].quota }
+            }
             Verb::Take => Op::Take { least: size, most: other },
             Verb::Charge => Op::Charge(size),
             Verb::Refund => Op::Refund(size),

@@ -12,3 +12,4 @@ mod outage;
 mod overrides;
 mod settle;
 mod terms;
+mod throttle;

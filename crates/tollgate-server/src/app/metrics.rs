@@ -11,7 +11,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use tollgate_tower::TollgateLayer;
 
+use super::store_metrics::StoreMetrics;
 use super::{App, Phase, Readiness, Reservations};
+use crate::AnyStore;
 use crate::http::Stats;
 use crate::resp::Endpoint;
 
@@ -36,12 +38,15 @@ impl App {
             readiness: Arc::clone(&self.readiness),
             reservations: Arc::clone(&self.reservations),
         }));
+        if let Some(store) = self.gate.store().shared() {
+            own.register_collector(Box::new(StoreMetrics(Arc::clone(store))));
+        }
     }
 }
 
 /// Asks the parts of a server for their counts whenever metrics are read.
 struct Server {
-    resp: Arc<Endpoint<TollgateLayer>>,
+    resp: Arc<Endpoint<TollgateLayer<AnyStore>>>,
     http: Arc<Stats>,
     readiness: Arc<Readiness>,
     reservations: Arc<Reservations>,
@@ -115,7 +120,7 @@ impl Server {
     }
 }
 
-fn counters<'a, const N: usize>(
+pub(super) fn counters<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -125,7 +130,7 @@ fn counters<'a, const N: usize>(
     encode(family, values, ConstCounter::<u64>::new)
 }
 
-fn gauges<'a, const N: usize>(
+pub(super) fn gauges<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

@@ -5,6 +5,7 @@ mod metrics;
 mod readiness;
 mod replace;
 mod reservations;
+mod store_metrics;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use tollgate_tower::{Metrics, TollgateLayer};
 pub use self::access::Access;
 pub use self::readiness::{Phase, Readiness};
 pub(crate) use self::reservations::{Pending, Reservations};
+use crate::AnyStore;
 use crate::http::{Bounds, Stats};
 use crate::resp::Endpoint;
 
@@ -27,10 +29,10 @@ use crate::resp::Endpoint;
 /// use std::sync::Arc;
 /// use tollgate_policy::{Gate, Policy};
 /// use tollgate_server::resp::{Endpoint, Throttle};
-/// use tollgate_server::{Access, App, Secret};
+/// use tollgate_server::{Access, AnyStore, App, Secret};
 ///
 /// let text = "[[limit]]\nname = 'api'\nquota = '10/s burst 20'";
-/// let gate = Arc::new(Gate::new(Policy::from_toml(text)?)?);
+/// let gate = Arc::new(Gate::with_store(Policy::from_toml(text)?, AnyStore::default())?);
 /// let resp = Endpoint::new(Throttle::new(1000)?, Arc::clone(&gate));
 /// let app = App::new(gate, text, resp).with_access(Access::loopback(Secret::new("token")));
 ///
@@ -39,9 +41,9 @@ use crate::resp::Endpoint;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct App {
-    gate: Arc<Gate>,
-    resp: Arc<Endpoint<TollgateLayer>>,
-    layer: TollgateLayer,
+    gate: Arc<Gate<AnyStore>>,
+    resp: Arc<Endpoint<TollgateLayer<AnyStore>>>,
+    layer: TollgateLayer<AnyStore>,
     readiness: Arc<Readiness>,
     access: ArcSwap<Access>,
     /// The text of the policy in force. Held while that changes.
@@ -57,7 +59,11 @@ impl App {
     /// An application that decides by this gate, whose policy has this text. Nobody has a
     /// token, so admin routes are closed. What the Redis protocol decides by the gate is
     /// counted with the rest.
-    pub fn new(gate: Arc<Gate>, policy: impl Into<Arc<str>>, resp: Endpoint<Arc<Gate>>) -> Self {
+    pub fn new(
+        gate: Arc<Gate<AnyStore>>,
+        policy: impl Into<Arc<str>>,
+        resp: Endpoint<Arc<Gate<AnyStore>>>,
+    ) -> Self {
         let metrics = Metrics::new();
         let layer = TollgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone());
         let mut app = Self {
@@ -118,13 +124,13 @@ impl App {
 
     /// The gate.
     #[must_use]
-    pub fn gate(&self) -> &Arc<Gate> {
+    pub fn gate(&self) -> &Arc<Gate<AnyStore>> {
         &self.gate
     }
 
     /// What the Redis protocol serves.
     #[must_use]
-    pub fn resp(&self) -> &Arc<Endpoint<TollgateLayer>> {
+    pub fn resp(&self) -> &Arc<Endpoint<TollgateLayer<AnyStore>>> {
         &self.resp
     }
 
@@ -134,7 +140,7 @@ impl App {
         &self.readiness
     }
 
-    pub(crate) fn layer(&self) -> &TollgateLayer {
+    pub(crate) fn layer(&self) -> &TollgateLayer<AnyStore> {
         &self.layer
     }
 

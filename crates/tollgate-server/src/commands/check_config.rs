@@ -5,8 +5,9 @@ use clap::Args;
 use tollgate_policy::Gate;
 
 use super::print;
-use crate::config::{Config, Given, Source};
+use crate::config::{Config, Given, Source, StoreSettings};
 use crate::tls::Tls;
+use crate::{AnyStore, server};
 
 /// Says whether a file is right: its policy, and the settings of the server
 ///
@@ -19,12 +20,19 @@ use crate::tls::Tls;
 /// Flags and variables count as they do for serve, so that the two agree:
 ///
 ///   TOLLGATE_TOKEN_FILE=token tollgate check-config tollgate.toml --http 0.0.0.0:8390
+///
+/// A store that servers share is not connected to, unless that is asked for:
+///
+///   tollgate check-config tollgate.toml --connect
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct CheckConfig {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Connects to the shared store, to see whether it can be used
+    #[arg(long)]
+    connect: bool,
     #[command(flatten)]
     flags: Given,
 }
@@ -32,12 +40,21 @@ pub(super) struct CheckConfig {
 const HEADER: [&str; 6] = ["limit", "quota", "algorithm", "per", "mode", "room for"];
 
 impl CheckConfig {
-    pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
+    #[tokio::main(flavor = "current_thread")]
+    pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
         let Config { policy, settings, .. } =
             Source { path: Some(self.file), flags: self.flags }.load()?;
         settings.tls.as_ref().map(Tls::load).transpose()?;
-        let limits = Gate::new(policy)?.limits();
+        let store = match &settings.store {
+            Some(store) if self.connect => {
+                // Whether it can be used is what was asked.
+                let store = StoreSettings { start_in_outage: false, ..store.clone() };
+                AnyStore::Shared(server::connect(&store).await?)
+            }
+            _ => AnyStore::default(),
+        };
+        let limits = Gate::with_store(policy, store)?.limits();
         let mut rows = vec![HEADER.map(str::to_owned)];
         rows.extend(limits.into_iter().map(|limit| {
             let mode = match limit.mode {
@@ -49,7 +66,11 @@ impl CheckConfig {
         }));
         let listens = [("http", settings.http), ("redis", settings.resp)];
         let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
-        print(&format!("{name} is right.\n{listens}\n{}", table(&rows)))
+        let store = settings.store.map_or_else(String::new, |store| {
+            let tried = if self.connect { ", which can be used" } else { "" };
+            format!("  store  {}{tried}\n", store.place())
+        });
+        print(&format!("{name} is right.\n{listens}{store}\n{}", table(&rows)))
     }
 }
 

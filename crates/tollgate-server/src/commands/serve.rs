@@ -24,8 +24,13 @@ use crate::server;
 ///   export TOLLGATE_TOKEN=$(openssl rand -hex 32)
 ///   tollgate serve --http 0.0.0.0:8390 --resp off --tls-certificate cert.pem --tls-key key.pem
 ///
+/// As one of many that share their limits through a Redis or Valkey:
+///
+///   tollgate serve --config tollgate.toml --store redis://redis.internal:6379
+///
 /// Everything but --config can also stand in the file, in [server], with the flag's name as
-/// key; a flag goes before its variable, and both before the file.
+/// key, and of the shared store in [store]; a flag goes before its variable, and both before
+/// the file.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Serve {

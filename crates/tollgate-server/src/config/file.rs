@@ -1,14 +1,20 @@
-//! The table `[server]` of the file.
+//! The tables `[server]` and `[store]` of the file.
 
 use std::path::PathBuf;
 
-use tollgate_policy::Settings as Table;
+use tollgate_policy::{Settings as Table, Tables};
 
+use super::store::GivenStore;
 use super::{Given, Token, range};
 
 impl Given {
     /// What the file says.
-    pub(super) fn decode(server: &mut Table<'_, '_>) -> Self {
+    pub(super) fn decode(tables: &mut Tables<'_, '_>) -> Self {
+        let store = tables.store(GivenStore::decode).unwrap_or_default();
+        Self { store, ..tables.server(Self::of_server).unwrap_or_default() }
+    }
+
+    fn of_server(server: &mut Table<'_, '_>) -> Self {
         let path =
             |server: &mut Table<'_, '_>, key, example| server.text(key, example).map(PathBuf::from);
         Self {
@@ -36,6 +42,7 @@ impl Given {
             drain: server.parsed("drain", "10s"),
             log_format: server.parsed("log-format", "json"),
             log_level: server.parsed("log-level", "info"),
+            store: GivenStore::default(),
         }
     }
 }

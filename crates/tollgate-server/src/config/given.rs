@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use super::value::{Listen, LogFormat, LogLevel, Range, Span, Unjudged};
+use super::store::GivenStore;
+use super::value::{Hidden, Listen, LogFormat, LogLevel, Range, Span};
 use clap::{ArgAction, Args};
 
 /// What was said in one place. Whatever was not is left to others.
@@ -27,7 +28,7 @@ pub(crate) struct Given {
         value_name = "TOKEN",
         help_heading = SECURITY
     )]
-    pub(super) token: Option<Unjudged>,
+    pub(super) token: Option<Hidden>,
     /// A file that holds the token
     #[arg(long, env = "TOLLGATE_TOKEN_FILE", value_name = "FILE", help_heading = SECURITY)]
     pub(super) token_file: Option<PathBuf>,
@@ -101,6 +102,8 @@ pub(crate) struct Given {
     /// What is worth a line: error, warn, info, debug, trace or off [default: info]
     #[arg(long, env = "TOLLGATE_LOG_LEVEL", value_name = "LEVEL", help_heading = LOG)]
     pub(super) log_level: Option<LogLevel>,
+    #[command(flatten)]
+    pub(super) store: GivenStore,
 }
 
 const SECURITY: &str = "Security";
@@ -138,6 +141,7 @@ impl Given {
             drain: self.drain.or(other.drain),
             log_format: self.log_format.or(other.log_format),
             log_level: self.log_level.or(other.log_level),
+            store: self.store.or(other.store),
         }
     }
 
@@ -152,6 +156,7 @@ impl Given {
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);
         }
+        self.store = self.store.beside(folder);
         self
     }
 }

@@ -36,7 +36,7 @@ impl Source {
         };
         let (policy, told) = file.decode(Given::decode)?;
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let told = told.unwrap_or_default().beside(folder);
+        let told = told.beside(folder);
         let settings = Settings::new(self.flags.clone().or(told))?;
         Ok(Config { file, policy, settings })
     }

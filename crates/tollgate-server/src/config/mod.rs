@@ -1,5 +1,5 @@
-//! What a server is told: by flags, else by environment variables, else by the table
-//! `[server]` of its file, else by defaults.
+//! What a server is told: by flags, else by environment variables, else by the tables
+//! `[server]` and `[store]` of its file, else by defaults.
 
 mod error;
 mod file;
@@ -7,10 +7,12 @@ mod given;
 mod load;
 mod range;
 mod settings;
+mod store;
 mod value;
 
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::given::Given;
 pub(crate) use self::load::{Config, Source, read_file, read_small};
 pub(crate) use self::settings::{Settings, TlsFiles};
+pub(crate) use self::store::StoreSettings;
 pub(crate) use self::value::{Listen, LogFormat, Token};

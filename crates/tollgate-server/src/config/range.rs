@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::Given;
-use super::value::Span;
 
 /// Of anything that is counted: as many as a table can have.
 pub(super) const COUNT: RangeInclusive<u64> = 1..=1 << 32;
@@ -14,6 +13,14 @@ pub(super) const HEAD: RangeInclusive<u64> = 8192..=1 << 20;
 pub(super) const BODY: RangeInclusive<u64> = 1..=1 << 30;
 /// Sooner, snapshots would be written all the time, and clients cut off while they speak.
 const SOONEST: Duration = Duration::from_millis(100);
+const LATEST: Duration = Duration::MAX;
+/// One is enough for a core's worth of decisions; more than these would only be idle.
+pub(super) const STORE_CONNECTIONS: RangeInclusive<u64> = 1..=64;
+pub(super) const NODES: RangeInclusive<u64> = 1..=100_000;
+/// Less than a round trip on the same machine would only ever be an outage; nobody waits
+/// longer for a decision.
+pub(super) const STORE_TIMEOUT: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(10);
 
 impl Given {
     /// What is beyond its range. Numbers of the file were judged where they stand.
@@ -31,20 +38,36 @@ impl Given {
             ("resp-idle", self.resp_idle),
             ("stalled", self.stalled),
         ];
-        let counts = counts.into_iter().filter_map(|(key, count, range)| {
-            let (least, most) = range.into_inner();
-            match count? {
-                count if count < least => Some(wrong(key, count, "least", least)),
-                count if count > most => Some(wrong(key, count, "most", most)),
-                _ => None,
-            }
-        });
-        let times = times.into_iter().filter_map(|(key, time)| {
-            let Span(time) = time.filter(|Span(time)| *time < SOONEST)?;
-            // A duration has no other form for people.
-            Some(wrong(key, format!("{time:?}"), "least", format!("{SOONEST:?}")))
-        });
-        counts.chain(times).collect()
+        let counts =
+            counts.into_iter().filter_map(|(key, count, range)| judge(key, count?, &range));
+        let times = times
+            .into_iter()
+            .filter_map(|(key, time)| judge_time(key, time?.0, &(SOONEST..=LATEST)));
+        counts.chain(times).chain(self.store.beyond()).collect()
+    }
+}
+
+/// What is wrong with a number, if it is beyond its range.
+pub(super) fn judge(key: &str, count: u64, range: &RangeInclusive<u64>) -> Option<String> {
+    match count {
+        count if count < *range.start() => Some(wrong(key, count, "least", range.start())),
+        count if count > *range.end() => Some(wrong(key, count, "most", range.end())),
+        _ => None,
+    }
+}
+
+/// What is wrong with a time, if it is beyond its range.
+pub(super) fn judge_time(
+    key: &str,
+    time: Duration,
+    range: &RangeInclusive<Duration>,
+) -> Option<String> {
+    // A duration has no other form for people.
+    let wrong = |at, bound| Some(wrong(key, format!("{time:?}"), at, format!("{bound:?}")));
+    match time {
+        time if time < *range.start() => wrong("least", range.start()),
+        time if time > *range.end() => wrong("most", range.end()),
+        _ => None,
     }
 }
 

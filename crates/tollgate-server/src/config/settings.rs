@@ -5,7 +5,7 @@ use ipnet::IpNet;
 
 use super::load::read_small;
 use super::value::{Listen, LogFormat, LogLevel, Span, Token};
-use super::{ConfigError, Given, Source};
+use super::{ConfigError, Given, Source, StoreSettings};
 use crate::http::Bounds;
 use crate::resp::Timeouts;
 
@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) drain: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LogLevel,
+    pub(crate) store: Option<StoreSettings>,
 }
 
 /// The files of a certificate.
@@ -52,6 +53,7 @@ impl Settings {
             problems.push(problem);
             None
         });
+        let store = StoreSettings::new(&given.store, &mut problems);
         let [http, resp] = [(given.http, HTTP), (given.resp, RESP)]
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
         if (http, resp) == (Listen::Off, Listen::Off) {
@@ -69,7 +71,8 @@ impl Settings {
         if !problems.is_empty() {
             return Err(ConfigError::new(problems));
         }
-        Ok(Self::filled(given, token, tls, http, resp))
+        let settings = Self::filled(given, token, tls, http, resp);
+        Ok(Self { store, ..settings })
     }
 
     fn filled(
@@ -108,6 +111,7 @@ impl Settings {
             drain: time(given.drain, 10),
             log_format: given.log_format.unwrap_or_default(),
             log_level: given.log_level.unwrap_or_default(),
+            store: None,
         }
     }
 
@@ -150,9 +154,11 @@ fn token(given: &Given) -> Result<Option<Token>, String> {
             Err("there are a token and a token-file; keep one of them".to_owned())
         }
         (None, None) => Ok(None),
-        (Some(token), None) => {
-            token.judge().map(Some).map_err(|error| format!("the token cannot be used: {error}"))
-        }
+        (Some(token), None) => token
+            .reveal()
+            .parse()
+            .map(Some)
+            .map_err(|error| format!("the token cannot be used: {error}")),
         (None, Some(path)) => read_token(path).map(Some),
     }
 }

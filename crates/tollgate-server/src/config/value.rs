@@ -135,34 +135,39 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What may be a token. It is judged later than other flags, whose errors show what was
-/// given.
-#[derive(Clone)]
-pub(crate) struct Unjudged(String);
+/// A text that may be a secret. It is judged later than other flags, whose errors show what
+/// was given.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden(String);
 
-impl Unjudged {
-    pub(super) fn judge(&self) -> Result<Token, String> {
-        self.0.parse()
+impl Hidden {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for whoever has to know it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
     }
 }
 
-impl FromStr for Unjudged {
+impl FromStr for Hidden {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
+        Ok(Self::new(text))
     }
 }
 
-impl From<Token> for Unjudged {
+impl From<Token> for Hidden {
     fn from(token: Token) -> Self {
         Self(token.0)
     }
 }
 
-impl fmt::Debug for Unjudged {
+impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unjudged(hidden)")
+        f.write_str("Hidden")
     }
 }
 

@@ -4,6 +4,7 @@ use http::header::ACCEPT;
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tollgate_policy::store::Store;
 use tollgate_policy::{Explanation, Gate};
 
 use super::body::parse;
@@ -22,7 +23,7 @@ pub(super) struct ExplainBody<'a> {
 }
 
 /// What the route answers in text, for whoever has a gate and no server.
-pub(crate) async fn explain(gate: &Gate, body: &[u8]) -> Result<String, String> {
+pub(crate) async fn explain<S: Store>(gate: &Gate<S>, body: &[u8]) -> Result<String, String> {
     let explained = explanation(gate, body).await;
     explained.map(|explanation| explanation.to_string()).map_err(|problem| problem.to_string())
 }
@@ -36,7 +37,7 @@ pub(super) async fn run(app: &App, head: &Parts, body: &[u8]) -> Result<Reply, P
     }
 }
 
-async fn explanation(gate: &Gate, body: &[u8]) -> Result<Explanation, Problem> {
+async fn explanation<S: Store>(gate: &Gate<S>, body: &[u8]) -> Result<Explanation, Problem> {
     let ExplainBody { request } = parse(body)?;
     let message = request.message()?;
     gate.explain(&message.request()).await.map_err(|error| Problem::of_store(&error))

@@ -45,7 +45,7 @@ pub(super) async fn set_override(
     let set = app.gate().set_override(&limit, &texts(&parts), Some(quota)).await;
     match set {
         // The limit's algorithm cannot count it.
-        Err(error) if error.is_store() => Err(Problem::refused(&error)),
+        Err(error) if error.is_policy() => Err(Problem::refused(&error)),
         set => done(app, &limit, set),
     }
 }

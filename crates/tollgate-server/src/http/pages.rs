@@ -22,6 +22,10 @@ pub(super) struct Ready {
     /// needed, those without it are told how many problems there are. The server is ready
     /// all the same: the policy before it is in force.
     reload_failure: Option<String>,
+    /// Why the store that servers share cannot be asked; null if it can, or if there is none.
+    /// Where the token is needed, those without it are told that it cannot. The server is
+    /// ready all the same: limits do what their outage says.
+    outage: Option<String>,
 }
 
 pub(super) fn metrics(app: &App) -> Reply {
@@ -39,13 +43,18 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
     let reload_failure = readiness.reload_failure();
     let reload_failure =
         if is_known { reload_failure } else { reload_failure.as_deref().map(outline) };
+    let outage = app.gate().store().shared().and_then(|store| store.engine().health().outage);
+    let outage = outage.map(|why| match is_known {
+        true => why.to_string(),
+        false => "the store cannot be asked; ask with the token for more".to_owned(),
+    });
     let phase = readiness.phase();
     let status = match phase {
         Phase::Starting => "starting",
         Phase::Ready => "ready",
         Phase::Draining => "draining",
     };
-    let mut reply = json(&Ready { status, reload_failure })?;
+    let mut reply = json(&Ready { status, reload_failure, outage })?;
     if phase != Phase::Ready {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }

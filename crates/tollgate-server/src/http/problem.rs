@@ -2,7 +2,7 @@ use std::error::Error as _;
 use std::fmt::{self, Display};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use schemars::JsonSchema;
@@ -88,9 +88,10 @@ impl Problem {
         Self { header: allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
-    /// The store could not answer.
+    /// The store could not answer. It is tried again all the time, and may soon.
     pub(super) fn of_store(error: &Error) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        let soon = Box::new((RETRY_AFTER, HeaderValue::from_static("1")));
+        Self { header: Some(soon), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error) }
     }
 
     /// Why a limit could not be asked.

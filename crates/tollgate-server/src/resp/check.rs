@@ -1,8 +1,8 @@
 use std::fmt::Display;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
-use tollgate::Decision;
+use tollgate::{Decision, Quota};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
 use tollgate_tower::TollgateLayer;
@@ -11,6 +11,7 @@ use super::codec::Args;
 use super::error::{CommandError, quoted};
 use super::integer::natural;
 use super::reply::Five;
+use crate::AnyStore;
 
 /// What `TG.CHECK` asks: the limits of a policy.
 ///
@@ -23,7 +24,8 @@ use super::reply::Five;
 /// second is for those counted per several, or per none (`PARTS 0`); a key that reads
 /// `PARTS` is written `PARTS 1 PARTS`. The cost is 1 unless it is given, and 0 only looks.
 /// The answer is that of [`Throttle`](super::Throttle); its last integer is -1 if what is
-/// spent stays spent. A limit in shadow limits nobody. How long a shaper wants an allowed
+/// spent stays spent. In an outage that lets everyone pass, limit and remaining are 0. A limit
+/// in shadow limits nobody. How long a shaper wants an allowed
 /// call to wait is not told.
 pub trait Checks: Send + Sync {
     /// Why there is no decision.
@@ -37,13 +39,39 @@ pub trait Checks: Send + Sync {
         parts: &[&str],
         cost: u64,
     ) -> impl Future<Output = Result<Checked, Self::Error>> + Send;
+
+    /// Decides about a key of `CL.THROTTLE`, if such keys are kept where the limits are. By
+    /// default they are in the endpoint's own table.
+    fn throttle(
+        &self,
+        _key: &[u8],
+        quota: Quota,
+        _quantity: u64,
+    ) -> impl Future<Output = Throttled> + Send {
+        ready(Throttled::Here(quota))
+    }
+
+    /// How many questions are worth asking at once: one, if each is answered on the spot.
+    fn at_once(&self) -> usize {
+        1
+    }
+}
+
+/// What became of a call of `CL.THROTTLE`.
+#[derive(Clone, Copy, Debug)]
+pub enum Throttled {
+    /// It is decided elsewhere.
+    There(Decision),
+    /// It is to be decided by the endpoint's own table, by this quota.
+    Here(Quota),
 }
 
 /// What one limit decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked {
-    /// The decision.
-    pub decision: Decision,
+    /// The decision; `None` if everyone passes, since a limit that is
+    /// [open](tollgate_policy::store::Outage::Open) could not be asked.
+    pub decision: Option<Decision>,
     /// Whether it counts: a limit in shadow limits nobody, whatever it decides.
     pub mode: Mode,
 }
@@ -57,19 +85,46 @@ impl<S: Store> Checks for Gate<S> {
 }
 
 /// Decides by the layer's gate, and counts what is decided.
-impl<S: Store, R: Send + Sync> Checks for TollgateLayer<S, R> {
+impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
     type Error = Error;
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
         let check = LimitCheck { limit, values: parts, cost };
-        let passage = self.gate().check_limits(&[check]).await?;
+        let passage = self.gate().check_limits(&[check]).await;
+        let passage = passage.inspect_err(|error| self.count_failure(error))?;
         self.count(&passage);
         checked(&passage)
+    }
+
+    async fn throttle(&self, key: &[u8], quota: Quota, quantity: u64) -> Throttled {
+        let Some(store) = self.gate().store().shared() else { return Throttled::Here(quota) };
+        // In a box: every connection has room for what it may wait for.
+        match Box::pin(store.throttle(key, quota, quantity)).await {
+            Ok(decision) => Throttled::There(decision),
+            Err(_) => Throttled::Here(store.share(quota)),
+        }
+    }
+
+    fn at_once(&self) -> usize {
+        self.gate().store().at_once()
     }
 }
 
 impl<C: Checks> Checks for Arc<C> {
     type Error = C::Error;
+
+    fn throttle(
+        &self,
+        key: &[u8],
+        quota: Quota,
+        quantity: u64,
+    ) -> impl Future<Output = Throttled> + Send {
+        C::throttle(self, key, quota, quantity)
+    }
+
+    fn at_once(&self) -> usize {
+        C::at_once(self)
+    }
 
     fn check_limit(
         &self,
@@ -83,8 +138,11 @@ impl<C: Checks> Checks for Arc<C> {
 
 /// What the only limit of a passage says; nothing if it is in shadow and its store failed.
 fn checked(passage: &Passage<'_>) -> Result<Checked, Error> {
-    let limit = passage.limits().next().ok_or_else(|| Error::store("nothing was decided"))?;
-    Ok(Checked { decision: *limit.decision(), mode: limit.mode() })
+    match passage.limits().next() {
+        Some(limit) => Ok(Checked { decision: Some(*limit.decision()), mode: limit.mode() }),
+        None if passage.shadow_error().is_some() => Err(Error::store("nothing was decided")),
+        None => Ok(Checked { decision: None, mode: Mode::Enforce }),
+    }
 }
 
 /// Carries out a command of at least three arguments.
@@ -100,7 +158,7 @@ pub(super) async fn run(checks: &impl Checks, args: Args<'_>) -> Result<Five, Co
     let parts: Result<Vec<_>, _> = rest.iter().take(count).map(|part| text("key", part)).collect();
     let checked = checks.check_limit(limit, &parts?, cost).await;
     let Checked { decision, mode } = checked.map_err(CommandError::new)?;
-    let five = Five::from(decision);
+    let five = decision.map_or(Five::UNDECIDED, Five::from);
     Ok(match mode {
         Mode::Enforce => five,
         Mode::Shadow => Five { limited: false, retry_after: None, ..five },

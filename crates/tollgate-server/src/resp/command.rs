@@ -21,6 +21,13 @@ pub(super) enum Command {
     Info,
 }
 
+impl Command {
+    /// True if it is answered by a decision.
+    pub(super) fn decides(self) -> bool {
+        matches!(self, Self::Throttle | Self::Check)
+    }
+}
+
 /// How a command is called, and what is told of it.
 #[derive(Debug)]
 pub(super) struct Spec {

@@ -11,6 +11,7 @@ use tollgate::Clock;
 use super::ahead::{AHEAD, Ahead};
 use super::codec::ProtocolError;
 use super::execute::{Flow, execute};
+use super::pipeline::pipeline;
 use super::session::Session;
 use super::wire::{Turn, Wire};
 use super::{Checks, Endpoint, Timeouts};
@@ -144,16 +145,25 @@ where
                 ahead.read(unused, &endpoint.limits.of_strangers(), 1)
             };
             let requests = || ahead.requests(unused, few.count);
-            if few.count > 1 {
-                endpoint.throttle.touch(requests().map(|request| request.args));
-            }
-            for request in requests() {
-                if out.bytes().len() >= endpoint.limits.backlog {
-                    return Ok(Flow::Continue);
+            if few.count > 1 && endpoint.checks.at_once() > 1 {
+                let requests: Vec<_> = requests().collect();
+                // In a box: every connection has room for what it may wait for.
+                let ended = Box::pin(pipeline(endpoint, session, &requests, used, out)).await;
+                if let Some(flow) = ended {
+                    return Ok(flow);
                 }
-                *used += request.length;
-                if execute(endpoint, session, request.args, out).await == Flow::Close {
-                    return Ok(Flow::Close);
+            } else {
+                if few.count > 1 {
+                    endpoint.throttle.touch(requests().map(|request| request.args));
+                }
+                for request in requests() {
+                    if out.bytes().len() >= endpoint.limits.backlog {
+                        return Ok(Flow::Continue);
+                    }
+                    *used += request.length;
+                    if execute(endpoint, session, request.args, out).await == Flow::Close {
+                        return Ok(Flow::Close);
+                    }
                 }
             }
             match few.error {

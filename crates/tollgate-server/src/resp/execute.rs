@@ -10,7 +10,7 @@ use super::error::{CommandError, quoted};
 use super::reply::Five;
 use super::session::Session;
 use super::transaction::{self, Transaction};
-use super::{Checks, Endpoint, check, client, config, docs, hello, info};
+use super::{Checks, Endpoint, check, client, config, docs, hello, info, throttle};
 
 /// What becomes of the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,16 @@ pub(super) async fn execute<C: Checks, K: Clock>(
             Err(error)
         }
     };
+    report(done, session, out);
+    Flow::Continue
+}
+
+/// Tells why a command was not carried out, if it was not.
+pub(super) fn report(done: Result<(), CommandError>, session: &mut Session, out: &mut Writer) {
     if let Err(error) = done {
         session.tally.errors += 1;
         out.error(error);
     }
-    Flow::Continue
 }
 
 /// Carries out a command that says nothing about others.
@@ -61,17 +66,26 @@ pub(super) async fn perform<C: Checks, K: Clock>(
     args: Args<'_>,
     out: &mut Writer,
 ) -> Result<(), CommandError> {
+    if command.decides() {
+        return decide(command, endpoint, args).await.map(|five| tell(five, session, out));
+    }
+    about(command, endpoint, session, args, out)
+}
+
+/// Carries out a command that [decides](Command::decides).
+pub(super) async fn decide<C: Checks, K: Clock>(
+    command: Command,
+    endpoint: &Endpoint<C, K>,
+    args: Args<'_>,
+) -> Result<Five, CommandError> {
     match command {
-        Command::Throttle => endpoint.throttle.run(args).map(|five| tell(five, session, out)),
-        Command::Check => {
-            check::run(&endpoint.checks, args).await.map(|five| tell(five, session, out))
-        }
-        command => about(command, endpoint, session, args, out),
+        Command::Throttle => throttle::run(endpoint, args).await,
+        _ => check::run(&endpoint.checks, args).await,
     }
 }
 
 /// The command that a request is for, if the client may call it so.
-fn admit(session: &Session, args: Args<'_>) -> Result<Command, CommandError> {
+pub(super) fn admit(session: &Session, args: Args<'_>) -> Result<Command, CommandError> {
     let spec = Spec::find(args.at(0)).ok_or_else(|| unknown(args))?;
     if !spec.takes(args.len()) {
         return Err(CommandError::arity(spec.name));
@@ -82,7 +96,7 @@ fn admit(session: &Session, args: Args<'_>) -> Result<Command, CommandError> {
     Ok(spec.command)
 }
 
-fn tell(five: Five, session: &mut Session, out: &mut Writer) {
+pub(super) fn tell(five: Five, session: &mut Session, out: &mut Writer) {
     let tally = &mut session.tally;
     *(if five.limited { &mut tally.limited } else { &mut tally.allowed }) += 1;
     five.write(out);

@@ -27,6 +27,7 @@ mod execute;
 mod hello;
 mod info;
 mod integer;
+mod pipeline;
 mod reply;
 mod session;
 mod stats;
@@ -36,7 +37,7 @@ mod throttle;
 mod transaction;
 mod wire;
 
-pub use self::check::{Checked, Checks};
+pub use self::check::{Checked, Checks, Throttled};
 pub use self::connection::serve;
 pub use self::endpoint::{Endpoint, Timeouts};
 pub use self::stats::{Counts, Stats};

@@ -32,6 +32,15 @@ impl From<Decision> for Five {
 }
 
 impl Five {
+    /// For a call that passes though nothing is known of its limit.
+    pub(super) const UNDECIDED: Self = Self {
+        limited: false,
+        limit: 0,
+        remaining: 0,
+        retry_after: None,
+        reset_after: Some(Duration::ZERO),
+    };
+
     pub(super) fn integers(&self) -> [i64; 5] {
         [
             i64::from(self.limited),

@@ -1,13 +1,14 @@
 use std::time::Duration;
 
 use tollgate::algorithm::{AnyAlgorithm, TokenBucket};
-use tollgate::{Clock, Error, KeyedState, Quota, SystemClock, Table, WhenFull};
+use tollgate::{Clock, Decision, Error, KeyedState, Quota, Seed, SystemClock, Table, WhenFull};
 
 use super::ahead::AHEAD;
 use super::codec::Args;
 use super::error::CommandError;
 use super::integer::{natural, positive};
 use super::reply::Five;
+use super::{Checks, Endpoint, Throttled};
 
 /// `CL.THROTTLE key max_burst count period [quantity]`: a token bucket whose quota comes
 /// with each call.
@@ -41,6 +42,7 @@ use super::reply::Five;
 pub struct Throttle<K = SystemClock> {
     table: Table,
     clock: K,
+    seed: Seed,
 }
 
 impl Throttle {
@@ -70,7 +72,19 @@ impl<K> Throttle<K> {
         // Decides nothing: the table only needs to know that its words are times.
         let any_quota = Quota::per_second(1).build()?;
         let words = AnyAlgorithm::TokenBucket(TokenBucket::new(&any_quota));
-        Ok(Self { table: Table::with_hasher(words, capacity, when_full, hasher)?, clock })
+        let table = Table::with_hasher(words, capacity, when_full, hasher)?;
+        Ok(Self { table, clock, seed: hasher.seed() })
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &K {
+        &self.clock
+    }
+
+    /// The seed under which keys are hashed, to be saved with the table. Whoever knows it can
+    /// make keys that collide.
+    pub fn seed(&self) -> Seed {
+        self.seed
     }
 
     /// The table of what keys have spent, for snapshots and metrics.
@@ -89,26 +103,37 @@ impl<K> Throttle<K> {
         few.into_iter().flatten().for_each(|client| self.table.touch(client));
     }
 
-    /// Carries out a command whose arity is right.
-    pub(super) fn run(&self, args: Args<'_>) -> Result<Five, CommandError>
+    fn decide(&self, key: &[u8], quota: &Quota, quantity: u64) -> Decision
     where
         K: Clock,
     {
-        let Call { key, quota, quantity } = Call::parse(args)?;
-        let (client, bucket) = (self.table.fingerprint(key), TokenBucket::new(&quota));
-        let decision = self.table.check_with(client, bucket, quantity, self.clock.now());
-        let five = Five::from(decision);
-        if quantity > 0 {
-            return Ok(five);
-        }
-        // A look takes nothing, so it always passes. But if more was spent under a larger
-        // quota than this one holds, it shows when that will be over, as in redis-cell.
-        let beyond = decision.reset_after().zip(decision.window());
-        let beyond = beyond.map(|(reset_after, window)| reset_after.saturating_sub(window));
-        Ok(match beyond.filter(|beyond| !beyond.is_zero()) {
-            Some(beyond) => Five { limited: true, retry_after: Some(beyond), ..five },
-            None => five,
-        })
+        let (client, bucket) = (self.table.fingerprint(key), TokenBucket::new(quota));
+        self.table.check_with(client, bucket, quantity, self.clock.now())
+    }
+}
+
+/// Carries out a command whose arity is right.
+pub(super) async fn run<C: Checks, K: Clock>(
+    endpoint: &Endpoint<C, K>,
+    args: Args<'_>,
+) -> Result<Five, CommandError> {
+    let Call { key, quota, quantity } = Call::parse(args)?;
+    let decision = match endpoint.checks.throttle(key, quota, quantity).await {
+        Throttled::There(decision) => decision,
+        Throttled::Here(quota) => endpoint.throttle.decide(key, &quota, quantity),
+    };
+    Ok(if quantity > 0 { Five::from(decision) } else { look(decision) })
+}
+
+/// A look takes nothing, so it always passes. But if more was spent under a larger quota than
+/// this one holds, it shows when that will be over, as in redis-cell.
+fn look(decision: Decision) -> Five {
+    let five = Five::from(decision);
+    let beyond = decision.reset_after().zip(decision.window());
+    let beyond = beyond.map(|(reset_after, window)| reset_after.saturating_sub(window));
+    match beyond.filter(|beyond| !beyond.is_zero()) {
+        Some(beyond) => Five { limited: true, retry_after: Some(beyond), ..five },
+        None => five,
     }
 }
 

@@ -1,15 +1,17 @@
 //! `MULTI` … `EXEC`: several commands that are answered at once, as the pipelines of some
 //! clients send them.
 //!
-//! They are carried out one after the other, with nothing of the same connection between
-//! them. Others go on meanwhile: no command here depends on an earlier one.
+//! They are carried out one after the other, or, where they have to be waited for, at once,
+//! with nothing of the same connection between them. Others go on meanwhile: no command here
+//! depends on an earlier one.
 
 use tollgate::Clock;
 
 use super::codec::{Args, OwnedArgs, Writer};
 use super::command::Command;
 use super::error::CommandError;
-use super::execute::perform;
+use super::execute::{perform, report};
+use super::pipeline::decide_together;
 use super::session::Session;
 use super::{Checks, Endpoint};
 
@@ -94,11 +96,18 @@ pub(super) async fn exec<C: Checks, K: Clock>(
         ));
     }
     out.array(transaction.queued.len());
-    for (command, args) in &transaction.queued {
-        let done = perform(*command, endpoint, session, args.args(), out).await;
-        if let Err(error) = done {
-            session.tally.errors += 1;
-            out.error(error);
+    for run in transaction.queued.chunk_by(|(one, _), (next, _)| one.decides() && next.decides()) {
+        match run {
+            [(command, args)] if !command.decides() => {
+                let done = perform(*command, endpoint, session, args.args(), out).await;
+                report(done, session, out);
+            }
+            calls => {
+                let calls = calls.iter().map(|(command, args)| (*command, args.args()));
+                let calls: Vec<_> = calls.collect();
+                // In a box: every connection has room for what it may wait for.
+                Box::pin(decide_together(endpoint, session, &calls, out)).await;
+            }
         }
     }
     Ok(())

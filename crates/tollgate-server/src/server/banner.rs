@@ -48,9 +48,10 @@ impl Banner {
             http_is_public: settings.http.is_public(),
             resp_is_public: settings.resp.is_public(),
             policy: format!("{file}, {limits} limit{plural}"),
-            state: match &settings.snapshot {
-                None => "in memory; gone when the server ends".to_owned(),
-                Some(path) => format!("in memory, kept in {}", path.display()),
+            state: match (&settings.store, &settings.snapshot) {
+                (Some(store), _) => format!("shared, in {}", store.place()),
+                (None, None) => "in memory; gone when the server ends".to_owned(),
+                (None, Some(path)) => format!("in memory, kept in {}", path.display()),
             },
             limit: simple.map(|limit| (limit.to_owned(), policy.parts(limit) == Some(1))),
             token: token.cloned(),

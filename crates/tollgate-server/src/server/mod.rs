@@ -10,6 +10,7 @@ mod reload;
 mod running;
 mod saver;
 mod seldom;
+mod shared;
 mod signals;
 mod state;
 mod watch;
@@ -20,6 +21,7 @@ use std::process::exit;
 use tracing::{info, warn};
 
 use self::running::Running;
+pub(crate) use self::shared::connect;
 use self::signals::{Signal, Signals};
 use crate::config::Source;
 

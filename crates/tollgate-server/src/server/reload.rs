@@ -73,6 +73,9 @@ impl Reloader {
                 for key in self.begun.frozen(&settings) {
                     warn!("{key} in [server] has changed, which needs a restart");
                 }
+                if self.begun.store != settings.store {
+                    warn!("[store] has changed, which needs a restart");
+                }
                 *current = settings;
             }
             Err(problems) => {

@@ -15,11 +15,11 @@ use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
 use super::saver::Saver;
 use super::seldom::Seldom;
-use super::{descriptors, state, watch};
+use super::{descriptors, shared, state, watch};
 use crate::config::{Config, Listen, Settings, Source, Token};
 use crate::snapshot::SnapshotFile;
 use crate::tls::Tls;
-use crate::{App, log};
+use crate::{App, SharedStore, log};
 
 /// A server that serves.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub(super) struct Running {
     beside: Vec<AbortHandle>,
     saver: Option<Saver>,
     reloader: Arc<Reloader>,
+    shared: Option<Arc<SharedStore>>,
     drain: Duration,
 }
 
@@ -52,7 +53,11 @@ impl Running {
             Some(token) => (token, None),
             None => Token::generate().map(|token| (token.clone(), Some(token)))?,
         };
-        let (mut app, snapshot) = load(&config, &token, snapshot).await?;
+        let shared = match &settings.store {
+            Some(store) => Some(shared::connect(store).await?),
+            None => None,
+        };
+        let (mut app, snapshot) = load(&config, &token, snapshot, shared.clone()).await?;
         let metrics = snapshot
             .is_some()
             .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));
@@ -73,7 +78,8 @@ impl Running {
         let mut beside = vec![tokio::spawn(watch::run(Arc::clone(&reloader))).abort_handle()];
         beside.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
-        Ok(Self { app, listeners, stop, beside, saver, reloader, drain: settings.drain })
+        let drain = settings.drain;
+        Ok(Self { app, listeners, stop, beside, saver, reloader, shared, drain })
     }
 
     pub(super) async fn reload(&self) {
@@ -87,6 +93,9 @@ impl Running {
         self.stop.send_replace(true);
         drain(self.listeners, self.drain).await;
         // Nobody can spend any more.
+        if let Some(store) = self.shared {
+            store.shutdown().await;
+        }
         match self.saver {
             Some(saver) => Ok(saver.save().await?),
             None => Ok(()),
@@ -100,10 +109,11 @@ async fn load(
     config: &Arc<Config>,
     token: &Token,
     snapshot: Option<SnapshotFile>,
+    shared: Option<Arc<SharedStore>>,
 ) -> Result<(App, Option<SnapshotFile>), Box<dyn Error>> {
     let (config, token) = (Arc::clone(config), token.clone());
     let load = move || {
-        let app = state::app(&config, &token, snapshot.as_ref());
+        let app = state::app(&config, &token, snapshot.as_ref(), shared);
         // An error of any kind cannot leave its thread; its text can.
         app.map(|app| (app, snapshot)).map_err(|error| error.to_string())
     };

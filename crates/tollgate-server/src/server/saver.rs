@@ -46,9 +46,9 @@ impl Saver {
 
     fn save_now(&self) -> io::Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let (gate, keys) = (self.app.gate(), self.app.resp().throttle().table());
+        let (gate, throttle) = (self.app.gate(), self.app.resp().throttle());
         let begin = SystemClock.now();
-        let written = file.write(|out| save(gate, keys, out));
+        let written = file.write(|out| save(gate, throttle, out));
         let path = file.path().display();
         match written {
             Ok(bytes) => {

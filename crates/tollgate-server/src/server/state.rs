@@ -12,20 +12,22 @@ use tracing::{error, info};
 use crate::config::{Config, Settings, Token};
 use crate::resp::{Endpoint, Throttle};
 use crate::snapshot::{self, Moment, SnapshotFile};
-use crate::{Access, App};
+use crate::{Access, AnyStore, App, SharedStore};
 
-type State = (Gate, Throttle);
+type State = (Gate<AnyStore>, Throttle);
 
 /// A server that has everything but clients.
 pub(super) fn app(
     config: &Config,
     token: &Token,
     snapshot: Option<&SnapshotFile>,
+    shared: Option<Arc<SharedStore>>,
 ) -> Result<App, Box<dyn Error>> {
     let settings = &config.settings;
+    let origin = Origin { config, shared };
     let (gate, throttle) = match snapshot {
-        None => empty(config, None)?,
-        Some(file) => restored(config, file)?,
+        None => origin.empty(None)?,
+        Some(file) => origin.restored(file)?,
     };
     let gate = Arc::new(gate);
     let endpoint = Endpoint::new(throttle, Arc::clone(&gate)).timeouts(settings.timeouts);
@@ -52,47 +54,59 @@ pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     });
 }
 
-/// Nobody has spent anything.
-fn empty(config: &Config, seed: Option<Seed>) -> Result<State, Box<dyn Error>> {
-    let seed = seed.unwrap_or_else(|| KeyedState::new().seed());
-    let store = Memory::new(SystemClock).with_seed(seed);
-    let gate = Gate::with_store(config.file.policy()?, store)?;
-    let hasher = KeyedState::with_seed(seed);
-    let capacity = config.settings.throttle_capacity;
-    let throttle = Throttle::with(capacity, WhenFull::Evict, hasher, SystemClock)
-        .map_err(|error| format!("throttle-capacity: {error}"))?;
-    Ok((gate, throttle))
+/// What the state is made from.
+struct Origin<'c> {
+    config: &'c Config,
+    shared: Option<Arc<SharedStore>>,
 }
 
-/// What was spent according to the snapshot. One that cannot be understood is set aside.
-fn restored(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
-    let path = file.path().display();
-    let why = match read(config, file).map_err(<dyn Error>::downcast::<snapshot::Error>) {
-        Ok(state) => return Ok(state),
-        Err(Err(other)) => return Err(other),
-        Err(Ok(why)) if why.is_io() => {
-            return Err(format!("the snapshot {path} cannot be read: {why}").into());
-        }
-        Err(Ok(why)) => why,
-    };
-    let aside = file.set_aside(&why);
-    let aside = aside.map_err(|error| format!("{path}: {why}; it cannot be renamed: {error}"))?;
-    let aside = aside.display();
-    error!(
-        "the snapshot {path} cannot be used: {why}. It was set aside as {aside}; nobody has spent \
-         anything"
-    );
-    empty(config, None)
-}
+impl Origin<'_> {
+    /// Nobody has spent anything, as far as this server knows.
+    fn empty(&self, seed: Option<Seed>) -> Result<State, Box<dyn Error>> {
+        let seed = seed.unwrap_or_else(|| KeyedState::new().seed());
+        let store = match &self.shared {
+            Some(store) => AnyStore::Shared(Arc::clone(store)),
+            None => AnyStore::from(Memory::new(SystemClock).with_seed(seed)),
+        };
+        let gate = Gate::with_store(self.config.file.policy()?, store)?;
+        let hasher = KeyedState::with_seed(seed);
+        let capacity = self.config.settings.throttle_capacity;
+        let throttle = Throttle::with(capacity, WhenFull::Evict, hasher, SystemClock)
+            .map_err(|error| format!("throttle-capacity: {error}"))?;
+        Ok((gate, throttle))
+    }
 
-fn read(config: &Config, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
-    let begin = SystemClock.now();
-    let Some(mut reader) = file.open()? else { return empty(config, None) };
-    let (gate, throttle) = empty(config, Some(reader.seed()))?;
-    let now = || Moment::now(&SystemClock);
-    let age = reader.moment().until(&now());
-    snapshot::restore(&mut reader, &gate, throttle.table(), now)?;
-    let (path, took) = (file.path().display(), SystemClock.now().since(begin));
-    info!(%path, ?age, ?took, "put back what was spent");
-    Ok((gate, throttle))
+    /// What was spent according to the snapshot. One that cannot be understood is set aside.
+    fn restored(&self, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
+        let path = file.path().display();
+        let why = match self.read(file).map_err(<dyn Error>::downcast::<snapshot::Error>) {
+            Ok(state) => return Ok(state),
+            Err(Err(other)) => return Err(other),
+            Err(Ok(why)) if why.is_io() => {
+                return Err(format!("the snapshot {path} cannot be read: {why}").into());
+            }
+            Err(Ok(why)) => why,
+        };
+        let aside = file.set_aside(&why);
+        let aside =
+            aside.map_err(|error| format!("{path}: {why}; it cannot be renamed: {error}"))?;
+        let aside = aside.display();
+        error!(
+            "the snapshot {path} cannot be used: {why}. It was set aside as {aside}; nobody has spent \
+             anything"
+        );
+        self.empty(None)
+    }
+
+    fn read(&self, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
+        let begin = SystemClock.now();
+        let Some(mut reader) = file.open()? else { return self.empty(None) };
+        let (gate, throttle) = self.empty(Some(reader.seed()))?;
+        let now = || Moment::now(&SystemClock);
+        let age = reader.moment().until(&now());
+        snapshot::restore(&mut reader, &gate, &throttle, now)?;
+        let (path, took) = (file.path().display(), SystemClock.now().since(begin));
+        info!(%path, ?age, ?took, "put back what was spent");
+        Ok((gate, throttle))
+    }
 }

@@ -1,14 +1,15 @@
 use std::io::{self, Read, Write};
 
+use tollgate::Clock;
 use tollgate::algorithm::Algorithm;
-use tollgate::{Clock, Table};
-use tollgate_policy::store::Memory;
+use tollgate_policy::store::Saves;
 use tollgate_policy::{Gate, SavedState};
 
 use super::{Error, Moment, Piece, Reader, Writer};
+use crate::resp::Throttle;
 
-/// Writes what a gate and the table of `CL.THROTTLE` hold. Whoever has nothing spent is
-/// left out.
+/// Writes what a gate and `CL.THROTTLE` hold, which must have one clock and one seed. Whoever
+/// has nothing spent is left out.
 ///
 /// Nothing waits for it but a change of the policy or of a list, and that only while one
 /// limit is copied.
@@ -16,24 +17,23 @@ use super::{Error, Moment, Piece, Reader, Writer};
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn save<C: Clock + Clone + 'static>(
-    gate: &Gate<Memory<C>>,
-    keys: &Table,
+pub fn save<S: Saves>(
+    gate: &Gate<S>,
+    throttle: &Throttle<impl Clock>,
     out: impl Write,
 ) -> io::Result<u64> {
-    let clock = gate.store().clock();
-    let moment = Moment::now(clock);
-    let mut writer = Writer::new(out, &moment, gate.store().seed())?;
+    let moment = Moment::now(throttle.clock());
+    let mut writer = Writer::new(out, &moment, throttle.seed())?;
     for (kind, entry, added) in gate.save_lists() {
         writer.list(kind, &entry, added)?;
     }
     for name in gate.policy().limits() {
-        // One that has gone meanwhile has nothing to save.
+        // One that has gone meanwhile has nothing to save, nor has one that is kept elsewhere.
         if let Some(limit) = gate.save_limit(name) {
             writer.limit(&limit)?;
         }
     }
-    let algorithm = keys.algorithm();
+    let (keys, algorithm) = (throttle.table(), throttle.table().algorithm());
     writer.keys(keys.iter().filter(|(_, word)| algorithm.spent(*word, moment.clock) > 0))?;
     writer.finish()
 }
@@ -41,15 +41,15 @@ pub fn save<C: Clock + Clone + 'static>(
 /// Puts back what was saved, as it is at the moment that `now` tells. Limits that have
 /// gone, or count something else, are left out.
 ///
-/// The gate and the table must have the [seed](Reader::seed) of the snapshot.
+/// Both must have the [seed](Reader::seed) of the snapshot.
 ///
 /// # Errors
 ///
 /// If the snapshot is damaged or cannot be read. Then a part of it may have been put back.
-pub fn restore<C: Clock + Clone + 'static>(
+pub fn restore<S: Saves>(
     reader: &mut Reader<impl Read>,
-    gate: &Gate<Memory<C>>,
-    keys: &Table,
+    gate: &Gate<S>,
+    throttle: &Throttle<impl Clock>,
     now: impl Fn() -> Moment,
 ) -> Result<(), Error> {
     let saved = *reader.moment();
@@ -63,7 +63,8 @@ pub fn restore<C: Clock + Clone + 'static>(
             Piece::List(kind, entry, added) => lists.push((kind, entry, added)),
             Piece::Limit(limit) => into_gate(SavedState::new(vec![limit], Vec::new()))?,
             Piece::Keys(clients) => {
-                let (algorithm, then, now) = (keys.algorithm(), then(), gate.store().clock().now());
+                let keys = throttle.table();
+                let (algorithm, then, now) = (keys.algorithm(), then(), throttle.clock().now());
                 let rebased = clients
                     .into_iter()
                     .map(|(client, word)| (client, algorithm.rebase(word, then, now)));

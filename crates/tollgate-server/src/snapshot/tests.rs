@@ -263,7 +263,7 @@ async fn words_move_by_the_time_that_has_passed() {
     let word = Word::from_bits((clock.now() + 8 * minute).as_nanos());
     keys.table().restore_at([(client, word)], clock.now());
     let mut bytes = Vec::new();
-    save(&gate, keys.table(), &mut bytes).unwrap();
+    save(&gate, &keys, &mut bytes).unwrap();
 
     for (minutes, left) in [(0, 2), (3, 5), (60, 10)] {
         let mut reader = Reader::new(Cursor::new(&bytes)).unwrap();
@@ -276,7 +276,7 @@ async fn words_move_by_the_time_that_has_passed() {
         let gate = gate.unwrap();
         let hasher = KeyedState::with_seed(reader.seed());
         let keys = Throttle::with(100, WhenFull::Evict, hasher, clock.clone()).unwrap();
-        restore(&mut reader, &gate, keys.table(), || now).unwrap();
+        restore(&mut reader, &gate, &keys, || now).unwrap();
         let decision = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
         assert_eq!(decision.remaining(), left, "after {minutes} minutes");
         let owed = keys.table().iter().find(|(known, _)| *known == client);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use tollgate_policy::{Gate, Policy};
 use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{Access, App};
+use tollgate_server::{Access, AnyStore, App};
 
 use super::server::{Server, TOKEN, token};
 
@@ -52,7 +52,9 @@ fn steady(text: &str) -> String {
 async fn the_examples_of_the_page_print_what_it_shows() {
     // As on the page, but nothing is refilled while the examples run.
     let policy = "[[limit]]\nname = 'api'\nquota = '10/h burst 20'\n";
-    let gate = Arc::new(Gate::new(Policy::from_toml(policy).unwrap()).unwrap());
+    let gate = Arc::new(
+        Gate::with_store(Policy::from_toml(policy).unwrap(), AnyStore::default()).unwrap(),
+    );
     let resp = Endpoint::new(Throttle::new(10).unwrap(), Arc::clone(&gate));
     let app = App::new(gate, policy, resp).with_access(Access::loopback(token()));
     let server = Server::with(app).await;

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tollgate_policy::{Gate, Policy};
 use tollgate_server::http::{Bounds, serve};
 use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{Access, App, Secret};
+use tollgate_server::{Access, AnyStore, App, Secret};
 
 /// A server on a free port, which ends with the test.
 pub(crate) struct Server {
@@ -25,7 +25,9 @@ pub(crate) fn token() -> Option<Secret> {
 
 /// An application with the policy of these tests.
 pub(crate) fn app() -> App {
-    let gate = Arc::new(Gate::new(Policy::from_toml(POLICY).unwrap()).unwrap());
+    let gate = Arc::new(
+        Gate::with_store(Policy::from_toml(POLICY).unwrap(), AnyStore::default()).unwrap(),
+    );
     let resp = Endpoint::new(Throttle::new(1000).unwrap(), Arc::clone(&gate));
     App::new(gate, POLICY, resp).with_access(Access::loopback(token()))
 }

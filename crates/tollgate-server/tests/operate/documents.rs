@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::clients::Http;
+use crate::cluster::redis::Redis;
 use crate::server::{Home, run, tollgate};
 
 pub(crate) fn read(path: &str) -> String {
@@ -19,15 +20,25 @@ fn metrics(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn alerts_look_at_metrics_that_there_are() {
-    let config = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
-        [[limit]]\nname = 'api'\nquota = '5/s'\n";
-    let server = Home::new(config);
+    let redis = Redis::start();
+    let config = format!(
+        "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
+         [store]\nurl = '{}'\n[[limit]]\nname = 'api'\nquota = '5/s'\n",
+        redis.url()
+    );
+    let server = Home::new(&config);
     let server = (server.start(&[]), server);
     assert!(Http::connect(server.0.http).unwrap().check("api", "203.0.113.7").unwrap());
     let shown = server.0.get("/metrics");
     let shown: BTreeSet<_> =
         shown.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
-    for document in ["deploy/alerts.yml", "docs/alerts.md", "docs/server.md", "docs/sizing.md"] {
+    for document in [
+        "deploy/alerts.yml",
+        "docs/alerts.md",
+        "docs/server.md",
+        "docs/sizing.md",
+        "docs/cluster.md",
+    ] {
         let text = read(document);
         let named = metrics(&text);
         assert!(!named.is_empty(), "{document}");
@@ -47,21 +58,33 @@ fn every_alert_is_explained() {
     }
 }
 
+/// The rows of the table of settings of a page.
+fn settings(page: &str) -> Vec<String> {
+    let page = read(page);
+    let section = page.split("\n## All settings\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    section.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect()
+}
+
 #[test]
 fn every_setting_is_in_the_table_and_its_default_as_help_says() {
     let help = run(tollgate().args(["serve", "--help"]));
-    let page = read("docs/server.md");
-    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let (server, store) = (settings("docs/server.md"), settings("docs/cluster.md"));
     let flags = help.lines().filter_map(|line| line.trim().strip_prefix("--"));
     for flag in flags.filter_map(|flag| flag.split([' ', '[', '=']).next()) {
-        if !["help", "config"].contains(&flag) {
-            assert!(rows.iter().any(|row| row.contains(&format!("`{flag}`"))), "{flag}");
-        }
+        let (key, rows) = match flag.strip_prefix("store") {
+            _ if ["help", "config"].contains(&flag) => continue,
+            Some("") => ("url", &store),
+            Some(key) => (&key[1..], &store),
+            None => (flag, &server),
+        };
+        assert!(rows.iter().any(|row| row.contains(&format!("`{key}`"))), "{flag}");
     }
-    for row in &rows {
+    let flags = server.iter().map(|row| ("", row)).chain(store.iter().map(|row| ("store-", row)));
+    for (prefix, row) in flags {
         let mut cells = row.split('|').map(|cell| cell.trim().trim_matches('`'));
         let (key, default) = (cells.nth(1).unwrap(), cells.next().unwrap());
-        let told = help.split(&format!("--{key} ")).nth(1);
+        let told = help.split(&format!("--{prefix}{key} ")).nth(1);
         let told = told.and_then(|text| text.split("[env").next()).unwrap_or_default();
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some(told) = told.split("[default: ").nth(1) {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod clients;
+mod cluster;
 mod commands;
 mod deploy;
 mod documents;

@@ -35,11 +35,19 @@ fn every_setting_of_the_file_has_a_flag_and_a_variable_of_the_same_name() {
         .collect();
     assert!(flags.len() > 20, "{flags:?}");
     // Whatever is unknown is told, with all that is known.
-    let home = Home::new("[server]\nzzzzzzzzzzzz = 1\n");
-    let checked = tollgate().arg("check-config").arg(home.path("tollgate.toml")).output().unwrap();
-    let told = String::from_utf8(checked.stderr).unwrap();
-    let known = told.split("known are ").nth(1).unwrap().trim();
-    let mut known: Vec<_> = known.split(", ").collect();
+    let known = |table: &str| {
+        let home = Home::new(&format!("[{table}]\nzzzzzzzzzzzz = 1\n"));
+        let mut check = tollgate();
+        let checked = check.arg("check-config").arg(home.path("tollgate.toml")).output().unwrap();
+        let told = String::from_utf8(checked.stderr).unwrap();
+        let known = told.split("known are ").nth(1).unwrap().trim().to_owned();
+        known.split(", ").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of_store = known("store").into_iter().map(|key| match key.as_str() {
+        "url" => "store".to_owned(),
+        key => format!("store-{key}"),
+    });
+    let mut known: Vec<_> = known("server").into_iter().chain(of_store).collect();
     for flag in &flags {
         let variable = format!("[env: TOLLGATE_{}", flag.to_uppercase().replace('-', "_"));
         assert!(help.contains(&variable), "{variable}");

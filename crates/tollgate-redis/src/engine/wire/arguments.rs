@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
-use tollgate::algorithm::{Algorithm, Layout};
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, TokenBucket};
 use tollgate::{AlgorithmKind, Timestamp};
 
 use crate::engine::{EngineError, Entry, Exchange, Fault, Op};
@@ -43,6 +43,10 @@ pub fn ask(entry: &Entry) -> Result<Argument, EngineError> {
         EngineError::new(Fault::Nonsense, text)
     })?;
     let (action, amounts) = match layout {
+        // Its word is no time.
+        Layout::Bucket { refills: false, .. } if matches!(op, Op::SpendBy { cost: 1.., .. }) => {
+            (Action::Refuse, smallvec![])
+        }
         Layout::Bucket { interval, span, .. } => {
             // Only a token bucket may start with less than it holds.
             let start = if terms.kind == AlgorithmKind::TokenBucket { fresh.to_bits() } else { 0 };
@@ -81,11 +85,20 @@ fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) 
         Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => {
             (Action::Look, smallvec![])
         }
+        Op::SpendBy { cost: 0, .. } => (Action::Look, smallvec![]),
         Op::Spend { cost, .. } => match span.checked_sub(price(cost)) {
             Some(room) => (Action::Spend, smallvec![price(cost), room]),
             // It costs more than there ever is.
             None => (Action::Refuse, smallvec![]),
         },
+        Op::SpendBy { cost, quota } => {
+            match AnyAlgorithm::TokenBucket(TokenBucket::new(&quota)).layout() {
+                Layout::Bucket { interval, span, refills: true, .. } => {
+                    of_bucket(Op::Spend { cost, is_shadow: false }, interval, span, start)
+                }
+                _ => (Action::Refuse, smallvec![]),
+            }
+        }
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most, interval, span]),
         Op::Charge(amount) => (Action::Charge, smallvec![price(amount)]),
         Op::Refund(amount) => (Action::Refund, smallvec![price(amount), start]),
@@ -99,7 +112,9 @@ fn of_counter(op: Op) -> (Action, Amounts) {
         Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => {
             (Action::Look, smallvec![])
         }
+        Op::SpendBy { cost: 0, .. } => (Action::Look, smallvec![]),
         Op::Spend { cost, .. } => (Action::Take, smallvec![cost, cost]),
+        Op::SpendBy { .. } => (Action::Refuse, smallvec![]),
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most]),
         Op::Charge(amount) => (Action::Charge, smallvec![amount]),
         Op::Refund(amount) => (Action::Refund, smallvec![amount]),

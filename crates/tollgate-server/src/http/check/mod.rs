@@ -16,6 +16,7 @@ use super::body::parse;
 use super::problem::Problem;
 use super::reply::{JSON, Reply, content, write};
 use crate::App;
+use crate::together::together;
 
 /// How many limits can be checked together.
 const MOST_TOGETHER: usize = 64;
@@ -49,10 +50,8 @@ async fn answer_batch(
         let detail = format!("a batch has at most {most} checks, and these are {}", batch.len());
         return Err(Problem::bad_request(detail));
     }
-    let mut passages = Vec::with_capacity(batch.len());
-    for asked in batch {
-        passages.push(decide_one(app, asked).await);
-    }
+    let questions = batch.into_iter().map(|asked| decide_one(app, asked)).collect();
+    let passages = together(questions, app.gate().store().at_once()).await;
     write(&CheckAnswer::of_batch(&passages), document)
 }
 
@@ -89,6 +88,7 @@ pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage<'sta
         .map(|(named, values)| LimitCheck { limit: named.limit(), values, cost: named.cost() })
         .collect();
     let passage = app.gate().check_limits(&checks).await.map_err(|error| {
+        app.layer().count_failure(&error);
         let unknown = named.iter().find(|named| app.gate().policy().parts(named.limit()).is_none());
         Problem::of_limit(app, unknown.or(named.first()).map_or("", Named::limit), &error)
     })?;

@@ -2,6 +2,7 @@
 
 mod commands;
 mod connection;
+mod pipeline;
 mod throttle;
 
 use std::future::pending;
@@ -35,7 +36,7 @@ impl Checks for OneLimit {
         let is_spent = parts.join(":") == "alice:web";
         let word = if is_spent { bucket.charge(fresh, now, 5) } else { fresh };
         let mode = if limit == "trial" { Mode::Shadow } else { Mode::Enforce };
-        Ok(Checked { decision: Decision::of(bucket, word, now, cost).0, mode })
+        Ok(Checked { decision: Some(Decision::of(bucket, word, now, cost).0), mode })
     }
 }
 
@@ -52,11 +53,14 @@ struct Talk {
 }
 
 impl Talk {
-    fn with(endpoint: &Arc<Tested>) -> Self {
+    fn with<C: Checks + 'static>(endpoint: &Arc<Endpoint<C, ManualClock>>) -> Self {
         Self::until(endpoint, pending())
     }
 
-    fn until(endpoint: &Arc<Tested>, shutdown: impl Future<Output = ()> + Send + 'static) -> Self {
+    fn until<C: Checks + 'static>(
+        endpoint: &Arc<Endpoint<C, ManualClock>>,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
         let (io, stream) = duplex(64 * 1024);
         let endpoint = Arc::clone(endpoint);
         let serve = async move { serve(stream, None, &endpoint, shutdown).await };

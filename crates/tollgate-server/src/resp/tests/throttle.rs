@@ -1,37 +1,35 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use proptest::prelude::*;
 use tollgate::{Clock, KeyedState, ManualClock, WhenFull};
 
-use crate::resp::Throttle;
+use super::{OneLimit, Tested, endpoint};
 use crate::resp::codec::{Decoder, Limits};
+use crate::resp::throttle::run;
+use crate::resp::{Endpoint, Throttle};
 
 /// One call; the error's text if there is one.
-fn call(throttle: &Throttle<ManualClock>, call: &str) -> Result<[i64; 5], String> {
+fn call(endpoint: &Tested, call: &str) -> Result<[i64; 5], String> {
     let line = format!("CL.THROTTLE {call}\n");
     let mut decoder = Decoder::default();
     let request = decoder.decode(line.as_bytes(), &Limits::default()).unwrap().unwrap();
-    let five = throttle.run(request.args).map_err(|error| error.to_string());
+    let five = run(endpoint, request.args).now_or_never().unwrap();
+    let five = five.map_err(|error| error.to_string());
     five.map(|five| five.integers())
-}
-
-fn throttle() -> (Throttle<ManualClock>, ManualClock) {
-    let clock = ManualClock::default();
-    let throttle = Throttle::with(1000, WhenFull::Evict, KeyedState::new(), clock.clone());
-    (throttle.unwrap(), clock)
 }
 
 #[test]
 fn a_fresh_key_is_answered_as_redis_cell_documents() {
-    let (throttle, _) = throttle();
-    assert_eq!(call(&throttle, "user123 15 30 60"), Ok([0, 16, 15, -1, 2]));
+    let (endpoint, _) = endpoint();
+    assert_eq!(call(&endpoint, "user123 15 30 60"), Ok([0, 16, 15, -1, 2]));
 }
 
 /// The cases of redis-cell's own test, with its times rounded up to seconds.
 #[test]
 fn the_cases_of_redis_cell_are_answered_as_there() {
-    let (throttle, clock) = throttle();
+    let (endpoint, clock) = endpoint();
     let start = clock.now();
     for (millis, quantity, answer) in [
         // Never more than the limit.
@@ -53,7 +51,7 @@ fn the_cases_of_redis_cell_are_answered_as_there() {
         (9500, 5, [1, 5, 2, 3, 3]),
     ] {
         clock.set(start + Duration::from_millis(millis));
-        assert_eq!(call(&throttle, &format!("foo 4 1 1 {quantity}")), Ok(answer), "at {millis} ms");
+        assert_eq!(call(&endpoint, &format!("foo 4 1 1 {quantity}")), Ok(answer), "at {millis} ms");
     }
 }
 
@@ -84,13 +82,13 @@ fn edges_get_the_right_answer() {
         (r#""\xff\x00\r\n" 15 30 60"#.to_owned(), [0, 16, 15, -1, 2]),
         (r#""" 15 30 60"#.to_owned(), [0, 16, 15, -1, 2]),
     ] {
-        assert_eq!(call(&throttle().0, &text), Ok(answer), "{text}");
+        assert_eq!(call(&endpoint().0, &text), Ok(answer), "{text}");
     }
 }
 
 #[test]
 fn what_cannot_be_counted_is_an_error_and_spends_nothing() {
-    let (throttle, _) = throttle();
+    let (endpoint, _) = endpoint();
     let (most, beyond) = (i64::MAX, "9223372036854775808");
     for (text, part) in [
         ("k -1 30 60", "max_burst must be an integer from 0"),
@@ -114,36 +112,36 @@ fn what_cannot_be_counted_is_an_error_and_spends_nothing() {
         (&format!("k 15 1 {most}"), "too long"),
         (&format!("k {most} {most} {most} {most}"), "too long"),
     ] {
-        let error = call(&throttle, text).unwrap_err();
+        let error = call(&endpoint, text).unwrap_err();
         assert!(error.starts_with("ERR ") && error.contains(part), "{text}: {error}");
     }
-    assert_eq!(call(&throttle, "k 15 30 60 0"), Ok([0, 16, 16, -1, 0]));
+    assert_eq!(call(&endpoint, "k 15 30 60 0"), Ok([0, 16, 16, -1, 0]));
 }
 
 #[test]
 fn a_debt_stays_when_the_quota_changes() {
-    let (throttle, clock) = throttle();
+    let (endpoint, clock) = endpoint();
     // A minute's worth, of an hour's.
-    assert_eq!(call(&throttle, "k 3599 1 1 60"), Ok([0, 3600, 3540, -1, 60]));
+    assert_eq!(call(&endpoint, "k 3599 1 1 60"), Ok([0, 3600, 3540, -1, 60]));
     // Under a quota of 10 s, that is 50 s too much.
-    assert_eq!(call(&throttle, "k 9 1 1"), Ok([1, 10, 0, 51, 60]));
-    assert_eq!(call(&throttle, "k 9 1 1 0"), Ok([1, 10, 0, 50, 60]));
+    assert_eq!(call(&endpoint, "k 9 1 1"), Ok([1, 10, 0, 51, 60]));
+    assert_eq!(call(&endpoint, "k 9 1 1 0"), Ok([1, 10, 0, 50, 60]));
     // Under one that is ten times slower, it is worth 6.
-    assert_eq!(call(&throttle, "k 9 1 10 0"), Ok([0, 10, 4, -1, 60]));
+    assert_eq!(call(&endpoint, "k 9 1 10 0"), Ok([0, 10, 4, -1, 60]));
     clock.advance(Duration::from_secs(51));
-    assert_eq!(call(&throttle, "k 9 1 1"), Ok([0, 10, 0, -1, 10]));
+    assert_eq!(call(&endpoint, "k 9 1 1"), Ok([0, 10, 0, -1, 10]));
 }
 
 #[test]
 fn times_are_rounded_up_and_coming_back_then_succeeds() {
-    let (throttle, clock) = throttle();
-    assert_eq!(call(&throttle, "k 0 1 2"), Ok([0, 1, 0, -1, 2]));
+    let (endpoint, clock) = endpoint();
+    assert_eq!(call(&endpoint, "k 0 1 2"), Ok([0, 1, 0, -1, 2]));
     clock.advance(Duration::from_nanos(1));
-    assert_eq!(call(&throttle, "k 0 1 2"), Ok([1, 1, 0, 2, 2]));
+    assert_eq!(call(&endpoint, "k 0 1 2"), Ok([1, 1, 0, 2, 2]));
     clock.advance(Duration::from_nanos(1_999_999_998));
-    assert_eq!(call(&throttle, "k 0 1 2"), Ok([1, 1, 0, 1, 1]));
+    assert_eq!(call(&endpoint, "k 0 1 2"), Ok([1, 1, 0, 1, 1]));
     clock.advance(Duration::from_secs(1));
-    assert_eq!(call(&throttle, "k 0 1 2"), Ok([0, 1, 0, -1, 2]));
+    assert_eq!(call(&endpoint, "k 0 1 2"), Ok([0, 1, 0, -1, 2]));
 }
 
 #[test]
@@ -151,12 +149,13 @@ fn a_full_table_that_denies_says_when_to_come_back() {
     let clock = ManualClock::default();
     let throttle = Throttle::with(1, WhenFull::Deny, KeyedState::new(), clock.clone()).unwrap();
     let keys = 0..throttle.table().slots();
+    let endpoint = Endpoint::new(throttle, OneLimit);
     for key in keys.clone() {
-        assert_eq!(call(&throttle, &format!("{key} 9 1 1 5")), Ok([0, 10, 5, -1, 5]));
+        assert_eq!(call(&endpoint, &format!("{key} 9 1 1 5")), Ok([0, 10, 5, -1, 5]));
     }
-    assert_eq!(call(&throttle, "new 9 1 1 5"), Ok([1, 10, 10, 5, 0]));
+    assert_eq!(call(&endpoint, "new 9 1 1 5"), Ok([1, 10, 10, 5, 0]));
     clock.advance(Duration::from_secs(5));
-    assert_eq!(call(&throttle, "new 9 1 1 5"), Ok([0, 10, 5, -1, 5]));
+    assert_eq!(call(&endpoint, "new 9 1 1 5"), Ok([0, 10, 5, -1, 5]));
 }
 
 /// redis-cell in exact arithmetic: for each key, when its bucket is full again.
@@ -205,14 +204,14 @@ proptest! {
     fn every_answer_is_that_of_redis_cell_in_exact_arithmetic(
         calls in proptest::collection::vec(calls(), 1..40)
     ) {
-        let (throttle, clock) = throttle();
+        let (endpoint, clock) = endpoint();
         let mut cell = Cell::default();
         for (one, pause) in calls {
             clock.advance(Duration::from_nanos(pause));
             let (key, burst, count, period, quantity) = one;
             let text = format!("{key} {burst} {count} {period} {quantity}");
             let expected = cell.throttle(i128::from(clock.now().as_nanos()), one);
-            prop_assert_eq!(call(&throttle, &text), Ok(expected), "{}", text);
+            prop_assert_eq!(call(&endpoint, &text), Ok(expected), "{}", text);
         }
     }
 }

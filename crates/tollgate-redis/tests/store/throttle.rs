@@ -1,0 +1,63 @@
+//! Buckets whose quota comes with each call.
+
+use std::time::Duration;
+
+use tokio::time::advance;
+use tollgate::{Quota, Verdict};
+use tollgate_redis::engine::Fault;
+
+use super::engine::{Fake, Node};
+
+fn quota(text: &str) -> Quota {
+    text.parse().unwrap()
+}
+
+/// What is left, and how long to wait: `None` if it was allowed.
+async fn spend(node: &Node, by: &str, cost: u64) -> (u64, Option<Duration>) {
+    let decision = node.store().throttle(b"k", quota(by), cost).await.unwrap();
+    let waits = match decision.verdict() {
+        Verdict::Denied { retry_after } => Some(retry_after),
+        _ => None,
+    };
+    (decision.remaining(), waits)
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_quota_finds_the_time_and_not_tokens() {
+    let engine = Fake::new();
+    let (one, other) = (engine.node(""), engine.node(""));
+    assert_eq!(spend(&one, "10/h", 9).await, (1, None));
+    // That is 54 minutes, of which a bucket of five minutes shows no end.
+    assert_eq!(spend(&other, "1/min burst 5", 1).await, (0, Some(Duration::from_secs(50 * 60))));
+    advance(Duration::from_secs(50 * 60)).await;
+    assert_eq!(spend(&one, "1/min burst 5", 1).await, (0, None));
+    assert_eq!(spend(&other, "10/h", 0).await, (9, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_key_costs_one_command_a_second_and_a_look_is_always_asked() {
+    let engine = Fake::new();
+    let node = engine.node("");
+    assert_eq!(spend(&node, "1/h", 1).await, (0, None));
+    assert!(spend(&node, "1/h", 1).await.1.is_some());
+    let before = engine.runs();
+    for _ in 0..100 {
+        assert!(spend(&node, "1/h", 1).await.1.is_some());
+        advance(Duration::from_millis(100)).await;
+    }
+    assert!((9..=10).contains(&(engine.runs() - before)), "{}", engine.runs() - before);
+    let before = engine.runs();
+    spend(&node, "1/h", 0).await;
+    assert_eq!(engine.runs() - before, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_an_outage_a_node_goes_by_its_share() {
+    let engine = Fake::new();
+    let node = engine.node("");
+    engine.set_down(true);
+    let failed = node.store().throttle(b"k", quota("10/s burst 20"), 1).await.unwrap_err();
+    assert_eq!(failed.fault(), Fault::Unreachable);
+    assert_eq!(node.store().share(quota("10/s burst 20")), quota("5/s burst 10"));
+    assert_eq!(node.store().stats().outage_local, 1);
+}

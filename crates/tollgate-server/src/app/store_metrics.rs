@@ -1,0 +1,94 @@
+//! What is counted of the store that servers share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use tollgate_redis::engine::{Health, RoundTrips};
+use tollgate_redis::{LeaseStats, Stats};
+
+use super::metrics::{counters, gauges};
+use crate::SharedStore;
+
+/// Asks the store for its counts whenever metrics are read.
+#[derive(Debug)]
+pub(super) struct StoreMetrics(pub(super) Arc<SharedStore>);
+
+impl Collector for StoreMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (health, stats) = (self.0.engine().health(), self.0.stats());
+        state(&mut encoder, &health, &stats)?;
+        calls(&mut encoder, &health)?;
+        round_trips(&mut encoder, &health.round_trips)?;
+        decisions(&mut encoder, &stats)?;
+        leases(&mut encoder, &stats.leases)
+    }
+}
+
+fn state(encoder: &mut DescriptorEncoder<'_>, health: &Health, stats: &Stats) -> fmt::Result {
+    let is_up = u64::from(health.outage.is_none());
+    gauges(encoder, "store_up", "1 if the shared store can be asked", [([], is_up)])?;
+    let help = "How often the shared store went down";
+    counters(encoder, "store_outages", help, [([], health.outages)])?;
+    let help = "How often a server of the shared store was connected to";
+    counters(encoder, "store_connects", help, [([], health.connects)])?;
+    let help = "Servers that share the store, as far as this one knows; 0 if it does not";
+    gauges(encoder, "store_nodes", help, [([], u64::from(stats.nodes))])
+}
+
+fn calls(encoder: &mut DescriptorEncoder<'_>, health: &Health) -> fmt::Result {
+    let help = "Calls to the shared store";
+    counters(encoder, "store_calls", help, [([], health.calls)])?;
+    let failures = [
+        ([("kind", "timed-out")], health.time_outs),
+        ([("kind", "failed")], health.failures),
+        ([("kind", "rejected")], health.rejected),
+    ];
+    let help = "Calls to the shared store without an answer; those rejected were not sent";
+    counters(encoder, "store_call_failures", help, failures)?;
+    let help = "Calls that wait for the shared store";
+    gauges(encoder, "store_calls_in_flight", help, [([], health.in_flight)])
+}
+
+fn round_trips(encoder: &mut DescriptorEncoder<'_>, taken: &RoundTrips) -> fmt::Result {
+    let bounds = RoundTrips::BOUNDS.iter().map(std::time::Duration::as_secs_f64);
+    let buckets: Vec<_> = bounds.chain([f64::INFINITY]).zip(taken.counts).collect();
+    let count = taken.counts.iter().sum();
+    let help = "How long answers of the shared store took";
+    let name = "store_round_trip_seconds";
+    encoder
+        .encode_descriptor(name, help, None, MetricType::Histogram)?
+        .encode_histogram::<NoLabelSet>(taken.sum.as_secs_f64(), count, &buckets, None)
+}
+
+fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result {
+    let sources = [
+        ([("source", "store")], stats.by_engine),
+        ([("source", "remembered-denial")], stats.by_memory),
+        ([("source", "lease")], stats.leases.allowed + stats.leases.denied),
+        ([("source", "outage-open")], stats.outage_open),
+        ([("source", "outage-closed")], stats.outage_closed),
+        ([("source", "outage-local")], stats.outage_local),
+    ];
+    counters(encoder, "store_decisions", "Decisions about limits, by what they go by", sources)?;
+    let help = "Callers whose quota has changed, and who keep what they have spent";
+    counters(encoder, "store_carried_over", help, [([], stats.carried_over)])?;
+    let undone =
+        [([("outcome", "undone")], stats.undone), ([("outcome", "kept")], stats.kept_charges)];
+    let help = "Charges of calls that another limit denied, and what became of them";
+    counters(encoder, "store_reversals", help, undone)
+}
+
+fn leases(encoder: &mut DescriptorEncoder<'_>, leases: &LeaseStats) -> fmt::Result {
+    let help = "Callers of leased limits that this server knows";
+    gauges(encoder, "store_leased_callers", help, [([], leases.callers)])?;
+    let slices = [
+        ([("event", "taken")], leases.takes),
+        ([("event", "given-back")], leases.given_back),
+        ([("event", "lost")], leases.lost),
+    ];
+    let help = "Slices of leased limits, by what became of them";
+    counters(encoder, "store_slices", help, slices)
+}

@@ -1,0 +1,76 @@
+//! A real Redis that a test has started.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::server::until;
+
+/// Ends with the test. It keeps nothing over a restart.
+pub(crate) struct Redis {
+    folder: TempDir,
+    port: u16,
+    child: Child,
+}
+
+impl Redis {
+    pub(crate) fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// With more arguments.
+    pub(crate) fn with(arguments: &[&str]) -> Self {
+        // Free until somebody else is given it, which takes a while.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let child = spawn(&folder, port, arguments);
+        let redis = Self { folder, port, child };
+        redis.wait();
+        redis
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it as a crash does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again, empty, where it was.
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(&self.folder, self.port, &[]);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        let port = self.port.to_string();
+        until("a Redis", || {
+            let ping = Command::new("redis-cli").args(["-p", &port, "ping"]).output().unwrap();
+            let told = String::from_utf8_lossy(&ping.stdout);
+            ["PONG", "NOAUTH"].iter().any(|sign| told.contains(sign))
+        });
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(folder: &TempDir, port: u16, arguments: &[&str]) -> Child {
+    let mut command = Command::new("redis-server");
+    command
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
+        .arg(folder.path())
+        .args(arguments)
+        .stdout(Stdio::null());
+    command.spawn().unwrap_or_else(|error| {
+        panic!("redis-server cannot be run: {error}; scripts/test installs it")
+    })
+}
