@@ -36,6 +36,15 @@ impl Sentinels {
         format!("redis+sentinel://{}/main", hosts.join(","))
     }
 
+    /// The port of the master, as the first Sentinel has it.
+    pub(crate) fn named_master(&self) -> Option<u16> {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{}", self.ports[0])).unwrap();
+        let asked = ["GET-MASTER-ADDR-BY-NAME", "main"];
+        let answer = redis::cmd("SENTINEL").arg(&asked).query(&mut client.get_connection().unwrap());
+        let (_, port): (String, u16) = answer.ok()?;
+        Some(port)
+    }
+
     /// Ends a Sentinel.
     pub(crate) fn kill(&mut self, place: usize) {
         self.children[place].kill().unwrap();
