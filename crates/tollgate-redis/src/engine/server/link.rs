@@ -198,16 +198,8 @@ impl Core {
 
     fn note_opened(&self, error: &EngineError) {
         Counters::count(&self.counters.outages);
-        self.warn(error);
+        warn_of_outage(&self.plan, error);
         self.opened.notify_one();
-    }
-
-    fn warn(&self, error: &EngineError) {
-        warn!(
-            engine = %self.plan.options.target,
-            %error,
-            "the engine is down: until it is back, each limit goes by its `outage`"
-        );
     }
 
     async fn connect(&self) -> Result<Session, EngineError> {
@@ -241,7 +233,7 @@ impl Core {
                         matches!(error.fault(), Fault::Refused | Fault::Misconfigured);
                     if told.is_none() || (needs_a_person && told != Some(error.fault())) {
                         told = Some(error.fault());
-                        self.warn(&error);
+                        warn_of_outage(&self.plan, &error);
                     }
                     self.breaker.still_open(error);
                     sleep(self.plan.options.probe_interval).await;
@@ -276,6 +268,15 @@ impl Core {
             EngineError::new(Fault::Unready, text)
         })
     }
+}
+
+/// Tells operators that calls fail, and why.
+pub(super) fn warn_of_outage(plan: &Plan, error: &EngineError) {
+    warn!(
+        engine = %plan.options.target,
+        %error,
+        "the engine is down: until it is back, each limit goes by its `outage`"
+    );
 }
 
 /// What a call answers before a deadline.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::address::Address;
 use super::failure::Failure;
 use super::health::Counters;
-use super::link::{Link, Trouble};
+use super::link::{Link, Trouble, warn_of_outage};
 use super::session::Plan;
 use super::task::Task;
 use super::whereabouts::Whereabouts;
@@ -274,7 +274,12 @@ impl Core {
     fn note_unknown(&self, error: EngineError) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = self.map.load();
-        if let Some((_, since)) = map.unknown {
+        if let Some((before, since)) = &map.unknown {
+            let since = *since;
+            // Whatever is wrong is told once, and again when it has become something else.
+            if *before != error {
+                warn_of_outage(&self.plan, &error);
+            }
             self.map.store(Arc::new(Map { unknown: Some((error, since)), ..Map::clone(&map) }));
         }
     }
