@@ -16,10 +16,7 @@ impl Failure {
     pub(super) fn of(address: &Address, error: &RedisError) -> Self {
         match error.code() {
             Some(code) => Self::refused(address, code, error.detail().unwrap_or_default()),
-            None if error.kind() == ErrorKind::Io => Self {
-                error: unreachable_because(address, &"the connection was lost"),
-                is_fatal: true,
-            },
+            None if error.kind() == ErrorKind::Io => Self { error: lost(address), is_fatal: true },
             None => Self {
                 error: EngineError::new(
                     Fault::Nonsense,
@@ -72,6 +69,12 @@ impl Failure {
         };
         Self { error: EngineError::new(fault, format!("{address} {why}")), is_fatal: true }
     }
+}
+
+/// Of a call that was sent to `address` on a connection that ended before the answer.
+fn lost(address: &Address) -> EngineError {
+    let text = format!("{address} cannot be reached: the connection was lost");
+    EngineError::unanswered(Fault::Unreachable, text)
 }
 
 /// Of an address that cannot be talked to.
