@@ -29,8 +29,8 @@ use crate::server;
 ///   tollgate serve --config tollgate.toml --store redis://redis.internal:6379
 ///
 /// Everything but --config can also stand in the file, in [server], with the flag's name as
-/// key, and of the shared store in [store]; a flag goes before its variable, and both before
-/// the file.
+/// key, and what begins with --store in a table of that name; a flag goes before its variable,
+/// and both before the file.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Serve {
