@@ -66,12 +66,17 @@ impl Failure {
                 "is not a node of a Cluster: begin the URL with redis://".to_owned(),
             ),
             _ => {
-                let error = format!("{address} answered {code} {detail}");
+                let error = format!("{address} answered {code} {}", without_arguments(detail));
                 return Self { error: EngineError::new(Fault::Nonsense, error), is_fatal: false };
             }
         };
         Self { error: EngineError::new(fault, format!("{address} {why}")), is_fatal: true }
     }
+}
+
+/// What is told of a command without what it was given: of one that logs in, that is a password.
+fn without_arguments(detail: &str) -> &str {
+    detail.split(", with args beginning with").next().unwrap_or_default()
 }
 
 /// Of an address that cannot be talked to.
