@@ -78,9 +78,7 @@ impl StoreSettings {
             start_in_outage: given.start_in_outage.unwrap_or(false),
         })
     }
-}
 
-impl StoreSettings {
     /// How to connect to it.
     pub(crate) fn options(&self) -> Result<Options, EngineError> {
         let mut options = Options::new(self.url.reveal())?

@@ -72,7 +72,7 @@ fn a_store_that_cannot_be_used_is_told_with_what_to_change() {
 }
 
 #[test]
-fn a_password_can_stand_in_a_file_or_a_variable() {
+fn a_password_can_stand_in_a_file_a_variable_or_the_url_and_is_not_shown() {
     let redis = Redis::with(&["--requirepass", "sesame-sesame"]);
     let home = Home::new(&config(&redis, LIMIT));
     std::fs::write(home.path("password"), "sesame-sesame\n").unwrap();
@@ -80,11 +80,12 @@ fn a_password_can_stand_in_a_file_or_a_variable() {
     home.start(&["--store-password-file", &file]).stop();
     let mut serve = tollgate();
     serve.arg("serve").arg("--config").arg(home.path("tollgate.toml"));
-    Server::start({
-        serve.env("TOLLGATE_STORE_PASSWORD", "sesame-sesame");
-        serve
-    })
-    .stop();
+    serve.env("TOLLGATE_STORE_PASSWORD", "sesame-sesame");
+    Server::start(serve).stop();
+    let server = home.start(&["--store", &redis.url().replace("//", "//:sesame-sesame@")]);
+    let state = format!("state   shared, in {}\n", redis.url());
+    assert!(server.banner.contains(&state), "{}", server.banner);
+    assert!(!server.stop().contains("sesame"));
 }
 
 #[test]
