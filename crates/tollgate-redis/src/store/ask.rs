@@ -60,7 +60,7 @@ impl<E: Engine> Core<E> {
             let mut is_other = false;
             for (asked, found) in asked.iter_mut().zip(&reply.answers) {
                 self.hear(asked, found, seen)?;
-                is_other |= matches!(found, Found::Other(_));
+                is_other |= matches!(found, Found::Other(_) | Found::Gone);
             }
             if asked.iter().any(|asked| asked.refuses()) {
                 return Ok(false);
@@ -91,6 +91,11 @@ impl<E: Engine> Core<E> {
                 let word = caller.carry_over(stored, seen.now)?;
                 let algorithm = caller.counted().algorithm;
                 (word, algorithm.spend(word, seen.now, asked.cost).is_some())
+            }
+            Found::Gone => {
+                self.unlearn(caller, seen.sent);
+                asked.heard = None;
+                return Ok(());
             }
         };
         self.confirm(caller, seen.sent);

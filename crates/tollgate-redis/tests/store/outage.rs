@@ -75,6 +75,20 @@ async fn a_share_follows_the_number_of_nodes_that_are_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_engine_that_has_forgotten_the_nodes_gives_none_of_them_more() {
+    let engine = Fake::new();
+    let counting = Settings::default();
+    let nodes: Vec<_> = (0..5).map(|_| engine.node_with(&policy("local"), &counting)).collect();
+    sleep(Duration::from_millis(1500)).await;
+    engine.model().flush();
+    sleep(Duration::from_secs(1)).await;
+    engine.set_down(true);
+    for node in &nodes {
+        assert_eq!(passes(node, "l", "alice", 12).await, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
     let engine = Fake::new();
     let (node, other) = (engine.node(&policy("local")), engine.node(&policy("local")));

@@ -63,7 +63,7 @@ impl Failure {
                 "is not a node of a Cluster: begin the URL with redis://".to_owned(),
             ),
             _ => {
-                let error = format!("{address} answered {code} {detail}");
+                let error = format!("{address} answered {code} {}", without_arguments(detail));
                 return Self { error: EngineError::new(Fault::Nonsense, error), is_fatal: false };
             }
         };
@@ -75,6 +75,11 @@ impl Failure {
 fn lost(address: &Address) -> EngineError {
     let text = format!("{address} cannot be reached: the connection was lost");
     EngineError::unanswered(Fault::Unreachable, text)
+}
+
+/// What is told of a command without what it was given: of one that logs in, that is a password.
+fn without_arguments(detail: &str) -> &str {
+    detail.split(", with args beginning with").next().unwrap_or_default()
 }
 
 /// Of an address that cannot be talked to.
