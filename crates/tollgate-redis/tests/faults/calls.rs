@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_policy::{Error, Passage};
 
-use crate::common::{Bound, Span};
+use crate::common::Span;
 use crate::node::{HOT, Limit, SHARE};
 
 /// A call that was made, and what came of it.
@@ -14,6 +14,13 @@ pub(crate) struct Call {
     pub(crate) due: Instant,
     pub(crate) took: Duration,
     pub(crate) outcome: Outcome,
+}
+
+impl Call {
+    /// True if the engine decided, and not a word of it that was remembered.
+    pub(crate) fn is_by_engine(&self) -> bool {
+        self.limit != Limit::Hot && self.outcome.is_by_engine()
+    }
 }
 
 /// Who decided.
@@ -60,10 +67,11 @@ impl Calls {
         self.0.iter().filter(|call| call.limit == limit && is_so(call.outcome)).count()
     }
 
-    /// The part of them that the engine decided.
+    /// The part of them that the engine was asked about and decided.
     pub(crate) fn by_engine(&self) -> f64 {
-        let decided = self.0.iter().filter(|call| call.outcome.is_by_engine()).count();
-        decided as f64 / self.0.len().max(1) as f64
+        let decided = self.0.iter().filter(|call| call.is_by_engine()).count();
+        let asked = self.0.iter().filter(|call| call.limit != Limit::Hot).count();
+        decided as f64 / asked.max(1) as f64
     }
 
     /// How long all but one in a hundred took at most.
@@ -86,6 +94,6 @@ impl Calls {
     /// How much it got beyond what it has.
     pub(crate) fn forgiven(&self) -> u64 {
         let spans: Vec<Span> = self.admitted_hot().iter().map(|now| (*now, *now)).collect();
-        Bound { burst: HOT, interval: 1_000_000_000 / HOT }.excess(&spans)
+        HOT.excess(&spans)
     }
 }

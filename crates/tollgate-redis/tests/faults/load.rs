@@ -38,7 +38,7 @@ impl Load {
     /// Waits until the engine has decided about a call that was due after a moment, and tells
     /// how long after it that was.
     pub(crate) async fn decided_after(&self, moment: Instant) -> Duration {
-        let is_such = |call: &&Call| call.due >= moment && call.outcome.is_by_engine();
+        let is_such = |call: &&Call| call.due >= moment && call.is_by_engine();
         loop {
             let since = |call: &Call| call.due + call.took - moment;
             let first = self.state.made.lock().unwrap().iter().find(is_such).map(since);

@@ -7,6 +7,7 @@ use tollgate_redis::engine::{Options, Server};
 use tollgate_redis::{RedisStore, Settings};
 
 use crate::calls::Outcome;
+use crate::common::Bound;
 
 /// The limits of a node, by what they do in an outage, and one that is asked for more than it
 /// has.
@@ -31,8 +32,9 @@ impl Limit {
     }
 }
 
-/// What the caller under the hot limit has, each second and at once.
-pub(crate) const HOT: u64 = 200;
+/// What the caller under the hot limit has. It is asked for at once, and takes longer to be
+/// refilled than a failover takes, so that what was forgiven can be seen.
+pub(crate) const HOT: Bound = Bound { burst: 400, interval: 10_000_000 };
 
 /// What a node has of the local limit in an outage, in an hour: none of it is refilled while
 /// a test goes on.
@@ -90,7 +92,7 @@ fn policy() -> String {
         limit("open", plenty.clone(), "open"),
         limit("closed", plenty, "closed"),
         limit("local", format!("{whole}/h burst {whole}"), "local"),
-        limit("hot", format!("{HOT}/s burst {HOT}"), "closed"),
+        limit("hot", format!("1 per {} ns burst {}", HOT.interval, HOT.burst), "closed"),
     ]
     .concat()
 }

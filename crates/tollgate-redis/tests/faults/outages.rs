@@ -21,7 +21,7 @@ async fn a_server_that_is_killed_is_missed_no_longer_than_it_is_away() {
         let round = scene.round(killed).await;
         round.was_noticed();
         // It has kept nothing, so that everybody begins anew.
-        assert!(round.calls.forgiven() <= HOT);
+        assert!(round.calls.forgiven() <= HOT.burst);
         has_connections(&server, 1).await;
     }
 }

@@ -11,7 +11,7 @@ use crate::node::{Limit, Node, SHARE, is_soak, time_out};
 /// One scene at a time, or they would take the processors from each other.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// A node under half the load that it could bear.
+/// A node under half the load that it could bear, or less.
 pub(crate) struct Scene {
     pub(crate) node: Node,
     what: &'static str,
@@ -25,10 +25,10 @@ pub(crate) struct Scene {
 /// What happened in a round.
 pub(crate) struct Round {
     pub(crate) calls: Calls,
-    /// Those made while something was wrong, and until a second later.
-    pub(crate) troubled: Calls,
+    /// Those made while something was wrong, and until the engine decided again.
+    troubled: Calls,
     /// Those made after that.
-    pub(crate) after: Calls,
+    after: Calls,
     /// How long it took to decide again, once that was possible.
     recovery: Duration,
 }
@@ -39,6 +39,9 @@ const CALM: Duration = Duration::from_millis(400);
 /// How long a fault takes.
 pub(crate) const FAULT: Duration = Duration::from_millis(800);
 
+/// The most calls a second on a machine that may have less time for us in the next moment.
+const BUSY: f64 = 4_000.0;
+
 /// How often a fault happens.
 pub(crate) fn rounds() -> usize {
     if is_soak() { 5 } else { 2 }
@@ -48,7 +51,8 @@ impl Scene {
     pub(crate) async fn new(what: &'static str, url: &str) -> Self {
         let turn = TURN.lock().await;
         let node = Node::connect(url).await;
-        let rate = saturation(&node).await / 2.0;
+        let half = saturation(&node).await / 2.0;
+        let rate = if is_soak() { half } else { half.min(BUSY) };
         Self { node, what, rate, rounds: 0, memory: None, _turn: turn }
     }
 
@@ -113,7 +117,8 @@ impl Round {
             assert!(may_be, "{call:?}");
         }
         let shares = |is_so: fn(bool) -> bool| {
-            let is_share = |outcome| matches!(outcome, Outcome::Share { is_allowed } if is_so(is_allowed));
+            let is_share =
+                |outcome| matches!(outcome, Outcome::Share { is_allowed } if is_so(is_allowed));
             self.calls.count(Limit::Local, is_share)
         };
         let (asked, passed) = (shares(|_| true), shares(|is_allowed| is_allowed));

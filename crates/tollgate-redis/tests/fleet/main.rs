@@ -1,10 +1,10 @@
 //! Eight processes that spend what a few callers have, through one server.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by it")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by it")]
 
+mod bounds;
 #[path = "../common/mod.rs"]
 mod common;
-mod bounds;
 mod hammered;
 mod order;
 mod processes;

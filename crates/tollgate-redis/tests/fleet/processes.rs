@@ -9,7 +9,8 @@ struct Processes(Vec<(Child, PathBuf)>);
 
 /// Has all of the fleet carry out an order, and returns what each has seen.
 pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
-    let mut processes = Processes((0..PROCESSES).map(|number| start(order, folder, number)).collect());
+    let mut processes =
+        Processes((0..PROCESSES).map(|number| start(order, folder, number)).collect());
     for (child, _) in &mut processes.0 {
         let status = child.wait().unwrap();
         assert!(status.success(), "a process of the fleet failed: {status}");
