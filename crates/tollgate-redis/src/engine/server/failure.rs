@@ -74,6 +74,11 @@ impl Failure {
     }
 }
 
+/// What is told of a command without what it was given: of one that logs in, that is a password.
+fn without_arguments(detail: &str) -> &str {
+    detail.split(", with args beginning with").next().unwrap_or_default()
+}
+
 /// Of an address that cannot be talked to.
 pub(super) fn unreachable_because(address: &Address, why: &dyn std::fmt::Display) -> EngineError {
     EngineError::new(Fault::Unreachable, format!("{address} cannot be reached: {why}"))
@@ -87,11 +92,6 @@ fn in_script<'a>(code: &'a str, detail: &'a str) -> (&'a str, &'a str) {
         inner.split_once(' ')
     };
     inner().filter(|_| code == "ERR").unwrap_or((code, detail))
-}
-
-/// What is told of a command without what it was given: of one that logs in, that is a password.
-fn without_arguments(detail: &str) -> &str {
-    detail.split(", with args beginning with").next().unwrap_or_default()
 }
 
 #[cfg(test)]
