@@ -72,9 +72,8 @@ async fn an_override_does_not_come_back_by_a_node_that_has_not_asked_since_it_we
 #[tokio::test(start_paused = true)]
 async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
     for sharing in ["strict", "leased"] {
-        let policy = format!(
-            "[[limit]]\nname = 'l'\nper = 'user'\nquota = '100/h'\nsharing = '{sharing}'"
-        );
+        let policy =
+            format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '100/h'\nsharing = '{sharing}'");
         let engine = Fake::new();
         let (node, other) = (engine.node(&policy), engine.node(&policy));
         node.set_override("l", &["alice"], quota("200/h")).await.unwrap();
