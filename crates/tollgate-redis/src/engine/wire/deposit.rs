@@ -71,7 +71,7 @@ mod tests {
 
     fn deposit() -> Deposit {
         let quota = "10/h burst 20".parse().unwrap();
-        let kind = AlgorithmKind::SlidingWindow;
+        let kind = AlgorithmKind::TokenBucket;
         Deposit {
             terms: Terms { kind, quota, is_override: false },
             limit: Name::from_bytes([1; 16]),
