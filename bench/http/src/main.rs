@@ -1,8 +1,9 @@
-//! What Tollgate costs a request of a real server, what a policy costs a decision, and how
-//! much the server answers that stands alone.
+//! What Tollgate costs a request of a real server, what a policy costs a decision, how
+//! much the server answers that stands alone, and what it costs to share limits.
 
 mod child;
 mod client;
+mod cluster;
 mod cpus;
 mod kind;
 mod overhead;
@@ -60,6 +61,9 @@ fn measure(settings: &Settings) -> Result<()> {
     if settings.scope == Scope::Server {
         report.add(standalone::probe(settings)?)?;
         report.add(standalone::measure(settings)?)?;
+    }
+    if settings.scope == Scope::Cluster {
+        report.add(cluster::measure(settings)?)?;
     }
     let path = report.conclude()?;
     progress(format_args!("written to {}", path.display()));

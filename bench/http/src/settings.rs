@@ -8,11 +8,12 @@ use crate::server::Allowance;
 
 pub const USAGE: &str = "\
 Measures what Tollgate costs a request of an axum server, beside tower_governor, and
-what a policy costs a decision; or how much `tollgate serve` answers, beside Redis and
-throttlecrab-server.
+what a policy costs a decision; how much `tollgate serve` answers, beside Redis and
+throttlecrab-server; or what it costs to share limits through Redis.
 
   scripts/bench-http [http | policy] [OPTIONS]
   scripts/bench-server [OPTIONS]
+  scripts/bench-cluster [OPTIONS]
 
   http           only the axum servers: some six minutes
   policy         only decisions within this process: less than a minute
@@ -21,7 +22,7 @@ throttlecrab-server.
   --rounds N     rounds of each measurement (at least 10 unless --quick)
   --only TEXT    only what has TEXT in its name: `probe`, `http tollgate`,
                  `router`, `policy limits`, `policy block v6`, `policy met`;
-                 `server resp`, `resp -P 16`, `/v1/check`
+                 `server resp`, `resp -P 16`, `/v1/check`; `cluster 64 tasks`
   --out DIR      where the results go (default: bench/results)
   --help         this text";
 
@@ -54,6 +55,8 @@ pub enum Scope {
     Policy,
     /// Servers that stand alone, which have to be built before.
     Server,
+    /// Limits that are shared through Redis.
+    Cluster,
 }
 
 /// What the command line asks for.
@@ -84,6 +87,11 @@ impl Settings {
         Self { rounds: 3, seconds: 1, turn: Duration::from_millis(15), ..Self::full() }
     }
 
+    /// How long a contender asks Redis in each round.
+    pub fn turn_of_cluster(&self) -> Duration {
+        Duration::from_millis(250) * self.seconds
+    }
+
     /// Whether something of this name is asked for.
     pub fn wants(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
@@ -105,6 +113,7 @@ impl Scope {
             Self::All | Self::Http => ("scripts/bench-http", "http"),
             Self::Policy => ("scripts/bench-http", "policy"),
             Self::Server => ("scripts/bench-server", "server"),
+            Self::Cluster => ("scripts/bench-cluster", "cluster"),
         }
     }
 }
@@ -125,6 +134,7 @@ impl Command {
                 "http" => settings.scope = Scope::Http,
                 "policy" => settings.scope = Scope::Policy,
                 "server" => settings.scope = Scope::Server,
+                "cluster" => settings.scope = Scope::Cluster,
                 "--tollgate" => settings.programs.tollgate.clone_from(value()?),
                 "--throttlecrab" => settings.programs.throttlecrab.clone_from(value()?),
                 "--quick" => {}

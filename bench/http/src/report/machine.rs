@@ -5,10 +5,11 @@ use std::fs;
 use std::process::Command;
 
 use crate::settings::{Scope, Settings};
-use crate::{overhead, standalone, wrk};
+use crate::{cluster, overhead, standalone, wrk};
 
 /// The crates that a result depends on.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 10] = [
+    "tollgate-redis",
     "tollgate-tower",
     "tollgate-policy",
     "tollgate",
@@ -16,6 +17,7 @@ const CRATES: [&str; 8] = [
     "governor",
     "axum",
     "hyper",
+    "redis",
     "tokio",
 ];
 
@@ -43,6 +45,9 @@ pub fn describe(settings: &Settings) -> String {
         // Nothing of these crates is in it.
         let _ = write!(list, "{}", standalone::describe(settings));
         return list;
+    }
+    if settings.scope == Scope::Cluster {
+        let _ = write!(list, "{}", cluster::describe(settings));
     }
     let _ = write!(list, "- crates: {}", versions().join(", "));
     list

@@ -9,7 +9,7 @@ mod tables;
 mod verdict;
 
 use self::lane::Lane;
-use self::program::Program;
+pub use self::program::{Program, Running};
 use crate::Result;
 use crate::report::progress;
 use crate::results::Findings;

@@ -18,7 +18,7 @@ pub(crate) struct Sentinels {
 impl Sentinels {
     /// Starts them, and waits until a failover is possible.
     pub(crate) fn start() -> Self {
-        let master = Server::redis();
+        let master = Server::redis_with(&["--repl-diskless-sync-delay", "0"]);
         let of = master.port.to_string();
         let replica = Server::redis_with(&["--replicaof", "127.0.0.1", &of]);
         let folder = tempfile::tempdir().unwrap();
@@ -28,12 +28,25 @@ impl Sentinels {
         eventually("the Sentinels find each other and the replica", || {
             sentinels.ports.iter().all(|port| knows_all(*port))
         });
+        let is_linked =
+            || sentinels.replica.tell("INFO replication").contains("master_link_status:up");
+        eventually("the replica follows", is_linked);
         sentinels
     }
 
     pub(crate) fn url(&self) -> String {
         let hosts: Vec<_> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         format!("redis+sentinel://{}/main", hosts.join(","))
+    }
+
+    /// The port of the master, as the first Sentinel has it.
+    pub(crate) fn named_master(&self) -> Option<u16> {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{}", self.ports[0])).unwrap();
+        let asked = ["GET-MASTER-ADDR-BY-NAME", "main"];
+        let answer =
+            redis::cmd("SENTINEL").arg(&asked).query(&mut client.get_connection().unwrap());
+        let (_, port): (String, u16) = answer.ok()?;
+        Some(port)
     }
 
     /// Ends a Sentinel.

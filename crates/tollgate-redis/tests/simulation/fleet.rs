@@ -10,7 +10,7 @@ use tollgate_redis::{RedisStore, Settings};
 
 use crate::link::Link;
 use crate::plan::{Flaw, Plan, name};
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::world::{History, MARGIN, NodeClock, SHARDS, World};
 
 /// What a simulation has come to.
@@ -193,21 +193,32 @@ impl Client {
     async fn call_again_and_again(self) {
         loop {
             sleep(self.pause()).await;
-            for _ in 0..self.world.draw(|random| random.between(1, self.plan.volley)) {
+            for _ in 0..self.volley() {
                 let call = self.next();
                 self.call(&call).await;
             }
         }
     }
 
-    /// How long until the next call. Those who keep time make one in between now and then.
+    /// How many calls follow one another.
+    fn volley(&self) -> u64 {
+        let (rhythm, now) = (self.plan.rhythm, self.world.elapsed().as_millis() as u64);
+        let is_modest = rhythm > 0 && !now.is_multiple_of(rhythm);
+        let most = if is_modest { 1 } else { self.plan.volley };
+        self.world.draw(|random| random.between(1, most))
+    }
+
+    /// How long until the next call. Those who keep time call in between at some times, and
+    /// are all quiet at others.
     fn pause(&self) -> Duration {
-        let now = self.world.elapsed().as_millis() as u64;
-        self.world.draw(|random| match self.plan.rhythm {
-            0 => random.millis(1, self.plan.pause),
-            rhythm if random.percent(10) => random.millis(1, rhythm),
-            rhythm => Duration::from_millis(rhythm - now % rhythm),
-        })
+        let pause = self.world.draw(|random| random.millis(1, self.plan.pause));
+        let (rhythm, now) = (self.plan.rhythm, self.world.elapsed().as_millis() as u64);
+        if rhythm == 0 {
+            return pause;
+        }
+        let is_quiet = mix(self.plan.seed ^ (now / rhythm)).is_multiple_of(2);
+        let until_beat = Duration::from_millis(rhythm - now % rhythm);
+        if is_quiet { until_beat } else { pause.min(until_beat) }
     }
 
     fn next(&self) -> Call {

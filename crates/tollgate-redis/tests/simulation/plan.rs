@@ -113,8 +113,9 @@ impl Plan {
         let lost = random.one_of(&[0, 0, 1]);
         Self {
             nodes: random.between(2, 3) as u32,
-            rhythm: random.between(150, 900),
-            volley: 60,
+            rhythm: random.between(60, 700),
+            pause: random.one_of(&[20, 150, 500]),
+            volley: random.one_of(&[5, 20, 60]),
             most_cost: 1,
             settled: 0,
             lasts: Duration::from_secs(4),

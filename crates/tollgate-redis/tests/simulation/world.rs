@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,8 +23,6 @@ struct Inner {
     random: Random,
     /// When states are forgotten.
     expiring: HashMap<Name, Timestamp>,
-    /// Every moment at which a shard decided something, by its clock.
-    decided: HashSet<Timestamp>,
     allocated: HashMap<Quota, i128>,
     /// Where what ends at a word begins, by name and word.
     bases: HashMap<(Name, u64), u64>,
@@ -83,7 +81,6 @@ impl World {
             inner: Mutex::new(Inner {
                 random: Random::new(seed),
                 expiring: HashMap::new(),
-                decided: HashSet::new(),
                 allocated: HashMap::new(),
                 bases: HashMap::new(),
                 writes: Vec::new(),
@@ -100,13 +97,12 @@ impl World {
         self.began.elapsed()
     }
 
-    /// When a call that began at `called` was decided, in true time. If a shard did, that was
-    /// at its `now`. If a node did by itself, that was after the call began, and not after
-    /// what the node took the time to be.
+    /// When a call that began at `called` was decided, in true time: at a shard's `now`, or
+    /// by a node itself, which may take it to be later than it is. Whatever is told, it was
+    /// not before the call, and is not to come.
     pub(crate) fn true_time(&self, now: Timestamp, called: Duration) -> Duration {
         let told = Duration::from_nanos(now.as_nanos() % (APART * 1_000_000_000));
-        let is_by_shard = self.inner().decided.contains(&now);
-        if is_by_shard { told } else { told.max(called).min(self.elapsed()) }
+        told.clamp(called, self.elapsed())
     }
 
     /// Draws from what is random.
@@ -203,7 +199,6 @@ impl World {
         let shard = Self::shard(name);
         let (model, now) = (&self.shards[usize::from(shard)], self.now(shard));
         model.set_now(now);
-        self.inner().decided.insert(now);
         (model, now)
     }
 

@@ -1,0 +1,101 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tokio::runtime::{Builder, Runtime};
+use tollgate::algorithm::Algorithm as _;
+use tollgate::{AlgorithmKind, Quota, Timestamp};
+use tollgate_policy::{Gate, Policy};
+use tollgate_redis::engine::wire::{Keys, ask};
+use tollgate_redis::engine::{Entry, Op, Options, Server, scripts};
+use tollgate_redis::{Name, RedisStore, Settings as Sharing, Terms};
+
+use crate::Result;
+use crate::settings::Settings;
+use crate::standalone::{Program, Running};
+
+/// A Redis, a node that shares limits through it, and a client that does nothing but ask.
+pub struct Bed {
+    pub runtime: Runtime,
+    /// Runs for as long as this lives.
+    _redis: Running,
+    pub gate: Gate<RedisStore<Server>>,
+    pub client: MultiplexedConnection,
+    pub bare: Bare,
+    /// As whom the node is asked.
+    pub callers: Vec<String>,
+}
+
+/// What the node sends, to be sent without it.
+pub struct Bare {
+    /// What Redis knows the script by.
+    pub script: String,
+    /// The keys, and what the script is asked about each.
+    pub calls: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// How many callers take turns under a limit.
+pub const CALLERS: usize = 1_000;
+
+/// More than can be asked for.
+const PLENTY: u64 = 10_000_000;
+
+impl Bed {
+    pub fn new(settings: &Settings) -> Result<Self> {
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        let redis = Program::Redis.start(&settings.programs)?;
+        let url = format!("redis://127.0.0.1:{}", redis.resp);
+        let (gate, client, bare) = runtime.block_on(async {
+            let mut client =
+                redis::Client::open(url.as_str())?.get_multiplexed_async_connection().await?;
+            let bare = Bare::load(&mut client).await?;
+            Result::Ok((gate(&url).await?, client, bare))
+        })?;
+        let callers = (0..CALLERS).map(|caller| format!("caller {caller}")).collect();
+        Ok(Self { runtime, _redis: redis, gate, client, bare, callers })
+    }
+}
+
+async fn gate(url: &str) -> Result<Gate<RedisStore<Server>>> {
+    // A turn with hundreds of tasks on two processors is no outage.
+    let options = Options::new(url)?.command_time_out(Duration::from_secs(1));
+    let engine = Server::connect(options).await?;
+    let store = RedisStore::new(engine, &Sharing::default().nodes(NonZeroU32::MIN))?;
+    Ok(Gate::with_store(Policy::from_toml(&policy())?, store)?)
+}
+
+fn policy() -> String {
+    let limit = |name, quota: &str, sharing| {
+        format!(
+            "[[limit]]\nname = '{name}'\nper = 'user'\nquota = '{quota}'\nsharing = '{sharing}'\n\
+             match.path = '/{name}'\n"
+        )
+    };
+    let plenty = format!("{PLENTY}/s burst {PLENTY}");
+    [
+        limit("strict", &plenty, "strict"),
+        limit("leased", &plenty, "leased"),
+        limit("hourly", "1/h", "strict"),
+        limit("rare", "2/s burst 1", "strict"),
+    ]
+    .concat()
+}
+
+impl Bare {
+    async fn load(client: &mut MultiplexedConnection) -> Result<Self> {
+        let script = redis::Script::new(scripts::RUN);
+        script.prepare_invoke().load_async(client).await?;
+        let quota = Quota::per_second(PLENTY).burst(PLENTY).build()?;
+        let terms = Terms { kind: AlgorithmKind::TokenBucket, quota, is_override: false };
+        let fresh = terms.algorithm()?.fresh(Timestamp::ZERO);
+        let keys = Keys::new("bare:");
+        let call = |caller: usize| {
+            let name = Name::from_bytes((caller as u128).to_be_bytes());
+            let op = Op::Spend { cost: 1, is_shadow: false };
+            let asked = ask(&Entry { name, terms, fresh, op })?;
+            Result::Ok((keys.state(&name).to_vec(), asked.to_vec()))
+        };
+        let calls = (0..CALLERS).map(call).collect::<Result<_>>()?;
+        Ok(Self { script: script.get_hash().to_owned(), calls })
+    }
+}

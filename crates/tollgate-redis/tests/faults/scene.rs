@@ -1,0 +1,159 @@
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, sleep};
+
+use crate::calls::{Calls, Outcome};
+use crate::common::Server;
+use crate::load::{Load, saturation};
+use crate::node::{Limit, Node, SHARE, is_soak, time_out};
+
+/// One scene at a time, or they would take the processors from each other.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// A node under half the load that it could bear, or less.
+pub(crate) struct Scene {
+    pub(crate) node: Node,
+    what: &'static str,
+    rate: f64,
+    rounds: usize,
+    /// The memory of this process after the first round, in KiB.
+    memory: Option<u64>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// What happened in a round.
+pub(crate) struct Round {
+    pub(crate) calls: Calls,
+    /// Those made while something was wrong, and until the engine decided again.
+    troubled: Calls,
+    /// Those made after that.
+    after: Calls,
+    /// How long it took to decide again, once that was possible.
+    recovery: Duration,
+}
+
+/// How long nothing is wrong before a fault and after it.
+const CALM: Duration = Duration::from_millis(400);
+
+/// How long a fault takes.
+pub(crate) const FAULT: Duration = Duration::from_millis(800);
+
+/// The most calls a second on a machine that may have less time for us in the next moment.
+const BUSY: f64 = 4_000.0;
+
+/// How often a fault happens.
+pub(crate) fn rounds() -> usize {
+    if is_soak() { 5 } else { 2 }
+}
+
+impl Scene {
+    pub(crate) async fn new(what: &'static str, url: &str) -> Self {
+        let turn = TURN.lock().await;
+        let node = Node::connect(url).await;
+        let half = saturation(&node).await / 2.0;
+        let rate = if is_soak() { half } else { half.min(BUSY) };
+        Self { node, what, rate, rounds: 0, memory: None, _turn: turn }
+    }
+
+    /// Has something go wrong, and holds the node to what it must do then. `fault` returns
+    /// once it is right again.
+    pub(crate) async fn round(&mut self, fault: impl AsyncFnOnce()) -> Round {
+        self.rounds += 1;
+        let load = Load::begin(&self.node, self.rate, &format!("round {}", self.rounds));
+        sleep(CALM).await;
+        let begin = Instant::now();
+        fault().await;
+        let back = Instant::now();
+        let recovery = load.decided_after(back).await;
+        let settled = Instant::now();
+        sleep(CALM).await;
+        let calls = load.end().await;
+        let end = Instant::now();
+        let troubled = calls.between(begin, settled);
+        let after = calls.between(settled, end);
+        let round = Round { calls, troubled, after, recovery };
+        self.check(&round);
+        round
+    }
+
+    fn check(&mut self, round: &Round) {
+        let memory = memory();
+        eprintln!(
+            "{}: {:.0} calls/s, p99 {:.1} ms ({} ms may be waited), decided again after {:.0} ms, \
+             {} tokens forgiven, {memory} KiB",
+            self.what,
+            self.rate,
+            round.troubled.p99().as_secs_f64() * 1e3,
+            time_out().as_millis(),
+            round.recovery.as_secs_f64() * 1e3,
+            round.calls.forgiven(),
+        );
+        let (late, recovery) = match is_soak() {
+            true => (Duration::from_millis(5), Duration::from_secs(1)),
+            false => (Duration::from_millis(500), Duration::from_secs(5)),
+        };
+        assert!(round.troubled.p99() < time_out() + late, "{:?}", round.troubled.p99());
+        assert!(round.recovery < recovery, "{:?}", round.recovery);
+        let decided = round.after.by_engine();
+        assert!(decided > if is_soak() { 0.99 } else { 0.5 }, "only {decided} decided afterwards");
+        round.keeps_policies();
+        assert_eq!(self.node.in_flight(), 0);
+        let first = *self.memory.get_or_insert(memory);
+        assert!(memory < first + 32 * 1024, "{first} KiB have become {memory} KiB");
+    }
+}
+
+impl Round {
+    /// Each limit does in an outage what it is told to, and nothing else.
+    fn keeps_policies(&self) {
+        for call in &self.calls.0 {
+            let may_be = match (call.limit, call.outcome) {
+                (_, Outcome::Engine { is_allowed, .. }) => is_allowed || call.limit == Limit::Hot,
+                (limit, Outcome::Undecided) => limit == Limit::Open,
+                (limit, Outcome::Share { .. }) => limit == Limit::Local,
+                (limit, Outcome::Failed) => matches!(limit, Limit::Closed | Limit::Hot),
+            };
+            assert!(may_be, "{call:?}");
+        }
+        let shares = |is_so: fn(bool) -> bool| {
+            let is_share =
+                |outcome| matches!(outcome, Outcome::Share { is_allowed } if is_so(is_allowed));
+            self.calls.count(Limit::Local, is_share)
+        };
+        let (asked, passed) = (shares(|_| true), shares(|is_allowed| is_allowed));
+        assert_eq!(passed, asked.min(SHARE as usize), "of {asked} that this node decided itself");
+    }
+
+    /// Callers have noticed that the engine was away.
+    pub(crate) fn was_noticed(&self) {
+        for (limit, outcome) in
+            [(Limit::Open, Outcome::Undecided), (Limit::Closed, Outcome::Failed)]
+        {
+            assert!(self.troubled.count(limit, |seen| seen == outcome) > 0, "{limit:?}");
+        }
+        let share = Outcome::Share { is_allowed: true };
+        assert!(self.troubled.count(Limit::Local, |outcome| outcome == share) > 0);
+    }
+}
+
+/// How many connections of nodes a server has, once those that ended are gone.
+pub(crate) async fn has_connections(server: &Server, wanted: usize) {
+    let mut found = 0;
+    for _ in 0..1000 {
+        let clients = server.tell("CLIENT LIST");
+        found = clients.lines().filter(|client| client.contains("cmd=evalsha")).count();
+        if found == wanted {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{found} connections, not {wanted}");
+}
+
+/// The memory that this process has, in KiB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}

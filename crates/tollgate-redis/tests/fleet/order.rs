@@ -1,0 +1,71 @@
+use std::time::Duration;
+
+use crate::common::Bound;
+
+/// What a process of the fleet is told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// The server.
+    pub(crate) url: String,
+    /// `strict` or `leased`.
+    pub(crate) sharing: String,
+    /// The quota of each caller: tokens a second, and at once.
+    pub(crate) rate: u64,
+    pub(crate) burst: u64,
+    /// How many callers there are.
+    pub(crate) callers: u64,
+    /// When to begin, in nanoseconds of the real time.
+    pub(crate) begin: u64,
+    /// How long to go on.
+    pub(crate) seconds: u64,
+}
+
+/// How many processes there are.
+pub(crate) const PROCESSES: u64 = 8;
+
+/// How many times the quota they ask for, together.
+const DEMAND: u64 = 10;
+
+impl Order {
+    /// The variable that it is handed on in.
+    pub(crate) const VARIABLE: &str = "TOLLGATE_FLEET_ORDER";
+
+    /// As text, for a process that is to be started.
+    pub(crate) fn to_text(&self) -> String {
+        let Self { url, sharing, rate, burst, callers, begin, seconds } = self;
+        format!("{url} {sharing} {rate} {burst} {callers} {begin} {seconds}")
+    }
+
+    /// Reads what [`to_text`](Self::to_text) wrote.
+    pub(crate) fn from_text(text: &str) -> Self {
+        let mut words = text.split(' ');
+        let (url, sharing) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
+        let mut number = || words.next().unwrap().parse().unwrap();
+        let (rate, burst, callers) = (number(), number(), number());
+        Self { url, sharing, rate, burst, callers, begin: number(), seconds: number() }
+    }
+
+    pub(crate) fn policy(&self) -> String {
+        let Self { sharing, rate, burst, .. } = self;
+        // What the engine does not decide is an error: nobody's own share is to be counted.
+        format!(
+            "[[limit]]\nname = 'l'\nper = 'user'\nquota = '{rate}/s burst {burst}'\n\
+             sharing = '{sharing}'\noutage = 'closed'"
+        )
+    }
+
+    pub(crate) fn bound(&self) -> Bound {
+        Bound { burst: self.burst, interval: 1_000_000_000 / self.rate }
+    }
+
+    /// How many tokens all callers have, from the beginning to the end.
+    pub(crate) fn quota(&self) -> u64 {
+        self.callers * (self.burst + self.rate * self.seconds)
+    }
+
+    /// How long one of so many tasks in each process waits between its calls.
+    pub(crate) fn pace(&self, tasks: u64) -> Duration {
+        let demand = DEMAND * self.rate * self.callers;
+        Duration::from_nanos(1_000_000_000 * PROCESSES * tasks / demand)
+    }
+}

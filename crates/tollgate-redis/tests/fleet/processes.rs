@@ -1,0 +1,41 @@
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::order::{Order, PROCESSES};
+use crate::worker::{FILE, Seen};
+
+/// Processes that end with the test, each with a file of its own.
+struct Processes(Vec<(Child, PathBuf)>);
+
+/// Has all of the fleet carry out an order, and returns what each has seen.
+pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
+    let mut processes =
+        Processes((0..PROCESSES).map(|number| start(order, folder, number)).collect());
+    for (child, _) in &mut processes.0 {
+        let status = child.wait().unwrap();
+        assert!(status.success(), "a process of the fleet failed: {status}");
+    }
+    let read = |(_, file): &(Child, PathBuf)| std::fs::read_to_string(file).unwrap();
+    processes.0.iter().map(|process| Seen::from_text(&read(process))).collect()
+}
+
+fn start(order: &Order, folder: &Path, number: u64) -> (Child, PathBuf) {
+    let file = folder.join(format!("process {number}"));
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["worker::worker", "--exact", "--ignored"])
+        .env(Order::VARIABLE, order.to_text())
+        .env(FILE, &file)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    (child, file)
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for (child, _) in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
