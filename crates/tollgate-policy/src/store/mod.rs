@@ -84,8 +84,8 @@ pub trait Store: Send + Sync + 'static {
         reserved: u64,
     ) -> impl Future<Output = Result<Decision, Error>> + Send;
 
-    /// Keeps a charge that was spent in advance, for as long as it lives, where every node
-    /// can [settle](Self::settle_deposit) it by its id. Tells whether it does: one in process
+    /// Keeps a charge that was spent in advance, for its lifetime, where every node can
+    /// [settle](Self::settle_deposit) it by its id. Tells whether it does: a store in process
     /// does not, since there is no other node.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub trait Engine: Send + Sync + 'static {
     /// When something that has this name was first asked for.
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send;
 
-    /// Keeps something under a name, for as long as it lives.
+    /// Keeps something under a name, for its lifetime.
     fn deposit(
         &self,
         name: Name,

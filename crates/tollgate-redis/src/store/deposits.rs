@@ -60,7 +60,7 @@ impl<E: Engine> RedisStore<E> {
 
     /// Who has made a deposit, if its limit still counts the same things.
     fn depositor(&self, limits: &RedisLimits, deposit: &Deposit) -> Option<Caller> {
-        let limit = Arc::clone(limits.named(deposit.limit)?);
+        let limit = Arc::clone(limits.with_id(deposit.limit)?);
         let (name, own) = (deposit.caller, Counted::of(deposit.terms).ok()?);
         let given = self.core.given.of(name, self.core.local());
         Some(Caller { limit, name, own, given })

@@ -50,9 +50,9 @@ impl RedisLimits {
         &self.limits[place]
     }
 
-    /// The limit whose callers have names of this one, if there still is one.
-    pub(super) fn named(&self, name: Name) -> Option<&Arc<Limit>> {
-        self.limits.iter().find(|limit| limit.id() == name)
+    /// The limit that has this id, if there still is one.
+    pub(super) fn with_id(&self, id: Name) -> Option<&Arc<Limit>> {
+        self.limits.iter().find(|limit| limit.id() == id)
     }
 }
 
@@ -82,7 +82,7 @@ impl Limit {
         &self.name
     }
 
-    /// What it is among all limits, whatever its quota.
+    /// What it is known by, whatever its quota. One that counts something else has another.
     pub(super) fn id(&self) -> Name {
         self.names.limit()
     }

@@ -164,7 +164,8 @@ pub fn exchange(exchange: &Exchange) -> [Argument; 3] {
     [bytes(exchange.old), bytes(exchange.new), expires]
 }
 
-/// How long something is kept, in milliseconds, none of which an engine takes for a mistake.
+/// How long something is kept, in milliseconds: at least one, since an engine takes none for a
+/// mistake.
 #[must_use]
 pub fn millis(lifetime: Duration) -> Argument {
     let millis = lifetime.as_nanos().div_ceil(1_000_000).clamp(1, LONGEST);
