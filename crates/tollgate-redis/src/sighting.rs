@@ -14,8 +14,9 @@ pub(crate) struct Sighting {
     pub(crate) now: Timestamp,
 }
 
-/// Of so many nanoseconds the engine's clock may count one more than this node's. Clocks of
-/// machines that set their time over the network differ by half of that at most.
+/// Of so many nanoseconds the engine's clock may count one more than this node's. Clocks that
+/// run freely differ by less, and so do those that are slewed by the usual half of that. One
+/// that is set, or slewed faster, is out by as much as it is ahead of this.
 const DRIFT: u64 = 1000;
 
 impl Sighting {

@@ -24,6 +24,7 @@ fn found() -> impl Strategy<Value = Found> {
         words().prop_map(Found::Passed),
         words().prop_map(Found::Denied),
         states().prop_map(Found::Other),
+        Just(Found::Gone),
     ]
 }
 
@@ -35,6 +36,7 @@ fn reply(now: Timestamp, answers: &[Found]) -> Vec<u8> {
             Found::Passed(word) => (0, word.to_bits().to_be_bytes().to_vec()),
             Found::Denied(word) => (1, word.to_bits().to_be_bytes().to_vec()),
             Found::Other(state) => (2, [&[34], &state.to_bytes()[..]].concat()),
+            Found::Gone => (3, Vec::new()),
         };
         bytes.push(tag);
         bytes.extend(rest);

@@ -150,6 +150,12 @@ impl TierOf<Key> for TierNames {
 }
 
 impl<C: Clock> MemoryLimits<C> {
+    /// Takes an allowed charge back, if nothing has been spent since. Tells whether it did.
+    pub fn cancel(&self, charge: &Charge) -> bool {
+        let cancel = |decision| self.limiter(charge).cancel(&charge.key, decision);
+        charge.decision.as_ref().is_some_and(cancel)
+    }
+
     fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {
         &self.0[charge.limit].limiter
     }
@@ -250,9 +256,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     fn cancel(&self, limits: &Self::Limits, charge: &Charge) {
-        if let Some(decision) = &charge.decision {
-            limits.limiter(charge).cancel(&charge.key, decision);
-        }
+        limits.cancel(charge);
     }
 
     async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use std::fmt;
 pub struct EngineError {
     fault: Fault,
     text: String,
+    is_unanswered: bool,
 }
 
 /// What is wrong with an engine.
@@ -32,7 +33,18 @@ pub enum Fault {
 impl EngineError {
     /// An error with a text for people.
     pub fn new(fault: Fault, text: impl Into<String>) -> Self {
-        Self { fault, text: text.into() }
+        Self { fault, text: text.into(), is_unanswered: false }
+    }
+
+    /// The error of a call that was sent, and whose answer did not come.
+    pub fn unanswered(fault: Fault, text: impl Into<String>) -> Self {
+        Self { is_unanswered: true, ..Self::new(fault, text) }
+    }
+
+    /// True if what was asked for may have happened nevertheless.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.is_unanswered
     }
 
     /// What is wrong.

@@ -29,7 +29,8 @@ pub use self::server::{Health, Options, RoundTrips, Server};
 pub trait Engine: Send + Sync + 'static {
     /// Carries out what is asked, at one moment of the engine's own clock.
     ///
-    /// If an entry finds other terms than its own, nothing is written for any of them. Nor is
+    /// If an entry finds other terms than its own, or an override gone, nothing is written for
+    /// any of them. Nor is
     /// it if an [enforced](Op::Spend) entry is denied, so that all are spent or none.
     ///
     /// All names must be in one [slot](Self::slot).
@@ -184,6 +185,9 @@ pub enum Found {
     Denied(Word),
     /// A state with other terms, so that the call has to be made again.
     Other(State),
+    /// Nothing, although the terms are an override: it was taken away, and what was left has
+    /// expired. The call has to be made again without it, or would bring it back.
+    Gone,
 }
 
 /// A state to be put in place of another.

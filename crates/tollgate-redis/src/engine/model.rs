@@ -73,7 +73,7 @@ impl Model {
             match found {
                 Found::Passed(_) => put(&mut next, entry.name, left),
                 Found::Denied(_) => is_refused |= !is_shadow,
-                Found::Other(_) => is_refused = true,
+                Found::Other(_) | Found::Gone => is_refused = true,
             }
             answers.push(found);
         }
@@ -114,6 +114,9 @@ fn decide(
     let terms = entry.terms;
     if let Some(stored) = stored.filter(|stored| stored.terms != terms) {
         return Ok((Found::Other(*stored), Some(*stored)));
+    }
+    if stored.is_none() && terms.is_override {
+        return Ok((Found::Gone, None));
     }
     let algorithm =
         terms.algorithm().map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;

@@ -31,6 +31,8 @@ pub(super) struct Heard {
     pub(super) seen: Sighting,
     pub(super) word: Word,
     pub(super) passes: bool,
+    /// True if the engine has it under other terms, so that nothing was written.
+    is_other: bool,
 }
 
 impl<E: Engine> Core<E> {
@@ -39,12 +41,18 @@ impl<E: Engine> Core<E> {
     ///
     /// States under other terms are carried over first, but only to be spent: to write one
     /// that is denied could cut it to a smaller quota. Two nodes with different quotas, as
-    /// there are while a policy is rolled out, would then forgive by turns.
+    /// there are while a policy is rolled out, would then forgive by turns. One in shadow that
+    /// is denied so is not asked for again.
     pub(super) async fn spend(&self, asked: &mut [Asked]) -> Result<bool, EngineError> {
         for _ in 0..TRIES {
+            let mut asked: SmallVec<[&mut Asked; 2]> =
+                asked.iter_mut().filter(|asked| !asked.is_left_as_it_is()).collect();
             let mut entries: SmallVec<[Entry; 2]> = SmallVec::new();
-            for asked in &*asked {
+            for asked in &asked {
                 entries.push(asked.entry(&self.engine).await?);
+            }
+            if entries.is_empty() {
+                return Ok(true);
             }
             let sent = self.local();
             let reply = self.engine.run(&entries).await?;
@@ -52,16 +60,18 @@ impl<E: Engine> Core<E> {
             let mut is_other = false;
             for (asked, found) in asked.iter_mut().zip(&reply.answers) {
                 self.hear(asked, found, seen)?;
-                is_other |= matches!(found, Found::Other(_));
+                is_other |= matches!(found, Found::Other(_) | Found::Gone);
             }
-            if asked.iter().any(Asked::refuses) {
+            if asked.iter().any(|asked| asked.refuses()) {
                 return Ok(false);
             }
             if !is_other {
                 return Ok(true);
             }
             for (asked, found) in asked.iter().zip(&reply.answers) {
-                if let (Found::Other(stored), Some(heard)) = (found, asked.heard) {
+                if let (Found::Other(stored), Some(heard), false) =
+                    (found, asked.heard, asked.is_left_as_it_is())
+                {
                     self.bring_over(&asked.caller, stored, heard.word, reply.now).await?;
                 }
             }
@@ -72,6 +82,7 @@ impl<E: Engine> Core<E> {
     /// Takes an answer in. One under other terms is what it will be under the caller's own.
     fn hear(&self, asked: &mut Asked, found: &Found, seen: Sighting) -> Result<(), EngineError> {
         let caller = &mut asked.caller;
+        let is_other = matches!(found, Found::Other(_));
         let (word, passes) = match found {
             Found::Passed(word) => (*word, true),
             Found::Denied(word) => (*word, false),
@@ -81,9 +92,14 @@ impl<E: Engine> Core<E> {
                 let algorithm = caller.counted().algorithm;
                 (word, algorithm.spend(word, seen.now, asked.cost).is_some())
             }
+            Found::Gone => {
+                self.unlearn(caller, seen.sent);
+                asked.heard = None;
+                return Ok(());
+            }
         };
         self.confirm(caller, seen.sent);
-        asked.heard = Some(Heard { seen, word, passes });
+        asked.heard = Some(Heard { seen, word, passes, is_other });
         Ok(())
     }
 
@@ -144,6 +160,11 @@ impl Asked {
     /// True if the call is denied by this.
     pub(super) fn refuses(&self) -> bool {
         !self.is_shadow && self.heard.is_some_and(|heard| !heard.passes)
+    }
+
+    /// True if it is denied without being carried over.
+    fn is_left_as_it_is(&self) -> bool {
+        self.is_shadow && self.heard.is_some_and(|heard| heard.is_other && !heard.passes)
     }
 
     /// What was decided, if what passes has been spent.

@@ -87,6 +87,10 @@ impl<E: Engine> Core<E> {
                         return Ok(Left { now: reply.now, counted, word: stored.word });
                     }
                 }
+                Some(Found::Gone) => {
+                    self.unlearn(caller, sent);
+                    counted = caller.own;
+                }
                 None => break,
             }
         }

@@ -90,6 +90,12 @@ impl<E: Engine> Core<E> {
         Ok(())
     }
 
+    /// Learns that what a caller was given is gone.
+    pub(super) fn unlearn(&self, caller: &mut Caller, sent: Timestamp) {
+        self.given.learn(caller.name, None, sent);
+        caller.given = None;
+    }
+
     /// Notes that a caller is still counted by what it was given.
     pub(super) fn confirm(&self, caller: &Caller, sent: Timestamp) {
         if caller.given.is_some() {

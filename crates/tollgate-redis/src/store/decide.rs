@@ -30,7 +30,8 @@ pub(super) struct Call<'c> {
 impl Call<'_> {
     /// True if an answer did not come in time: the call cannot wait for another one.
     pub(super) fn is_out_of_time(&self) -> bool {
-        self.failure.as_ref().is_some_and(|why| why.fault() == Fault::TimedOut)
+        let is_late = |why: &EngineError| why.is_unanswered() && why.fault() == Fault::TimedOut;
+        self.failure.as_ref().is_some_and(is_late)
     }
 }
 

@@ -83,8 +83,7 @@ impl Denials {
     ) {
         let told = Remembered { terms: counted.terms, word, seen, asked: None };
         self.0.with(name, |known| match known {
-            // Answers may overtake each other.
-            Some(newer) if newer.terms == told.terms && newer.seen.now > seen.now => {}
+            Some(newer) if newer.terms == told.terms && newer.overtook(&told) => {}
             None if !is_denied => {}
             _ => *known = Some(told),
         });
@@ -102,6 +101,13 @@ impl Remembered {
             return None;
         }
         Some(Decision::peek(counted.algorithm, self.word, self.seen.latest(local), cost))
+    }
+
+    /// True if this is the later answer, although it was told first. If it is later by more than
+    /// an answer takes, the engine's clock was set back, and would not be believed for as long.
+    fn overtook(&self, told: &Self) -> bool {
+        let by = self.seen.now.since(told.seen.now);
+        Duration::ZERO < by && by < LIFETIME
     }
 
     /// True if the next call has to ask, whatever the word says.
@@ -189,6 +195,15 @@ mod tests {
             Sighting { now: NOW, sent: start },
             false,
         );
+        assert!(!is_denied(&denials, &counted, 1, start));
+    }
+
+    #[test]
+    fn an_engine_whose_clock_was_set_back_is_believed() {
+        let (counted, start) = (counted("1/h"), START);
+        let denials = denied(&counted, start);
+        let back = Sighting { now: NOW - Duration::from_secs(1), sent: start };
+        denials.tell(NAME, &counted, counted.fresh(None), back, false);
         assert!(!is_denied(&denials, &counted, 1, start));
     }
 

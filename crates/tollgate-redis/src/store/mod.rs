@@ -174,6 +174,8 @@ impl<E: Engine> Store for RedisStore<E> {
             Ok(decision) => Ok(decision),
             Err(why) => {
                 let (own, local) = (own_charge(limits, charge, &why)?, &limits.local);
+                // What may have been given back there is not given back here as well.
+                let reserved = if why.is_unanswered() { reserved.min(own.cost) } else { reserved };
                 local.memory.settle(&local.among(self.core.assumed_nodes()), &own, reserved).await
             }
         }
@@ -205,11 +207,12 @@ impl<E: Engine> Store for RedisStore<E> {
         if lease.is_some_and(|place| self.leases.undo(place, &decision)) {
             return;
         }
-        let local = &limits.local;
         if let Some(mut own) = local_charge(limits, charge) {
-            // Nothing happens if it was not decided there.
             own.decision = Some(decision);
-            local.memory.cancel(&local.among(self.core.assumed_nodes()), &own);
+            // Counts may be the same here and there: it is taken back once.
+            if limits.local.among(self.core.assumed_nodes()).cancel(&own) {
+                return;
+            }
         }
         if let Ok(runtime) = Handle::try_current() {
             let caller = self.caller(limits, charge.limit, &charge.key);

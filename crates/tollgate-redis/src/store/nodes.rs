@@ -41,10 +41,16 @@ impl Nodes {
 
     /// Tells that this node is there, again and again. While the engine is away the last
     /// number stands.
+    ///
+    /// A lower number is believed when it is told twice. An engine that has forgotten everything
+    /// knows only of those who have come since: the first would take itself for the only one,
+    /// and by its share of all in the next outage. By the second time all others have come.
     pub(super) async fn announce<E: Engine>(&self, engine: &E) {
+        let mut before = 1;
         loop {
             if let Ok(nodes) = engine.announce(self.own, LIFETIME).await {
-                self.counted.store(nodes.max(1), Ordering::Relaxed);
+                self.counted.store(nodes.max(before), Ordering::Relaxed);
+                before = nodes.max(1);
             }
             tokio::time::sleep(INTERVAL).await;
         }

@@ -74,6 +74,7 @@ impl<E: Engine> Source for Core<E> {
                     }
                     self.bring_over(&caller, stored, word, now).await?;
                 }
+                Some(Found::Gone) => self.unlearn(&mut caller, sent),
                 None => break,
             }
         }

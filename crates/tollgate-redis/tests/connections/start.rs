@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 use tollgate::Timestamp;
 use tollgate_redis::Name;
 use tollgate_redis::engine::{Engine, EngineError, Exchange, Fault, Options, Server as Engines};
@@ -115,6 +117,34 @@ async fn credentials_are_checked_and_never_told() {
     let engine = Engines::connect(options(&url).password("hunter2")).await.unwrap();
     use_all(&engine).await;
     assert!(!format!("{engine:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_what_it_was_sent_is_told_of_without_the_password() {
+    let server = Server::redis_with(&["--rename-command", "AUTH", ""]);
+    let error = refusal(options(&server.url()).password("hunter2")).await.to_string();
+    assert!(error.ends_with("answered ERR unknown command 'AUTH'"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_read_to_the_end() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", socket.local_addr().unwrap());
+    let sending = tokio::spawn(async move {
+        let (mut client, _) = socket.accept().await.unwrap();
+        client.write_all(b"$9000000000000\r\n").await.unwrap();
+        let (bytes, mut sent) = (vec![b'x'; 1 << 16], 0);
+        while let Ok(()) = client.write_all(&bytes).await {
+            sent += bytes.len();
+        }
+        sent
+    });
+    // Long enough for gigabytes.
+    let patient = options(&url).connect_time_out(Duration::from_secs(3));
+    assert_refused(patient, Fault::Unreachable, "the connection was lost").await;
+    // What is on its way besides is up to the system.
+    let sent = sending.await.unwrap();
+    assert!(sent < 128 << 20, "{sent} bytes");
 }
 
 #[tokio::test]

@@ -19,13 +19,19 @@ const SECONDS: u64 = 4;
 /// How much of the quota must be used on a machine that may be busy with other things.
 const IN_HASTE: f64 = 0.8;
 
+/// What is asked for where nobody can have enough, in percent of the quota.
+const TEN_TIMES: u64 = 1_000;
+
+/// What is asked for where slices are held, since there is hardly less than is asked for.
+const A_BIT_MORE: u64 = 110;
+
 /// One fleet at a time, or they would take the processors from each other.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
 fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = Fleet::run("strict", 250, 50, 4);
+    let fleet = Fleet::run("strict", (250, 50), 4, TEN_TIMES);
     for admission in fleet.admissions() {
         let Admission { before, now, after, .. } = *admission;
         assert!(
@@ -40,7 +46,7 @@ fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
 #[test]
 fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = Fleet::run("leased", 1_000, 1_000, 2);
+    let fleet = Fleet::run("leased", (1_000, 1_000), 2, TEN_TIMES);
     for admission in fleet.admissions() {
         let Admission { before, now, .. } = *admission;
         assert!(before / TICK * TICK <= now, "earlier than the engine's time: {admission:?}");
@@ -48,6 +54,15 @@ fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     fleet.keeps_bounds();
     fleet.uses(0.95);
     assert!(fleet.seen.iter().any(|seen| seen.leased > 0), "nothing came out of slices");
+}
+
+#[test]
+fn leased_limits_that_are_nearly_enough_are_held_in_slices_and_never_exceeded() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let fleet = Fleet::run("leased", (2_000, 1_000), 1, A_BIT_MORE);
+    fleet.keeps_bounds();
+    let leased: u64 = fleet.seen.iter().map(|seen| seen.leased).sum();
+    assert!(leased > fleet.admissions().count() as u64 / 4, "only {leased} came out of slices");
 }
 
 struct Fleet {
@@ -60,13 +75,13 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn run(sharing: &str, rate: u64, burst: u64, callers: u64) -> Self {
+    fn run(sharing: &str, (rate, burst): (u64, u64), callers: u64, demand: u64) -> Self {
         let told = std::env::var("TOLLGATE_SECONDS").ok();
         let seconds = told.as_ref().map_or(SECONDS, |told| told.parse().unwrap());
         let (server, folder) = (Server::redis(), tempfile::tempdir().unwrap());
         let (url, sharing) = (server.url(), sharing.to_owned());
         let begin = real_time() + START;
-        let order = Order { url, sharing, rate, burst, callers, begin, seconds };
+        let order = Order { url, sharing, rate, burst, callers, demand, begin, seconds };
         let seen = processes::run(&order, folder.path());
         let stats = server.tell("INFO commandstats");
         let fleet = Self { order, seen, commands: scripts_run(&stats), is_soak: told.is_some() };
@@ -86,13 +101,15 @@ impl Fleet {
     fn tell(&self) {
         let sum = |of: fn(&Seen) -> u64| self.seen.iter().map(of).sum::<u64>();
         let (asked, failed) = (sum(|seen| seen.asked), sum(|seen| seen.failed));
-        let Order { sharing, rate, burst, callers, seconds, .. } = &self.order;
+        let Order { sharing, rate, burst, callers, demand, seconds, .. } = &self.order;
         eprintln!(
             "{sharing}: {PROCESSES} processes, {callers} callers of {rate}/s burst {burst}, {seconds} s: \
-             asked {asked} times, {failed} failed, {} of {} admitted ({:.2} %), {} scripts run",
+             asked for {demand} %, {asked} times, {failed} failed, {} of {} admitted ({:.2} %), \
+             {} out of slices, {} scripts run",
             self.admissions().count(),
             self.order.quota(),
             100.0 * self.used(),
+            sum(|seen| seen.leased),
             self.commands
         );
     }

@@ -14,6 +14,8 @@ pub(crate) struct Order {
     pub(crate) burst: u64,
     /// How many callers there are.
     pub(crate) callers: u64,
+    /// How much they ask for together, in percent of the quota.
+    pub(crate) demand: u64,
     /// When to begin, in nanoseconds of the real time.
     pub(crate) begin: u64,
     /// How long to go on.
@@ -23,17 +25,14 @@ pub(crate) struct Order {
 /// How many processes there are.
 pub(crate) const PROCESSES: u64 = 8;
 
-/// How many times the quota they ask for, together.
-const DEMAND: u64 = 10;
-
 impl Order {
     /// The variable that it is handed on in.
     pub(crate) const VARIABLE: &str = "TOLLGATE_FLEET_ORDER";
 
     /// As text, for a process that is to be started.
     pub(crate) fn to_text(&self) -> String {
-        let Self { url, sharing, rate, burst, callers, begin, seconds } = self;
-        format!("{url} {sharing} {rate} {burst} {callers} {begin} {seconds}")
+        let Self { url, sharing, rate, burst, callers, demand, begin, seconds } = self;
+        format!("{url} {sharing} {rate} {burst} {callers} {demand} {begin} {seconds}")
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote.
@@ -42,7 +41,8 @@ impl Order {
         let (url, sharing) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
         let mut number = || words.next().unwrap().parse().unwrap();
         let (rate, burst, callers) = (number(), number(), number());
-        Self { url, sharing, rate, burst, callers, begin: number(), seconds: number() }
+        let (demand, begin, seconds) = (number(), number(), number());
+        Self { url, sharing, rate, burst, callers, demand, begin, seconds }
     }
 
     pub(crate) fn policy(&self) -> String {
@@ -65,7 +65,7 @@ impl Order {
 
     /// How long one of so many tasks in each process waits between its calls.
     pub(crate) fn pace(&self, tasks: u64) -> Duration {
-        let demand = DEMAND * self.rate * self.callers;
+        let demand = self.demand * self.rate * self.callers / 100;
         Duration::from_nanos(1_000_000_000 * PROCESSES * tasks / demand)
     }
 }

@@ -40,7 +40,7 @@ impl InEngine {
         match reply.answers[0] {
             Found::Passed(word) => (word, true),
             Found::Denied(word) => (word, false),
-            Found::Other(state) => panic!("nobody wrote {state:?}"),
+            found @ (Found::Other(_) | Found::Gone) => panic!("nobody wrote {found:?}"),
         }
     }
 }

@@ -99,10 +99,26 @@ fn overrides_and_what_is_never_refilled_are_kept_for_ever() {
     let given = Terms { is_override: true, ..terms(AlgorithmKind::FixedWindow, "10/h") };
     for terms in [given, terms(AlgorithmKind::TokenBucket, "burst 5")] {
         client.flush();
+        let idle = State { terms, word: spends(ANN, terms).fresh };
+        client.set(&ANN, &idle.to_bytes());
         client.run(&[spends(ANN, terms)], None);
+        assert_ne!(client.state(&ANN), Some(idle));
         assert_eq!(client.lifetime(&ANN), -1);
         client.run(&[Entry { op: Op::Reset, ..spends(ANN, terms) }], None);
         assert_eq!(client.lifetime(&ANN), -1);
         assert_eq!(client.state(&ANN).unwrap().terms, terms);
+    }
+}
+
+#[test]
+fn an_override_that_is_gone_is_not_brought_back() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    let given = Terms { is_override: true, ..own };
+    for op in [Op::Look, Op::Charge(1), Op::Take { least: 1, most: 2 }, Op::Reset] {
+        let asked = Entry { op, ..spends(BOB, given) };
+        let reply = client.run(&[spends(ANN, own), asked], None);
+        assert_eq!(reply.answers[1], Found::Gone);
+        assert_eq!((client.state(&ANN), client.state(&BOB)), (None, None));
     }
 }

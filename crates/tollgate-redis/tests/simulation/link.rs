@@ -81,7 +81,7 @@ impl Link {
                 Err(_) => pending().await,
             }
         };
-        let late = |_| EngineError::new(Fault::TimedOut, "no answer");
+        let late = |_| EngineError::unanswered(Fault::TimedOut, "no answer");
         timeout(TIME_OUT, heard).await.map_err(late)
     }
 

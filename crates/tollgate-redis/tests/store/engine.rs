@@ -115,7 +115,8 @@ impl Fake {
     async fn travel(&self, name: Option<&Name>) -> Result<(), EngineError> {
         if self.0.hangs.load(Ordering::SeqCst) {
             tokio::time::sleep(TIME_OUT).await;
-            return Err(EngineError::new(Fault::TimedOut, "redis://test did not answer in time"));
+            let late = "redis://test did not answer in time";
+            return Err(EngineError::unanswered(Fault::TimedOut, late));
         }
         let delay = *self.0.delay.lock().unwrap();
         if !delay.is_zero() {
@@ -123,7 +124,12 @@ impl Fake {
         }
         let down_slot = *self.0.down_slot.lock().unwrap();
         let is_slot_down = name.is_some_and(|name| down_slot == Some(self.slot(name)));
-        if self.0.is_down.load(Ordering::SeqCst) || is_slot_down {
+        if is_slot_down {
+            // As a breaker tells that has opened since answers did not come.
+            let down = "redis://test did not answer in 50 ms (down for 1.0 s)";
+            return Err(EngineError::new(Fault::TimedOut, down));
+        }
+        if self.0.is_down.load(Ordering::SeqCst) {
             return Err(EngineError::new(Fault::Unreachable, "redis://test cannot be reached"));
         }
         self.0.model.set_now(self.0.clock.now());

@@ -75,6 +75,20 @@ async fn a_share_follows_the_number_of_nodes_that_are_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_engine_that_has_forgotten_the_nodes_gives_none_of_them_more() {
+    let engine = Fake::new();
+    let counting = Settings::default();
+    let nodes: Vec<_> = (0..5).map(|_| engine.node_with(&policy("local"), &counting)).collect();
+    sleep(Duration::from_millis(1500)).await;
+    engine.model().flush();
+    sleep(Duration::from_secs(1)).await;
+    engine.set_down(true);
+    for node in &nodes {
+        assert_eq!(passes(node, "l", "alice", 12).await, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
     let engine = Fake::new();
     let (node, other) = (engine.node(&policy("local")), engine.node(&policy("local")));
@@ -177,4 +191,38 @@ async fn an_answer_that_does_not_come_is_waited_for_once() {
         assert_eq!(checked.is_err(), limits.contains(&"closed"));
         assert_eq!(began.elapsed(), TIME_OUT, "{limits:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_one_slot_is_away_limits_in_others_are_still_asked_for() {
+    let engine = Fake::with_slots(200);
+    let node = engine.node(&MIXED.replace("4/h", "4000/h").replace("5/h", "5000/h"));
+    for slot in 0..200 {
+        engine.set_slot_down(Some(slot));
+        let before = node.store().stats();
+        assert!(check_all(&node, &["local", "open"], "alice").await.unwrap().is_allowed());
+        let asked = node.store().stats().by_engine - before.by_engine;
+        assert!(asked >= 1, "neither limit was asked for while slot {slot} was away");
+    }
+    let stats = node.store().stats();
+    assert_eq!((stats.outage_local, stats.outage_open), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_here_is_taken_back_here_and_nowhere_else() {
+    let engine = Fake::new();
+    // By itself a node has the whole quota as its share, and counts as the engine does.
+    let alone = Settings::default().nodes(1.try_into().unwrap());
+    let policy = format!("{}\nalgorithm = 'fixed-window'", policy("local"));
+    let node = engine.node_with(&policy, &alone);
+    engine.set_down(true);
+    let here = check_all(&node, &["l"], "alice").await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 9);
+    engine.set_down(false);
+    assert_eq!(passes(&node, "l", "alice", 1).await, 1);
+    node.cancel(&here);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(left(&node, "l", "alice").await, 9);
+    engine.set_down(true);
+    assert_eq!(left(&node, "l", "alice").await, 10);
 }

@@ -68,6 +68,23 @@ async fn an_override_does_not_come_back_by_a_node_that_has_not_asked_since_it_we
     assert_eq!(node.check_limit("l", &["alice"], 0).await.unwrap().limit(), 10);
 }
 
+/// The state may expire while a call is on its way that was made by the override.
+#[tokio::test(start_paused = true)]
+async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
+    for sharing in ["strict", "leased"] {
+        let policy =
+            format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '100/h'\nsharing = '{sharing}'");
+        let engine = Fake::new();
+        let (node, other) = (engine.node(&policy), engine.node(&policy));
+        node.set_override("l", &["alice"], quota("200/h")).await.unwrap();
+        assert_eq!(passes(&other, "l", "alice", 1).await, 1);
+        node.set_override("l", &["alice"], None).await.unwrap();
+        engine.model().flush();
+        assert_eq!(passes(&other, "l", "alice", 300).await, 100, "{sharing}");
+        assert_eq!(node.check_limit("l", &["alice"], 0).await.unwrap().limit(), 100);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reset_leaves_the_override() {
     let engine = Fake::new();

@@ -51,3 +51,19 @@ async fn whoever_leaves_the_end_of_a_queue_leaves_no_gap() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(node.check(&request).await.unwrap().wait(), Duration::from_millis(2998));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_an_engine_may_have_given_back_is_not_given_back_in_an_outage_as_well() {
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    engine.set_down(true);
+    // All of this node's share.
+    let _ = node.check_limit("l", &["alice"], 5).await.unwrap();
+    node.settle_limit("l", &["alice"], 5, 3).await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 2);
+    engine.hang();
+    node.settle_limit("l", &["alice"], 3, 1).await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 2);
+    node.settle_limit("l", &["alice"], 1, 2).await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 1);
+}

@@ -2,7 +2,7 @@
 
 use tollgate_policy::Policy;
 
-use super::engine::{Fake, left, passes};
+use super::engine::{Fake, check_all, left, passes};
 
 fn policy(quota: &str) -> String {
     format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '{quota}'")
@@ -42,6 +42,20 @@ async fn nodes_with_different_quotas_do_not_forgive_by_turns() {
         passed += passes(&large, "l", "alice", 1).await;
     }
     assert_eq!(passed, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_in_shadow_forgives_nobody_where_it_is_enforced() {
+    let engine = Fake::new();
+    let (enforced, shadow) = (policy("10/h"), format!("{}\nmode = 'shadow'", policy("5/h")));
+    let shadow = engine.node(&shadow);
+    assert_eq!(passes(&engine.node(&enforced), "l", "alice", 20).await, 10);
+    for _ in 0..3 {
+        assert!(check_all(&shadow, &["l"], "alice").await.unwrap().is_allowed());
+        // One that remembers no denial.
+        assert_eq!(passes(&engine.node(&enforced), "l", "alice", 1).await, 0);
+    }
+    assert_eq!(left(&shadow, "l", "alice").await, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::Address;
+use super::bounded::Bounded;
 use super::failure::{Failure, unreachable_because};
 use super::gather::Gathering;
 use super::options::{Login, Options};
@@ -118,7 +119,7 @@ impl Connection {
         let nothing = RedisConnectionInfo::default().set_skip_set_lib_name();
         let config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(QUEUE);
-        let stream = Gathering::new(stream);
+        let stream = Gathering::new(Bounded::new(stream));
         let (calls, driver) = MultiplexedConnection::new_with_config(&nothing, stream, config)
             .await
             .map_err(io::Error::other)?;

@@ -16,10 +16,7 @@ impl Failure {
     pub(super) fn of(address: &Address, error: &RedisError) -> Self {
         match error.code() {
             Some(code) => Self::refused(address, code, error.detail().unwrap_or_default()),
-            None if error.kind() == ErrorKind::Io => Self {
-                error: unreachable_because(address, &"the connection was lost"),
-                is_fatal: true,
-            },
+            None if error.kind() == ErrorKind::Io => Self { error: lost(address), is_fatal: true },
             None => Self {
                 error: EngineError::new(
                     Fault::Nonsense,
@@ -66,12 +63,23 @@ impl Failure {
                 "is not a node of a Cluster: begin the URL with redis://".to_owned(),
             ),
             _ => {
-                let error = format!("{address} answered {code} {detail}");
+                let error = format!("{address} answered {code} {}", without_arguments(detail));
                 return Self { error: EngineError::new(Fault::Nonsense, error), is_fatal: false };
             }
         };
         Self { error: EngineError::new(fault, format!("{address} {why}")), is_fatal: true }
     }
+}
+
+/// Of a call that was sent to `address` on a connection that ended before the answer.
+fn lost(address: &Address) -> EngineError {
+    let text = format!("{address} cannot be reached: the connection was lost");
+    EngineError::unanswered(Fault::Unreachable, text)
+}
+
+/// What is told of a command without what it was given: of one that logs in, that is a password.
+fn without_arguments(detail: &str) -> &str {
+    detail.split(", with args beginning with").next().unwrap_or_default()
 }
 
 /// Of an address that cannot be talked to.

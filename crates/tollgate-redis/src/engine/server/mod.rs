@@ -25,6 +25,7 @@ use crate::engine::wire::{self, Argument};
 use crate::engine::{EngineError, Fault};
 
 mod address;
+mod bounded;
 mod breaker;
 mod calls;
 mod cluster;

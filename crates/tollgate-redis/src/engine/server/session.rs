@@ -74,7 +74,7 @@ impl Session {
     /// An error of a call that was not answered in time.
     pub(super) fn late(&self, time_out: Duration) -> EngineError {
         let text = format!("{} did not answer in {} ms", self.address, time_out.as_millis());
-        EngineError::new(Fault::TimedOut, text)
+        EngineError::unanswered(Fault::TimedOut, text)
     }
 
     async fn within(

@@ -50,6 +50,7 @@ impl<'a> Rest<'a> {
                 let length = self.byte()?;
                 Found::Other(State::from_bytes(self.take(length.into())?)?)
             }
+            3 => Found::Gone,
             _ => return Err(nonsense()),
         })
     }

@@ -84,6 +84,7 @@ impl Source for TestSource {
             Found::Passed(word) => Taken { seen, terms: *terms, word, is_granted: true },
             Found::Denied(word) => Taken { seen, terms: *terms, word, is_granted: false },
             Found::Other(State { terms, word }) => Taken { seen, terms, word, is_granted: false },
+            Found::Gone => panic!("no override is taken away here"),
         })
     }
 

@@ -12,11 +12,15 @@
 -- ARGV[#KEYS + 1]  only in tests: now in nanoseconds (8), the margin in milliseconds (8)
 --
 -- Replies with one string: now in nanoseconds (8), and for each caller
---             1  what was found: 0 it passes, 1 it is denied, 2 a state of other terms
+--             1  what was found: 0 it passes, 1 it is denied, 2 a state of other terms,
+--                3 nothing, although the terms are an override
 --             …  after 0 and 1 the word before (8), after 2 a length (1) and the state
 --
--- If a caller has other terms, or is denied where that counts, nothing is written for any.
+-- After 2 and 3, and if a caller is denied where that counts, nothing is written for any.
 -- A caller that stands here twice is seen the second time as the first has left it.
+
+-- What the second byte of terms is at least if they are an override.
+local OVERRIDE = 128
 
 local LOOK, REFUSE, SPEND, TAKE, CHARGE, REFUND, RESET = 0, 1, 2, 3, 4, 5, 6
 local BUCKET, STOCK, INTERVAL_BUCKET, FIXED_WINDOW, SLIDING_WINDOW = 0, 1, 2, 3, 4

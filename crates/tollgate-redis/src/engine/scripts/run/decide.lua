@@ -39,6 +39,9 @@ local function decide(ask, value)
   local fh, fl, action, is_shadow, is_kept, layout = read('>I4I4BBBB', ask, 27)
   local wh, wl = fh, fl
   if not value then
+    -- Only an exchange gives an override: to write one here would bring back one that was
+    -- taken away.
+    if string.byte(ask, 2) >= OVERRIDE then return write('B', 3), nil, nil, true end
     -- Who is not known has nothing to get back, and nothing to forget.
     if action == REFUND or action == RESET then action = LOOK end
   elseif #value == 34 and sub(value, 1, 26) == sub(ask, 1, 26) then
