@@ -91,6 +91,11 @@ impl Secret {
         self.names_of(&[])
     }
 
+    /// How what was spent in advance is named, by ids: who reads a name cannot settle it.
+    pub(crate) fn deposits(&self) -> Names {
+        self.names_of(&["deposits"])
+    }
+
     fn names_of(&self, limit: &[&str]) -> Names {
         let hash = |purpose: &str| {
             let mut hasher = blake3::Hasher::new_keyed(&self.0);

@@ -1,10 +1,11 @@
 //! Where a server keeps what is spent, chosen when it starts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::{Decision, Quota, Timestamp};
 use tollgate_policy::store::{
-    Charge, LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Store, Usage,
+    Charge, LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Store, Usage,
 };
 use tollgate_policy::{Error, Key};
 use tollgate_redis::engine::Server;
@@ -133,6 +134,35 @@ impl Store for AnyStore {
             AnyLimits::Memory(memory, limits) => memory.settle(limits, charge, reserved).await,
             AnyLimits::Shared(store, limits) => {
                 Box::pin(store.settle(limits, charge, reserved)).await
+            }
+        }
+    }
+
+    async fn deposit(
+        &self,
+        limits: &AnyLimits,
+        charge: &Charge,
+        id: u128,
+        lifetime: Duration,
+    ) -> Result<bool, Error> {
+        match limits {
+            AnyLimits::Memory(memory, limits) => memory.deposit(limits, charge, id, lifetime).await,
+            AnyLimits::Shared(store, limits) => {
+                Box::pin(store.deposit(limits, charge, id, lifetime)).await
+            }
+        }
+    }
+
+    async fn settle_deposit(
+        &self,
+        limits: &AnyLimits,
+        id: u128,
+        actual: u64,
+    ) -> Result<Option<Settlement>, Error> {
+        match limits {
+            AnyLimits::Memory(memory, limits) => memory.settle_deposit(limits, id, actual).await,
+            AnyLimits::Shared(store, limits) => {
+                Box::pin(store.settle_deposit(limits, id, actual)).await
             }
         }
     }

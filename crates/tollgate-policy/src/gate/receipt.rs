@@ -1,12 +1,11 @@
 use std::fmt;
 use std::sync::Arc;
-
-use tollgate::Decision;
+use std::time::Duration;
 
 use super::{Gate, Passage};
 use crate::policy::Rule;
-use crate::store::{Charge, Store};
-use crate::{Error, Key};
+use crate::store::{Charge, Settlement, Store};
+use crate::{Error, Key, Policy};
 
 /// What was spent in advance under one limit, to be [settled](Gate::settle_actual) when the
 /// cost is known.
@@ -52,27 +51,62 @@ impl Receipt {
     pub fn limit(&self) -> &str {
         &self.limit
     }
+
+    /// The place of the limit in a policy, and the caller's key there, if it still counts the
+    /// same things.
+    fn place(&self, policy: &Policy) -> Option<(usize, Key)> {
+        policy.still(&self.limit, self.since, self.key.clone(), self.tier.as_deref())
+    }
 }
 
 impl<S: Store> Gate<S> {
     /// Replaces what was spent in advance by the actual cost: takes what is missing, also
-    /// beyond the burst, or gives back what was too much. Tells what is left then; `None`
+    /// beyond the burst, or gives back what was too much. Nothing is [left](Settlement::left)
     /// if the limit has gone since, or has begun afresh, so that what was spent stays spent.
     ///
     /// # Errors
     ///
     /// If the store could not answer.
-    pub async fn settle_actual(
-        &self,
-        receipt: Receipt,
-        actual: u64,
-    ) -> Result<Option<Decision>, Error> {
-        let Receipt { limit, since, key, tier, reserved } = receipt;
+    pub async fn settle_actual(&self, receipt: Receipt, actual: u64) -> Result<Settlement, Error> {
         let active = self.active();
-        let Some((limit, key)) = active.policy.still(&limit, since, key, tier.as_deref()) else {
-            return Ok(None);
+        let left = match receipt.place(&active.policy) {
+            Some((limit, key)) => {
+                let reserved = receipt.reserved;
+                Some(self.correct(&active.limits, limit, key, reserved, actual).await?)
+            }
+            None => None,
         };
-        self.correct(&active.limits, limit, key, reserved, actual).await.map(Some)
+        Ok(Settlement { limit: receipt.limit.to_string(), reserved: receipt.reserved, left })
+    }
+
+    /// Leaves what was spent in advance with the store, where every node that shares it can
+    /// [settle](Self::settle_deposit) it by an id that nobody can guess. Tells whether the
+    /// store has it: one in memory does not take it.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Then it may have it all the same: the receipt must not
+    /// be settled under the same id.
+    pub async fn deposit(
+        &self,
+        receipt: &Receipt,
+        id: u128,
+        lifetime: Duration,
+    ) -> Result<bool, Error> {
+        let active = self.active();
+        let Some((limit, key)) = receipt.place(&active.policy) else { return Ok(false) };
+        let charge = Charge::new(limit, key, receipt.reserved);
+        self.store.deposit(&active.limits, &charge, id, lifetime).await
+    }
+
+    /// [Settles](Self::settle_actual) what any node has [deposited](Self::deposit), at most
+    /// once; `None` if there is nothing of that id any more.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Whoever asks again learns whether it is still there.
+    pub async fn settle_deposit(&self, id: u128, actual: u64) -> Result<Option<Settlement>, Error> {
+        self.store.settle_deposit(&self.active().limits, id, actual).await
     }
 }
 

@@ -3,6 +3,9 @@
 mod memory;
 mod saved;
 
+use std::future::ready;
+use std::time::Duration;
+
 use tollgate::{AlgorithmKind, Decision, Quota, Start, Timestamp, WhenFull};
 
 pub use self::memory::{Memory, MemoryLimits};
@@ -80,6 +83,40 @@ pub trait Store: Send + Sync + 'static {
         charge: &Charge,
         reserved: u64,
     ) -> impl Future<Output = Result<Decision, Error>> + Send;
+
+    /// Keeps a charge that was spent in advance, for its lifetime, where every node can
+    /// [settle](Self::settle_deposit) it by its id. Tells whether it does: a store in process
+    /// does not, since there is no other node.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Then it may be there all the same.
+    fn deposit(
+        &self,
+        _limits: &Self::Limits,
+        _charge: &Charge,
+        _id: u128,
+        _lifetime: Duration,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        ready(Ok(false))
+    }
+
+    /// Takes a [deposit](Self::deposit) out, whichever node has made it, and replaces what was
+    /// spent by the actual cost, as [`settle`](Self::settle) does. `None` if there is none of
+    /// that id any more: of all who ask for it, one gets it.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Then it may be settled, or taken out and not settled;
+    /// whoever asks again learns whether it is still there.
+    fn settle_deposit(
+        &self,
+        _limits: &Self::Limits,
+        _id: u128,
+        _actual: u64,
+    ) -> impl Future<Output = Result<Option<Settlement>, Error>> + Send {
+        ready(Ok(None))
+    }
 
     /// Takes an allowed charge back, if nothing has been spent since. Called when a
     /// request is dropped, so it cannot wait.
@@ -202,6 +239,18 @@ impl Charge {
     pub(crate) fn is_denied(&self) -> bool {
         self.decision.is_some_and(|decision| decision.is_denied())
     }
+}
+
+/// What became of something that was spent in advance.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// The limit's name.
+    pub limit: String,
+    /// What was spent in advance.
+    pub reserved: u64,
+    /// What there is now; `None` if the limit has gone since, or counts something else, so
+    /// that what was spent stays spent.
+    pub left: Option<Decision>,
 }
 
 /// How a limit is doing.

@@ -56,6 +56,20 @@ pub trait Engine: Send + Sync + 'static {
 
     /// When something that has this name was first asked for.
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send;
+
+    /// Keeps something under a name, for its lifetime.
+    fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+
+    /// Takes out what was [deposited](Self::deposit): of all who ask, one gets it.
+    fn withdraw(
+        &self,
+        name: Name,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>, EngineError>> + Send;
 }
 
 impl<E: Engine> Engine for Arc<E> {
@@ -84,6 +98,22 @@ impl<E: Engine> Engine for Arc<E> {
 
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send {
         E::born(self, name)
+    }
+
+    fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send {
+        E::deposit(self, name, kept, lifetime)
+    }
+
+    fn withdraw(
+        &self,
+        name: Name,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>, EngineError>> + Send {
+        E::withdraw(self, name)
     }
 }
 

@@ -23,6 +23,8 @@ struct Kept {
     states: HashMap<Name, State>,
     born: HashMap<Name, Timestamp>,
     nodes: HashMap<Name, Timestamp>,
+    /// With when they expire.
+    deposits: HashMap<Name, (Vec<u8>, Timestamp)>,
 }
 
 impl Model {
@@ -181,5 +183,24 @@ impl Engine for Model {
         let mut kept = self.kept();
         let now = kept.now;
         Ok(*kept.born.entry(name).or_insert(now))
+    }
+
+    async fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), EngineError> {
+        let mut model = self.kept();
+        let expires = model.now + lifetime;
+        model.deposits.insert(name, (kept.to_vec(), expires));
+        Ok(())
+    }
+
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, EngineError> {
+        let mut model = self.kept();
+        let now = model.now;
+        let found = model.deposits.remove(&name).filter(|(_, expires)| now < *expires);
+        Ok(found.map(|(kept, _)| kept))
     }
 }

@@ -49,6 +49,11 @@ impl RedisLimits {
     pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
         &self.limits[place]
     }
+
+    /// The limit that has this id, if there still is one.
+    pub(super) fn with_id(&self, id: Name) -> Option<&Arc<Limit>> {
+        self.limits.iter().find(|limit| limit.id() == id)
+    }
 }
 
 impl Limit {
@@ -77,6 +82,11 @@ impl Limit {
         &self.name
     }
 
+    /// What it is known by, whatever its quota. One that counts something else has another.
+    pub(super) fn id(&self) -> Name {
+        self.names.limit()
+    }
+
     /// The name of a caller.
     pub(super) fn caller(&self, key: &Key) -> Name {
         self.names.caller(key.as_bytes())
@@ -84,7 +94,7 @@ impl Limit {
 
     /// A number that stays as long as keys mean the same.
     pub(super) fn number(&self) -> u64 {
-        u128::from_le_bytes(*self.names.limit().as_bytes()) as u64
+        u128::from_le_bytes(*self.id().as_bytes()) as u64
     }
 
     /// What a caller is counted by as the policy says.
@@ -125,7 +135,7 @@ impl Limit {
         if !self.starts_empty {
             return Ok(None);
         }
-        let ask = || engine.born(self.names.limit());
+        let ask = || engine.born(self.id());
         self.born.get_or_try_init(ask).await.map(|born| Some(*born))
     }
 }

@@ -6,6 +6,7 @@ mod change;
 mod core;
 mod decide;
 mod denials;
+mod deposits;
 mod leased;
 mod limits;
 mod local;
@@ -23,11 +24,12 @@ mod turns;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tollgate::{Decision, KeyedState, Quota};
-use tollgate_policy::store::{Charge, LimitSpec, Store, Usage};
+use tollgate_policy::store::{Charge, LimitSpec, Settlement, Store, Usage};
 use tollgate_policy::{Error, Key};
 
 use self::core::{Caller, Core};
@@ -40,6 +42,7 @@ use self::throttle::Throttled;
 use crate::Secret;
 use crate::engine::{Engine, EngineError, Server};
 use crate::lease::Leases;
+use crate::name::Names;
 
 /// Keeps what callers have spent in an engine that many nodes share.
 ///
@@ -49,6 +52,7 @@ pub struct RedisStore<E: Engine = Server> {
     core: Arc<Core<E>>,
     leases: Leases<Core<E>>,
     secret: Secret,
+    deposits: Names,
     throttled: Throttled,
     announcing: Option<AbortHandle>,
 }
@@ -63,8 +67,9 @@ impl<E: Engine> RedisStore<E> {
         let core = Arc::new(Core::new(engine, settings));
         let announcing = if settings.nodes.is_none() { Some(announce(&core)?) } else { None };
         let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
-        let (secret, throttled) = (settings.secret.clone(), Throttled::new(&settings.secret)?);
-        Ok(Self { core, leases, secret, throttled, announcing })
+        let secret = settings.secret.clone();
+        let (deposits, throttled) = (secret.deposits(), Throttled::new(&secret)?);
+        Ok(Self { core, leases, secret, deposits, throttled, announcing })
     }
 
     /// What was done so far.
@@ -174,6 +179,26 @@ impl<E: Engine> Store for RedisStore<E> {
                 local.memory.settle(&local.among(self.core.assumed_nodes()), &own, reserved).await
             }
         }
+    }
+
+    async fn deposit(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        id: u128,
+        lifetime: Duration,
+    ) -> Result<bool, Error> {
+        self.keep(limits, charge, id, lifetime).await.map_err(Error::store)?;
+        Ok(true)
+    }
+
+    async fn settle_deposit(
+        &self,
+        limits: &RedisLimits,
+        id: u128,
+        actual: u64,
+    ) -> Result<Option<Settlement>, Error> {
+        self.settle_kept(limits, id, actual).await
     }
 
     fn cancel(&self, limits: &RedisLimits, charge: &Charge) {

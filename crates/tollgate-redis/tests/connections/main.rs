@@ -6,6 +6,7 @@ mod asking;
 mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
+mod deposits;
 mod outage;
 mod sentinel;
 mod start;

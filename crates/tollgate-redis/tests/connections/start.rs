@@ -14,7 +14,7 @@ use crate::common::{Proxy, Server};
 
 /// What a user must be allowed, as it is documented.
 const ACCESS: &str = "ACL SETUSER limiter on >hunter2 ~tollgate:* +evalsha +script|load +info +time \
-                      +get +set +del +zadd +zcard +zremrangebyscore +pexpire";
+                      +get +set +getdel +del +zadd +zcard +zremrangebyscore +pexpire";
 
 async fn refusal(options: Options) -> EngineError {
     Engines::connect(options).await.map(|_| ()).unwrap_err()

@@ -134,4 +134,12 @@ impl Engine for Link {
     async fn born(&self, _: Name) -> Result<Timestamp, EngineError> {
         Ok(Timestamp::ZERO)
     }
+
+    async fn deposit(&self, _: Name, _: &[u8], _: Duration) -> Result<(), EngineError> {
+        unreachable!("nothing is deposited here")
+    }
+
+    async fn withdraw(&self, _: Name) -> Result<Option<Vec<u8>>, EngineError> {
+        unreachable!("nothing is deposited here")
+    }
 }

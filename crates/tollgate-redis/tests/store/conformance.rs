@@ -59,6 +59,19 @@ impl Engine for Real {
     async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {
         self.model.born(name).await
     }
+
+    async fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), EngineError> {
+        self.server.deposit(name, kept, lifetime).await
+    }
+
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, EngineError> {
+        self.server.withdraw(name).await
+    }
 }
 
 struct InStore<E: Timed> {

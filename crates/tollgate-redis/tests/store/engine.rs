@@ -168,6 +168,21 @@ impl Engine for Fake {
         self.travel(Some(&name)).await?;
         self.0.model.born(name).await
     }
+
+    async fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), EngineError> {
+        self.travel(Some(&name)).await?;
+        self.0.model.deposit(name, kept, lifetime).await
+    }
+
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, EngineError> {
+        self.travel(Some(&name)).await?;
+        self.0.model.withdraw(name).await
+    }
 }
 
 pub(crate) type Node = Gate<RedisStore<Fake>>;

@@ -6,6 +6,7 @@ mod all_or_nothing;
 mod common;
 mod conformance;
 mod denials;
+mod deposits;
 mod engine;
 mod leased;
 mod outage;

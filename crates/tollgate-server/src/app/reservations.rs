@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tollgate::Timestamp;
 use tollgate_policy::Receipt;
 
-/// Reservations that are not settled yet.
+/// Reservations that are not settled yet, and that no store has for other servers.
 ///
 /// Each is settled at most once, since settling takes it out. One that expires, or is
 /// forgotten to make room, is never settled: what it reserved stays spent.
@@ -19,7 +19,6 @@ pub(crate) struct Reservations {
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) receipt: Receipt,
-    pub(crate) cost: u64,
     pub(crate) expires: Timestamp,
 }
 
@@ -107,7 +106,7 @@ mod tests {
             let check = LimitCheck { limit: "api", values: &["user:1"], cost: 1 };
             let receipt = self.0.check_limits(&[check]).await.unwrap().receipt().unwrap();
             let expires = now + Duration::from_secs(seconds);
-            self.1.add(id, Pending { receipt, cost: 1, expires }, now);
+            self.1.add(id, Pending { receipt, expires }, now);
         }
 
         fn has(&self, id: u128, now: Timestamp) -> bool {

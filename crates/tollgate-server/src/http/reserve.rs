@@ -6,6 +6,8 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate::{Clock, Decision, SystemClock};
+use tollgate_policy::store::Settlement;
+use tollgate_policy::{Error, Receipt};
 
 use super::body::parse;
 use super::check::{Answer, Key, Named, Seconds, Text, check};
@@ -82,31 +84,42 @@ pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
     }
     let named = Named::new(limit, key, cost);
     // Before anything is spent.
-    let id = id()?;
+    let ids = [id()?, id()?];
     let passage = check(app, std::slice::from_ref(&named)).await?;
-    let reservation = passage.is_allowed().then(|| format!("{id:032x}"));
-    let reply = json(&Reserved { answer: Answer::new(&passage, true), reservation })?;
-    if let Some(receipt) = passage.receipt() {
-        let now = SystemClock.now();
-        let expires = now + Duration::from_secs(expires_in);
-        app.reservations.add(id, Pending { receipt, cost: named.cost(), expires }, now);
+    let id = match passage.receipt() {
+        Some(receipt) => Some(keep(app, receipt, ids, Duration::from_secs(expires_in)).await),
+        None => None,
+    };
+    let reservation = id.map(|id| format!("{id:032x}"));
+    json(&Reserved { answer: Answer::new(&passage, true), reservation })
+}
+
+/// Keeps a reservation in the store if that is shared, so that any server can settle it, and
+/// otherwise here. Tells under which of two ids.
+async fn keep(app: &App, receipt: Receipt, [shared, own]: [u128; 2], lifetime: Duration) -> u128 {
+    if let Ok(true) = app.gate().deposit(&receipt, shared, lifetime).await {
+        return shared;
     }
-    Ok(reply)
+    let now = SystemClock.now();
+    // Under another id: a store that did not answer may have it all the same, and what two
+    // places have under one id could be settled twice.
+    app.reservations.add(own, Pending { receipt, expires: now + lifetime }, now);
+    own
 }
 
 pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
     let SettleBody { reservation, cost } = parse(body)?;
-    let id = u128::from_str_radix(reservation.as_str(), 16).ok();
-    let pending = id.and_then(|id| app.reservations.take(id, SystemClock.now()));
-    let Some(Pending { receipt, cost: reserved, .. }) = pending else {
+    let settled = match u128::from_str_radix(reservation.as_str(), 16) {
+        Ok(id) => settle_kept(app, id, cost).await.map_err(|error| Problem::of_store(&error))?,
+        Err(_) => None,
+    };
+    let Some(Settlement { limit, reserved, left }) = settled else {
         return Err(Problem::not_found(
             "there is no such reservation: it is settled already, has expired, or was forgotten; \
              what it reserved stays spent",
         ));
     };
-    let limit = receipt.limit().to_owned();
-    let settled = app.gate().settle_actual(receipt, cost).await;
-    let Some(decision) = settled.map_err(|error| Problem::of_store(&error))? else {
+    let Some(left) = left else {
         return Err(Problem::new(
             StatusCode::CONFLICT,
             format_args!(
@@ -115,7 +128,15 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
             ),
         ));
     };
-    json(&Settled::new(&limit, reserved, cost, &decision))
+    json(&Settled::new(&limit, reserved, cost, &left))
+}
+
+/// Settles a reservation, wherever it is kept; `None` if it is nowhere.
+async fn settle_kept(app: &App, id: u128, cost: u64) -> Result<Option<Settlement>, Error> {
+    match app.reservations.take(id, SystemClock.now()) {
+        Some(Pending { receipt, .. }) => app.gate().settle_actual(receipt, cost).await.map(Some),
+        None => app.gate().settle_deposit(id, cost).await,
+    }
 }
 
 impl<'a> Settled<'a> {

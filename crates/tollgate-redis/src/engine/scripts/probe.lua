@@ -1,4 +1,4 @@
--- Does whatever the other scripts do, to see whether it can be done here and now.
+-- Does whatever the other scripts and calls do, to see whether it can be done here and now.
 --
 -- KEYS[1]  a key that nobody uses otherwise, and that is gone a second later
 --
@@ -10,6 +10,7 @@ local key = KEYS[1]
 redis.call('SET', key, '', 'PX', 1000)
 redis.call('GET', key)
 redis.call('DEL', key)
+redis.call('GETDEL', key)
 redis.call('ZADD', key, 1, '')
 redis.call('PEXPIRE', key, 1000)
 redis.call('ZREMRANGEBYSCORE', key, '-inf', 1)

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use redis::{FromRedisValue, Value, from_redis_value};
+use redis::{Cmd, FromRedisValue, Value, from_redis_value};
 use tollgate::Timestamp;
 
 use super::cluster::slot;
@@ -47,6 +47,26 @@ impl Engine for Server {
         let call = Script::Born.call_about(&key, &[]);
         wire::born(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
     }
+
+    async fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), EngineError> {
+        let key = self.keys.deposit(&name);
+        let mut call = Cmd::new();
+        call.arg("SET").arg(key.as_slice()).arg(kept);
+        call.arg("PX").arg(wire::millis(lifetime).as_slice());
+        read(self.call(self.slot_of_key(&key), &call).await?)
+    }
+
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, EngineError> {
+        let key = self.keys.deposit(&name);
+        let mut call = Cmd::new();
+        call.arg("GETDEL").arg(key.as_slice());
+        read(self.call(self.slot_of_key(&key), &call).await?)
+    }
 }
 
 impl Server {
@@ -69,7 +89,7 @@ fn bytes(answer: Value) -> Result<Vec<u8>, EngineError> {
 
 fn read<T: FromRedisValue>(answer: Value) -> Result<T, EngineError> {
     from_redis_value(answer).map_err(|error| {
-        let text = format!("the engine's answer is not one of Tollgate's scripts: {error}");
+        let text = format!("the engine's answer is not one to what was asked: {error}");
         EngineError::new(Fault::Nonsense, text)
     })
 }

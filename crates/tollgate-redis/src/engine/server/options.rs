@@ -23,7 +23,7 @@ use crate::engine::EngineError;
 ///
 /// ```text
 /// ACL SETUSER limiter on >password ~tollgate:* +evalsha +script|load +info +time
-///     +get +set +del +zadd +zcard +zremrangebyscore +pexpire
+///     +get +set +getdel +del +zadd +zcard +zremrangebyscore +pexpire
 /// ```
 ///
 /// where `tollgate:` is the [prefix](Self::prefix); in a Cluster also `+cluster|slots +asking`, and

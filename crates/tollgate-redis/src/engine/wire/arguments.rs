@@ -160,12 +160,16 @@ pub fn exchange(exchange: &Exchange) -> [Argument; 3] {
     let bytes = |state: Option<State>| {
         state.map_or_else(Argument::new, |state| Argument::from_slice(&state.to_bytes()))
     };
-    let expires = exchange.expires.map_or_else(Argument::new, |expires| {
-        // An engine counts milliseconds, and takes none for a mistake.
-        let millis = expires.as_nanos().div_ceil(1_000_000).clamp(1, LONGEST);
-        Argument::from_slice(millis.to_string().as_bytes())
-    });
+    let expires = exchange.expires.map_or_else(Argument::new, millis);
     [bytes(exchange.old), bytes(exchange.new), expires]
+}
+
+/// How long something is kept, in milliseconds: at least one, since an engine takes none for a
+/// mistake.
+#[must_use]
+pub fn millis(lifetime: Duration) -> Argument {
+    let millis = lifetime.as_nanos().div_ceil(1_000_000).clamp(1, LONGEST);
+    Argument::from_slice(millis.to_string().as_bytes())
 }
 
 /// The arguments of an [announcement](crate::engine::scripts::ANNOUNCE).

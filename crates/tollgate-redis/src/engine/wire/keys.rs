@@ -38,6 +38,12 @@ impl Keys {
         self.key("born:", name)
     }
 
+    /// Where something is that was spent in advance.
+    #[must_use]
+    pub fn deposit(&self, name: &Name) -> Key {
+        self.key("deposit:", name)
+    }
+
     /// Where the nodes are that are alive.
     #[must_use]
     pub fn nodes(&self) -> Key {

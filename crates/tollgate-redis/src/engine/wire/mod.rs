@@ -2,10 +2,12 @@
 //! their replies. All numbers are unsigned and big endian.
 
 mod arguments;
+mod deposit;
 mod keys;
 mod reply;
 mod state;
 
-pub use self::arguments::{Argument, announce, ask, exchange, override_clock};
+pub use self::arguments::{Argument, announce, ask, exchange, millis, override_clock};
+pub(crate) use self::deposit::Deposit;
 pub use self::keys::{Key, Keys};
 pub use self::reply::{born, reply};

@@ -12,7 +12,7 @@ use crate::{State, Terms};
 pub(super) const VERSION: u8 = 1;
 
 /// What a later version may begin with. Texts of others begin with none of these.
-const LATER: RangeInclusive<u8> = VERSION + 1..=31;
+pub(super) const LATER: RangeInclusive<u8> = VERSION + 1..=31;
 
 /// Set in the byte of the kind if the terms are an override.
 const OVERRIDE: u8 = 0x80;
@@ -36,7 +36,14 @@ impl Terms {
         bytes
     }
 
-    fn from_bytes(kind: u8, [amount, period, burst]: [u64; 3]) -> Option<Self> {
+    /// The terms that an engine has kept, if they could ever have been written.
+    pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let [version, kind, numbers @ ..] = bytes;
+        let [amount, period, burst] = numbers.as_chunks().0 else { return None };
+        let [amount, period, burst] = [amount, period, burst].map(|it| u64::from_be_bytes(*it));
+        if *version != VERSION {
+            return None;
+        }
         let is_override = kind & OVERRIDE != 0;
         let kind = *AlgorithmKind::ALL.get(usize::from(kind & !OVERRIDE))?;
         let quota = match (amount, period) {
@@ -81,14 +88,10 @@ impl State {
             Some(version) if LATER.contains(version) => return Err(newer("state", *version)),
             _ => return Err(nonsense()),
         }
-        let bytes: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| nonsense())?;
-        let number = |index: usize| {
-            let at = 2 + 8 * index;
-            bytes[at..at + 8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-        };
-        let terms = Terms::from_bytes(bytes[1], [number(0), number(1), number(2)]);
-        let terms = terms.ok_or_else(nonsense)?;
-        Ok(Self { terms, word: Word::from_bits(number(3)) })
+        let (terms, word) = bytes.split_first_chunk().ok_or_else(nonsense)?;
+        let terms = Terms::from_bytes(terms).ok_or_else(nonsense)?;
+        let word = word.try_into().map_err(|_| nonsense())?;
+        Ok(Self { terms, word: Word::from_bits(u64::from_be_bytes(word)) })
     }
 }
 

@@ -2,12 +2,15 @@
 
 mod outage;
 pub(crate) mod redis;
+mod reserve;
 mod share;
 mod start;
 mod stop;
 
+use std::process::Command;
+
 use self::redis::Redis;
-use crate::server::{Home, Server};
+use crate::server::{Home, Server, run};
 
 /// A file for servers that share a store.
 fn config(redis: &Redis, limits: &str) -> String {
@@ -23,6 +26,17 @@ fn pair(redis: &Redis, limits: &str) -> (Home, [Server; 2]) {
     let home = Home::new(&config(redis, limits));
     let servers = [home.start(&[]), home.start(&[])];
     (home, servers)
+}
+
+/// Asks a route as an operator, and tells the status and the body.
+fn admin(server: &Server, method: &str, path: &str, body: &str) -> String {
+    let token = format!("authorization: Bearer {}", server.token());
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "--max-time", "10", "-X", method, "-H", &token, "-w", " %{http_code}"]);
+    if !body.is_empty() {
+        curl.args(["-H", "content-type: application/json", "-d", body]);
+    }
+    run(curl.arg(server.url(path)))
 }
 
 /// The value of a metric, by its name with its labels.

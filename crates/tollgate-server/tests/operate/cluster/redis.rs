@@ -46,6 +46,13 @@ impl Redis {
         self.wait();
     }
 
+    /// What it answers to a command about a key, or about keys.
+    pub(crate) fn tell(&self, command: &str, key: &str) -> String {
+        let port = self.port.to_string();
+        let told = Command::new("redis-cli").args(["-p", &port, command, key]).output().unwrap();
+        String::from_utf8_lossy(&told.stdout).trim().to_owned()
+    }
+
     fn wait(&self) {
         let port = self.port.to_string();
         until("a Redis", || {

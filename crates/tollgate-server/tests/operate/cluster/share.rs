@@ -3,23 +3,12 @@
 use std::process::Command;
 use std::thread::spawn;
 
-use super::{config, metric, pair};
+use super::{admin, config, metric, pair};
 use crate::clients::{Http, Resp};
 use crate::cluster::redis::Redis;
 use crate::server::{Home, Server, run};
 
 const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 400'\nper = 'ip'\n";
-
-/// Asks an admin route, and tells the status and the body.
-fn admin(server: &Server, method: &str, path: &str, body: &str) -> String {
-    let token = format!("authorization: Bearer {}", server.token());
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "--max-time", "10", "-X", method, "-H", &token, "-w", " %{http_code}"]);
-    if !body.is_empty() {
-        curl.args(["-H", "content-type: application/json", "-d", body]);
-    }
-    run(curl.arg(server.url(path)))
-}
 
 #[test]
 fn exactly_the_burst_is_admitted_whatever_is_asked_where() {
@@ -136,26 +125,6 @@ fn what_an_operator_changes_at_one_server_counts_at_the_other() {
     assert_eq!(admin(&other, "DELETE", &format!("{path}/override"), ""), " 204");
     let looked = admin(&one, "GET", path, "");
     assert!(looked.contains("\"max\":400"), "{looked}");
-}
-
-#[test]
-fn what_is_reserved_and_settled_at_one_server_is_seen_at_the_other() {
-    let redis = Redis::start();
-    let (_home, [one, other]) = pair(&redis, LIMIT);
-    let body = "{\"limit\":\"api\",\"key\":\"203.0.113.7\",\"cost\":100}";
-    let reserved = admin(&one, "POST", "/v1/reserve", body);
-    let id = reserved.split("\"reservation\":\"").nth(1).unwrap().split('"').next().unwrap();
-    let look = |server: &Server| {
-        let mut client = Resp::connect(server.resp).unwrap();
-        client.ask("TG.CHECK api 203.0.113.7 0").unwrap()[2]
-    };
-    assert_eq!(look(&other), 300);
-    let body = format!("{{\"reservation\":\"{id}\",\"cost\":30}}");
-    // A reservation is known to the server that made it.
-    assert!(admin(&other, "POST", "/v1/settle", &body).ends_with(" 404"));
-    let settled = admin(&one, "POST", "/v1/settle", &body);
-    assert!(settled.contains("\"remaining\":370"), "{settled}");
-    assert_eq!(look(&other), 370);
 }
 
 #[test]
