@@ -1,4 +1,4 @@
-//! Rate limits that many machines share through Redis or Valkey.
+#![doc = include_str!("../README.md")]
 
 pub mod engine;
 mod lease;
