@@ -2,14 +2,16 @@ use tollgate::Timestamp;
 
 /// The engine's time, as a reply told it.
 ///
-/// When the engine read its clock the call had been sent already. So however long the reply
-/// took, the engine's time is no later than [`latest`](Self::latest) says. In a Cluster each
-/// shard has a clock of its own: what is known of a caller is judged by the sighting that
-/// came with it.
+/// When the engine read its clock the call had been sent already, and not been answered. So
+/// however long the reply took, the engine's time is no later than [`latest`](Self::latest)
+/// says, and no earlier than [`earliest`](Self::earliest). In a Cluster each shard has a clock
+/// of its own: what is known of a caller is judged by the sighting that came with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sighting {
     /// When the call was sent, by this node's clock.
     pub(crate) sent: Timestamp,
+    /// When it was answered, by this node's clock.
+    pub(crate) heard: Timestamp,
     /// When it was decided, by the engine's.
     pub(crate) now: Timestamp,
 }
@@ -27,6 +29,13 @@ impl Sighting {
         let elapsed = local.as_nanos().saturating_sub(self.sent.as_nanos());
         Timestamp::from_nanos(self.now.as_nanos() + elapsed + elapsed.div_ceil(DRIFT))
     }
+
+    /// The earliest that the engine's time is when this node's is `local`, if their clocks run
+    /// alike: for what is not a matter of admitting.
+    #[inline]
+    pub(crate) fn earliest(&self, local: Timestamp) -> Timestamp {
+        self.now + local.since(self.heard)
+    }
 }
 
 #[cfg(test)]
@@ -34,7 +43,9 @@ mod tests {
     use super::*;
 
     const SEEN: Sighting =
-        Sighting { sent: Timestamp::from_secs(50), now: Timestamp::from_secs(1000) };
+        Sighting { sent: Timestamp::from_secs(50), heard: Timestamp::from_secs(51), now: NOW };
+
+    const NOW: Timestamp = Timestamp::from_secs(1000);
 
     #[test]
     fn the_engines_time_goes_on_a_little_faster_than_this_nodes() {
@@ -44,8 +55,15 @@ mod tests {
     }
 
     #[test]
+    fn it_may_have_been_read_just_before_the_answer_was_heard() {
+        assert_eq!(SEEN.earliest(SEEN.heard), NOW);
+        assert_eq!(SEEN.earliest(Timestamp::from_secs(53)), Timestamp::from_secs(1002));
+    }
+
+    #[test]
     fn it_never_goes_back_and_ends_where_time_does() {
         assert_eq!(SEEN.latest(Timestamp::ZERO), SEEN.now);
+        assert_eq!(SEEN.earliest(Timestamp::ZERO), SEEN.now);
         assert_eq!(SEEN.latest(Timestamp::MAX), Timestamp::MAX);
     }
 }

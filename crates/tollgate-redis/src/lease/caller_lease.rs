@@ -110,7 +110,7 @@ impl<C> Lease<C> {
     fn denial(&self, cost: u64, local: Timestamp) -> Option<Decision> {
         let (bucket, known) = (self.bucket.as_ref()?, self.known.as_ref()?);
         let is_believed = local.since(known.seen.sent) < BELIEVED || self.flight().is_some();
-        let now = known.seen.latest(local);
+        let now = known.seen.earliest(local);
         let decide = || Decision::of(bucket.algorithm, known.word, now, cost).0;
         is_believed.then(decide).filter(Decision::is_denied)
     }

@@ -56,7 +56,7 @@ impl<E: Engine> Core<E> {
             }
             let sent = self.local();
             let reply = self.engine.run(&entries).await?;
-            let seen = Sighting { sent, now: reply.now };
+            let seen = Sighting { sent, heard: self.local(), now: reply.now };
             let mut is_other = false;
             for (asked, found) in asked.iter_mut().zip(&reply.answers) {
                 self.hear(asked, found, seen)?;

@@ -76,7 +76,7 @@ impl<E: Engine> Core<E> {
             match reply.answers.first() {
                 Some(Found::Passed(word) | Found::Denied(word)) => {
                     let word = left(&counted, *word, reply.now, op, fresh);
-                    let seen = Sighting { sent, now: reply.now };
+                    let seen = Sighting { sent, heard: self.local(), now: reply.now };
                     self.denials.tell(caller.name, &counted, word, seen, false);
                     return Ok(Left { now: reply.now, counted, word });
                 }

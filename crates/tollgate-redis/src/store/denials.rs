@@ -14,7 +14,9 @@ use crate::{Name, Terms};
 /// It is the word that is remembered, not the verdict: what would pass by it asks the engine.
 /// Whoever does is first taken to have spent, until the engine tells what is so. Others that
 /// come meanwhile do not all ask for the one token that has been refilled; they are denied
-/// as if that was gone already.
+/// as if that was gone already. Time is taken to be as early as it can be, counted from when
+/// the answer was heard: who comes again when told to has waited as long, and who does not
+/// is not sent to ask too early, and then again.
 ///
 /// A word counts for a second from when it was asked for. Then one call asks again, and
 /// others go by the old word until that is answered. So a reset or a refund by another
@@ -64,7 +66,7 @@ impl Denials {
             if let Some(denied) = decision.filter(Decision::is_denied) {
                 return Some(denied);
             }
-            let now = known.seen.latest(local);
+            let now = known.seen.earliest(local);
             known.word = counted.algorithm.spend(known.word, now, cost).unwrap_or(known.word);
             known.asked = Some(local);
             None
@@ -100,7 +102,7 @@ impl Remembered {
         if self.terms != counted.terms || self.is_due(local) {
             return None;
         }
-        Some(Decision::peek(counted.algorithm, self.word, self.seen.latest(local), cost))
+        Some(Decision::peek(counted.algorithm, self.word, self.seen.earliest(local), cost))
     }
 
     /// True if this is the later answer, although it was told first. If it is later by more than
@@ -135,7 +137,7 @@ mod tests {
     fn denied(counted: &Counted, sent: Timestamp) -> Denials {
         let denials = Denials::new(100);
         let word = counted.algorithm.spend(counted.fresh(None), NOW, counted.terms.quota.burst());
-        denials.tell(NAME, counted, word.unwrap(), Sighting { now: NOW, sent }, true);
+        denials.tell(NAME, counted, word.unwrap(), Sighting { now: NOW, sent, heard: sent }, true);
         denials
     }
 
@@ -185,14 +187,14 @@ mod tests {
     fn an_answer_that_was_overtaken_is_not_believed() {
         let (counted, start) = (counted("1/h"), START);
         let denials = denied(&counted, start);
-        let earlier = Sighting { now: NOW - Duration::from_millis(1), sent: start };
+        let earlier = Sighting { now: NOW - Duration::from_millis(1), sent: start, heard: start };
         denials.tell(NAME, &counted, counted.fresh(None), earlier, false);
         assert!(is_denied(&denials, &counted, 1, start));
         denials.tell(
             NAME,
             &counted,
             counted.fresh(None),
-            Sighting { now: NOW, sent: start },
+            Sighting { now: NOW, sent: start, heard: start },
             false,
         );
         assert!(!is_denied(&denials, &counted, 1, start));
@@ -202,7 +204,7 @@ mod tests {
     fn an_engine_whose_clock_was_set_back_is_believed() {
         let (counted, start) = (counted("1/h"), START);
         let denials = denied(&counted, start);
-        let back = Sighting { now: NOW - Duration::from_secs(1), sent: start };
+        let back = Sighting { now: NOW - Duration::from_secs(1), sent: start, heard: start };
         denials.tell(NAME, &counted, counted.fresh(None), back, false);
         assert!(!is_denied(&denials, &counted, 1, start));
     }
@@ -211,7 +213,7 @@ mod tests {
     fn callers_that_pass_are_not_remembered() {
         let (counted, start) = (counted("1/h"), START);
         let denials = Denials::new(100);
-        let seen = Sighting { now: NOW, sent: start };
+        let seen = Sighting { now: NOW, sent: start, heard: start };
         denials.tell(NAME, &counted, counted.fresh(None), seen, false);
         assert!(denials.look(NAME, &counted, 1, start).is_none());
     }

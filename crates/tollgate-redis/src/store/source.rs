@@ -52,7 +52,7 @@ impl<E: Engine> Source for Core<E> {
             let entry = Entry { name: caller.name, terms: counted.terms, fresh, op };
             let sent = self.local();
             let reply = self.engine.run(&[entry]).await?;
-            let seen = Sighting { sent, now: reply.now };
+            let seen = Sighting { sent, heard: self.local(), now: reply.now };
             let taken = |terms, word, is_granted| Taken { seen, terms, word, is_granted };
             match reply.answers.first() {
                 Some(Found::Passed(word)) => {

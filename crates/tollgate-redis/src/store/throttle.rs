@@ -63,7 +63,7 @@ impl<E: Engine> RedisStore<E> {
         counters.by_engine.add(1);
         let (decision, left) = Decision::of(counted.algorithm, word, now, cost);
         if cost > 0 {
-            let seen = Sighting { sent, now };
+            let seen = Sighting { sent, heard: self.core.local(), now };
             denials.tell(name, &counted, left.unwrap_or(word), seen, decision.is_denied());
         }
         Ok(decision)

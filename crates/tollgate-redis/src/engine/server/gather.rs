@@ -8,17 +8,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// goes out in the same write.
 ///
 /// Otherwise the first of many calls that come together would be sent alone, and be received,
-/// answered and read alone.
+/// answered and read alone. Where calls do come alone, they seldom wait for others.
 #[derive(Debug)]
 pub(super) struct Gathering<S> {
     stream: S,
-    /// True if the others had their turn.
-    is_gathered: bool,
+    /// While others have their turn: how many bytes there were before.
+    waiting: Option<usize>,
+    /// How many writes do not wait, since the last that did was joined by nobody.
+    hurried: u8,
 }
+
+/// How many writes hurry after one that waited for nothing.
+const HURRIED: u8 = 15;
 
 impl<S> Gathering<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, is_gathered: false }
+        Self { stream, waiting: None, hurried: 0 }
     }
 }
 
@@ -38,11 +43,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.is_gathered = !self.is_gathered;
-        if self.is_gathered {
-            // A task that wakes itself is run after those that are ready already.
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+        match self.waiting.take() {
+            None if self.hurried > 0 => self.hurried -= 1,
+            None => {
+                self.waiting = Some(bytes.len());
+                // A task that wakes itself is run after those that are ready already.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Some(before) if before == bytes.len() => self.hurried = HURRIED,
+            Some(_) => {}
         }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

@@ -20,7 +20,8 @@ use crate::engine::{EngineError, Fault};
 /// How often it is asked whether a server is still where it was.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
-/// How long an answer may be late that came in time, but to a process that was held up itself.
+/// The end of a time-out, which is waited in any case: an answer may have come in time to a
+/// process that was held up itself.
 const GRACE: Duration = Duration::from_millis(1);
 
 /// The way to one server: calls go over it while the server is up, and fail at once while it
@@ -282,7 +283,8 @@ pub(super) fn warn_of_outage(plan: &Plan, error: &EngineError) {
 /// What a call answers before a deadline.
 async fn before<T>(deadline: Instant, call: impl Future<Output = T>) -> Option<T> {
     let mut call = pin!(call);
-    if let Ok(answer) = timeout_at(deadline, &mut call).await {
+    let most = deadline.checked_sub(GRACE).unwrap_or(deadline);
+    if let Ok(answer) = timeout_at(most, &mut call).await {
         return Some(answer);
     }
     timeout(GRACE, call).await.ok()

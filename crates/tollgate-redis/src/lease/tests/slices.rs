@@ -88,7 +88,8 @@ impl Fleet {
     }
 
     fn take(&mut self, node: usize, most: u64, delay: u64) {
-        let seen = Sighting { sent: self.local(node), now: self.now };
+        let local = self.local(node);
+        let seen = Sighting { sent: local, heard: local, now: self.now };
         if let Found::Passed(word) = self.run(Op::Take { least: 1, most }) {
             let taken = Taken { seen, terms: self.terms, word, is_granted: true };
             let slice = Slice::of(&self.bucket, &taken, most).unwrap();

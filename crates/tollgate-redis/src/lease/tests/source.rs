@@ -79,7 +79,7 @@ impl Source for TestSource {
         let op = Op::Take { least, most };
         let entry = Entry { name: caller.0, terms: *terms, fresh: Word::from_bits(0), op };
         let reply = self.call(|model| model.run_now(&[entry])).await??;
-        let seen = Sighting { sent, now: reply.now };
+        let seen = Sighting { sent, heard: sent, now: reply.now };
         Ok(match reply.answers[0] {
             Found::Passed(word) => Taken { seen, terms: *terms, word, is_granted: true },
             Found::Denied(word) => Taken { seen, terms: *terms, word, is_granted: false },
