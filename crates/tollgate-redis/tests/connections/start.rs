@@ -41,6 +41,8 @@ async fn use_all(engine: &Engines) {
     let born = engine.born(name).await.unwrap();
     assert!(born > Timestamp::ZERO);
     assert_eq!(engine.born(name).await.unwrap(), born);
+    engine.deposit(name, b"kept", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(engine.withdraw(name).await.unwrap().as_deref(), Some(&b"kept"[..]));
 }
 
 #[tokio::test]
