@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod counter;
 pub mod engine;
 mod lease;
 mod name;

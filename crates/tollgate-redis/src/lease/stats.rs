@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::counter::Counter;
 
 /// What leases have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,10 +27,6 @@ pub(super) struct Counters {
     pub(super) lost: Counter,
 }
 
-/// A number that only grows. Relaxed throughout: it orders nothing else.
-#[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
-
 impl Counters {
     pub(super) fn stats(&self) -> LeaseStats {
         LeaseStats {
@@ -39,15 +35,5 @@ impl Counters {
             lost: self.lost.value(),
             ..LeaseStats::default()
         }
-    }
-}
-
-impl Counter {
-    pub(super) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
     }
 }

@@ -24,9 +24,7 @@ impl<C: Named + Clone> Lease<C> {
         nodes: NonZeroU32,
         local: Timestamp,
     ) -> Option<(Flight, Order<C>)> {
-        let bucket = self.bucket?;
-        let room = bucket.most_held(nodes)?.saturating_sub(self.held.left(&bucket, local));
-        let most = self.size.next(&bucket, cost, local).min(room).max(cost);
+        let most = self.most(cost, nodes, local)?.max(cost);
         Some(self.order(cost, Some(cost), most, local))
     }
 
@@ -51,9 +49,7 @@ impl<C: Named + Clone> Lease<C> {
         nodes: NonZeroU32,
         local: Timestamp,
     ) -> Option<(Flight, Order<C>)> {
-        let bucket = self.bucket?;
-        let room = bucket.most_held(nodes)?.saturating_sub(self.held.left(&bucket, local));
-        let most = self.size.next(&bucket, cost, local).min(room);
+        let (bucket, most) = (self.bucket?, self.most(cost, nodes, local)?);
         // A bucket that is nearly empty is left to those who have nothing: a few tokens at a
         // time would cost a call each.
         let least = most / 4 + 1;
@@ -61,6 +57,13 @@ impl<C: Named + Clone> Lease<C> {
             return None;
         }
         Some(self.order(least, None, most, local))
+    }
+
+    /// How much to take: as much as calls ask for, and as this node may hold beside what it has.
+    fn most(&mut self, cost: u64, nodes: NonZeroU32, local: Timestamp) -> Option<u64> {
+        let bucket = self.bucket?;
+        let room = bucket.most_held(nodes)?.saturating_sub(self.held.left(&bucket, local));
+        Some(self.size.next(&bucket, cost, local).min(room))
     }
 
     /// How much the engine has, as far as is known.

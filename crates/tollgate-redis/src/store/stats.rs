@@ -1,6 +1,5 @@
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::LeaseStats;
+use crate::counter::Counter;
 
 /// What a store has done so far: who decided about single limits, and what was done
 /// besides.
@@ -29,7 +28,7 @@ pub struct Stats {
     pub nodes: u32,
 }
 
-/// What is counted. Relaxed throughout: each is one number, and orders nothing else.
+/// What is counted.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) by_engine: Counter,
@@ -42,30 +41,17 @@ pub(super) struct Counters {
     pub(super) kept_charges: Counter,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(super) fn add(&self, amount: usize) {
-        self.0.fetch_add(amount as u64, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 impl Counters {
     pub(super) fn stats(&self, leases: LeaseStats, nodes: u32) -> Stats {
         Stats {
-            by_engine: self.by_engine.get(),
-            by_memory: self.by_memory.get(),
-            outage_open: self.outage_open.get(),
-            outage_closed: self.outage_closed.get(),
-            outage_local: self.outage_local.get(),
-            carried_over: self.carried_over.get(),
-            undone: self.undone.get(),
-            kept_charges: self.kept_charges.get(),
+            by_engine: self.by_engine.value(),
+            by_memory: self.by_memory.value(),
+            outage_open: self.outage_open.value(),
+            outage_closed: self.outage_closed.value(),
+            outage_local: self.outage_local.value(),
+            carried_over: self.carried_over.value(),
+            undone: self.undone.value(),
+            kept_charges: self.kept_charges.value(),
             leases,
             nodes,
         }
