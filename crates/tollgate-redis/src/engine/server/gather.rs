@@ -8,18 +8,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// goes out in the same write.
 ///
 /// Otherwise the first of many calls that come together would be sent alone, and be received,
-/// answered and read alone. Where calls do come alone, they seldom wait for others.
+/// answered and read alone. Where calls do come alone, they seldom wait for others; nor where
+/// they are many, or the server would wait for all of them, and then they for the server.
 #[derive(Debug)]
 pub(super) struct Gathering<S> {
     stream: S,
     /// While others have their turn: how many bytes there were before.
     waiting: Option<usize>,
-    /// How many writes do not wait, since the last that did was joined by nobody.
+    /// How many writes do not wait, since the last that did was joined by nobody, or by many.
     hurried: u8,
 }
 
-/// How many writes hurry after one that waited for nothing.
+/// How many writes hurry after one that should have.
 const HURRIED: u8 = 15;
+
+/// How many bytes are enough for a write: some twenty calls.
+const ENOUGH: usize = 4096;
 
 impl<S> Gathering<S> {
     pub(super) fn new(stream: S) -> Self {
@@ -51,8 +55,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Some(before) if before == bytes.len() => self.hurried = HURRIED,
-            Some(_) => {}
+            Some(before) => {
+                if bytes.len() == before || bytes.len() > ENOUGH {
+                    self.hurried = HURRIED;
+                }
+            }
         }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
