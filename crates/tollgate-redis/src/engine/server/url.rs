@@ -19,75 +19,75 @@ pub(super) struct Parsed {
 
 /// Reads a URL. What is wrong is told without what may be a password.
 pub(super) fn parse(url: &str) -> Result<Parsed, EngineError> {
-    let wrong = |why: &str| {
+    read(url).map_err(|why| {
         let text = format!("the URL {} {why}", without_credentials(url));
         EngineError::new(Fault::Misconfigured, text)
-    };
-    let (scheme, rest) = url.split_once("://").ok_or_else(|| {
-        wrong("has no scheme: it must begin with redis://, rediss:// or another of the known ones")
-    })?;
+    })
+}
+
+/// What a URL says, or what is wrong with it.
+fn read(url: &str) -> Result<Parsed, &'static str> {
+    let (scheme, rest) = url.split_once("://").ok_or(
+        "has no scheme: it must begin with redis://, rediss:// or another of the known ones",
+    )?;
     if rest.contains(['?', '#']) {
-        return Err(wrong(
-            "has a ? or #: settings are given apart, and in a password write %3F, %23",
-        ));
+        return Err("has a ? or #: settings are given apart, and in a password write %3F, %23");
     }
     let scheme = scheme.replacen("valkey", "redis", 1);
-    let is_tls = scheme == "rediss" || scheme.starts_with("rediss+");
     if matches!(scheme.as_str(), "unix" | "redis+unix") {
-        let target = Target::One(
-            socket(rest)
-                .ok_or_else(|| wrong("names no socket: it must be like unix:///run/redis.sock"))?,
-        );
-        return Ok(Parsed { target, is_tls, user: None, password: None, database: 0 });
+        let socket =
+            socket(rest).ok_or("names no socket: it must be like unix:///run/redis.sock")?;
+        let target = Target::One(socket);
+        return Ok(Parsed { target, is_tls: false, user: None, password: None, database: 0 });
     }
+    let is_tls = scheme.starts_with("rediss");
     let (credentials, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let addresses = |default_port| {
-        let read = hosts.split(',').map(|host| Address::parse(host, default_port));
-        read.collect::<Option<Vec<_>>>().ok_or_else(|| {
-            wrong("must name hosts like name, name:6379 or [::1]:6379, with commas between several")
-        })
-    };
-    let (target, database) = match scheme.trim_end_matches("+sentinel").trim_end_matches("+cluster")
-    {
-        "redis" | "rediss" if scheme.ends_with("+sentinel") => {
-            let (service, database) = path.split_once('/').unwrap_or((path, ""));
-            if service.is_empty() {
-                return Err(wrong(
-                    "names no service: it must end with /service, as Sentinel calls it",
-                ));
-            }
-            let sentinels = addresses(SENTINEL_PORT)?;
-            (Target::Sentinel { sentinels, service: service.to_owned() }, database)
-        }
-        "redis" | "rediss" if scheme.ends_with("+cluster") => {
-            if !matches!(path, "" | "0") {
-                return Err(wrong("names a database, but a Cluster has only 0"));
-            }
-            (Target::Cluster(addresses(REDIS_PORT)?), "")
-        }
-        "redis" | "rediss" => match <[Address; 1]>::try_from(addresses(REDIS_PORT)?) {
-            Ok([address]) => (Target::One(address), path),
-            Err(_) => {
-                return Err(wrong(
-                    "names several hosts: begin with redis+cluster:// or redis+sentinel://",
-                ));
-            }
-        },
-        _ => {
-            return Err(wrong(
-                "has an unknown scheme: use redis://, rediss:// (TLS), unix://, redis+sentinel:// \
-                 or redis+cluster:// (with TLS rediss+sentinel://, rediss+cluster://)",
-            ));
-        }
-    };
+    let (target, database) = target(&scheme, hosts, path)?;
     let database = match database.trim_end_matches('/') {
         "" => 0,
-        number => number.parse().map_err(|_| wrong("must end with the number of a database"))?,
+        number => number.parse().map_err(|_| "must end with the number of a database")?,
     };
     let (user, password) = read_credentials(credentials)
-        .ok_or_else(|| wrong("has a user or password that is not UTF-8 behind its % signs"))?;
+        .ok_or("has a user or password that is not UTF-8 behind its % signs")?;
     Ok(Parsed { target, is_tls, user, password, database })
+}
+
+/// What a scheme makes of hosts and a path, and what of the path is the database.
+fn target<'a>(scheme: &str, hosts: &str, path: &'a str) -> Result<(Target, &'a str), &'static str> {
+    match scheme {
+        "redis" | "rediss" => match <[Address; 1]>::try_from(addresses(hosts, REDIS_PORT)?) {
+            Ok([address]) => Ok((Target::One(address), path)),
+            Err(_) => Err("names several hosts: begin with redis+cluster:// or redis+sentinel://"),
+        },
+        "redis+sentinel" | "rediss+sentinel" => {
+            let (service, database) = path.split_once('/').unwrap_or((path, ""));
+            if service.is_empty() {
+                return Err("names no service: it must end with /service, as Sentinel calls it");
+            }
+            let sentinels = addresses(hosts, SENTINEL_PORT)?;
+            Ok((Target::Sentinel { sentinels, service: service.to_owned() }, database))
+        }
+        "redis+cluster" | "rediss+cluster" => match path {
+            "" | "0" => Ok((Target::Cluster(addresses(hosts, REDIS_PORT)?), "")),
+            _ => Err("names a database, but a Cluster has only 0"),
+        },
+        _ => {
+            Err("has an unknown scheme: use redis://, rediss:// (TLS), unix://, redis+sentinel:// \
+                  or redis+cluster:// (with TLS rediss+sentinel://, rediss+cluster://)")
+        }
+    }
+}
+
+fn addresses(hosts: &str, default_port: u16) -> Result<Vec<Address>, &'static str> {
+    // Without brackets nobody can tell where an IPv6 address ends.
+    let is_clear = |host: &str| host.starts_with('[') || host.matches(':').count() <= 1;
+    let read = |host| Address::parse(host, default_port).filter(|_| is_clear(host));
+    hosts
+        .split(',')
+        .map(read)
+        .collect::<Option<_>>()
+        .ok_or("must name hosts like name, name:6379 or [::1]:6379, with commas between several")
 }
 
 fn socket(path: &str) -> Option<Address> {
@@ -111,9 +111,13 @@ fn without_credentials(url: &str) -> String {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),
     };
-    match rest.rsplit_once('@') {
-        Some((_, hosts)) => format!("`{scheme}…@{hosts}`"),
-        None => format!("`{scheme}{rest}`"),
+    match (rest.rsplit_once('@'), rest.split_once(':')) {
+        (Some((_, hosts)), _) => format!("`{scheme}…@{hosts}`"),
+        // A user and a password, if somebody forgot the host.
+        (None, Some((user, other))) if !other.starts_with(|sign: char| sign.is_ascii_digit()) => {
+            format!("`{scheme}{user}:…`")
+        }
+        (None, _) => format!("`{scheme}{rest}`"),
     }
 }
 
@@ -153,6 +157,8 @@ mod tests {
             ("redis+cluste://a", "unknown scheme"),
             ("redis://u:hunter2@", "must name hosts"),
             ("redis://u:hunter2@a:x", "must name hosts"),
+            ("redis://u:hunter2", "must name hosts"),
+            ("redis://::1", "must name hosts"),
             ("redis://u:hunter2@a,b", "several hosts"),
             ("redis://u:hunter2@a/x", "number of a database"),
             ("redis+sentinel://u:hunter2@a", "names no service"),
