@@ -63,10 +63,11 @@ impl Client {
         mut request: Request<RequestBody>,
         upgrades: bool,
     ) -> Result<Response<Body>, Failure> {
+        let state = self.proxy.state.load_full();
         let mut tried = Vec::new();
         let mut last = Failure::NoneHealthy;
-        while let Some(upstream) = self.proxy.upstreams.choose(&tried) {
-            if self.proxy.settings.host == Host::Upstream {
+        while let Some(upstream) = state.upstreams.choose(&tried) {
+            if state.settings.host == Host::Upstream {
                 request::set_host(request.headers_mut(), &upstream.url.authority);
             }
             let in_flight = upstream.begin();
