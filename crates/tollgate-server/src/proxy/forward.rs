@@ -93,7 +93,7 @@ impl Client {
                         });
                     }
                     let Some(unsent) = unsent else { return Err(why) };
-                    (request, last) = (unsent, why);
+                    (request, last) = (*unsent, why);
                     tried.push(Arc::clone(upstream));
                 }
             }

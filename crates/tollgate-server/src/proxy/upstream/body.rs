@@ -41,7 +41,11 @@ impl UpstreamBody {
         let idle = request.0.times.idle;
         let mut body = Self { incoming, from: Some((source, request)), idle, is_fresh: true };
         if body.incoming.is_end_stream() {
-            poll_fn(|context| Poll::Ready(body.end(context))).await;
+            poll_fn(|context| {
+                body.end(context);
+                Poll::Ready(())
+            })
+            .await;
         }
         body
     }

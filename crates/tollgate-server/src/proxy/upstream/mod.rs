@@ -59,12 +59,12 @@ pub(super) struct Upstream {
 pub(super) struct Unanswered {
     pub(super) why: Failure,
     /// The request itself, if the upstream has seen nothing of it.
-    pub(super) unsent: Option<Request<RequestBody>>,
+    pub(super) unsent: Option<Box<Request<RequestBody>>>,
 }
 
 impl Unanswered {
     fn unsent(why: Failure, request: Request<RequestBody>) -> Self {
-        Self { why, unsent: Some(request) }
+        Self { why, unsent: Some(Box::new(request)) }
     }
 }
 
