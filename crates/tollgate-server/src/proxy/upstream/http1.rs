@@ -54,9 +54,11 @@ pub(super) async fn send(
         };
         // The upstream may be closing it at this very moment.
         let spare = if is_kept { Spare::of(&request) } else { None };
+        let body = request.body().progress().cloned();
         match (connection.send(request, &upstream.times).await, spare) {
             (Ok(response), _) => {
-                return Ok(Answered { response, source: Source::Http1(connection) });
+                let source = Source::Http1(connection);
+                return Ok(Answered { response, source, request: body });
             }
             (Err(Unanswered { unsent: Some(unsent), .. }), _) if is_kept => request = *unsent,
             (Err(Unanswered { why: Failure::Broken(error), .. }), Some(spare))

@@ -52,8 +52,9 @@ impl Http2 {
         match self.way(upstream).await {
             Ok(Way::Shared(sender)) => send(upstream, sender, request).await,
             Ok(Way::Own(mut connection)) => {
+                let body = request.body().progress().cloned();
                 let response = connection.send(request, &upstream.times).await?;
-                Ok(Answered { response, source: Source::Http1(connection) })
+                Ok(Answered { response, source: Source::Http1(connection), request: body })
             }
             Err(why) => Err(Unanswered::unsent(why, request)),
         }
@@ -112,7 +113,7 @@ async fn send(
         Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
     })
     .await;
-    answered.map(|response| Answered { response, source: Source::Http2(patience) })
+    answered.map(|response| Answered { response, source: Source::Http2(patience), request: body })
 }
 
 /// Says whom a request is for, as HTTP/2 does: in its target.
