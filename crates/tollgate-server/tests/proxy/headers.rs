@@ -117,3 +117,19 @@ fn a_whole_url_names_the_host_and_the_upstream_sees_its_path() {
     assert_eq!(request.start, "GET /a?b HTTP/1.1");
     assert_eq!(request.header("host"), Some("shop.test"));
 }
+
+#[test]
+fn nobody_is_led_to_speak_http2_behind_the_back_of_the_proxy() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let proxy = Proxy::to(&upstream);
+    for wanted in ["h2c", "H2C", "websocket, h2c", "h2c, websocket", "h2c\r\nupgrade: websocket"] {
+        let headers = format!(
+            "connection: upgrade, http2-settings\r\nhttp2-settings: AAMAAABk\r\nupgrade: {wanted}\r\n"
+        );
+        assert_eq!(proxy.connect().get("/", &headers).text(), "hello");
+        let request = upstream.requests().pop().unwrap();
+        let upgrades = request.all("upgrade").join(", ").to_lowercase();
+        assert!(!upgrades.contains("h2c"), "{request:?}");
+        assert_eq!(request.header("http2-settings"), None);
+    }
+}

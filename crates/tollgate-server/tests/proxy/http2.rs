@@ -64,13 +64,9 @@ async fn many_requests_on_one_connection_reach_an_http1_upstream() {
         ("x-forwarded-for", "127.0.0.1"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-host", "example.test"),
-        ("via", "2 tollgate"),
+        ("via", "2.0 tollgate"),
     ] {
-        let told = request.header(name);
-        assert!(
-            told == Some(value) || (name, told) == ("via", Some("1.1 tollgate")),
-            "{request:?}"
-        );
+        assert_eq!(request.header(name), Some(value), "{request:?}");
     }
 }
 
