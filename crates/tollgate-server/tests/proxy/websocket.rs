@@ -99,11 +99,11 @@ async fn upgrades_meet_limits_and_a_refused_one_is_told_429() {
 async fn an_upgrade_that_is_silent_for_too_long_is_ended() {
     let (address, mut over) = echo().await;
     let proxy = Setup::to(&[format!("http://{address}")])
-        .proxy("upgrade-idle = '1s'\nidle-timeout = '100ms'\n")
+        .proxy("upgrade-idle = '2s'\nidle-timeout = '500ms'\n")
         .start();
     let (mut socket, _) = connect_async(url(&proxy)).await.unwrap();
     for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
         socket.send(Message::text("still here")).await.unwrap();
         assert!(timeout(PATIENCE, socket.next()).await.unwrap().unwrap().is_ok());
     }
