@@ -44,7 +44,7 @@ impl CheckConfig {
     pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
         let Config { policy, settings, .. } =
-            Source { path: Some(self.file), flags: self.flags }.load()?;
+            Source { path: Some(self.file), flags: self.flags, ..Source::default() }.load()?;
         settings.tls.as_ref().map(Tls::load).transpose()?;
         let store = match &settings.store {
             Some(store) if self.connect => {

@@ -1,0 +1,111 @@
+//! One request: to whom it is sent, and what becomes of it.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{HeaderValue, TRANSFER_ENCODING};
+use http::{Request, Response, StatusCode};
+use hyper::body::{Body as _, Incoming};
+use tower_service::Service;
+use tracing::warn;
+
+use super::body::{Body, RequestBody};
+use super::client::Client;
+use super::failure::Failure;
+use super::upstream::{Answered, Source, Unanswered, UpstreamBody};
+use super::{request, response};
+use crate::config::Host;
+
+/// Passes requests of a client on to upstreams.
+#[derive(Clone, Debug)]
+pub(super) struct Forward(pub(super) Arc<Client>);
+
+impl Service<Request<Incoming>> for Forward {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let client = Arc::clone(&self.0);
+        Box::pin(async move {
+            let answered = client.exchange(request).await;
+            Ok(answered.unwrap_or_else(|failure| {
+                client.proxy.stats.failed(&failure);
+                failure.response()
+            }))
+        })
+    }
+}
+
+impl Client {
+    async fn exchange(&self, request: Request<Incoming>) -> Result<Response<Body>, Failure> {
+        let (mut head, body) = request.into_parts();
+        let upgrade = request::upgrade(&head);
+        let upgrades = upgrade.is_some();
+        let is_trusted = self.gate.policy().trusts(self.sender.address);
+        request::prepare(&mut head, &self.sender, is_trusted, upgrade);
+        let body = RequestBody::new(body);
+        if body.size_hint().exact().is_none() {
+            head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        self.pass_on(Request::from_parts(head, body), upgrades).await
+    }
+
+    /// Sends a request to one upstream after the other, until one has seen it.
+    async fn pass_on(
+        &self,
+        mut request: Request<RequestBody>,
+        upgrades: bool,
+    ) -> Result<Response<Body>, Failure> {
+        let mut tried = Vec::new();
+        let mut last = Failure::NoneHealthy;
+        while let Some(upstream) = self.proxy.upstreams.choose(&tried) {
+            if self.proxy.settings.host == Host::Upstream {
+                request::set_host(request.headers_mut(), &upstream.url.authority);
+            }
+            let in_flight = upstream.begin();
+            match upstream.send(request, upgrades).await {
+                Ok(Answered { response, source }) => {
+                    let (mut head, body) = response.into_parts();
+                    response::judge(&head)?;
+                    response::prepare(&mut head);
+                    if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                        self.switch(source, upgrades)?;
+                        return Ok(Response::from_parts(head, Body::from("")));
+                    }
+                    let body = UpstreamBody::new(body, source, in_flight).await;
+                    return Ok(Response::from_parts(head, Box::new(body).into()));
+                }
+                Err(Unanswered { why, unsent }) => {
+                    let url = &upstream.url;
+                    if !why.is_of_client() {
+                        self.proxy.seldom.tell(|left_out| {
+                            warn!(upstream = %url, error = %why, left_out, "an upstream failed");
+                        });
+                    }
+                    let Some(unsent) = unsent else { return Err(why) };
+                    (request, last) = (unsent, why);
+                    tried.push(Arc::clone(upstream));
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Lets the connection to the upstream be the client's own, once it was told so.
+    fn switch(&self, source: Source, upgrades: bool) -> Result<(), Failure> {
+        match source {
+            Source::Http1(connection) if upgrades => {
+                self.upgrade.set(connection);
+                Ok(())
+            }
+            _ => Err(Failure::Ambiguous("it switches protocols, which nobody asked for")),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What of a request is passed on, and which are not.
+
+use std::net::IpAddr;
+
+use http::header::{CONNECTION, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, Method, Uri, Version};
+
+use super::headers::{add_via, has_word, strip, words};
+use crate::http::Problem;
+
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+/// What others say of a client beside that, which nobody here vouches for.
+static OTHERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-prefix"),
+    HeaderName::from_static("x-forwarded-server"),
+];
+
+/// Who sends requests, as upstreams are told.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) address: IpAddr,
+    /// The address as a header.
+    text: HeaderValue,
+    scheme: HeaderValue,
+}
+
+impl Sender {
+    pub(super) fn new(address: IpAddr, is_secure: bool) -> Option<Self> {
+        let address = address.to_canonical();
+        let text = HeaderValue::try_from(address.to_string()).ok()?;
+        let scheme = HeaderValue::from_static(if is_secure { "https" } else { "http" });
+        Some(Self { address, text, scheme })
+    }
+}
+
+/// Says what is wrong with a request that no upstream is to see.
+pub(super) fn judge(
+    method: &Method,
+    uri: &Uri,
+    version: Version,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    if *method == Method::CONNECT || *method == Method::TRACE {
+        let detail = format_args!("{method} is not passed on");
+        return Err(Problem::method_not_allowed(
+            detail,
+            "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT",
+        ));
+    }
+    judge_target(method, uri)?;
+    judge_host(uri, version, headers)?;
+    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_one = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (encodings.next(), encodings.next()) {
+        (None, _) => {}
+        (Some(encoding), None) if is_one(encoding) => {}
+        _ => return Err(Problem::bad_request("Transfer-Encoding must be \"chunked\" alone")),
+    }
+    if words(headers, &CONTENT_LENGTH).count() > 1 {
+        return Err(Problem::bad_request("Content-Length must be there once"));
+    }
+    Ok(())
+}
+
+fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
+    let is_absolute = uri.scheme().is_some();
+    let path = uri.path();
+    let is_right = match path {
+        "*" => *method == Method::OPTIONS && !is_absolute,
+        path => path.starts_with('/') || (is_absolute && path.is_empty()),
+    };
+    let is_known = uri.scheme_str().is_none_or(|scheme| ["http", "https"].contains(&scheme));
+    if !is_right || !is_known || (uri.authority().is_some() && !is_absolute) {
+        return Err(Problem::bad_request("the target of a request is a path, or a URL of http"));
+    }
+    Ok(())
+}
+
+fn judge_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() {
+        return Err(Problem::bad_request("Host must be there once"));
+    }
+    let is_plain = |host: &[u8]| {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte);
+        !host.is_empty() && host.iter().all(plain)
+    };
+    let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
+    let host = host.map(HeaderValue::as_bytes);
+    match (host, authority) {
+        (None, None) if version != Version::HTTP_10 => Err(Problem::bad_request("Host is missing")),
+        (Some(host), Some(authority)) if !host.eq_ignore_ascii_case(authority) => {
+            Err(Problem::bad_request("Host and the target of the request must be the same"))
+        }
+        (host, authority) if ![host, authority].into_iter().flatten().all(is_plain) => {
+            Err(Problem::bad_request("Host must be a name or an address, and perhaps a port"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the client wants to speak instead of HTTP, if its request asks for that.
+pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
+    let wanted = head.headers.get(UPGRADE)?;
+    // HTTP/2 is not spoken on behalf of others: a client that can speaks it with the proxy.
+    let is_http = wanted.as_bytes().eq_ignore_ascii_case(b"h2c");
+    let is_asked =
+        head.version == Version::HTTP_11 && has_word(&head.headers, &CONNECTION, "upgrade");
+    (is_asked && !is_http).then(|| wanted.clone())
+}
+
+/// Makes the head of a request what an upstream is to see, but for what depends on the
+/// upstream. If the sender is trusted, what it says of its own client stays.
+pub(super) fn prepare(
+    head: &mut Parts,
+    sender: &Sender,
+    is_trusted: bool,
+    upgrade: Option<HeaderValue>,
+) {
+    let headers = &mut head.headers;
+    strip(headers);
+    // It is answered here, when the body is asked for.
+    headers.remove(EXPECT);
+    if let Some(wanted) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, wanted);
+    }
+    if !headers.contains_key(HOST)
+        && let Some(authority) = head.uri.authority()
+        && let Ok(host) = HeaderValue::try_from(authority.as_str())
+    {
+        headers.insert(HOST, host);
+    }
+    tell_sender(headers, sender, is_trusted);
+    add_via(headers, head.version);
+    if head.uri.authority().is_some() {
+        let path = head.uri.path_and_query().cloned();
+        head.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
+    }
+    head.version = Version::HTTP_11;
+}
+
+fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
+    let host = headers.get(HOST).cloned();
+    if !is_trusted {
+        for name in &OTHERS {
+            headers.remove(name);
+        }
+        headers.remove(FORWARDED);
+        headers.insert(&X_FORWARDED_FOR, sender.text.clone());
+        headers.insert(&X_REAL_IP, sender.text.clone());
+        headers.insert(&X_FORWARDED_PROTO, sender.scheme.clone());
+        match host {
+            Some(host) => headers.insert(&X_FORWARDED_HOST, host),
+            None => headers.remove(&X_FORWARDED_HOST),
+        };
+        return;
+    }
+    append(headers, &X_FORWARDED_FOR, sender.text.as_bytes());
+    if headers.contains_key(FORWARDED) {
+        let element = match sender.address {
+            IpAddr::V4(address) => format!("for={address}"),
+            IpAddr::V6(address) => format!("for=\"[{address}]\""),
+        };
+        append(headers, &FORWARDED, element.as_bytes());
+    }
+    headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| sender.scheme.clone());
+    if let Some(host) = host {
+        headers.entry(&X_FORWARDED_HOST).or_insert(host);
+    }
+}
+
+/// Appends an element to a list, in one line: some look at the first line only.
+fn append(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) {
+    let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let list = lines.chain([element]).collect::<Vec<_>>().join(&b", "[..]);
+    if let Ok(list) = HeaderValue::try_from(list) {
+        headers.insert(name, list);
+    }
+}
+
+/// Names the upstream as the host that is asked.
+pub(super) fn set_host(headers: &mut HeaderMap, authority: &Authority) {
+    if let Ok(host) = HeaderValue::try_from(authority.as_str()) {
+        headers.insert(HOST, host);
+    }
+}
