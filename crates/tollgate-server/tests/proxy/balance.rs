@@ -43,8 +43,8 @@ fn whoever_is_busy_gets_fewer_requests() {
 #[test]
 fn a_dead_one_among_several_is_not_noticed() {
     let upstream = Upstream::answering(|request| ok(&request.text()));
-    let dead = format!("http://{}", nobody());
-    let proxy = Setup::to(&[dead.clone(), upstream.url(), dead]).start();
+    let [first, last] = [(); 2].map(|()| format!("http://{}", nobody()));
+    let proxy = Setup::to(&[first, upstream.url(), last]).start();
     let mut client = proxy.connect();
     for _ in 0..20 {
         client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello");

@@ -57,7 +57,7 @@ fn call(message: &Bytes) -> Request<Trailing> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_and_trailers_pass_both_ways_and_a_refusal_is_one() {
+async fn messages_and_trailers_pass_both_ways_and_a_refusal_is_a_status_of_grpc() {
     let service = service().await;
     let policy = "[[limit]]\nname = 'api'\nquota = '1/h burst 3'\n";
     let proxy = Setup::to(&[format!("h2c://{service}")]).policy(policy).start();
@@ -76,7 +76,8 @@ async fn messages_and_trailers_pass_both_ways_and_a_refusal_is_one() {
         assert!(body.to_bytes() == message, "{size} bytes");
     }
     let response = client.send_request(call(&Bytes::new())).await.unwrap();
-    assert_eq!(response.status(), 429);
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["grpc-status"], "8", "that is: resource exhausted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,14 +1,14 @@
 //! A service behind the proxy, which does what a test says and keeps what it was sent.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{JoinHandle, spawn};
 
 use crate::message::Message;
 use crate::wire::Wire;
 
-/// Ends with the test, but for connections that are under way.
+/// Ends with the test, and its connections with it.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     seen: Arc<Seen>,
@@ -19,7 +19,7 @@ pub(crate) struct Upstream {
 /// What came.
 #[derive(Default)]
 pub(crate) struct Seen {
-    connections: AtomicUsize,
+    connections: Mutex<Vec<Weak<TcpStream>>>,
     requests: Mutex<Vec<Message>>,
     /// What no proxy may send.
     faults: Mutex<Vec<String>>,
@@ -63,9 +63,10 @@ impl Upstream {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
-                shared.connections.fetch_add(1, Ordering::Relaxed);
+                let wire = Wire::new(socket);
+                shared.connections.lock().unwrap().push(wire.watch());
                 let (play, seen) = (Arc::clone(&play), Arc::clone(&shared));
-                spawn(move || play(Wire::new(socket), &seen));
+                spawn(move || play(wire, &seen));
             }
         });
         Self { address, seen, is_over, accepting: Some(accepting) }
@@ -76,7 +77,7 @@ impl Upstream {
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.seen.connections.load(Ordering::Relaxed)
+        self.seen.connections.lock().unwrap().len()
     }
 
     /// The requests so far. Fails if there was one that no proxy may send.
@@ -116,6 +117,10 @@ impl Drop for Upstream {
         let _ = TcpStream::connect(self.address);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
+        }
+        let connections = self.seen.connections.lock().unwrap();
+        for connection in connections.iter().filter_map(Weak::upgrade) {
+            let _ = connection.shutdown(Shutdown::Both);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::message::{Length, Message, field};
@@ -10,7 +11,7 @@ use crate::message::{Length, Message, field};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Wire {
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     /// What has come and was not looked at yet.
     ahead: Vec<u8>,
 }
@@ -24,7 +25,12 @@ impl Wire {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
-        Self { socket, ahead: Vec::new() }
+        Self { socket: Arc::new(socket), ahead: Vec::new() }
+    }
+
+    /// The socket for as long as the wire lives.
+    pub(crate) fn watch(&self) -> Weak<TcpStream> {
+        Arc::downgrade(&self.socket)
     }
 
     pub(crate) fn socket(&self) -> &TcpStream {
@@ -38,7 +44,7 @@ impl Wire {
 
     /// Sends bytes, and tells whether the other end still took them.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
-        self.socket.write_all(bytes.as_ref()).is_ok()
+        (&*self.socket).write_all(bytes.as_ref()).is_ok()
     }
 
     /// Says that nothing more will be sent.
@@ -154,7 +160,7 @@ impl Wire {
     /// Waits for more, and tells how much came: nothing if the other end hung up.
     fn more(&mut self) -> usize {
         let mut buffer = [0; 16 * 1024];
-        match self.socket.read(&mut buffer) {
+        match (&*self.socket).read(&mut buffer) {
             Ok(count) => {
                 self.ahead.extend(&buffer[..count]);
                 count

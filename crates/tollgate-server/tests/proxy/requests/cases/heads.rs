@@ -79,7 +79,7 @@ pub(super) fn hosts() -> Vec<Case> {
         case(
             "a whole URL without a host",
             "GET http://a{path} HTTP/1.1\r\n\r\n",
-            Refused(MALFORMED),
+            RefusedOr(GET, ""),
         ),
     ]
 }
