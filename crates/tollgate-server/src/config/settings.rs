@@ -119,10 +119,16 @@ impl Settings {
         }
     }
 
+    /// Where the proxy listens, if there is one.
+    pub(crate) fn proxy_listen(&self) -> Listen {
+        self.proxy.as_ref().map_or(Listen::Off, |proxy| proxy.listen)
+    }
+
     /// The files that these come from, but for those that the policy names.
     pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
         let tls = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-        source.path.iter().chain(&self.token_file).chain(tls).cloned().collect()
+        let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
+        source.path.iter().chain(&self.token_file).chain(tls).chain(ca).cloned().collect()
     }
 
     /// The keys of what cannot become as in `new` before the server is started again.

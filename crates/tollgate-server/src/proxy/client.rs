@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tollgate_policy::Gate;
 
 use super::Proxy;
+use super::guard::Guard;
 use super::request::Sender;
 use super::service::Inlet;
 use super::upgrade::{Upgrade, relay};
@@ -114,7 +115,7 @@ impl Conversation<'_> {
             .max_header_size(head)
             // Less is a panic.
             .max_buf_size(head.max(64 * 1024));
-        let mut connection = builder.serve_connection(TokioIo::new(stream), self.inlet);
+        let mut connection = builder.serve_connection(TokioIo::new(Guard::new(stream)), self.inlet);
         let pulse = &self.client.pulse;
         let ended = tokio::select! {
             // Shutdown first: a busy client would never let it have its turn.
@@ -142,11 +143,14 @@ impl Conversation<'_> {
             }
         };
         let parts = connection.into_parts();
-        let stream = parts.io.into_inner();
+        let stream = parts.io.into_inner().into_inner();
         if let (Ok(()), Some(upstream)) = (&ended, self.client.upgrade.take()) {
-            let idle = self.client.proxy.settings.upgrade_idle;
+            let idle = self.client.proxy.state.load().settings.upgrade_idle;
             let _switched = self.client.proxy.stats.switched();
             return relay(stream, parts.read_buf, *upstream, idle).await;
+        }
+        if ended.as_ref().is_err_and(hyper::Error::is_parse) {
+            self.client.proxy.stats.refused();
         }
         stream.close().await;
         ended.map_err(io::Error::other)

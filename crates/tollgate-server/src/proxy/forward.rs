@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{HeaderValue, TRANSFER_ENCODING};
+use http::header::{HOST, HeaderValue, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use tower_service::Service;
@@ -63,10 +63,13 @@ impl Client {
         mut request: Request<RequestBody>,
         upgrades: bool,
     ) -> Result<Response<Body>, Failure> {
+        let state = self.proxy.state.load_full();
         let mut tried = Vec::new();
         let mut last = Failure::NoneHealthy;
-        while let Some(upstream) = self.proxy.upstreams.choose(&tried) {
-            if self.proxy.settings.host == Host::Upstream {
+        while let Some(upstream) = state.upstreams.choose(&tried) {
+            // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
+            let is_missing = !request.headers().contains_key(HOST);
+            if is_missing || state.settings.host == Host::Upstream {
                 request::set_host(request.headers_mut(), &upstream.url.authority);
             }
             let in_flight = upstream.begin();

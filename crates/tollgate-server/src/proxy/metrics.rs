@@ -18,6 +18,7 @@ use crate::app::{counters, gauges};
 pub(super) struct Stats {
     accepted: AtomicU64,
     closed: AtomicU64,
+    refused: AtomicU64,
     switched: AtomicU64,
     switched_back: AtomicU64,
     /// By class of status.
@@ -40,6 +41,11 @@ impl Stats {
     pub(super) fn switched(&self) -> Counted<'_> {
         self.switched.fetch_add(1, Ordering::Relaxed);
         Counted(&self.switched_back)
+    }
+
+    /// What came could not be read as a request.
+    pub(super) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn answered(&self, status: StatusCode) {
@@ -96,13 +102,16 @@ impl ProxyMetrics {
         let requests = CLASSES.iter().zip(&stats.requests);
         let requests = requests.map(|(class, count)| ([("status", *class)], read(count)));
         counters(encoder, "proxy_requests", "Requests to the proxy, by their status", requests)?;
+        let help = "What came instead of requests, and was refused unread";
+        counters(encoder, "proxy_unreadable", help, [([], read(&stats.refused))])?;
         let failures = Failure::KINDS.iter().zip(&stats.failures);
         let failures = failures.map(|(kind, count)| ([("kind", *kind)], read(count)));
         counters(encoder, "proxy_failures", "Requests without a response of an upstream", failures)
     }
 
     fn upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let all = self.0.upstreams.all();
+        let state = self.0.state.load();
+        let all = state.upstreams.all();
         let names: Vec<_> = all.iter().map(|upstream| upstream.url.to_string()).collect();
         let each = |value: fn(&Upstream) -> u64| {
             let values = names.iter().zip(all);

@@ -13,6 +13,7 @@ mod body;
 mod client;
 mod failure;
 mod forward;
+mod guard;
 mod headers;
 mod metrics;
 mod request;
@@ -20,6 +21,11 @@ mod response;
 mod service;
 mod upgrade;
 mod upstream;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::time::sleep;
 
 pub(crate) use self::client::serve;
 pub(crate) use self::metrics::ProxyMetrics;
@@ -31,23 +37,50 @@ use crate::server::Seldom;
 /// What a proxy is made of, beside its clients.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    settings: ProxySettings,
-    upstreams: Upstreams,
+    state: ArcSwap<State>,
     stats: Stats,
     /// Whatever goes wrong goes wrong often.
     seldom: Seldom,
+}
+
+/// What a proxy goes by, until it is told otherwise.
+#[derive(Debug)]
+pub(crate) struct State {
+    settings: ProxySettings,
+    upstreams: Upstreams,
 }
 
 impl Proxy {
     /// A proxy that is connected to nobody. An error says which file is wrong, and how to
     /// mend it.
     pub(crate) fn new(settings: ProxySettings) -> Result<Self, String> {
-        let upstreams = Upstreams::new(&settings)?;
-        Ok(Self { settings, upstreams, stats: Stats::default(), seldom: Seldom::default() })
+        let upstreams = Upstreams::new(&settings, &[])?;
+        let state = ArcSwap::from_pointee(State { settings, upstreams });
+        Ok(Self { state, stats: Stats::default(), seldom: Seldom::default() })
+    }
+
+    /// What other settings come to. Upstreams that stay keep their connections.
+    pub(crate) fn prepare(&self, settings: ProxySettings) -> Result<State, String> {
+        let current = self.state.load();
+        let stay = match settings.connects_like(&current.settings) {
+            true => current.upstreams.all(),
+            false => &[],
+        };
+        let upstreams = Upstreams::new(&settings, stay)?;
+        Ok(State { settings, upstreams })
+    }
+
+    /// Goes by another state from the next request on.
+    pub(crate) fn adopt(&self, state: State) {
+        self.state.store(Arc::new(state));
     }
 
     /// Looks after upstreams and the connections to them, for ever.
     pub(crate) async fn tend(&self) {
-        self.upstreams.tend(&self.settings).await;
+        loop {
+            let state = self.state.load_full();
+            state.upstreams.tend(state.settings.health_path.as_ref()).await;
+            sleep(state.settings.health_every).await;
+        }
     }
 }

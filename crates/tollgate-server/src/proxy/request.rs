@@ -107,14 +107,20 @@ fn judge_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Pr
     }
 }
 
+/// True if what follows a request may be something else than HTTP. HTTP/2 is not agreed on
+/// in this way: a client that knows it speaks it at once.
+pub(super) fn may_switch(headers: &HeaderMap) -> bool {
+    let mut wanted = headers.get_all(UPGRADE).iter();
+    wanted.any(|wanted| !wanted.as_bytes().eq_ignore_ascii_case(b"h2c"))
+}
+
 /// What the client wants to speak instead of HTTP, if its request asks for that.
 pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
-    let wanted = head.headers.get(UPGRADE)?;
-    // HTTP/2 is not spoken on behalf of others: a client that can speaks it with the proxy.
-    let is_http = wanted.as_bytes().eq_ignore_ascii_case(b"h2c");
-    let is_asked =
-        head.version == Version::HTTP_11 && has_word(&head.headers, &CONNECTION, "upgrade");
-    (is_asked && !is_http).then(|| wanted.clone())
+    let headers = &head.headers;
+    let is_asked = head.version == Version::HTTP_11
+        && may_switch(headers)
+        && has_word(headers, &CONNECTION, "upgrade");
+    headers.get(UPGRADE).filter(|_| is_asked).cloned()
 }
 
 /// Makes the head of a request what an upstream is to see, but for what depends on the

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, Version};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use tollgate_tower::{Tollgate, TollgateLayer};
@@ -50,11 +50,12 @@ impl Service<Request<Incoming>> for Inlet {
         let at_work = Some(Pulse::work(Arc::clone(&self.client.pulse)));
         let judged =
             request::judge(request.method(), request.uri(), request.version(), request.headers());
+        let closes = request.version() != Version::HTTP_2 && request::may_switch(request.headers());
         let from = match judged {
             Ok(()) => From::Limited(self.limited.clone().call(request)),
             Err(problem) => From::Refused(Some(refuse(problem, request.version()))),
         };
-        Answer { from, at_work, client: Arc::clone(&self.client) }
+        Answer { from, at_work, closes, client: Arc::clone(&self.client) }
     }
 }
 
@@ -71,6 +72,9 @@ fn refuse(problem: Problem, version: Version) -> Response<Body> {
 pub(super) struct Answer {
     from: From,
     at_work: Option<AtWork<Arc<Pulse>>>,
+    /// The connection was offered for another protocol, so it cannot be told whether what
+    /// follows is HTTP.
+    closes: bool,
     client: Arc<Client>,
 }
 
@@ -90,7 +94,10 @@ impl Future for Answer {
             }
         };
         let at_work = self.at_work.take();
-        Poll::Ready(answered.map(|response| {
+        Poll::Ready(answered.map(|mut response| {
+            if self.closes && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             self.client.proxy.stats.answered(response.status());
             response.map(|body| match at_work {
                 Some(at_work) => body.hold(at_work),

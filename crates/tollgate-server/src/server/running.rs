@@ -127,11 +127,10 @@ async fn load(
 
 async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
     let mut sockets = Vec::new();
-    let proxy = settings.proxy.as_ref().map_or(Listen::Off, |proxy| proxy.listen);
     let listens = [
         (Protocol::Http, settings.http),
         (Protocol::Resp, settings.resp),
-        (Protocol::Proxy, proxy),
+        (Protocol::Proxy, settings.proxy_listen()),
     ];
     for (protocol, listen) in listens {
         if let Listen::At(address) = listen {

@@ -28,6 +28,14 @@ pub(crate) struct ProxySettings {
 const PORT: u16 = 8080;
 
 impl ProxySettings {
+    /// True if connections to an upstream would be made and kept in the same way.
+    pub(crate) fn connects_like(&self, other: &Self) -> bool {
+        let times = |of: &Self| (of.connect_timeout, of.response_timeout, of.idle_timeout);
+        times(self) == times(other) && self.keep == other.keep
+    }
+}
+
+impl ProxySettings {
     /// Fills in defaults, and tells what is missing; `None` if nothing is to be passed on.
     pub(in crate::config) fn new(given: &GivenProxy, problems: &mut Vec<String>) -> Option<Self> {
         let to = given.to.clone().unwrap_or_default();

@@ -1,14 +1,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::time::sleep;
+use futures_util::future::join_all;
+use http::uri::PathAndQuery;
 
 use super::connect::Connector;
 use super::health::Health;
 use super::http2::Http2;
 use super::pool::Pool;
 use super::{Times, Upstream};
-use crate::config::{ProxySettings, Scheme};
+use crate::config::{ProxySettings, Scheme, UpstreamUrl};
 use crate::tls;
 
 /// All upstreams.
@@ -20,7 +21,11 @@ pub(in crate::proxy) struct Upstreams {
 }
 
 impl Upstreams {
-    pub(in crate::proxy) fn new(settings: &ProxySettings) -> Result<Self, String> {
+    /// The upstreams of these settings. Those that are among `stay` already are the same.
+    pub(in crate::proxy) fn new(
+        settings: &ProxySettings,
+        stay: &[Arc<Upstream>],
+    ) -> Result<Self, String> {
         let is_secure = settings.to.iter().any(|url| url.scheme == Scheme::Https);
         let trusted = if is_secure { Some(tls::upstreams(settings.ca.as_deref())?) } else { None };
         let times = Times {
@@ -28,7 +33,12 @@ impl Upstreams {
             response: settings.response_timeout,
             idle: settings.idle_timeout,
         };
-        let upstream = |url: &crate::config::UpstreamUrl| {
+        let upstream = |url: &UpstreamUrl| {
+            // What is trusted may have changed, though its file has the same name.
+            let same = stay.iter().find(|one| one.url == *url && url.scheme != Scheme::Https);
+            if let Some(same) = same {
+                return Ok(Arc::clone(same));
+            }
             Ok::<_, String>(Arc::new(Upstream {
                 connector: Connector::new(url, trusted.as_ref())?,
                 url: url.clone(),
@@ -65,19 +75,15 @@ impl Upstreams {
         &self.all
     }
 
-    /// Asks upstreams whether they are well, and drops connections that nobody uses, for
-    /// ever.
-    pub(in crate::proxy) async fn tend(&self, settings: &ProxySettings) {
-        loop {
-            let probes = self.all.iter().map(|upstream| async {
-                upstream.pool.tidy();
-                if let Some(path) = &settings.health_path {
-                    upstream.probe(path).await;
-                }
-            });
-            futures_util::future::join_all(probes).await;
-            sleep(settings.health_every).await;
-        }
+    /// Asks upstreams whether they are well, and drops connections that nobody uses.
+    pub(in crate::proxy) async fn tend(&self, health_path: Option<&PathAndQuery>) {
+        let each = self.all.iter().map(|upstream| async {
+            upstream.pool.tidy();
+            if let Some(path) = health_path {
+                upstream.probe(path).await;
+            }
+        });
+        join_all(each).await;
     }
 }
 
