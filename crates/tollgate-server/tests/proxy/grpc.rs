@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::proxy::Setup;
+use crate::upstream::{Upstream, ok};
 
 type Trailing =
     StreamBody<futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>;
@@ -91,8 +92,19 @@ async fn an_http1_client_reaches_an_http2_upstream() {
     for _ in 0..3 {
         let request =
             Request::post("/echo").header("host", "a").body(Full::new(Bytes::from("hello")));
+        client.ready().await.unwrap();
         let response = client.send_request(request.unwrap()).await.unwrap();
         assert_eq!((response.status().as_u16(), response.version()), (200, Version::HTTP_11));
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upstream_that_does_not_speak_http2_is_a_502() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let proxy = Setup::to(&[format!("h2c://{}", upstream.address)]).start();
+    for _ in 0..3 {
+        let response = proxy.get("/");
+        assert_eq!(response.status(), 502, "{response:?}");
     }
 }

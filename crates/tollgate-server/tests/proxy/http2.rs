@@ -145,3 +145,19 @@ async fn a_dead_or_broken_upstream_is_a_502_for_http2_too() {
     let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
     assert_eq!(content_type, "application/problem+json");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_response_that_breaks_off_is_an_error_and_not_an_end() {
+    for framing in ["content-length: 100", "transfer-encoding: chunked"] {
+        let upstream = Upstream::playing(move |mut wire, seen| {
+            seen.next(&mut wire);
+            wire.send(format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n4\r\nsome\r\n"));
+        });
+        let proxy = Proxy::to(&upstream);
+        let mut client = connect(proxy.address).await;
+        let response = client.send_request(get("/")).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let body = timeout(PATIENCE, response.collect()).await.unwrap();
+        assert!(body.is_err(), "{framing}: {body:?}");
+    }
+}

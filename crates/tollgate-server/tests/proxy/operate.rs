@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::message::Message;
 use crate::proxy::Setup;
 use crate::server::until;
-use crate::upstream::{Upstream, ok};
+use crate::upstream::{Upstream, nobody, ok};
 use crate::wire::Wire;
 
 fn policy(burst: usize) -> String {
@@ -135,4 +135,52 @@ fn a_slow_response_is_waited_for_at_the_end_and_nobody_else_is_let_in() {
     assert_eq!(client.take(10), b"xxxxxxxxxx");
     let (status, log) = proxy.server.wait();
     assert!(status.success(), "{log}");
+}
+
+#[test]
+fn other_upstreams_are_taken_up_without_a_restart_and_what_is_under_way_goes_on() {
+    let (finish, may_finish) = std::sync::mpsc::channel::<()>();
+    let may_finish = std::sync::Mutex::new(may_finish);
+    let old = Upstream::playing(move |mut wire, seen| {
+        seen.next(&mut wire).unwrap();
+        wire.send("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n");
+        let _ = may_finish.lock().unwrap().recv();
+        wire.send("old");
+    });
+    let new = Upstream::answering(|_| ok("new"));
+    let proxy = Setup::to(&[old.url()]).start();
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(client.head().unwrap().status(), 200);
+    proxy.home.write(&Setup::to(&[new.url()]).file());
+    proxy.server.signal("HUP");
+    until("the reload", || {
+        proxy.metric("tollgate_reloads_total{outcome=\"accepted\"}") == Some(1.0)
+    });
+    assert_eq!(proxy.get("/").text(), "new");
+    finish.send(()).unwrap();
+    assert_eq!(client.take(3), b"old");
+    assert_eq!(client.get("/", "").text(), "new");
+}
+
+#[test]
+fn what_passes_and_what_fails_is_counted() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let dead = nobody();
+    let well = format!("http://{}", upstream.address);
+    let proxy = Setup::to(std::slice::from_ref(&well)).start();
+    for _ in 0..3 {
+        proxy.get("/");
+    }
+    assert_eq!(proxy.metric("tollgate_proxy_requests_total{status=\"2xx\"}"), Some(3.0));
+    let healthy =
+        |url: &str| proxy.metric(&format!("tollgate_proxy_upstream_healthy{{upstream=\"{url}\"}}"));
+    assert_eq!(healthy(&well), Some(1.0));
+
+    let proxy = Setup::to(&[format!("http://{dead}")]).start();
+    proxy.get("/");
+    assert_eq!(proxy.metric("tollgate_proxy_requests_total{status=\"5xx\"}"), Some(1.0));
+    assert_eq!(proxy.metric("tollgate_proxy_failures_total{kind=\"connect\"}"), Some(1.0));
+    let name = format!("tollgate_proxy_upstream_healthy{{upstream=\"http://{dead}\"}}");
+    assert_eq!(proxy.metric(&name), Some(0.0));
 }

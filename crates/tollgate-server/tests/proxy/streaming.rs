@@ -89,6 +89,23 @@ fn trailers_pass_both_ways() {
 }
 
 #[test]
+fn requests_that_are_sent_together_are_answered_in_order() {
+    let upstream = Upstream::answering(|request| ok(&request.text()));
+    let proxy = Proxy::to(&upstream);
+    let mut wire = proxy.connect();
+    let bodies = ["one", "two", "three"];
+    let post = |body: &str| {
+        let length = body.len();
+        format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{body}")
+    };
+    wire.send(bodies.map(post).concat());
+    for body in bodies {
+        assert_eq!(wire.response("POST").unwrap().text(), body);
+    }
+    assert_eq!(upstream.requests().len(), 3);
+}
+
+#[test]
 fn who_asks_first_is_told_to_continue_and_then_sends_the_body() {
     let upstream = Upstream::answering(|request| ok(&request.text()));
     let proxy = Proxy::to(&upstream);
