@@ -127,3 +127,34 @@ fn a_request_with_two_meanings_is_refused_or_has_one_meaning_for_the_upstream() 
     }
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
 }
+
+#[test]
+fn whatever_a_connection_has_carried_the_next_request_is_judged_as_strictly() {
+    let upstream = Upstream::answering(|request| ok(request.path()));
+    let proxy = Proxy::to(&upstream);
+    let with = |headers: &str| format!("POST / HTTP/1.1\r\nhost: a\r\n{headers}\r\n");
+    let befores = [
+        with(""),
+        with("content-length: 5\r\n") + "\n\n\n\n\n",
+        with("transfer-encoding: chunked\r\n") + "5;x\r\nhello\r\n0\r\nx: y\r\n\r\n",
+        with("upgrade: chat\r\n"),
+        with("connection: upgrade\r\nupgrade: chat\r\n"),
+        with("connection: upgrade\r\nupgrade: chat\r\ncontent-length: 5\r\n") + "hello",
+        with("connection: upgrade\r\nupgrade: h2c\r\n"),
+        with("upgrade: h2c, chat\r\n"),
+        with("upgrade:\r\n"),
+        "\r\n\r\n".to_owned() + &with(""),
+    ];
+    let unclear = [
+        "GET /unclear HTTP/1.1\nhost: a\n\n",
+        "POST /unclear HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    ];
+    for before in &befores {
+        for unclear in unclear {
+            let (responses, _) = exchange(&proxy, format!("{before}{unclear}").as_bytes());
+            let seen = upstream.requests();
+            let is_seen = seen.iter().any(|seen| seen.path() == "/unclear");
+            assert!(!is_seen, "{before:?} lets {unclear:?} pass: {responses:?}");
+        }
+    }
+}

@@ -99,7 +99,11 @@ fn heads() -> Vec<Case> {
         odd("a line without a colon", "nonsense"),
         odd("a header that goes on in the next line", "x: a\r\n b: c"),
         odd("a space before the colon", "x : a"),
-        odd("a header after a bare LF", "x: a\nset-cookie: b"),
+        case(
+            "lines that end with LF alone",
+            "HTTP/1.1 200 OK\nx: a\ncontent-length: 5\n\nhello",
+            ToldOrBadGateway(200, "hello"),
+        ),
     ]
 }
 

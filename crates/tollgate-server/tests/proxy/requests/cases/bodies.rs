@@ -146,6 +146,10 @@ pub(super) fn chunks() -> Vec<Case> {
             "an extension that hides a size",
             "2;\nxx\r\n5\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n",
         ),
+        refused(
+            "a trailer that ends with LF, and a request behind what is none",
+            "0\r\nx: a\n\r\nx: b\r\ncontent-length: 1000\r\n\r\nGET /smuggled HTTP/1.1\nhost: a\n\n",
+        ),
         refused("a trailer that is none", "5\r\nhello\r\n0\r\nx sum: 1\r\n\r\n"),
         case(
             "an extension without end",
