@@ -5,10 +5,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 use tollgate_policy::Gate;
 
 use super::Proxy;
@@ -143,7 +145,7 @@ impl Conversation<'_> {
             }
         };
         let parts = connection.into_parts();
-        let stream = parts.io.into_inner().into_inner();
+        let mut stream = parts.io.into_inner().into_inner();
         if let (Ok(()), Some(upstream)) = (&ended, self.client.upgrade.take()) {
             let idle = self.client.proxy.state.load().settings.upgrade_idle;
             let _switched = self.client.proxy.stats.switched();
@@ -152,6 +154,8 @@ impl Conversation<'_> {
         if ended.as_ref().is_err_and(hyper::Error::is_parse) {
             self.client.proxy.stats.refused();
         }
+        // That this is the end: with TLS, anyone could have cut the connection.
+        let _ = timeout(FAREWELL, stream.shutdown()).await;
         stream.close().await;
         ended.map_err(io::Error::other)
     }
@@ -181,6 +185,9 @@ impl Conversation<'_> {
         }
     }
 }
+
+/// How long a client may take to let itself be told that there is nothing more.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How many requests a client may have under way over HTTP/2. Others use about as many.
 const STREAMS: u32 = 128;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::header::{CONNECTION, HeaderName, HeaderValue};
-use http::header::{CONTENT_LENGTH, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, Uri, Version};
@@ -145,6 +145,10 @@ pub(super) fn prepare(
     {
         headers.insert(HOST, host);
     }
+    // HTTP/2 may send it in pieces, and HTTP/1.1 must not.
+    if head.version == Version::HTTP_2 && headers.get_all(COOKIE).iter().nth(1).is_some() {
+        join(headers, &COOKIE, None, b"; ");
+    }
     tell_sender(headers, sender, is_trusted);
     add_via(headers, head.version);
     if head.uri.authority().is_some() {
@@ -170,13 +174,13 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
         };
         return;
     }
-    append(headers, &X_FORWARDED_FOR, sender.text.as_bytes());
+    join(headers, &X_FORWARDED_FOR, Some(sender.text.as_bytes()), b", ");
     if headers.contains_key(FORWARDED) {
         let element = match sender.address {
             IpAddr::V4(address) => format!("for={address}"),
             IpAddr::V6(address) => format!("for=\"[{address}]\""),
         };
-        append(headers, &FORWARDED, element.as_bytes());
+        join(headers, &FORWARDED, Some(element.as_bytes()), b", ");
     }
     headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| sender.scheme.clone());
     if let Some(host) = host {
@@ -184,12 +188,13 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
     }
 }
 
-/// Appends an element to a list, in one line: some look at the first line only.
-fn append(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) {
+/// Makes one line of a header that may have several, and of another element: some look at
+/// the first line only.
+fn join(headers: &mut HeaderMap, name: &HeaderName, element: Option<&[u8]>, by: &[u8]) {
     let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    let list = lines.chain([element]).collect::<Vec<_>>().join(&b", "[..]);
-    if let Ok(list) = HeaderValue::try_from(list) {
-        headers.insert(name, list);
+    let line = lines.chain(element).collect::<Vec<_>>().join(by);
+    if let Ok(line) = HeaderValue::try_from(line) {
+        headers.insert(name, line);
     }
 }
 
@@ -197,5 +202,59 @@ fn append(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) {
 pub(super) fn set_host(headers: &mut HeaderMap, authority: &Authority) {
     if let Ok(host) = HeaderValue::try_from(authority.as_str()) {
         headers.insert(HOST, host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(peer: &str, is_trusted: bool, lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut request = http::Request::new(());
+        *request.version_mut() = Version::HTTP_2;
+        *request.uri_mut() = Uri::from_static("https://app.example/path?query");
+        for (name, value) in lines {
+            request.headers_mut().append(*name, HeaderValue::from_static(value));
+        }
+        let sender = Sender::new(peer.parse().unwrap(), true).unwrap();
+        let mut head = request.into_parts().0;
+        prepare(&mut head, &sender, is_trusted, None);
+        assert_eq!(head.uri, "/path?query");
+        assert_eq!(head.headers[HOST], "app.example");
+        head.headers
+    }
+
+    const TOLD: [(&str, &str); 5] = [
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-for", "192.0.2.2"),
+        ("x-forwarded-proto", "http"),
+        ("forwarded", "for=192.0.2.2"),
+        ("x-real-ip", "192.0.2.1"),
+    ];
+
+    #[test]
+    fn what_strangers_say_of_themselves_is_replaced() {
+        let headers = prepared("::ffff:203.0.113.7", false, &TOLD);
+        assert_eq!(headers.get_all(&X_FORWARDED_FOR).iter().count(), 1);
+        assert_eq!(headers[&X_FORWARDED_FOR], "203.0.113.7");
+        assert_eq!(headers[&X_REAL_IP], "203.0.113.7");
+        assert_eq!(headers[&X_FORWARDED_PROTO], "https");
+        assert_eq!(headers[&X_FORWARDED_HOST], "app.example");
+        assert!(!headers.contains_key(FORWARDED));
+    }
+
+    #[test]
+    fn what_trusted_proxies_say_is_kept_and_they_are_added() {
+        let headers = prepared("2001:db8::1", true, &TOLD);
+        assert_eq!(headers[&X_FORWARDED_FOR], "192.0.2.1, 192.0.2.2, 2001:db8::1");
+        assert_eq!(headers[FORWARDED], "for=192.0.2.2, for=\"[2001:db8::1]\"");
+        assert_eq!(headers[&X_FORWARDED_PROTO], "http");
+        assert_eq!(headers[&X_REAL_IP], "192.0.2.1");
+    }
+
+    #[test]
+    fn pieces_of_a_cookie_are_put_together() {
+        let headers = prepared("192.0.2.1", false, &[("cookie", "a=1"), ("cookie", "b=2")]);
+        assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
     }
 }
