@@ -147,7 +147,7 @@ impl Conversation<'_> {
         if let (Ok(()), Some(upstream)) = (&ended, self.client.upgrade.take()) {
             let idle = self.client.proxy.state.load().settings.upgrade_idle;
             let _switched = self.client.proxy.stats.switched();
-            return relay(stream, parts.read_buf, *upstream, idle).await;
+            return relay(stream, parts.read_buf, upstream, idle).await;
         }
         if ended.as_ref().is_err_and(hyper::Error::is_parse) {
             self.client.proxy.stats.refused();

@@ -78,7 +78,7 @@ impl Failure {
             Self::NoneHealthy => Problem::unavailable(self.detail()),
             _ => Problem::new(self.status(), self.detail()),
         };
-        let mut response = problem.response().map(|document| Body::from(document));
+        let mut response = problem.response().map(Body::from);
         if self.is_of_client() {
             // What follows cannot be told from the rest of this request.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::{HOST, HeaderValue, TRANSFER_ENCODING};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 use tower_service::Service;
 use tracing::warn;
@@ -14,7 +14,7 @@ use tracing::warn;
 use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
-use super::upstream::{Answered, Source, Unanswered, UpstreamBody};
+use super::upstream::{Answered, InFlight, Unanswered, UpstreamBody};
 use super::{request, response};
 use crate::config::Host;
 
@@ -74,17 +74,7 @@ impl Client {
             }
             let in_flight = upstream.begin();
             match upstream.send(request, upgrades).await {
-                Ok(Answered { response, source }) => {
-                    let (mut head, body) = response.into_parts();
-                    response::judge(&head)?;
-                    response::prepare(&mut head);
-                    if head.status == StatusCode::SWITCHING_PROTOCOLS {
-                        self.switch(source, upgrades)?;
-                        return Ok(Response::from_parts(head, Body::from("")));
-                    }
-                    let body = UpstreamBody::new(body, source, in_flight).await;
-                    return Ok(Response::from_parts(head, Box::new(body).into()));
-                }
+                Ok(answered) => return self.answer(answered, in_flight, upgrades).await,
                 Err(Unanswered { why, unsent }) => {
                     let url = &upstream.url;
                     if !why.is_of_client() {
@@ -93,7 +83,7 @@ impl Client {
                         });
                     }
                     let Some(unsent) = unsent else { return Err(why) };
-                    (request, last) = (unsent, why);
+                    (request, last) = (*unsent, why);
                     tried.push(Arc::clone(upstream));
                 }
             }
@@ -101,14 +91,30 @@ impl Client {
         Err(last)
     }
 
-    /// Lets the connection to the upstream be the client's own, once it was told so.
-    fn switch(&self, source: Source, upgrades: bool) -> Result<(), Failure> {
-        match source {
-            Source::Http1(connection) if upgrades => {
-                self.upgrade.set(connection);
-                Ok(())
-            }
-            _ => Err(Failure::Ambiguous("it switches protocols, which nobody asked for")),
+    /// Makes an upstream's response the client's.
+    async fn answer(
+        &self,
+        answered: Answered,
+        in_flight: InFlight,
+        upgrades: bool,
+    ) -> Result<Response<Body>, Failure> {
+        response::judge(answered.response.headers())?;
+        if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let mut response = Response::new(Body::from(""));
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            *response.headers_mut() = answered.response.headers().clone();
+            response::prepare(
+                StatusCode::SWITCHING_PROTOCOLS,
+                Version::HTTP_11,
+                response.headers_mut(),
+            );
+            let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
+            self.upgrade.set(answered.into_connection().filter(|_| upgrades).ok_or(unasked)?);
+            return Ok(response);
         }
+        let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
+        response::prepare(head.status, head.version, &mut head.headers);
+        head.version = Version::HTTP_11;
+        Ok(Response::from_parts(head, Box::new(body).into()))
     }
 }

@@ -127,6 +127,9 @@ impl ProxyMetrics {
         let in_flight = each(|upstream| upstream.in_flight() as u64);
         let help = "Requests that an upstream has not answered yet";
         gauges(encoder, "proxy_upstream_requests", help, in_flight)?;
+        let cut = each(Upstream::cut);
+        let help = "Responses of an upstream that ended before their end";
+        counters(encoder, "proxy_upstream_cut_responses", help, cut)?;
         let idle = each(|upstream| upstream.idle_connections() as u64);
         let help = "Connections to an upstream that are kept for the next request";
         gauges(encoder, "proxy_upstream_idle_connections", help, idle)

@@ -1,15 +1,13 @@
 //! What of a response is passed on.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::response::Parts;
-use http::{StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 
 use super::failure::Failure;
 use super::headers::{add_via, strip};
 
 /// Says what is wrong with a response whose end is not clear.
-pub(super) fn judge(head: &Parts) -> Result<(), Failure> {
-    let headers = &head.headers;
+pub(super) fn judge(headers: &HeaderMap) -> Result<(), Failure> {
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let (encoding, length) = (encodings.next(), lengths.next());
@@ -26,10 +24,9 @@ pub(super) fn judge(head: &Parts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the head of a response what a client is to see.
-pub(super) fn prepare(head: &mut Parts) {
-    let headers = &mut head.headers;
-    let upgrade = match head.status {
+/// Makes the headers of a response what a client is to see.
+pub(super) fn prepare(status: StatusCode, version: Version, headers: &mut HeaderMap) {
+    let upgrade = match status {
         StatusCode::SWITCHING_PROTOCOLS => headers.remove(UPGRADE),
         _ => None,
     };
@@ -38,6 +35,5 @@ pub(super) fn prepare(head: &mut Parts) {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol);
     }
-    add_via(headers, head.version);
-    head.version = Version::HTTP_11;
+    add_via(headers, version);
 }

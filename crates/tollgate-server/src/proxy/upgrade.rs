@@ -13,14 +13,14 @@ use super::upstream::Http1;
 
 /// The connection to an upstream that has agreed to speak something else.
 #[derive(Debug, Default)]
-pub(super) struct Upgrade(Mutex<Option<Box<Http1>>>);
+pub(super) struct Upgrade(Mutex<Option<Http1>>);
 
 impl Upgrade {
     pub(super) fn set(&self, connection: Http1) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(connection));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
     }
 
-    pub(super) fn take(&self) -> Option<Box<Http1>> {
+    pub(super) fn take(&self) -> Option<Http1> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use http::uri::PathAndQuery;
@@ -47,6 +47,7 @@ impl Upstreams {
                 http2: Http2::default(),
                 health: Health::default(),
                 in_flight: AtomicUsize::new(0),
+                cut: AtomicU64::new(0),
             }))
         };
         let all = settings.to.iter().map(upstream).collect::<Result<_, _>>()?;

@@ -1,14 +1,18 @@
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::response::Parts;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 
-use super::InFlight;
 use super::http1::Http1;
 use super::patience::Patience;
+use super::{Answered, InFlight};
+use crate::proxy::body::Progress;
 use crate::proxy::failure::Failure;
 
 /// What a response comes from.
@@ -27,23 +31,30 @@ pub(in crate::proxy) struct UpstreamBody {
     incoming: Incoming,
     /// Until the end.
     from: Option<(Source, InFlight)>,
+    /// The request's body, which may still be under way.
+    request: Option<Arc<Progress>>,
+    /// How far that was when it was looked at.
+    frames: u64,
     idle: Duration,
     /// Something came since patience began.
     is_fresh: bool,
 }
 
 impl UpstreamBody {
-    pub(in crate::proxy) async fn new(
-        incoming: Incoming,
-        source: Source,
-        request: InFlight,
-    ) -> Self {
-        let idle = request.0.times.idle;
-        let mut body = Self { incoming, from: Some((source, request)), idle, is_fresh: true };
+    pub(in crate::proxy) async fn new(answered: Answered, in_flight: InFlight) -> (Parts, Self) {
+        let Answered { response, source, request } = answered;
+        let (head, incoming) = response.into_parts();
+        let idle = in_flight.0.times.idle;
+        let from = Some((source, in_flight));
+        let mut body = Self { incoming, from, request, frames: 0, idle, is_fresh: true };
         if body.incoming.is_end_stream() {
-            poll_fn(|context| Poll::Ready(body.end(context))).await;
+            poll_fn(|context| {
+                body.end(context);
+                Poll::Ready(())
+            })
+            .await;
         }
-        body
+        (head, body)
     }
 
     pub(in crate::proxy) fn poll_frame(
@@ -57,15 +68,29 @@ impl UpstreamBody {
             connection.poll(context);
             polled = Pin::new(&mut self.incoming).poll_frame(context);
         }
-        if polled.is_pending() {
-            ready!(self.poll_patience(context));
-            return Poll::Ready(Some(Err(Failure::UpstreamStalled)));
-        }
+        let frame = match polled {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                ready!(self.poll_patience(context));
+                self.cut();
+                return Poll::Ready(Some(Err(Failure::UpstreamStalled)));
+            }
+        };
         self.is_fresh = true;
-        if matches!(polled, Poll::Ready(None)) || self.incoming.is_end_stream() {
-            self.end(context);
+        match &frame {
+            Some(Err(_)) => self.cut(),
+            None => self.end(context),
+            Some(Ok(_)) if self.incoming.is_end_stream() => self.end(context),
+            Some(Ok(_)) => {}
         }
-        polled.map(|frame| frame.map(|frame| frame.map_err(Failure::Broken)))
+        Poll::Ready(frame.map(|frame| frame.map_err(Failure::Broken)))
+    }
+
+    /// The response has no end.
+    fn cut(&mut self) {
+        if let Some((_, in_flight)) = self.from.take() {
+            in_flight.0.cut.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -77,6 +102,13 @@ impl UpstreamBody {
         if std::mem::take(&mut self.is_fresh) {
             patience.begin(self.idle);
         }
+        ready!(patience.poll(context));
+        // An upstream may well listen for longer than it is silent.
+        let frames = self.request.as_ref().map_or(0, |request| request.frames());
+        if std::mem::replace(&mut self.frames, frames) == frames {
+            return Poll::Ready(());
+        }
+        patience.begin(self.idle);
         patience.poll(context)
     }
 

@@ -24,7 +24,8 @@ use crate::proxy::failure::Failure;
 #[derive(Debug)]
 pub(in crate::proxy) struct Http1 {
     sender: SendRequest<RequestBody>,
-    connection: Connection<TokioIo<Link>, RequestBody>,
+    /// In a box, since it is large and handed around.
+    connection: Box<Connection<TokioIo<Link>, RequestBody>>,
     has_ended: bool,
     pub(super) patience: Patience,
     /// When it was put aside.
@@ -53,11 +54,13 @@ pub(super) async fn send(
         };
         // The upstream may be closing it at this very moment.
         let spare = if is_kept { Spare::of(&request) } else { None };
+        let body = request.body().progress().cloned();
         match (connection.send(request, &upstream.times).await, spare) {
             (Ok(response), _) => {
-                return Ok(Answered { response, source: Source::Http1(connection) });
+                let source = Source::Http1(connection);
+                return Ok(Answered { response, source, request: body });
             }
-            (Err(Unanswered { unsent: Some(unsent), .. }), _) if is_kept => request = unsent,
+            (Err(Unanswered { unsent: Some(unsent), .. }), _) if is_kept => request = *unsent,
             (Err(Unanswered { why: Failure::Broken(error), .. }), Some(spare))
                 if is_gone(&error) =>
             {
@@ -99,10 +102,12 @@ fn is_reset(error: &hyper::Error) -> bool {
 }
 
 impl Http1 {
+    /// Speaks HTTP/1.1 over a new connection.
     pub(super) async fn new(link: Link, times: &Times) -> Result<Self, Failure> {
         let handshake = Builder::new().handshake(TokioIo::new(link)).await;
         let (sender, connection) = handshake.map_err(Failure::Broken)?;
         let (patience, idle_since) = (Patience::new(times.response), Instant::now());
+        let connection = Box::new(connection);
         Ok(Self { sender, connection, has_ended: false, patience, idle_since })
     }
 
@@ -123,7 +128,7 @@ impl Http1 {
             match response.as_mut().poll(context) {
                 Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
                 Poll::Ready(Err(mut error)) => {
-                    let unsent = error.take_message();
+                    let unsent = error.take_message().map(Box::new);
                     let has_failed = body.as_ref().is_some_and(|body| body.has_failed());
                     let why = match has_failed {
                         true => Failure::ClientBroke,

@@ -33,7 +33,7 @@ pub(super) struct Http2 {
 /// What a request is sent over.
 enum Way {
     Shared(SendRequest<RequestBody>),
-    Own(Box<Http1>),
+    Own(Http1),
 }
 
 impl Http2 {
@@ -52,8 +52,9 @@ impl Http2 {
         match self.way(upstream).await {
             Ok(Way::Shared(sender)) => send(upstream, sender, request).await,
             Ok(Way::Own(mut connection)) => {
+                let body = request.body().progress().cloned();
                 let response = connection.send(request, &upstream.times).await?;
-                Ok(Answered { response, source: Source::Http1(*connection) })
+                Ok(Answered { response, source: Source::Http1(connection), request: body })
             }
             Err(why) => Err(Unanswered::unsent(why, request)),
         }
@@ -70,7 +71,7 @@ impl Http2 {
         health.connected();
         if !speaks_http2 {
             self.is_refused.store(true, Ordering::Relaxed);
-            return Http1::new(link, times).await.map(|connection| Way::Own(Box::new(connection)));
+            return Http1::new(link, times).await.map(Way::Own);
         }
         let sender = handshake(link).await?;
         *shared = Some(sender.clone());
@@ -101,7 +102,7 @@ async fn send(
     let answered = poll_fn(|context| match response.as_mut().poll(context) {
         Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
         Poll::Ready(Err(mut error)) => {
-            let unsent = error.take_message();
+            let unsent = error.take_message().map(Box::new);
             let has_failed = body.as_ref().is_some_and(|body| body.has_failed());
             let why = match has_failed {
                 true => Failure::ClientBroke,
@@ -112,7 +113,7 @@ async fn send(
         Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
     })
     .await;
-    answered.map(|response| Answered { response, source: Source::Http2(patience) })
+    answered.map(|response| Answered { response, source: Source::Http2(patience), request: body })
 }
 
 /// Says whom a request is for, as HTTP/2 does: in its target.

@@ -12,21 +12,21 @@ mod pool;
 mod probe;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Request;
 use http::Response;
 
 pub(super) use self::balance::Upstreams;
-pub(super) use self::body::Source;
+use self::body::Source;
 pub(super) use self::body::UpstreamBody;
 use self::connect::Connector;
 use self::health::Health;
 pub(super) use self::http1::Http1;
 use self::http2::Http2;
 use self::pool::Pool;
-use super::body::RequestBody;
+use super::body::{Progress, RequestBody};
 use super::failure::Failure;
 use crate::config::{Scheme, UpstreamUrl};
 
@@ -52,6 +52,8 @@ pub(super) struct Upstream {
     health: Health,
     /// Requests that are not answered yet.
     in_flight: AtomicUsize,
+    /// Responses that ended before their end.
+    cut: AtomicU64,
 }
 
 /// A request that an upstream did not answer.
@@ -59,12 +61,12 @@ pub(super) struct Upstream {
 pub(super) struct Unanswered {
     pub(super) why: Failure,
     /// The request itself, if the upstream has seen nothing of it.
-    pub(super) unsent: Option<Request<RequestBody>>,
+    pub(super) unsent: Option<Box<Request<RequestBody>>>,
 }
 
 impl Unanswered {
     fn unsent(why: Failure, request: Request<RequestBody>) -> Self {
-        Self { why, unsent: Some(request) }
+        Self { why, unsent: Some(Box::new(request)) }
     }
 }
 
@@ -77,7 +79,19 @@ impl From<Failure> for Unanswered {
 /// A response, and what its body comes from.
 pub(super) struct Answered {
     pub(super) response: Response<hyper::body::Incoming>,
-    pub(super) source: Source,
+    source: Source,
+    /// How far the request's body is.
+    request: Option<Arc<Progress>>,
+}
+
+impl Answered {
+    /// The connection itself, if it is the request's own.
+    pub(super) fn into_connection(self) -> Option<Http1> {
+        match self.source {
+            Source::Http1(connection) => Some(connection),
+            Source::Http2(_) => None,
+        }
+    }
 }
 
 impl Upstream {
@@ -102,6 +116,11 @@ impl Upstream {
         // Relaxed: a count that orders nothing.
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
+    }
+
+    /// Responses that ended before their end.
+    pub(super) fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
     }
 
     /// Requests that are not answered yet.

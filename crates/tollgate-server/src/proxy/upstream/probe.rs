@@ -5,7 +5,7 @@ use http::uri::PathAndQuery;
 use http::{Request, Uri};
 use tracing::{info, warn};
 
-use super::{Answered, Upstream};
+use super::Upstream;
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::Failure;
 
@@ -33,11 +33,8 @@ impl Upstream {
             headers.insert(HOST, host);
         }
         headers.insert(USER_AGENT, HeaderValue::from_static("tollgate"));
-        let Answered { response, source } =
-            self.send(request, false).await.map_err(|unanswered| unanswered.why)?;
-        let status = response.status().as_u16();
-        // The rest of the response is of no interest, and goes with the connection.
-        drop((response, source));
-        Ok(status)
+        let answered = self.send(request, false).await.map_err(|unanswered| unanswered.why)?;
+        // The rest of the response is of no interest, and goes with its connection.
+        Ok(answered.response.status().as_u16())
     }
 }
