@@ -89,10 +89,6 @@ fn judge_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Pr
     if another.is_some() {
         return Err(Problem::bad_request("Host must be there once"));
     }
-    let is_plain = |host: &[u8]| {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte);
-        !host.is_empty() && host.iter().all(plain)
-    };
     let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
     let host = host.map(HeaderValue::as_bytes);
     match (host, authority) {
@@ -100,11 +96,27 @@ fn judge_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Pr
         (Some(host), Some(authority)) if !host.eq_ignore_ascii_case(authority) => {
             Err(Problem::bad_request("Host and the target of the request must be the same"))
         }
-        (host, authority) if ![host, authority].into_iter().flatten().all(is_plain) => {
+        (host, authority) if ![host, authority].into_iter().flatten().all(is_host) => {
             Err(Problem::bad_request("Host must be a name or an address, and perhaps a port"))
         }
         _ => Ok(()),
     }
+}
+
+/// True of a name or an address, the latter in brackets if it has colons, and perhaps a port.
+fn is_host(text: &[u8]) -> bool {
+    let find = |wanted| text.iter().position(|byte| *byte == wanted);
+    let (end, marks): (_, &[u8]) = match text.first() {
+        Some(b'[') => (find(b']').map(|bracket| bracket + 1), b"[:.]"),
+        _ => (find(b':').or(Some(text.len())), b"-._~%"),
+    };
+    let Some((name, port)) = end.and_then(|end| text.split_at_checked(end)) else { return false };
+    let is_port = match port.split_first() {
+        None => true,
+        Some((colon, digits)) => *colon == b':' && digits.iter().all(u8::is_ascii_digit),
+    };
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || marks.contains(byte);
+    is_port && !name.is_empty() && name.iter().all(is_plain)
 }
 
 /// True if what follows a request may be something else than HTTP. HTTP/2 is not agreed on
@@ -114,12 +126,17 @@ pub(super) fn may_switch(headers: &HeaderMap) -> bool {
     wanted.any(|wanted| !wanted.as_bytes().eq_ignore_ascii_case(b"h2c"))
 }
 
-/// What the client wants to speak instead of HTTP, if its request asks for that.
+/// What the client wants to speak instead of HTTP, if its request asks for that. It has to be
+/// one thing: among several there could be HTTP again, which would pass by the limits.
 pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
     let headers = &head.headers;
-    let is_asked = head.version == Version::HTTP_11
-        && may_switch(headers)
-        && has_word(headers, &CONNECTION, "upgrade");
+    let mut wanted = words(headers, &UPGRADE);
+    let (Some(only), None) = (wanted.next(), wanted.next()) else { return None };
+    let is_http = ["h2c", "http/", "tls/"].iter().any(|name| {
+        only.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
+    });
+    let is_asked =
+        head.version == Version::HTTP_11 && has_word(headers, &CONNECTION, "upgrade") && !is_http;
     headers.get(UPGRADE).filter(|_| is_asked).cloned()
 }
 
@@ -145,9 +162,9 @@ pub(super) fn prepare(
     {
         headers.insert(HOST, host);
     }
-    // HTTP/2 may send it in pieces, and HTTP/1.1 must not.
-    if head.version == Version::HTTP_2 && headers.get_all(COOKIE).iter().nth(1).is_some() {
-        join(headers, &COOKIE, None, b"; ");
+    if head.version == Version::HTTP_2 && headers.contains_key(COOKIE) {
+        // HTTP/2 may split what is one header in HTTP/1.1.
+        join(headers, &COOKIE, "; ", None);
     }
     tell_sender(headers, sender, is_trusted);
     add_via(headers, head.version);
@@ -174,13 +191,13 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
         };
         return;
     }
-    join(headers, &X_FORWARDED_FOR, Some(sender.text.as_bytes()), b", ");
+    join(headers, &X_FORWARDED_FOR, ", ", Some(sender.text.as_bytes()));
     if headers.contains_key(FORWARDED) {
         let element = match sender.address {
             IpAddr::V4(address) => format!("for={address}"),
             IpAddr::V6(address) => format!("for=\"[{address}]\""),
         };
-        join(headers, &FORWARDED, Some(element.as_bytes()), b", ");
+        join(headers, &FORWARDED, ", ", Some(element.as_bytes()));
     }
     headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| sender.scheme.clone());
     if let Some(host) = host {
@@ -188,13 +205,13 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
     }
 }
 
-/// Makes one line of a header that may have several, and of another element: some look at
-/// the first line only.
-fn join(headers: &mut HeaderMap, name: &HeaderName, element: Option<&[u8]>, by: &[u8]) {
+/// Makes a list be in one line, since some look at the first alone, with one more element
+/// perhaps.
+fn join(headers: &mut HeaderMap, name: &HeaderName, between: &str, element: Option<&[u8]>) {
     let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    let line = lines.chain(element).collect::<Vec<_>>().join(by);
-    if let Ok(line) = HeaderValue::try_from(line) {
-        headers.insert(name, line);
+    let list = lines.chain(element).collect::<Vec<_>>().join(between.as_bytes());
+    if let Ok(list) = HeaderValue::try_from(list) {
+        headers.insert(name, list);
     }
 }
 

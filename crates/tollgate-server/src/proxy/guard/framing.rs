@@ -29,7 +29,7 @@ impl Default for Place {
 }
 
 impl Framing {
-    /// Follows the stream. An error is the place of the byte with which a head is beyond
+    /// Follows the stream. An error is the place of the byte with which it is beyond
     /// understanding.
     pub(super) fn look(&mut self, bytes: &[u8]) -> Result<(), usize> {
         let mut at = 0;
@@ -60,11 +60,14 @@ impl Framing {
 
     fn line(&mut self, bytes: &[u8]) -> Option<(usize, Result<(), Unclear>)> {
         let Self { place, lines } = self;
-        let (count, next) = lines.next(bytes, |line| match place {
-            Place::Head(head) => head.line(line),
-            Place::Size => Ok(Some(chunk(line))),
-            Place::Trailers => Ok(content(line).is_empty().then(Place::default)),
-            Place::Body(_) | Place::Chunk(_) | Place::Beyond => Ok(None),
+        let (count, next) = lines.next(bytes, |line| {
+            let line = line.strip_suffix(b"\r\n").ok_or(Unclear)?;
+            match place {
+                Place::Head(head) => head.line(line),
+                Place::Size => Ok(Some(chunk(line))),
+                Place::Trailers => Ok(line.is_empty().then(Place::default)),
+                Place::Body(_) | Place::Chunk(_) | Place::Beyond => Ok(None),
+            }
         })?;
         let next = next.map(|next| {
             if let Some(next) = next {
@@ -75,7 +78,7 @@ impl Framing {
     }
 }
 
-/// A head can be read in two ways.
+/// A line can be read in two ways.
 #[derive(Debug)]
 struct Unclear;
 
@@ -91,7 +94,6 @@ struct Head {
 impl Head {
     /// Takes a line. At the end of the head, tells what follows.
     fn line(&mut self, line: &[u8]) -> Result<Option<Place>, Unclear> {
-        let line = line.strip_suffix(b"\r\n").ok_or(Unclear)?;
         if line.is_empty() {
             // Empty lines before a request do not count.
             return if self.has_begun { self.end().map(Some) } else { Ok(None) };
@@ -145,12 +147,6 @@ fn chunk(line: &[u8]) -> Place {
         Some(size) => size.checked_add(2).map_or(Place::Beyond, Place::Chunk),
         None => Place::Beyond,
     }
-}
-
-/// A line without its end.
-fn content(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 #[cfg(test)]
@@ -217,6 +213,14 @@ mod tests {
             for size in [1, 5, 4096] {
                 assert!(look(text.as_bytes(), size).is_err(), "{text:?} in pieces of {size}");
             }
+        }
+    }
+
+    #[test]
+    fn chunks_and_trailers_whose_lines_are_not_clear_are_found() {
+        for body in ["5\n", "5;x\n", "0\r\n\n", "0\r\nx: y\n"] {
+            let text = format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+            assert_look(&text, Err(text.len() - 1));
         }
     }
 
