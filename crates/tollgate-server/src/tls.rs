@@ -28,8 +28,16 @@ impl Tls {
         self.0.store(other.0.load_full());
     }
 
-    pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        self.0.load_full().into()
+    /// Takes connections, and agrees on one of these protocols with clients that ask. With
+    /// none there is nothing to agree on.
+    pub(crate) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
+        let config = self.0.load_full();
+        if protocols.is_empty() {
+            return config.into();
+        }
+        let protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let config = ServerConfig { alpn_protocols: protocols, ..ServerConfig::clone(&config) };
+        Arc::new(config).into()
     }
 }
 

@@ -20,6 +20,7 @@ pub use self::access::Access;
 pub use self::readiness::{Phase, Readiness};
 pub(crate) use self::reservations::{Pending, Reservations};
 use crate::AnyStore;
+use crate::grpc::{self, SideServices};
 use crate::http::{Bounds, Stats};
 use crate::resp::Endpoint;
 
@@ -53,6 +54,8 @@ pub struct App {
     pub(crate) reservations: Arc<Reservations>,
     pub(crate) bounds: Bounds,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) grpc: Arc<grpc::Stats>,
+    pub(crate) side_services: SideServices,
 }
 
 impl App {
@@ -66,11 +69,13 @@ impl App {
     ) -> Self {
         let metrics = Metrics::new();
         let layer = TollgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone());
+        let readiness: Arc<Readiness> = Arc::default();
         let mut app = Self {
             gate,
             resp: Arc::new(resp.asking(layer.clone())),
             layer,
-            readiness: Arc::default(),
+            side_services: SideServices::new(Arc::clone(&readiness)),
+            readiness,
             access: ArcSwap::from_pointee(Access::loopback(None)),
             policy: Mutex::new(policy.into()),
             folder: PathBuf::new(),
@@ -78,6 +83,7 @@ impl App {
             reservations: Arc::default(),
             bounds: Bounds::default(),
             stats: Arc::default(),
+            grpc: Arc::default(),
         };
         metrics.register(&mut app.registry);
         app.register();

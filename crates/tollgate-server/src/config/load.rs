@@ -2,9 +2,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tollgate_policy::{Policy, PolicyFile};
+use tollgate_policy::{Domain, Policy, PolicyBuilder, PolicyFile};
 
 use super::{ConfigError, Given, Settings};
+use crate::envoy;
 
 /// Where a server is told what to do. It is asked at the start, and at every reload.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Config {
     /// The file's text, or the example's.
     pub(crate) file: PolicyFile,
     pub(crate) policy: Policy,
+    /// What files of envoyproxy/ratelimit add to it.
+    pub(crate) domains: Vec<Domain>,
     pub(crate) settings: Settings,
 }
 
@@ -37,9 +40,30 @@ impl Source {
         let (policy, told) = file.decode(Given::decode)?;
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let told = told.beside(folder);
-        let settings = Settings::new(self.flags.clone().or(told))?;
-        Ok(Config { file, policy, settings })
+        let has_descriptors = policy.domains().next().is_some();
+        let settings = Settings::new(self.flags.clone().or(told), has_descriptors)?;
+        let Some((folder, algorithm)) = &settings.envoy else {
+            return Ok(Config { file, policy, domains: Vec::new(), settings });
+        };
+        let domains = envoy::load(folder, *algorithm)?;
+        let policy = with_domains(file.builder()?, &domains)?;
+        Ok(Config { file, policy, domains, settings })
     }
+}
+
+impl Config {
+    /// The policy, once more.
+    pub(crate) fn policy(&self) -> Result<Policy, tollgate_policy::Error> {
+        with_domains(self.file.builder()?, &self.domains)
+    }
+}
+
+/// Builds a policy that has these domains beside what its file says.
+pub(crate) fn with_domains(
+    builder: PolicyBuilder,
+    domains: &[Domain],
+) -> Result<Policy, tollgate_policy::Error> {
+    domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
 }
 
 /// Reads a small file, such as a key. What is longer than a mebibyte is none.

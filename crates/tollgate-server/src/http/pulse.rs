@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// All of it happens in the task of the connection. It is atomic because parts of that task
 /// share it, and the task may move between threads: references to cells could not.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
+pub(crate) struct Pulse {
     /// Requests that were begun.
     requests: AtomicU64,
-    /// A request is being carried out.
-    is_at_work: AtomicBool,
+    /// Requests that are being carried out.
+    at_work: AtomicU64,
     /// Something was read since the last request was begun.
     has_read: AtomicBool,
+    /// What is read need not be part of a request: frames tell of other things as well.
+    has_frames: bool,
     /// Bytes that were sent.
     sent: AtomicU64,
     /// The client does not take what is to be sent.
@@ -33,17 +35,23 @@ pub(super) enum Waiting {
 
 // Relaxed throughout: one task writes and reads.
 impl Pulse {
+    /// That of a connection on which frames are exchanged, for many requests at once. For the
+    /// rest of one the request itself has to wait.
+    pub(crate) fn of_frames() -> Self {
+        Self { has_frames: true, ..Self::default() }
+    }
+
     /// A request is carried out for as long as the result lives.
-    pub(super) fn work(&self) -> AtWork<'_> {
+    pub(crate) fn work(&self) -> AtWork<'_> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.has_read.store(false, Ordering::Relaxed);
-        self.is_at_work.store(true, Ordering::Relaxed);
+        self.at_work.fetch_add(1, Ordering::Relaxed);
         AtWork(self)
     }
 
     /// Something was read.
     pub(super) fn has_read(&self) {
-        self.has_read.store(true, Ordering::Relaxed);
+        self.has_read.store(!self.has_frames, Ordering::Relaxed);
     }
 
     /// So much was sent; nothing, if the client does not take it now.
@@ -57,7 +65,7 @@ impl Pulse {
         let requests = self.requests.load(Ordering::Relaxed);
         if is(&self.is_stuck) {
             Waiting::Reading(self.sent.load(Ordering::Relaxed))
-        } else if is(&self.is_at_work) {
+        } else if self.at_work.load(Ordering::Relaxed) > 0 {
             Waiting::Nothing
         } else if is(&self.has_read) {
             Waiting::Rest(requests)
@@ -68,10 +76,10 @@ impl Pulse {
 }
 
 /// A request that is being carried out.
-pub(super) struct AtWork<'p>(&'p Pulse);
+pub(crate) struct AtWork<'p>(&'p Pulse);
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.0.is_at_work.store(false, Ordering::Relaxed);
+        self.0.at_work.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use super::pulse::Pulse;
 
 /// A stream whose pulse is felt, and which is closed with care.
 #[derive(Debug)]
-pub(super) struct Stream<'p, T> {
+pub(crate) struct Stream<'p, T> {
     io: T,
     pulse: &'p Pulse,
     /// What is to be read again.
@@ -19,7 +19,7 @@ pub(super) struct Stream<'p, T> {
 }
 
 impl<'p, T: AsyncRead + AsyncWrite + Unpin> Stream<'p, T> {
-    pub(super) fn new(io: T, pulse: &'p Pulse) -> Self {
+    pub(crate) fn new(io: T, pulse: &'p Pulse) -> Self {
         Self { io, pulse, unread: Vec::new() }
     }
 
@@ -30,7 +30,7 @@ impl<'p, T: AsyncRead + AsyncWrite + Unpin> Stream<'p, T> {
 
     /// Lets go by what the client is still sending. If a socket is closed with something
     /// unread, the client may lose the response.
-    pub(super) async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         // What a client may have under way before it sees the response.
         const BYTES: u64 = 4 * 1024 * 1024;
         const TIME: Duration = Duration::from_secs(1);

@@ -12,6 +12,7 @@ use crate::config::{Config, Source, Token};
 pub(super) struct Banner {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
+    grpc: Option<SocketAddr>,
     /// What clients are to trust, if they have to speak TLS.
     certificate: Option<PathBuf>,
     http_is_public: bool,
@@ -44,6 +45,7 @@ impl Banner {
         Ok(Self {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
+            grpc: address(Protocol::Grpc)?,
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
             http_is_public: settings.http.is_public(),
             resp_is_public: settings.resp.is_public(),
@@ -79,6 +81,10 @@ impl Banner {
         }
         if let Some(address) = self.resp {
             writeln!(out, "  redis   {redis}://{address}")?;
+        }
+        if let Some(address) = self.grpc {
+            let grpc = if has_tls { "grpcs" } else { "grpc" };
+            writeln!(out, "  grpc    {grpc}://{address}")?;
         }
         writeln!(out, "  policy  {}", self.policy)?;
         writeln!(out, "  state   {}", self.state)?;
@@ -166,6 +172,7 @@ mod tests {
         Banner {
             http: http.parse().ok(),
             resp: resp.parse().ok(),
+            grpc: None,
             certificate: certificate.map(PathBuf::from),
             http_is_public: is_public,
             resp_is_public: is_public,

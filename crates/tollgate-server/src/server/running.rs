@@ -122,7 +122,11 @@ async fn load(
 
 async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
     let mut sockets = Vec::new();
-    for (protocol, listen) in [(Protocol::Http, settings.http), (Protocol::Resp, settings.resp)] {
+    for (protocol, listen) in [
+        (Protocol::Http, settings.http),
+        (Protocol::Resp, settings.resp),
+        (Protocol::Grpc, settings.grpc),
+    ] {
         if let Listen::At(address) = listen {
             sockets.push((protocol, Listener::bind(protocol, address).await?));
         }

@@ -1,0 +1,68 @@
+//! The files of a folder.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tollgate_policy::Domain;
+
+use super::{Algorithm, Problems, parse};
+use crate::config::read_small;
+
+/// How many files a folder may have.
+const MOST: usize = 1_000;
+
+/// The domains of all files of a folder. If anything is wrong with any of them, everything
+/// that is wrong with all.
+pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Vec<Domain>, Problems> {
+    let found = files(folder).map_err(|problem| Problems::from(vec![problem]))?;
+    let (mut domains, mut problems) = (Vec::new(), Vec::new());
+    let mut seen: HashMap<String, String> = HashMap::new();
+    for path in &found {
+        let name = path.display().to_string();
+        match read(path).and_then(|text| parse(&name, &text, algorithm)) {
+            Ok(domain) => match seen.insert(domain.name.clone(), name.clone()) {
+                Some(first) => problems.push(format!(
+                    "{name}: the domain {:?} is in {first} already; write all of it in one file",
+                    domain.name
+                )),
+                None => domains.push(domain),
+            },
+            Err(wrong) => problems.extend_from_slice(wrong.lines()),
+        }
+    }
+    if found.is_empty() {
+        let folder = folder.display();
+        problems.push(format!("envoy-config: {folder} has no file *.yaml or *.yml"));
+    }
+    if problems.is_empty() { Ok(domains) } else { Err(problems.into()) }
+}
+
+/// The files that are configurations, in order of their names. Those that begin with a dot
+/// are not: a ConfigMap keeps its versions in such folders, and links to the newest.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let unreadable = |error: io::Error| {
+        format!("envoy-config: the folder {} cannot be read: {error}", folder.display())
+    };
+    let mut files = Vec::new();
+    for entry in folder.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes()[0] == b'.');
+        let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if is_yaml && !is_hidden {
+            files.push(path);
+        }
+        if files.len() > MOST {
+            let folder = folder.display();
+            return Err(format!("envoy-config: {folder} has more than {MOST} files"));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<String, Problems> {
+    let wrong = |why: String| Problems::from(vec![format!("{}: {why}", path.display())]);
+    let bytes = read_small(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| wrong("it is not a text in UTF-8".to_owned()))
+}
