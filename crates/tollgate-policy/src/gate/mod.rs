@@ -1,5 +1,6 @@
 //! The whole decision about a request.
 
+mod descriptor;
 mod explain;
 mod limits;
 mod lists;
@@ -18,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwapOption, Guard};
 
+pub use self::descriptor::{DescriptorKind, DescriptorPassage, DescriptorState};
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limits::LimitSummary;
 use self::lists::Edits;

@@ -129,15 +129,18 @@ impl<'g> Passage<'g> {
 
     /// The limits that the request met, those that enforce first. If it was denied, those
     /// in shadow are not among them.
-    pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> {
-        self.charges.iter().filter_map(|charge| {
-            let rule = &self.policy.rules[charge.limit];
-            Some(LimitState { rule, charge, decision: charge.decision.as_ref()? })
-        })
+    pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
+        self.charges.iter().filter_map(|charge| self.state(charge))
+    }
+
+    /// The state of the limit of a charge, if that is decided.
+    pub(super) fn state<'p>(&'p self, charge: &'p Charge) -> Option<LimitState<'p>> {
+        let rule = &self.policy.rules[charge.limit];
+        Some(LimitState { rule, charge, decision: charge.decision.as_ref()? })
     }
 
     /// The limits that count towards the answer.
-    fn enforced(&self) -> impl Iterator<Item = LimitState<'_>> {
+    fn enforced(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
         self.limits().filter(|limit| limit.mode() == Mode::Enforce)
     }
 
@@ -148,21 +151,7 @@ impl<'g> Passage<'g> {
         if self.charges.len() == 1 {
             return self.enforced().next();
         }
-        let denied = self.enforced().filter(|limit| limit.decision().is_denied());
-        // One that never passes is waited for longest.
-        let longest = denied.max_by_key(|limit| {
-            let retry_after = limit.decision().retry_after();
-            (retry_after.is_none(), retry_after)
-        });
-        longest.or_else(|| {
-            self.enforced().min_by(|one, other| {
-                let share = |limit: &LimitState<'_>| {
-                    (u128::from(limit.decision().remaining()), u128::from(limit.decision().limit()))
-                };
-                let ((left, of), (other_left, other_of)) = (share(one), share(other));
-                (left * other_of).cmp(&(other_left * of))
-            })
-        })
+        nearest(self.enforced())
     }
 
     /// The name of the limit that denied the request: the one to wait for longest, if
@@ -234,6 +223,32 @@ impl<'p> LimitState<'p> {
         self.rule.mode
     }
 
+    /// The name that answers show of a limit of a [tree](crate::Domain), if it has one.
+    #[must_use]
+    pub fn shown_name(&self) -> Option<&'p str> {
+        self.rule.scope.as_ref()?.shown.as_deref()
+    }
+
+    /// True if the limit is one of a [tree](crate::Domain) that lets nothing through, ever. Then
+    /// what the decision says of its quota means nothing but the time in which all comes back.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.rule.scope.as_ref().is_some_and(|scope| scope.is_closed)
+    }
+
+    /// True if the limit is one of a [tree](crate::Domain) of which answers tell that it is
+    /// exceeded, although it does not deny.
+    #[must_use]
+    pub fn is_quota_mode(&self) -> bool {
+        self.rule.scope.as_ref().is_some_and(|scope| scope.is_quota_mode)
+    }
+
+    /// True if the quota came with the call.
+    #[must_use]
+    pub fn is_of_call(&self) -> bool {
+        self.charge.quota.is_some()
+    }
+
     /// What was decided.
     pub fn decision(&self) -> &'p Decision {
         self.decision
@@ -250,6 +265,28 @@ impl<'p> LimitState<'p> {
     pub fn counted(&self) -> impl fmt::Display + use<'p> {
         Described { key: &self.charge.key, per: &self.rule.per }
     }
+}
+
+/// Of limits that deny, the one to wait for longest; if none does, the one with the smallest
+/// share left.
+pub(super) fn nearest<'p>(
+    limits: impl Iterator<Item = LimitState<'p>> + Clone,
+) -> Option<LimitState<'p>> {
+    let denied = limits.clone().filter(|limit| limit.decision().is_denied());
+    // One that never passes is waited for longest.
+    let longest = denied.max_by_key(|limit| {
+        let retry_after = limit.decision().retry_after();
+        (retry_after.is_none(), retry_after)
+    });
+    longest.or_else(|| {
+        limits.min_by(|one, other| {
+            let share = |limit: &LimitState<'_>| {
+                (u128::from(limit.decision().remaining()), u128::from(limit.decision().limit()))
+            };
+            let ((left, of), (other_left, other_of)) = (share(one), share(other));
+            (left * other_of).cmp(&(other_left * of))
+        })
+    })
 }
 
 impl fmt::Debug for Passage<'_> {

@@ -6,6 +6,7 @@ use http::{HeaderMap, Method, StatusCode};
 use smallvec::SmallVec;
 use tollgate::{AlgorithmKind, Quota, Timestamp};
 
+use crate::descriptor::{Scope, only_value};
 use crate::identity::{Identifier, Sender};
 use crate::key::Value;
 use crate::request::only;
@@ -32,6 +33,8 @@ pub(crate) struct Rule {
     /// from one; zero if it has none.
     pub(crate) tier_places: Box<[u16]>,
     pub(crate) settle: Option<Box<Settle>>,
+    /// Which descriptors it is for; `None` if it is for requests.
+    pub(crate) scope: Option<Box<Scope>>,
     pub(crate) matches: Box<Matches>,
     /// What a store needs to know.
     pub(crate) spec: Box<LimitSpec>,
@@ -42,6 +45,7 @@ pub(crate) type Per = SmallVec<[Part; 1]>;
 
 /// Which requests a limit is for: those that meet all conditions. One that is empty is met
 /// by all.
+#[derive(Default)]
 pub(crate) struct Matches {
     pub(crate) methods: Vec<Method>,
     pub(crate) hosts: Vec<HostPattern>,
@@ -59,6 +63,12 @@ pub(crate) enum Part {
     User,
     Header(Box<HeaderName>),
     Path(Box<str>),
+    /// The value of a descriptor's only entry with this key.
+    Entry(Box<str>),
+    /// The value of a descriptor's entry at this place, and its key.
+    Level(Box<(usize, Box<str>)>),
+    /// The domain, and the whole descriptor.
+    Descriptor,
 }
 
 /// What a request costs.
@@ -112,6 +122,7 @@ impl Rule {
             is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
             tier_places: Box::default(),
             settle: None,
+            scope: None,
             matches: Box::new(matches),
             spec: Box::new(spec),
         }
@@ -161,8 +172,29 @@ impl Rule {
                 only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
             }
             Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
+            // A limit that is counted by these meets no request.
+            Part::Entry(_) | Part::Level(_) | Part::Descriptor => None,
         };
         value.unwrap_or(Value::Absent)
+    }
+
+    /// Writes what a descriptor is counted under.
+    pub(crate) fn write_descriptor_key(
+        &self,
+        key: &mut Key,
+        domain: &str,
+        entries: &[(&str, &str)],
+    ) {
+        for (index, part) in self.per.iter().enumerate() {
+            let value = match part {
+                Part::Entry(name) => only_value(entries, name),
+                Part::Level(level) => entries.get(level.0).map(|(_, value)| *value),
+                Part::Descriptor => return key.push_descriptor(domain, entries),
+                _ => None,
+            };
+            let value = value.map_or(Value::Absent, |value| Value::Entry(value.as_bytes()));
+            key.push(value, index + 1 == self.per.len());
+        }
     }
 
     fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
@@ -284,6 +316,9 @@ impl fmt::Display for Part {
             Self::User => f.write_str("user"),
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Path(name) => write!(f, "path:{name}"),
+            Self::Entry(key) => write!(f, "descriptor:{key}"),
+            Self::Level(level) => write!(f, "descriptor:{}", level.1),
+            Self::Descriptor => f.write_str("descriptor"),
         }
     }
 }

@@ -28,7 +28,9 @@ pub struct Limit {
     #[cfg_attr(feature = "schema", schemars(default, rename = "match"))]
     pub(crate) matches: Match,
     /// What is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
-    /// `path:PARAMETER`, several of them together, or `global`. Default: `caller`.
+    /// `path:PARAMETER`, several of them together, or `global`. Default: `caller`. Of
+    /// descriptors `descriptor:KEY`, several of them, `descriptor`, or `global`. Default: all
+    /// values that `match.descriptor` leaves open.
     #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
     pub(crate) per: Option<Vec<At<String>>>,
     /// How much, over how long: `10/s burst 20`, `1000/day`, `5 per 10 s`.
@@ -78,6 +80,12 @@ pub struct Match {
     /// Headers, all of them: the value it must have, or `*` if it must be there.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub(crate) header: BTreeMap<String, At<String>>,
+    /// The domain of the descriptors that the limit is for. It is for no requests then.
+    pub(crate) domain: Option<At<String>>,
+    /// The entries of the descriptors that the limit is for, all of them, in any order: the
+    /// value it must have, `*`, or how it must begin, such as `/v1*`. Default: every descriptor
+    /// of the domain.
+    pub(crate) descriptor: Option<At<BTreeMap<String, At<String>>>>,
 }
 
 /// Whether a limit refuses.
@@ -187,8 +195,26 @@ impl Limit {
         self
     }
 
+    /// Limits descriptors of this domain in place of requests: all of them, unless
+    /// [`descriptor`](Self::descriptor) says which.
+    #[must_use]
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.matches.domain = Some(At::from(domain.into()));
+        self
+    }
+
+    /// Limits descriptors with this entry, beside those given before, and no other: with this
+    /// value, any if it is `*`, or all that begin with what stands before a last `*`.
+    #[must_use]
+    pub fn descriptor(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        let entries = self.matches.descriptor.get_or_insert_default();
+        entries.value.insert(key.into(), At::from(value.into()));
+        self
+    }
+
     /// Says what is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
-    /// `path:PARAMETER`, several of them together, or `global`.
+    /// `path:PARAMETER`, several of them together, or `global`; of descriptors
+    /// `descriptor:KEY`, `descriptor` or `global`.
     #[must_use]
     pub fn per<T: Into<String>>(mut self, parts: impl IntoIterator<Item = T>) -> Self {
         self.per = Some(all(parts));
@@ -315,7 +341,7 @@ impl Limit {
     }
 }
 
-/// Values of headers may be secrets, so they are not shown.
+/// Values of headers and descriptors may be secrets, so they are not shown.
 impl fmt::Debug for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Match")
@@ -323,6 +349,8 @@ impl fmt::Debug for Match {
             .field("method", &self.method)
             .field("host", &self.host)
             .field("header", &self.header.keys())
+            .field("domain", &self.domain)
+            .field("descriptor", &self.descriptor.as_ref().map(|entries| entries.value.keys()))
             .finish()
     }
 }

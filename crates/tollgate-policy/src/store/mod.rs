@@ -214,6 +214,10 @@ pub struct Charge {
     pub key: Key,
     /// How much.
     pub cost: u64,
+    /// A quota that comes with the call, in place of the limit's: it refills, and the limit is
+    /// a token bucket. Tiers and overrides do not count then. In a box, since few charges have
+    /// one.
+    pub quota: Option<Box<Quota>>,
     /// True if a denial does not count.
     pub is_shadow: bool,
     /// What was decided, once it is.
@@ -224,7 +228,13 @@ impl Charge {
     /// A cost that is to be decided about, and enforced.
     #[must_use]
     pub fn new(limit: usize, key: Key, cost: u64) -> Self {
-        Self { limit, key, cost, is_shadow: false, decision: None }
+        Self { limit, key, cost, quota: None, is_shadow: false, decision: None }
+    }
+
+    /// The same with a quota that comes with the call.
+    #[must_use]
+    pub fn with_quota(self, quota: Quota) -> Self {
+        Self { quota: Some(Box::new(quota)), ..self }
     }
 
     pub(crate) fn in_mode(mut self, mode: Mode) -> Self {

@@ -171,10 +171,7 @@ impl<S> Table<S> {
     /// What [`check_at`](Self::check_at) would answer, given a slot, without spending:
     /// what remains is what there is now.
     pub fn peek_at(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Decision {
-        let look =
-            |algorithm: &AnyAlgorithm, word| (Decision::peek(*algorithm, word, now, cost), None);
-        let looked = self.update(client, now, self.when_full, &look);
-        looked.unwrap_or_else(|full| full.decision(now, cost))
+        self.peek_by(client, None, cost, now)
     }
 
     /// Takes `amount` from a client whether or not it passes, going into debt

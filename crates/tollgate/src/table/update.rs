@@ -2,7 +2,7 @@
 
 use super::geometry::{Group, Line, SLOTS_A_LINE};
 use super::{CLAIMED, Fingerprint, Table, WhenFull};
-use crate::algorithm::{AnyAlgorithm, TokenBucket, Word};
+use crate::algorithm::{Algorithm, AnyAlgorithm, TokenBucket, Word};
 use crate::sync::{Ordering, back_off, lock};
 use crate::{Decision, Timestamp};
 
@@ -78,20 +78,33 @@ impl<S> Table<S> {
         let at_home = home
             .slot_of(client)
             .and_then(|slot| attempt(home, slot, client, || Some(bucket), spend));
-        at_home.unwrap_or_else(|| self.check_anywhere_with(client, bucket, cost, now))
+        at_home.unwrap_or_else(|| self.decide(client, Some(bucket), cost, now).0)
     }
 
-    /// Decides for any client under a quota of the caller's own.
-    fn check_anywhere_with(
+    /// Takes `amount` from a client whether or not it passes under a quota of the caller's own,
+    /// as [`charge_at`](Self::charge_at) does under the table's.
+    pub fn charge_with(
         &self,
         client: Fingerprint,
         bucket: TokenBucket,
-        cost: u64,
+        amount: u64,
         now: Timestamp,
-    ) -> Decision {
-        let spend = |_: &AnyAlgorithm, word| Decision::of(bucket, word, now, cost);
-        let decided = self.update(client, now, self.when_full, &spend);
-        decided.unwrap_or_else(|full| Full { algorithm: bucket.into(), ..full }.decision(now, cost))
+    ) {
+        if amount > 0 {
+            self.rewrite(client, now, |_, word| bucket.charge(word, now, amount));
+        }
+    }
+
+    /// Gives `amount` back to a client under a quota of the caller's own, as
+    /// [`check_with`](Self::check_with) has spent it, and never more than that.
+    pub fn refund_with(
+        &self,
+        client: Fingerprint,
+        bucket: TokenBucket,
+        amount: u64,
+        now: Timestamp,
+    ) {
+        self.rewrite(client, now, |_, word| bucket.refund(word, now, amount));
     }
 
     /// Decides for any client of any algorithm.
@@ -106,20 +119,40 @@ impl<S> Table<S> {
         decided.unwrap_or_else(|full| full.decision(now, cost))
     }
 
-    /// Spends `cost` if it passes, and tells what was written.
+    /// Spends `cost` if it passes, under a quota of the caller's own if there is one, and
+    /// tells what was written.
     pub(crate) fn decide(
         &self,
         client: Fingerprint,
+        own: Option<TokenBucket>,
         cost: u64,
         now: Timestamp,
     ) -> (Decision, Written) {
         let spend = |algorithm: &AnyAlgorithm, before: Word| {
-            let (decision, next) = Decision::of(*algorithm, before, now, cost);
+            let (decision, next) = Decision::of(by(algorithm, own), before, now, cost);
             ((decision, Written { before, after: next.unwrap_or(before) }), next)
         };
         self.update(client, now, self.when_full, &spend).unwrap_or_else(|full| {
             let nothing = Written { before: full.fresh, after: full.fresh };
-            (full.decision(now, cost), nothing)
+            let algorithm = by(&full.algorithm, own);
+            (Full { algorithm, ..full }.decision(now, cost), nothing)
+        })
+    }
+
+    /// What [`decide`](Self::decide) would answer, without spending.
+    pub(crate) fn peek_by(
+        &self,
+        client: Fingerprint,
+        own: Option<TokenBucket>,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
+        let look = |algorithm: &AnyAlgorithm, word| {
+            (Decision::peek(by(algorithm, own), word, now, cost), None)
+        };
+        self.update(client, now, self.when_full, &look).unwrap_or_else(|full| {
+            let algorithm = by(&full.algorithm, own);
+            Full { algorithm, ..full }.decision(now, cost)
         })
     }
 
@@ -216,6 +249,11 @@ impl<S> Table<S> {
         }
         None
     }
+}
+
+/// What a word counts by: the quota of the caller's own, if there is one.
+fn by(algorithm: &AnyAlgorithm, own: Option<TokenBucket>) -> AnyAlgorithm {
+    own.map_or(*algorithm, AnyAlgorithm::from)
 }
 
 /// Takes `step` on one slot, however often other callers get there first; `None` if

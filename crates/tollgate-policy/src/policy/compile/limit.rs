@@ -30,8 +30,16 @@ impl Compiler<'_> {
         let before = self.problems.len();
         let place = format!("limit {:?}", limit.name.value);
         let paths = self.each(&limit.matches.path, &place, Pattern::parse);
-        let per = self.per(&place, limit, &paths);
+        let scope = self.scope(&place, limit);
+        let per = match &scope {
+            None => self.per(&place, limit, &paths),
+            Some(scope) => self.descriptor_per(&place, limit, scope),
+        };
         let algorithm = self.algorithm(&place, limit);
+        if scope.is_some() {
+            self.check_scope(&place, limit, written);
+            self.check_shaper(&place, limit, algorithm);
+        }
         let start = self.start(&place, limit);
         let quota = self.quota(&place, &limit.quota, algorithm, start);
         let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start);
@@ -57,6 +65,7 @@ impl Compiler<'_> {
         };
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
+        rule.scope = scope.map(Box::new);
         rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
         rule.tier_places = tier_places.into();
         rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);
@@ -179,10 +188,19 @@ impl Compiler<'_> {
         quotas
     }
 
+    /// The default capacity of a node of a tree. There may be thousands.
+    pub(super) fn node_capacity(&self, is_global: bool) -> usize {
+        if is_global { 1 } else { self.share(64) as usize }
+    }
+
+    /// An even share of the room that there is, but so much at least.
+    fn share(&self, least: u64) -> u64 {
+        (ROOM / self.tables.max(1) as u64).clamp(least, 100_000)
+    }
+
     fn capacity(&mut self, place: &str, limit: &Limit, is_global: bool) -> usize {
         const MOST: u64 = u32::MAX as u64;
-        let share = (ROOM / self.tables.max(1) as u64).clamp(1_000, 100_000);
-        let default = if is_global { 1 } else { share };
+        let default = if is_global { 1 } else { self.share(1_000) };
         let Some(at) = &limit.capacity else { return default as usize };
         if !(1..=MOST).contains(&at.value) {
             self.report(
@@ -312,6 +330,9 @@ fn part(text: &str) -> Result<Part, String> {
                 .map_err(|_| format!("{name:?} is not the name of a header"))?,
         ),
         Some(("path", name)) if !name.is_empty() => Part::Path(name.into()),
+        Some(("descriptor", _)) => {
+            return Err(format!("{text:?} needs a `match.domain`: requests have no descriptors"));
+        }
         _ => return Err(format!("unknown {text:?}{}", hint(text, KNOWN))),
     })
 }

@@ -134,6 +134,12 @@ pub(crate) fn key_of(
             Part::User => Value::User(text.as_bytes()),
             Part::Header(_) => Value::Header(text.as_bytes()),
             Part::Path(_) => Value::Path(text.as_bytes()),
+            Part::Entry(_) | Part::Level(_) => Value::Entry(text.as_bytes()),
+            Part::Descriptor => {
+                let why = "a whole descriptor cannot be written as one text; count the limit \
+                           per \"descriptor:KEY\"";
+                return Err((index, why.to_owned()));
+            }
         };
         key.push(value, is_last);
     }
