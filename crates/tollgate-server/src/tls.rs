@@ -31,13 +31,12 @@ impl Tls {
     /// Takes connections, and agrees on one of these protocols with clients that ask. With
     /// none there is nothing to agree on.
     pub(crate) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
-        let config = self.0.load_full();
-        if protocols.is_empty() {
-            return config.into();
+        let mut config = self.0.load_full();
+        if !protocols.is_empty() {
+            let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());
+            Arc::make_mut(&mut config).alpn_protocols = protocols.collect();
         }
-        let protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let config = ServerConfig { alpn_protocols: protocols, ..ServerConfig::clone(&config) };
-        Arc::new(config).into()
+        config.into()
     }
 }
 

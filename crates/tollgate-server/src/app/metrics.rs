@@ -77,7 +77,12 @@ impl Server {
                 .map(|(protocol, count)| ([("protocol", protocol)], count))
         };
         let help = "Connections that were opened";
-        counters(encoder, "connections", help, by_protocol(http.accepted, resp.accepted, grpc.accepted))?;
+        counters(
+            encoder,
+            "connections",
+            help,
+            by_protocol(http.accepted, resp.accepted, grpc.accepted),
+        )?;
         let help = "Connections that are open";
         gauges(encoder, "open_connections", help, by_protocol(http.open, resp.open, grpc.open))
     }

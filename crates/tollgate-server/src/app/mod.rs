@@ -9,7 +9,7 @@ mod store_metrics;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
@@ -18,8 +18,10 @@ use tollgate_tower::{Metrics, TollgateLayer};
 
 pub use self::access::Access;
 pub use self::readiness::{Phase, Readiness};
+use self::replace::Source;
 pub(crate) use self::reservations::{Pending, Reservations};
 use crate::AnyStore;
+use crate::config::Additions;
 use crate::grpc::{self, SideServices};
 use crate::http::{Bounds, Stats};
 use crate::resp::Endpoint;
@@ -47,8 +49,8 @@ pub struct App {
     layer: TollgateLayer<AnyStore>,
     readiness: Arc<Readiness>,
     access: ArcSwap<Access>,
-    /// The text of the policy in force. Held while that changes.
-    policy: Mutex<Arc<str>>,
+    /// What the policy in force was made from. Held while that changes.
+    source: Mutex<Source>,
     folder: PathBuf,
     registry: Registry,
     pub(crate) reservations: Arc<Reservations>,
@@ -77,7 +79,7 @@ impl App {
             side_services: SideServices::new(Arc::clone(&readiness)),
             readiness,
             access: ArcSwap::from_pointee(Access::loopback(None)),
-            policy: Mutex::new(policy.into()),
+            source: Mutex::new(Source { text: policy.into(), additions: Additions::default() }),
             folder: PathBuf::new(),
             registry: Registry::default(),
             reservations: Arc::default(),
@@ -108,6 +110,13 @@ impl App {
     #[must_use]
     pub fn with_reservations(self, most: usize) -> Self {
         self.reservations.set_most(most);
+        self
+    }
+
+    /// Says what the policy has that its text does not tell.
+    pub(crate) fn with_additions(mut self, additions: Additions) -> Self {
+        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
+        source.additions = additions;
         self
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tollgate_policy::{Domain, Policy, PolicyBuilder, PolicyFile};
 
-use super::{ConfigError, Given, Settings};
+use super::{ConfigError, Given, Listen, Settings};
 use crate::envoy;
 
 /// Where a server is told what to do. It is asked at the start, and at every reload.
@@ -22,9 +22,17 @@ pub(crate) struct Config {
     /// The file's text, or the example's.
     pub(crate) file: PolicyFile,
     pub(crate) policy: Policy,
-    /// What files of envoyproxy/ratelimit add to it.
-    pub(crate) domains: Vec<Domain>,
+    pub(crate) additions: Additions,
     pub(crate) settings: Settings,
+}
+
+/// What a policy has that its file does not tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Additions {
+    /// What files of envoyproxy/ratelimit say.
+    domains: Vec<Domain>,
+    /// Room for quotas that come with calls.
+    call_quotas: bool,
 }
 
 /// The policy of a server that is given none.
@@ -42,28 +50,32 @@ impl Source {
         let told = told.beside(folder);
         let has_descriptors = policy.domains().next().is_some();
         let settings = Settings::new(self.flags.clone().or(told), has_descriptors)?;
-        let Some((folder, algorithm)) = &settings.envoy else {
-            return Ok(Config { file, policy, domains: Vec::new(), settings });
+        let domains = match &settings.envoy {
+            Some((folder, algorithm)) => envoy::load(folder, *algorithm)?,
+            None => Vec::new(),
         };
-        let domains = envoy::load(folder, *algorithm)?;
-        let policy = with_domains(file.builder()?, &domains)?;
-        Ok(Config { file, policy, domains, settings })
+        let additions = Additions { domains, call_quotas: settings.grpc != Listen::Off };
+        let policy = additions.added_to(file.builder()?)?;
+        Ok(Config { file, policy, additions, settings })
     }
 }
 
 impl Config {
     /// The policy, once more.
     pub(crate) fn policy(&self) -> Result<Policy, tollgate_policy::Error> {
-        with_domains(self.file.builder()?, &self.domains)
+        self.additions.added_to(self.file.builder()?)
     }
 }
 
-/// Builds a policy that has these domains beside what its file says.
-pub(crate) fn with_domains(
-    builder: PolicyBuilder,
-    domains: &[Domain],
-) -> Result<Policy, tollgate_policy::Error> {
-    domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
+impl Additions {
+    /// Builds a policy that has these.
+    pub(crate) fn added_to(
+        &self,
+        builder: PolicyBuilder,
+    ) -> Result<Policy, tollgate_policy::Error> {
+        let builder = if self.call_quotas { builder.call_quotas() } else { builder };
+        self.domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
+    }
 }
 
 /// Reads a small file, such as a key. What is longer than a mebibyte is none.

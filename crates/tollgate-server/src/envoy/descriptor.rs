@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{AlgorithmKind, Quota};
-use tollgate_policy::{Domain, Node, NodeLimit, NodeQuota};
+use tollgate::{Quota, Start, Timestamp};
+use tollgate_policy::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
 
 use super::problems::Report;
 use super::table::Table;
@@ -66,10 +66,7 @@ struct Reader<'f> {
 impl Reader<'_> {
     fn domain(&mut self, root: &Value) -> Option<Domain> {
         let table = Table::of(root, "the file", &OF_FILE, &mut self.report)?;
-        let name = table.text("domain", &mut self.report).unwrap_or_default();
-        if name.is_empty() {
-            self.report.note(table.line_of("domain"), "the domain is empty; name it");
-        }
+        let name = table.name("domain", "domain", &mut self.report);
         let nodes = self.nodes(table, 1);
         Some(Domain { name: name.to_owned(), nodes })
     }
@@ -86,7 +83,8 @@ impl Reader<'_> {
         let mut nodes = Vec::new();
         for value in listed {
             let Some(left) = self.left.checked_sub(1) else {
-                self.report.note(value.line, format_args!("there are more than {MOST} descriptors"));
+                self.report
+                    .note(value.line, format_args!("there are more than {MOST} descriptors"));
                 break;
             };
             self.left = left;
@@ -106,22 +104,24 @@ impl Reader<'_> {
     fn node(&mut self, value: &Arc<Value>, depth: usize) -> Option<Node> {
         let table = Table::of(value, "a descriptor", &OF_DESCRIPTOR, &mut self.report)?;
         let report = &mut self.report;
-        let key = table.text("key", report).unwrap_or_default();
-        if key.is_empty() {
-            report.note(table.line_of("key"), "the descriptor's key is empty; name it");
-        }
+        let key = table.name("key", "descriptor's key", report);
         let value = table.text("value", report).filter(|value| !value.is_empty());
         // Counted by limit here, never by value; docs/envoy.md says so.
         let _ = table.is("detailed_metric", report);
         let _ = table.is("value_to_metric", report);
         let shares_values = table.is("share_threshold", report);
-        let is_shadow = table.is("shadow_mode", report);
-        let is_quota_mode = table.is("quota_mode", report);
+        let (is_shadow, is_quota) =
+            (table.is("shadow_mode", report), table.is("quota_mode", report));
+        let mode = match (is_quota, is_shadow) {
+            (true, _) => NodeMode::Quota,
+            (false, true) => NodeMode::Shadow,
+            (false, false) => NodeMode::Enforce,
+        };
         let limit = table.value("rate_limit").and_then(|value| self.rate_limit(value));
         Some(Node {
             key: key.to_owned(),
             value: value.map(str::to_owned),
-            limit: limit.map(|limit| NodeLimit { is_shadow, is_quota_mode, ..limit }),
+            limit: limit.map(|limit| NodeLimit { mode, ..limit }),
             shares_values,
             nodes: self.nodes(table, depth + 1),
         })
@@ -150,7 +150,7 @@ impl Reader<'_> {
             (false, Some(unit)) => self.quota(table, amount, unit),
         };
         let name = name.map(str::to_owned);
-        Some(NodeLimit { name, replaces, quota: quota?, is_shadow: false, is_quota_mode: false })
+        Some(NodeLimit { name, replaces, ..NodeLimit::new(quota?) })
     }
 
     fn quota(&mut self, table: Table<'_>, amount: u32, unit: &str) -> Option<NodeQuota> {
@@ -162,8 +162,12 @@ impl Reader<'_> {
         if amount == 0 {
             return Some(NodeQuota::Closed { period });
         }
-        match quota(amount, period) {
-            Ok(quota) => Some(NodeQuota::Counted { quota, algorithm: self.algorithm.kind() }),
+        let algorithm = self.algorithm.kind();
+        let quota = quota(amount, period).and_then(|quota| {
+            algorithm.with_quota(&quota, Start::Full, Timestamp::ZERO).map(|_| quota)
+        });
+        match quota {
+            Ok(quota) => Some(NodeQuota::Counted { quota, algorithm }),
             Err(error) => {
                 self.report.note(table.line_of("requests_per_unit"), error);
                 None
@@ -177,9 +181,12 @@ impl Reader<'_> {
             let entry = Table::of(value, "an entry of replaces", &["name"], &mut self.report);
             let Some(entry) = entry else { continue };
             match entry.text("name", &mut self.report).filter(|name| !name.is_empty()) {
-                None => self.report.note(value.line, "an entry of replaces has no name; name a limit"),
+                None => {
+                    self.report.note(value.line, "an entry of replaces has no name; name a limit")
+                }
                 Some(name) if Some(name) == own => {
-                    self.report.note(value.line, format_args!("{name:?} replaces itself; leave it out"));
+                    self.report
+                        .note(value.line, format_args!("{name:?} replaces itself; leave it out"));
                 }
                 Some(name) => names.push(name.to_owned()),
             }
@@ -188,8 +195,9 @@ impl Reader<'_> {
     }
 }
 
-/// So many in a period, all of which may come at once.
+/// So many in a period, all of which may come at once. More than one a nanosecond is as many:
+/// nobody is as fast.
 pub(crate) fn quota(amount: u32, period: Duration) -> Result<Quota, tollgate::Error> {
-    let amount = u64::from(amount);
-    Quota::new(amount, period).burst(amount).build()
+    let most = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+    Quota::per(u64::from(amount).min(most), period).build()
 }

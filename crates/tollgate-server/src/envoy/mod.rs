@@ -16,8 +16,8 @@ mod unit;
 mod yaml;
 
 pub use self::algorithm::Algorithm;
-pub(crate) use self::descriptor::quota;
 pub use self::descriptor::parse;
+pub(crate) use self::descriptor::quota;
 pub(crate) use self::folder::{files, load};
 pub use self::problems::Problems;
 pub(crate) use self::unit::{lasting, numbered};

@@ -51,6 +51,16 @@ impl<'v> Table<'v> {
         }
     }
 
+    /// A text that has to be there, as what it names.
+    pub(super) fn name(self, key: &str, of: &str, report: &mut Report<'_>) -> &'v str {
+        let name = self.text(key, report);
+        let is_empty = name.map_or_else(|| self.value(key).is_none(), str::is_empty);
+        if is_empty {
+            report.note(self.line_of(key), format_args!("the {of} is empty; name it"));
+        }
+        name.unwrap_or_default()
+    }
+
     /// True if it says so. What YAML once took for booleans is one, too.
     pub(super) fn is(self, key: &str, report: &mut Report<'_>) -> bool {
         let Some(value) = self.value(key) else { return false };

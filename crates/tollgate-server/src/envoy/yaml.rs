@@ -22,7 +22,10 @@ pub(super) struct Value {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A text, a number or anything else that is written in one piece.
-    Scalar { text: String, is_quoted: bool },
+    Scalar {
+        text: String,
+        is_quoted: bool,
+    },
     List(Vec<Arc<Value>>),
     /// In the order of the text.
     Table(Vec<(Key, Arc<Value>)>),

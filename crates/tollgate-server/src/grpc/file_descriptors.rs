@@ -47,11 +47,7 @@ pub(super) fn file_descriptors() -> FileDescriptorSet {
 fn service() -> FileDescriptorProto {
     let request = vec![
         scalar("domain", 1, Type::String),
-        many(nested(
-            "descriptors",
-            2,
-            ".envoy.extensions.common.ratelimit.v3.RateLimitDescriptor",
-        )),
+        many(nested("descriptors", 2, ".envoy.extensions.common.ratelimit.v3.RateLimitDescriptor")),
         scalar("hits_addend", 3, Type::Uint32),
     ];
     let method = MethodDescriptorProto {
@@ -161,17 +157,11 @@ fn structs() -> FileDescriptorProto {
     let kinds = kinds.map(|kind| FieldDescriptorProto { oneof_index: Some(0), ..kind });
     let whole = DescriptorProto {
         nested_type: vec![entry],
-        ..message(
-            "Struct",
-            vec![many(nested("fields", 1, ".google.protobuf.Struct.FieldsEntry"))],
-        )
+        ..message("Struct", vec![many(nested("fields", 1, ".google.protobuf.Struct.FieldsEntry"))])
     };
     let list = vec![many(nested("values", 1, ".google.protobuf.Value"))];
-    let messages = vec![
-        whole,
-        one_of("kind", message("Value", kinds.to_vec())),
-        message("ListValue", list),
-    ];
+    let messages =
+        vec![whole, one_of("kind", message("Value", kinds.to_vec())), message("ListValue", list)];
     FileDescriptorProto {
         enum_type: vec![choices("NullValue", &[("NULL_VALUE", 0)])],
         ..file(STRUCT, "google.protobuf", &[], messages)

@@ -13,6 +13,7 @@ mod connection;
 mod file_descriptors;
 mod guard;
 mod health;
+mod metadata;
 mod pipe;
 mod reply;
 mod side_services;

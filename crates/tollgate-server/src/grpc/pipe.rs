@@ -1,12 +1,12 @@
 //! The response of a service that may send for long.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::Response;
+use http_body_util::BodyExt;
 use hyper::body::Body;
 
 /// Sends a response as fast as the client reads it, until either ends it.
@@ -25,7 +25,7 @@ where
     loop {
         let frame = tokio::select! {
             _ = poll_fn(|context| stream.poll_reset(context)) => return,
-            frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)) => frame,
+            frame = body.frame() => frame,
         };
         let sent = match frame {
             None => stream.send_data(Bytes::new(), true).err(),

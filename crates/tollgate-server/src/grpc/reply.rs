@@ -15,17 +15,15 @@ static OK: HeaderValue = HeaderValue::from_static("0");
 
 /// Sends the answer to a call, or why there is none. Tells which code it has. If the client is
 /// gone, nobody misses it.
-pub(super) fn send(
-    mut respond: SendResponse<Bytes>,
-    answer: Result<Bytes, Status>,
-) -> Code {
+pub(super) fn send(mut respond: SendResponse<Bytes>, answer: Result<Bytes, Status>) -> Code {
     let mut response = Response::new(());
     response.headers_mut().insert(CONTENT_TYPE, GRPC.clone());
     match answer {
         Ok(message) => {
             if let Ok(mut stream) = respond.send_response(response, false) {
                 let _ = stream.send_data(message, false);
-                let _ = stream.send_trailers(HeaderMap::from_iter([(GRPC_STATUS.clone(), OK.clone())]));
+                let _ =
+                    stream.send_trailers(HeaderMap::from_iter([(GRPC_STATUS.clone(), OK.clone())]));
             }
             Code::Ok
         }

@@ -89,14 +89,15 @@ impl Reloader {
 
     fn take_up(&self) -> Result<(Settings, Changes), Vec<String>> {
         let config = self.source.load().map_err(|error| error.problems().to_vec())?;
-        let Config { file, policy, domains, settings } = config;
+        let Config { file, policy, additions, settings } = config;
         let one = |error: &dyn ToString| vec![error.to_string()];
         // What can fail comes first.
         let certificate = match (&self.tls, &settings.tls) {
             (Some(_), Some(files)) => Some(Tls::load(files).map_err(|error| one(&error))?),
             _ => None,
         };
-        let changes = self.app.adopt(policy, file.text(), domains).map_err(|error| one(&error))?;
+        let changes = self.app.adopt_with(policy, file.text(), additions);
+        let changes = changes.map_err(|error| one(&error))?;
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.renew(&certificate);
         }

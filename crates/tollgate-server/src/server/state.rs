@@ -33,6 +33,7 @@ pub(super) fn app(
     let endpoint = Endpoint::new(throttle, Arc::clone(&gate)).timeouts(settings.timeouts);
     let app = App::new(gate, config.file.text(), endpoint)
         .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
+        .with_additions(config.additions.clone())
         .with_bounds(settings.bounds)
         .with_reservations(settings.reservations);
     admit(&app, settings, token);
