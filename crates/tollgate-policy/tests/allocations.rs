@@ -1,6 +1,8 @@
 //! Deciding about a request or a descriptor that meets one limit needs no memory.
 
-use tollgate_policy::{Descriptor, Gate, Limit, Policy, Request};
+use tollgate_policy::{
+    AlgorithmKind, Descriptor, Domain, Gate, Limit, Node, NodeLimit, NodeQuota, Policy, Request,
+};
 
 /// Expects a check to pass a thousand times without allocating.
 fn allocates_nothing(check: impl Fn() -> bool) {
@@ -12,6 +14,24 @@ fn allocates_nothing(check: impl Fn() -> bool) {
         }
     });
     assert_eq!(measured.count_total, 0);
+}
+
+#[test]
+fn a_tree_of_ten_thousand_nodes_takes_no_gigabytes() {
+    let quota = "5/h".parse().unwrap();
+    let counted = NodeQuota::Counted { quota, algorithm: AlgorithmKind::FixedWindow };
+    let limit = Some(NodeLimit::new(counted));
+    let node = |number: u32| {
+        let below = Node { limit: limit.clone(), ..Node::new("path") };
+        let value = Some(format!("t{number}"));
+        Node { value, limit: limit.clone(), nodes: vec![below], ..Node::new("tenant") }
+    };
+    let domain = Domain { nodes: (0..5000).map(node).collect(), ..Domain::new("edge") };
+    let mut gate = None;
+    let measured = allocation_counter::measure(|| {
+        gate = Some(Gate::new(Policy::builder().domain(domain).build().unwrap()).unwrap());
+    });
+    assert!(measured.bytes_current < 250 << 20, "{measured:?}");
 }
 
 #[test]

@@ -333,3 +333,15 @@ pub(crate) fn per_text(per: &[Part]) -> String {
 fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     only(headers, name)?.to_str().ok()?.trim().parse().ok()
 }
+#[cfg(test)]
+mod t {
+    #[test]
+    fn s() {
+        println!(
+            "SIZE {} {} {}",
+            size_of::<super::Rule>(),
+            size_of::<super::Part>(),
+            size_of::<crate::store::Charge>()
+        );
+    }
+}

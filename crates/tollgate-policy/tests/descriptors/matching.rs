@@ -150,7 +150,9 @@ fn an_override_is_for_one_value() {
     let (gate, _) = gate_of(Policy::builder().limit(limit).build().unwrap());
     assert_eq!(left(&gate, &[("remote_address", "10.0.0.1")]), 40);
     let twice = [("remote_address", "10.0.0.2")];
-    assert!(super::decide(&gate, &[Descriptor { hits: 3, ..Descriptor::new(&twice) }]).is_allowed());
+    assert!(
+        super::decide(&gate, &[Descriptor { hits: 3, ..Descriptor::new(&twice) }]).is_allowed()
+    );
     assert_eq!(left(&gate, &twice), 4, "three hits of two each");
 }
 

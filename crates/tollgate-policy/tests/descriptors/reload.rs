@@ -47,6 +47,10 @@ fn what_was_saved_is_put_back() {
     for entry in ALL {
         assert!(call(&gate, &[&[entry]]).is_allowed());
     }
+    let by_call = [("user", "8")];
+    let own =
+        Descriptor { hits: 3, quota: Some(quota("1/h burst 5")), ..Descriptor::new(&by_call) };
+    assert!(super::decide(&gate, &[own]).is_allowed());
     let saved = gate.save();
     let seed: Seed = gate.store().seed();
     let store = Memory::new(clock.clone()).with_seed(seed);
@@ -55,4 +59,7 @@ fn what_was_saved_is_put_back() {
     for entry in ALL {
         assert_eq!(left(&restored, &[entry]), 9, "{entry:?}");
     }
+    let look = super::decide(&restored, &[Descriptor { hits: 0, ..own }]);
+    let look = look.descriptors().next().unwrap();
+    assert_eq!(look.nearest().unwrap().decision().remaining(), 2, "three hours are owed");
 }

@@ -166,7 +166,7 @@ fn a_limit_that_replaces_others_keeps_them_from_counting_in_its_call() {
 }
 
 #[test]
-fn ten_thousand_nodes_take_little_memory_and_time() {
+fn nodes_are_found_among_ten_thousand_and_have_room_for_what_they_count() {
     let nodes = (0..10_000).map(|number| {
         let value = format!("t{number}");
         let exact = node("tenant", &value).with(counted("5/h"));

@@ -56,6 +56,7 @@ impl Compiler<'_> {
             algorithm,
             start,
             quota: quota?,
+            is_by_call: false,
             tiers: quotas,
             overrides: Vec::new(),
             capacity: self.capacity(&place, limit, per.is_empty()),
