@@ -1,5 +1,6 @@
 //! Where the words of many clients live: a fixed number of slots, and nothing else.
 
+mod check_with;
 mod claim;
 mod geometry;
 mod sweep;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::gate::passage::nearest;
+use crate::gate::limit_state::nearest;
 use crate::gate::{LimitState, Passage};
 use crate::store::{Charge, Outage};
 use crate::{Error, Mode, Policy};

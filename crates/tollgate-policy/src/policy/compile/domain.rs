@@ -8,7 +8,8 @@ use tollgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
 use super::Compiler;
 use crate::Mode;
 use crate::descriptor::{Limited, Met, Pattern, Reached, Scope, Tree, node_name};
-use crate::policy::rule::{Cost, Matches, Part, Per, Rule, per_text};
+use crate::policy::part::{Part, Per, per_text};
+use crate::policy::rule::{Cost, Matches, Rule};
 use crate::spec::{At, Domain, Node, NodeLimit, NodeMode, NodeQuota};
 use crate::store::{LimitSpec, Outage, Sharing};
 
