@@ -2,6 +2,7 @@
 
 mod builder;
 mod compile;
+mod part;
 mod rule;
 mod tiers;
 
@@ -15,7 +16,8 @@ use tollgate::KeyedState;
 
 pub use self::builder::PolicyBuilder;
 pub(crate) use self::compile::key_of;
-pub(crate) use self::rule::{Cost, Mismatch, Part, Rule, per_text};
+pub(crate) use self::part::{Part, per_text};
+pub(crate) use self::rule::{Cost, Mismatch, Rule};
 use self::tiers::Tiers;
 use crate::descriptor::Descriptors;
 use crate::gate::Charges;

@@ -1,11 +1,10 @@
-use std::fmt;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
-use smallvec::SmallVec;
 use tollgate::{AlgorithmKind, Quota, Timestamp};
 
+use super::part::{Part, Per};
 use crate::descriptor::{Scope, only_value};
 use crate::identity::{Identifier, Sender};
 use crate::key::Value;
@@ -40,9 +39,6 @@ pub(crate) struct Rule {
     pub(crate) spec: Box<LimitSpec>,
 }
 
-/// What a limit is counted by: mostly one thing.
-pub(crate) type Per = SmallVec<[Part; 1]>;
-
 /// Which requests a limit is for: those that meet all conditions. One that is empty is met
 /// by all.
 #[derive(Default)]
@@ -52,23 +48,6 @@ pub(crate) struct Matches {
     pub(crate) paths: Vec<Pattern>,
     /// Headers that must be there, with the value they must have, if any.
     pub(crate) headers: Vec<(HeaderName, Option<HeaderValue>)>,
-}
-
-/// One of the things by which a limit counts apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Caller,
-    Ip,
-    ApiKey,
-    User,
-    Header(Box<HeaderName>),
-    Path(Box<str>),
-    /// The value of a descriptor's only entry with this key.
-    Entry(Box<str>),
-    /// The value of a descriptor's entry at this place, and its key.
-    Level(Box<(usize, Box<str>)>),
-    /// The domain, and the whole descriptor.
-    Descriptor,
 }
 
 /// What a request costs.
@@ -305,28 +284,6 @@ impl Statuses {
             Self::Hundred(hundred) => status.as_u16() / 100 == hundred,
         }
     }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Caller => f.write_str("caller"),
-            Self::Ip => f.write_str("ip"),
-            Self::ApiKey => f.write_str("api-key"),
-            Self::User => f.write_str("user"),
-            Self::Header(name) => write!(f, "header:{name}"),
-            Self::Path(name) => write!(f, "path:{name}"),
-            Self::Entry(key) => write!(f, "descriptor:{key}"),
-            Self::Level(level) => write!(f, "descriptor:{}", level.1),
-            Self::Descriptor => f.write_str("descriptor"),
-        }
-    }
-}
-
-/// What a limit is counted by, as the file writes it.
-pub(crate) fn per_text(per: &[Part]) -> String {
-    let parts: Vec<_> = per.iter().map(ToString::to_string).collect();
-    if parts.is_empty() { "global".to_owned() } else { parts.join(", ") }
 }
 
 /// The number that a header tells.

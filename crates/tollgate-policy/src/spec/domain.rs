@@ -32,7 +32,7 @@ pub struct Node {
     pub limit: Option<NodeLimit>,
     /// The nodes of the next level.
     pub nodes: Vec<Node>,
-    /// True if all values that a wildcard matches are counted together.
+    /// True if all values that the node matches are counted together.
     pub shares_values: bool,
 }
 

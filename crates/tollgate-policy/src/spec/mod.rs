@@ -6,6 +6,7 @@
 mod domain;
 mod identity;
 mod limit;
+mod matches;
 mod settle;
 mod tier;
 
@@ -18,7 +19,8 @@ pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
 pub(crate) use self::limit::Cost;
 pub(crate) use self::limit::NamedOverride;
-pub use self::limit::{Limit, Match, Mode, Override};
+pub use self::limit::{Limit, Mode, Override};
+pub use self::matches::Match;
 pub use self::settle::Settle;
 pub(crate) use self::settle::SettleClosure;
 pub use self::tier::Tier;

@@ -168,6 +168,9 @@ pub struct LimitSpec {
     pub start: Start,
     /// The quota of callers without a tier or an override.
     pub quota: Quota,
+    /// True if that decides nothing, since a quota [comes with each call](Charge::quota). Words
+    /// are times then, which must stay what they are.
+    pub is_by_call: bool,
     /// The tiers, by name. [`Key::tier`] is a place among them.
     pub tiers: Vec<(String, Quota)>,
     /// The quotas of single callers.

@@ -1,5 +1,6 @@
 //! Where the words of many clients live: a fixed number of slots, and nothing else.
 
+mod check_with;
 mod claim;
 mod geometry;
 mod sweep;
@@ -191,9 +192,9 @@ impl<S> Table<S> {
     /// Takes an allowed call back, if nothing has been spent since, and tells whether
     /// it did.
     pub fn cancel_at(&self, client: Fingerprint, decision: &Decision, now: Timestamp) -> bool {
-        let cancel = |algorithm: &AnyAlgorithm, word| {
+        let cancel = |_: &AnyAlgorithm, word| {
             let unmoved = decision.has_spent() && word == decision.word();
-            (unmoved, unmoved.then(|| algorithm.refund(word, now, decision.cost())))
+            (unmoved, unmoved.then(|| decision.refunded(now)))
         };
         self.update(client, now, self.when_full, &cancel).unwrap_or(false)
     }

@@ -87,11 +87,16 @@ impl<S: Store> Gate<S> {
         for (owner, refund) in refunds {
             let reserved = refund.cost;
             let mut charge = Charge { cost: 0, ..refund };
-            charge.decision = Some(if is_allowed {
-                self.store.settle(limits, &charge, reserved).await?
+            let asked = if is_allowed {
+                self.store.settle(limits, &charge, reserved).await
             } else {
-                self.store.peek(limits, &charge).await?
-            });
+                self.store.peek(limits, &charge).await
+            };
+            charge.decision = match asked {
+                Ok(decision) => Some(decision),
+                Err(_) if passage.is_open(&charge) => None,
+                Err(error) => return Err(error),
+            };
             passage.add(owner, charge);
         }
         passage.sort();

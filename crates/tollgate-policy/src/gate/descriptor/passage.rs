@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::gate::passage::nearest;
+use crate::gate::limit_state::nearest;
 use crate::gate::{LimitState, Passage};
-use crate::store::Charge;
+use crate::store::{Charge, Outage};
 use crate::{Error, Mode, Policy};
 
 /// What was decided about the descriptors of a call, with the state of every limit that they
@@ -72,6 +72,11 @@ impl<'g> DescriptorPassage<'g> {
     pub(super) fn add(&mut self, owner: usize, charge: Charge) {
         self.owners.push(owner);
         self.passage.charges.push(charge);
+    }
+
+    /// True if the limit of a charge lets everyone pass while its store cannot be asked.
+    pub(super) fn is_open(&self, charge: &Charge) -> bool {
+        self.passage.policy().rules[charge.limit].spec.outage == Outage::Open
     }
 
     /// Puts the charges in the order in which a store decides about them.

@@ -6,7 +6,7 @@ use tollgate::AlgorithmKind;
 
 use super::Compiler;
 use crate::descriptor::{MOST_ENTRIES, Pattern, Scope, ValuePattern};
-use crate::policy::rule::{Part, Per};
+use crate::policy::part::{Part, Per};
 use crate::spec::{At, Cost, Limit, Tier};
 use crate::suggest::hint;
 

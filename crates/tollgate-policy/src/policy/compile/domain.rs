@@ -8,7 +8,8 @@ use tollgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
 use super::Compiler;
 use crate::Mode;
 use crate::descriptor::{Limited, Met, Pattern, Reached, Scope, Tree, node_name};
-use crate::policy::rule::{Cost, Matches, Part, Per, Rule, per_text};
+use crate::policy::part::{Part, Per, per_text};
+use crate::policy::rule::{Cost, Matches, Rule};
 use crate::spec::{At, Domain, Node, NodeLimit, NodeMode, NodeQuota};
 use crate::store::{LimitSpec, Outage, Sharing};
 
@@ -144,7 +145,8 @@ pub(super) fn limits_of(nodes: &[Node]) -> usize {
 pub(super) fn call_quota(quota: Quota) -> Rule {
     let per = Per::from_iter([Part::Descriptor]);
     let kind = AlgorithmKind::TokenBucket;
-    let spec = spec(CALL_QUOTA.to_owned(), per_text(&per), kind, quota, CALL_QUOTAS);
+    let mut spec = spec(CALL_QUOTA.to_owned(), per_text(&per), kind, quota, CALL_QUOTAS);
+    spec.is_by_call = true;
     let mut rule = Rule::new(spec, per, Matches::default(), Mode::Enforce, Cost::Constant(1));
     rule.scope = Some(Box::new(Scope::new("", Pattern::Node)));
     rule
@@ -163,6 +165,7 @@ fn spec(
         algorithm,
         start: Start::default(),
         quota,
+        is_by_call: false,
         tiers: Vec::new(),
         overrides: Vec::new(),
         capacity,

@@ -7,6 +7,7 @@ mod identity;
 mod limit;
 mod overlap;
 mod overrides;
+mod per;
 mod tiers;
 
 use std::collections::HashSet;

@@ -6,7 +6,8 @@ use tollgate::{AlgorithmKind, Quota};
 
 use super::Compiler;
 use crate::Mode;
-use crate::policy::rule::{Cost, Matches, Part, Rule};
+use crate::policy::part::Part;
+use crate::policy::rule::{Cost, Matches, Rule};
 use crate::route::Pattern;
 use crate::spec::Limit;
 
