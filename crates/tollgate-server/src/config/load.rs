@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tollgate_policy::{Domain, Policy, PolicyBuilder, PolicyFile};
+use tollgate_policy::{Policy, PolicyBuilder, PolicyFile};
 
 use super::{ConfigError, Given, Listen, Settings};
 use crate::envoy;
@@ -30,7 +30,7 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Additions {
     /// What files of envoyproxy/ratelimit say.
-    domains: Vec<Domain>,
+    pub(crate) envoy: envoy::Folder,
     /// Room for quotas that come with calls.
     call_quotas: bool,
 }
@@ -50,11 +50,11 @@ impl Source {
         let told = told.beside(folder);
         let has_descriptors = policy.domains().next().is_some();
         let settings = Settings::new(self.flags.clone().or(told), has_descriptors)?;
-        let domains = match &settings.envoy {
+        let envoy = match &settings.envoy {
             Some((folder, algorithm)) => envoy::load(folder, *algorithm)?,
-            None => Vec::new(),
+            None => envoy::Folder::default(),
         };
-        let additions = Additions { domains, call_quotas: settings.grpc != Listen::Off };
+        let additions = Additions { envoy, call_quotas: settings.grpc != Listen::Off };
         let policy = additions.added_to(file.builder()?)?;
         Ok(Config { file, policy, additions, settings })
     }
@@ -74,7 +74,7 @@ impl Additions {
         builder: PolicyBuilder,
     ) -> Result<Policy, tollgate_policy::Error> {
         let builder = if self.call_quotas { builder.call_quotas() } else { builder };
-        self.domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
+        self.envoy.domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
     }
 }
 

@@ -39,6 +39,18 @@ const OF_RATE_LIMIT: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "nam
 ///
 /// Everything that is wrong in it.
 pub fn parse(name: &str, text: &str, algorithm: Algorithm) -> Result<Domain, Problems> {
+    parse_file(name, text, algorithm).map(|file| file.domain)
+}
+
+/// What a file says.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) domain: Domain,
+    /// It wants metrics for single values, which there are none of.
+    pub(super) wants_values: bool,
+}
+
+pub(super) fn parse_file(name: &str, text: &str, algorithm: Algorithm) -> Result<File, Problems> {
     let mut report = Report::new(name);
     let root = match read(text) {
         Ok(Some(root)) => Some(root),
@@ -51,9 +63,10 @@ pub fn parse(name: &str, text: &str, algorithm: Algorithm) -> Result<Domain, Pro
             None
         }
     };
-    let mut reader = Reader { report, algorithm, left: MOST };
+    let mut reader = Reader { report, algorithm, left: MOST, wants_values: false };
     let domain = root.and_then(|root| reader.domain(&root));
-    reader.report.end(domain)
+    let wants_values = reader.wants_values;
+    reader.report.end(domain.map(|domain| File { domain, wants_values }))
 }
 
 struct Reader<'f> {
@@ -61,6 +74,7 @@ struct Reader<'f> {
     algorithm: Algorithm,
     /// How many descriptors there may still be.
     left: usize,
+    wants_values: bool,
 }
 
 impl Reader<'_> {
@@ -106,9 +120,9 @@ impl Reader<'_> {
         let report = &mut self.report;
         let key = table.name("key", "descriptor's key", report);
         let value = table.text("value", report).filter(|value| !value.is_empty());
-        // Counted by limit here, never by value; docs/envoy.md says so.
-        let _ = table.is("detailed_metric", report);
-        let _ = table.is("value_to_metric", report);
+        for metric in ["detailed_metric", "value_to_metric"] {
+            self.wants_values |= table.is(metric, report);
+        }
         let shares_values = table.is("share_threshold", report);
         let (is_shadow, is_quota) =
             (table.is("shadow_mode", report), table.is("quota_mode", report));

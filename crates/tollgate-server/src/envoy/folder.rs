@@ -6,28 +6,41 @@ use std::path::{Path, PathBuf};
 
 use tollgate_policy::Domain;
 
-use super::{Algorithm, Problems, parse};
+use super::descriptor::{File, parse_file};
+use super::{Algorithm, Problems};
 use crate::config::read_small;
 
 /// How many files a folder may have.
 const MOST: usize = 1_000;
 
-/// The domains of all files of a folder. If anything is wrong with any of them, everything
-/// that is wrong with all.
-pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Vec<Domain>, Problems> {
+/// What the files of a folder say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Folder {
+    pub(crate) domains: Vec<Domain>,
+    /// Some want metrics for single values, which there are none of.
+    pub(crate) wants_values: bool,
+}
+
+/// Reads all files of a folder. If anything is wrong with any of them, everything that is
+/// wrong with all is told.
+pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Problems> {
     let found = files(folder).map_err(|problem| Problems::from(vec![problem]))?;
-    let (mut domains, mut problems) = (Vec::new(), Vec::new());
+    let (mut said, mut problems) = (Folder::default(), Vec::new());
     let mut seen: HashMap<String, String> = HashMap::new();
     for path in &found {
         let name = path.display().to_string();
-        match read(path).and_then(|text| parse(&name, &text, algorithm)) {
-            Ok(domain) => match seen.insert(domain.name.clone(), name.clone()) {
-                Some(first) => problems.push(format!(
-                    "{name}: the domain {:?} is in {first} already; write all of it in one file",
-                    domain.name
-                )),
-                None => domains.push(domain),
-            },
+        match read(path).and_then(|text| parse_file(&name, &text, algorithm)) {
+            Ok(File { domain, wants_values }) => {
+                if let Some(first) = seen.insert(domain.name.clone(), name.clone()) {
+                    let domain = &domain.name;
+                    problems.push(format!(
+                        "{name}: the domain {domain:?} is in {first} already; write all of it in \
+                         one file"
+                    ));
+                }
+                said.wants_values |= wants_values;
+                said.domains.push(domain);
+            }
             Err(wrong) => problems.extend_from_slice(wrong.lines()),
         }
     }
@@ -35,7 +48,7 @@ pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Vec<Domain>, P
         let folder = folder.display();
         problems.push(format!("envoy-config: {folder} has no file *.yaml or *.yml"));
     }
-    if problems.is_empty() { Ok(domains) } else { Err(problems.into()) }
+    if problems.is_empty() { Ok(said) } else { Err(problems.into()) }
 }
 
 /// The files that are configurations, in order of their names. Those that begin with a dot

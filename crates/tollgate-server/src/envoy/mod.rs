@@ -18,6 +18,6 @@ mod yaml;
 pub use self::algorithm::Algorithm;
 pub use self::descriptor::parse;
 pub(crate) use self::descriptor::quota;
-pub(crate) use self::folder::{files, load};
+pub(crate) use self::folder::{Folder, files, load};
 pub use self::problems::Problems;
 pub(crate) use self::unit::{lasting, numbered};

@@ -78,11 +78,11 @@ impl Stats {
         Connections { accepted, open: accepted.saturating_sub(closed) }
     }
 
-    /// How many calls of the rate-limit service ended with which code. Those that did not
+    /// How many calls of the rate-limit service ended with which code. Errors that did not
     /// happen are left out.
     pub fn calls(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.calls.iter().map(|count| count.load(Ordering::Relaxed));
-        CODES.into_iter().zip(counts).filter(|(_, count)| *count > 0)
+        CODES.into_iter().zip(counts).filter(|(code, count)| *count > 0 || *code == CODES[0])
     }
 
     /// How many descriptors had which outcome.

@@ -42,6 +42,9 @@ impl Banner {
         let plural = if limits == 1 { "" } else { "s" };
         let file = source.path.as_ref().map(|path| path.display().to_string());
         let file = file.unwrap_or_else(|| "an example".to_owned());
+        let folder =
+            settings.envoy.as_ref().map(|(folder, _)| format!(" and {}", folder.display()));
+        let folder = folder.unwrap_or_default();
         Ok(Self {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
@@ -49,7 +52,7 @@ impl Banner {
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
             http_is_public: settings.http.is_public(),
             resp_is_public: settings.resp.is_public(),
-            policy: format!("{file}, {limits} limit{plural}"),
+            policy: format!("{file}{folder}, {limits} limit{plural}"),
             state: match (&settings.store, &settings.snapshot) {
                 (Some(store), _) => format!("shared, in {}", store.place()),
                 (None, None) => "in memory; gone when the server ends".to_owned(),

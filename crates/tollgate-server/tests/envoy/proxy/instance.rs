@@ -15,8 +15,7 @@ use tokio::time::{sleep, timeout};
 const CONFIGURATION: &str = include_str!("../../../../../deploy/envoy/envoy.yaml");
 
 /// Where `scripts/test` puts it.
-const PROGRAM: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/envoy/envoy/_bin/envoy");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/envoy/envoy/_bin/envoy");
 
 /// Envoy in front of a service. It ends with the test.
 pub(super) struct Envoy {
@@ -34,13 +33,13 @@ pub(super) struct Reply {
 }
 
 impl Envoy {
-
     /// Starts one with changes to its configuration.
     pub(super) async fn start_with(tollgate: SocketAddr, changes: &[(&str, &str)]) -> Self {
         let (service, served) = service().await;
         let (address, admin) = (free_port().await, free_port().await);
         let port = |from: u16, to: SocketAddr| (format!("port_value: {from} "), to.port());
-        let ports = [port(8080, address), port(3000, service), port(8391, tollgate), port(9901, admin)];
+        let ports =
+            [port(8080, address), port(3000, service), port(8391, tollgate), port(9901, admin)];
         let mut text = CONFIGURATION.to_owned();
         for (from, to) in changes {
             assert_eq!(text.matches(from).count(), 1, "{from}");
@@ -123,7 +122,8 @@ pub(super) async fn get(address: SocketAddr, path: &str, client: IpAddr) -> Repl
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(client, 0)).unwrap();
         let mut stream = socket.connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).await.unwrap();

@@ -67,7 +67,10 @@ async fn several_descriptors_of_a_request_pass_together_or_not_at_all() {
         let reply = envoy.get("/login").await;
         assert_eq!((reply.status, reply.header("x-ratelimit-remaining")), (200, Some(left)));
         let limit = reply.header("x-ratelimit-limit").unwrap();
-        assert!(limit.starts_with("2, ") && limit.contains("7;w=31536000;name=\"address\""), "{limit}");
+        assert!(
+            limit.starts_with("2, ") && limit.contains("7;w=31536000;name=\"address\""),
+            "{limit}"
+        );
     }
     for _ in 0..10 {
         assert_eq!(envoy.get("/login").await.status, 429);
@@ -126,7 +129,8 @@ async fn under_load_exactly_the_quota_is_admitted() {
         tokio::spawn(async move {
             let mut statuses = Vec::new();
             for _ in 0..50 {
-                statuses.push(super::instance::get(address, "/", [127, 0, 0, 1].into()).await.status);
+                statuses
+                    .push(super::instance::get(address, "/", [127, 0, 0, 1].into()).await.status);
             }
             statuses
         })
