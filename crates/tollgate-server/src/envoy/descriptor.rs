@@ -12,7 +12,7 @@ use super::table::Table;
 use super::yaml::{Value, read};
 use super::{Algorithm, Problems, unit};
 
-/// How many descriptors a file may have. Aliases repeat what is written once, also other
+/// How many descriptors a file may have, entries of `replaces` included. Aliases repeat what is written once, also other
 /// aliases, and so a short text could mean more than any memory holds.
 const MOST: usize = 100_000;
 
@@ -96,12 +96,9 @@ impl Reader<'_> {
         let mut seen = HashMap::new();
         let mut nodes = Vec::new();
         for value in listed {
-            let Some(left) = self.left.checked_sub(1) else {
-                self.report
-                    .note(value.line, format_args!("there are more than {MOST} descriptors"));
+            if !self.may_go_on(value.line) {
                 break;
-            };
-            self.left = left;
+            }
             let Some(node) = self.node(value, depth) else { continue };
             let pair = (node.key.clone(), node.value.clone());
             if let Some(first) = seen.insert(pair, value.line) {
@@ -113,6 +110,16 @@ impl Reader<'_> {
             nodes.push(node);
         }
         nodes
+    }
+
+    /// Counts one more, as long as there may be.
+    fn may_go_on(&mut self, line: usize) -> bool {
+        let Some(left) = self.left.checked_sub(1) else {
+            self.report.note(line, format_args!("there are more than {MOST} descriptors"));
+            return false;
+        };
+        self.left = left;
+        true
     }
 
     fn node(&mut self, value: &Arc<Value>, depth: usize) -> Option<Node> {
@@ -192,11 +199,14 @@ impl Reader<'_> {
     fn replaces(&mut self, table: Table<'_>, own: Option<&str>) -> Vec<String> {
         let mut names = Vec::new();
         for value in table.list("replaces", &mut self.report) {
+            if !self.may_go_on(value.line) {
+                break;
+            }
             let entry = Table::of(value, "an entry of replaces", &["name"], &mut self.report);
             let Some(entry) = entry else { continue };
             match entry.text("name", &mut self.report).filter(|name| !name.is_empty()) {
                 None => {
-                    self.report.note(value.line, "an entry of replaces has no name; name a limit")
+                    self.report.note(value.line, "an entry of replaces has no name; name a limit");
                 }
                 Some(name) if Some(name) == own => {
                     self.report

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::problems::Report;
 use super::yaml::{Key, Kind, Value};
 
+/// How long a text may be. Aliases repeat it.
+const LONGEST: usize = 1_024;
+
 /// A table of which only known keys are there, as far as nothing else was noted.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'v> {
@@ -25,7 +28,7 @@ impl<'v> Table<'v> {
             report.note(value.line, format_args!("{what} must be a table, and is {kind}"));
             return None;
         };
-        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
+        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
             let (name, known) = (&key.name, known.join(", "));
             report.note(key.line, format_args!("{what} has no key {name:?}; known are {known}"));
         }
@@ -34,7 +37,7 @@ impl<'v> Table<'v> {
 
     /// What a key says, if it says anything.
     pub(super) fn value(self, key: &str) -> Option<&'v Value> {
-        let entry = self.entries.iter().find(|(own, _)| own.name == key);
+        let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
         entry.map(|(_, value)| &**value).filter(|value| !value.is_null())
     }
 
@@ -42,7 +45,11 @@ impl<'v> Table<'v> {
     pub(super) fn text(self, key: &str, report: &mut Report<'_>) -> Option<&'v str> {
         let value = self.value(key)?;
         match &value.kind {
-            Kind::Scalar { text, .. } => Some(text),
+            Kind::Scalar { text, .. } if text.len() <= LONGEST => Some(text),
+            Kind::Scalar { .. } => {
+                report.note(value.line, format_args!("{key} has more than {LONGEST} bytes"));
+                None
+            }
             _ => {
                 let kind = value.name();
                 report.note(value.line, format_args!("{key} must be a text, and is {kind}"));
@@ -100,7 +107,7 @@ impl<'v> Table<'v> {
 
     /// The line of a key, or of the table if it is not there.
     pub(super) fn line_of(self, key: &str) -> usize {
-        let entry = self.entries.iter().find(|(own, _)| own.name == key);
+        let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
         entry.map_or(self.line, |(key, _)| key.line)
     }
 }

@@ -160,6 +160,10 @@ fn what_is_wrong_is_told_with_its_line() {
             "2: descriptors must be a list, and is a single value",
         ),
         (format!("{START}- text\n"), "3: a descriptor must be a table, and is a single value"),
+        (
+            format!("{START}- {{key: k, value: {}}}\n", "v".repeat(1025)),
+            "3: value has more than 1024 bytes",
+        ),
         (format!("{START}- value: v\n"), "3: the descriptor's key is empty; name it"),
         (
             format!("{START}- key: k\n  limit: 1\n"),
@@ -263,6 +267,16 @@ fn a_short_text_cannot_mean_more_than_memory_holds() {
         "{told:?}"
     );
     assert!(told.len() <= 100);
+}
+
+#[test]
+fn a_chain_of_aliases_is_not_deeper_than_what_is_written_out() {
+    let mut text = "domain: a\ndescriptors:\n- &l0 [a]\n".to_owned();
+    for level in 1..10_000 {
+        let below = level - 1;
+        text.push_str(&format!("- &l{level} [*l{below}]\n"));
+    }
+    assert_eq!(problems(&text), ["edge.yaml:131: this is nested more than 128 deep"]);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
-/// How deep lists and tables may be nested: more than a descriptor has entries.
+/// How deep lists and tables may be nested, what aliases repeat included: more than a
+/// descriptor has entries.
 const DEEPEST: usize = 128;
 
 /// How many keys a table may have: many times more than there are.
@@ -16,6 +17,8 @@ const MOST_KEYS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Value {
     pub(super) line: usize,
+    /// How deep what is in it is nested.
+    depth: usize,
     pub(super) kind: Kind,
 }
 
@@ -34,7 +37,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) line: usize,
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
 }
 
 /// Why a text cannot be read, and in which line.
@@ -75,6 +78,17 @@ impl Value {
     }
 }
 
+impl Kind {
+    fn depth(&self) -> usize {
+        let deepest = match self {
+            Self::Scalar { .. } => return 0,
+            Self::List(values) => values.iter().map(|value| value.depth).max(),
+            Self::Table(entries) => entries.iter().map(|(_, value)| value.depth).max(),
+        };
+        1 + deepest.unwrap_or(0)
+    }
+}
+
 /// Builds the tree from what the parser meets.
 #[derive(Default)]
 struct Reader {
@@ -112,7 +126,7 @@ impl Reader {
             Event::Scalar(text, style, anchor, _) => {
                 let is_quoted = style != ScalarStyle::Plain;
                 let kind = Kind::Scalar { text: text.into_owned(), is_quoted };
-                self.finish(Value { line, kind }, anchor)
+                self.finish(Value { line, depth: 0, kind }, anchor)
             }
             Event::SequenceStart(anchor, _) => self.begin(line, anchor, Parts::List(Vec::new())),
             Event::MappingStart(anchor, _) => {
@@ -124,23 +138,23 @@ impl Reader {
                     Parts::List(items) => Kind::List(items),
                     Parts::Table { entries, .. } => Kind::Table(merged(entries)?),
                 };
-                self.finish(Value { line, kind }, anchor)
+                self.finish(Value { line, depth: kind.depth(), kind }, anchor)
             }
         }
     }
 
     fn begin(&mut self, line: usize, anchor: usize, parts: Parts) -> Result<(), Unreadable> {
         if self.open.len() == DEEPEST {
-            return Err(Unreadable::new(
-                line,
-                format_args!("this is nested more than {DEEPEST} deep"),
-            ));
+            return Err(Unreadable::too_deep(line));
         }
         self.open.push(Open { line, anchor, parts });
         Ok(())
     }
 
     fn finish(&mut self, value: Value, anchor: usize) -> Result<(), Unreadable> {
+        if value.depth > DEEPEST {
+            return Err(Unreadable::too_deep(value.line));
+        }
         let (line, value) = (value.line, Arc::new(value));
         // Zero is that of values without one.
         if anchor != 0 {
@@ -161,15 +175,15 @@ impl Reader {
                         return Err(Unreadable::new(line, "a key must be a text"));
                     };
                     if entries.len() == MOST_KEYS {
-                        let why = format_args!("a table has more than {MOST_KEYS} keys");
+                        let why = format!("a table has more than {MOST_KEYS} keys");
                         return Err(Unreadable::new(line, why));
                     }
-                    let new = Key { line, name: text.clone() };
+                    let new = Key { line, name: text.as_str().into() };
                     if let Some((first, _)) = entries.iter().find(|(old, _)| old.name == new.name) {
                         let (name, before) = (&new.name, first.line);
                         return Err(Unreadable::new(
                             line,
-                            format_args!("{name:?} is there twice, first in line {before}"),
+                            format!("{name:?} is there twice, first in line {before}"),
                         ));
                     }
                     *key = Some(new);
@@ -183,14 +197,14 @@ impl Reader {
 /// Entries with those of tables that `<<` names, where they say nothing themselves.
 fn merged(entries: Vec<(Key, Arc<Value>)>) -> Result<Vec<(Key, Arc<Value>)>, Unreadable> {
     let (merges, mut entries): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|(key, _)| key.name == "<<");
+        entries.into_iter().partition(|(key, _)| &*key.name == "<<");
     for (key, from) in merges {
         let tables = match &from.kind {
             Kind::List(tables) => tables.as_slice(),
             _ => std::slice::from_ref(&from),
         };
         if tables.len() > MOST_KEYS {
-            let why = format_args!("<< names more than {MOST_KEYS} tables");
+            let why = format!("<< names more than {MOST_KEYS} tables");
             return Err(Unreadable::new(key.line, why));
         }
         for table in tables {
@@ -208,13 +222,17 @@ fn merged(entries: Vec<(Key, Arc<Value>)>) -> Result<Vec<(Key, Arc<Value>)>, Unr
 }
 
 impl Unreadable {
-    fn new(line: usize, why: impl ToString) -> Self {
-        Self { line, why: why.to_string() }
+    fn new(line: usize, why: impl Into<String>) -> Self {
+        Self { line, why: why.into() }
+    }
+
+    fn too_deep(line: usize) -> Self {
+        Self::new(line, format!("this is nested more than {DEEPEST} deep"))
     }
 }
 
 impl From<ScanError> for Unreadable {
     fn from(error: ScanError) -> Self {
-        Self::new(error.marker().line(), format_args!("this is no YAML: {}", error.info()))
+        Self::new(error.marker().line(), format!("this is no YAML: {}", error.info()))
     }
 }
