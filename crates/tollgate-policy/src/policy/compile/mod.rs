@@ -14,8 +14,6 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tollgate::Quota;
-
 pub(crate) use self::overrides::key_of;
 use super::rule::Rule;
 use super::tiers::TierClosure;
@@ -185,10 +183,9 @@ fn descriptors(
         descriptors.insert_tree(&domain, tree);
     }
     if call_quotas || !descriptors.is_empty() {
-        // Its quota decides nothing: each call brings one.
-        if let Ok(quota) = Quota::per_second(1).build() {
+        if let Ok(rule) = domain::call_quota() {
             descriptors.call_quota = Some(rules.len());
-            rules.push(domain::call_quota(quota));
+            rules.push(rule);
         }
     }
     descriptors
