@@ -182,11 +182,10 @@ fn descriptors(
     for (domain, tree) in trees {
         descriptors.insert_tree(&domain, tree);
     }
-    if call_quotas || !descriptors.is_empty() {
-        if let Ok(rule) = domain::call_quota() {
-            descriptors.call_quota = Some(rules.len());
-            rules.push(rule);
-        }
+    let is_needed = call_quotas || !descriptors.is_empty();
+    if is_needed && let Ok(rule) = domain::call_quota() {
+        descriptors.call_quota = Some(rules.len());
+        rules.push(rule);
     }
     descriptors
 }
