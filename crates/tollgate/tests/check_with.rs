@@ -1,5 +1,4 @@
 //! Quotas that come with each call.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 use tollgate::algorithm::TokenBucket;
 use tollgate::{Clock, Limiter, ManualClock, check_all};

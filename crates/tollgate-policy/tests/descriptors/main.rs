@@ -5,6 +5,7 @@
 mod common;
 
 mod calls;
+mod conformance;
 mod matching;
 mod model;
 mod naive;

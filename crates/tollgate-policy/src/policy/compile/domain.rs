@@ -141,15 +141,18 @@ pub(super) fn limits_of(nodes: &[Node]) -> usize {
     nodes.iter().map(|node| usize::from(node.limit.is_some()) + limits_of(&node.nodes)).sum()
 }
 
-/// The limit under which quotas are counted that come with calls.
-pub(super) fn call_quota(quota: Quota) -> Rule {
+/// The limit under which quotas are counted that come with calls. Its own decides nothing, but
+/// no debt is beyond its burst, which is of a century: such a debt would be cut where words move
+/// from one table to another.
+pub(super) fn call_quota() -> Result<Rule, tollgate::Error> {
+    let quota = Quota::per_second(1).burst(100 * 365 * 24 * 60 * 60).build()?;
     let per = Per::from_iter([Part::Descriptor]);
     let kind = AlgorithmKind::TokenBucket;
     let mut spec = spec(CALL_QUOTA.to_owned(), per_text(&per), kind, quota, CALL_QUOTAS);
     spec.is_by_call = true;
     let mut rule = Rule::new(spec, per, Matches::default(), Mode::Enforce, Cost::Constant(1));
     rule.scope = Some(Box::new(Scope::new("", Pattern::Node)));
-    rule
+    Ok(rule)
 }
 
 fn spec(

@@ -14,8 +14,6 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tollgate::Quota;
-
 pub(crate) use self::overrides::key_of;
 use super::rule::Rule;
 use super::tiers::TierClosure;
@@ -184,12 +182,10 @@ fn descriptors(
     for (domain, tree) in trees {
         descriptors.insert_tree(&domain, tree);
     }
-    if call_quotas || !descriptors.is_empty() {
-        // Its quota decides nothing: each call brings one.
-        if let Ok(quota) = Quota::per_second(1).build() {
-            descriptors.call_quota = Some(rules.len());
-            rules.push(domain::call_quota(quota));
-        }
+    let is_needed = call_quotas || !descriptors.is_empty();
+    if is_needed && let Ok(rule) = domain::call_quota() {
+        descriptors.call_quota = Some(rules.len());
+        rules.push(rule);
     }
     descriptors
 }
