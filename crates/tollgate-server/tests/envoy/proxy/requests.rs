@@ -150,7 +150,7 @@ async fn the_rules_that_are_recommended_limit_what_envoy_sends() {
     const FILE: &str = include_str!("../../../../../deploy/envoy/ratelimit/edge.yaml");
     const POLICY: &str = include_str!("../../../../../deploy/envoy/tollgate.toml");
     let servers =
-        [(start("", &[("edge.yaml", FILE)], &[]), "600, "), (start(POLICY, &[], &[]), "20, ")];
+        [(start("", &[("edge.yaml", FILE)], &[]), "600"), (start(POLICY, &[], &[]), "20")];
     for ((_home, server), limit) in servers {
         let envoy = Envoy::start_with(server.grpc, &[PATIENT]).await;
         let reply = envoy.get("/").await;
