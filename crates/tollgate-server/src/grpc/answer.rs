@@ -137,8 +137,9 @@ fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// A time in whole seconds, which is all that Envoy tells clients of it. It is rounded up:
+/// whoever waits that long has waited long enough.
 fn duration(time: Duration) -> protobuf::Duration {
-    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-    // Less than a billion.
-    protobuf::Duration { seconds, nanos: time.subsec_nanos() as i32 }
+    let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+    protobuf::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
 }

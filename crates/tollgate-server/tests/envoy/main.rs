@@ -4,6 +4,7 @@
 mod access;
 mod answers;
 mod client;
+mod documentation;
 mod drain;
 mod files;
 mod health;

@@ -144,3 +144,25 @@ async fn under_load_exactly_the_quota_is_admitted() {
     }
     assert_eq!((counts, envoy.served()), ([200, 200], 200));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_that_are_recommended_limit_what_envoy_sends() {
+    const FILE: &str = include_str!("../../../../../deploy/envoy/ratelimit/edge.yaml");
+    const POLICY: &str = include_str!("../../../../../deploy/envoy/tollgate.toml");
+    let servers =
+        [(start("", &[("edge.yaml", FILE)], &[]), "600"), (start(POLICY, &[], &[]), "20")];
+    for ((_home, server), limit) in servers {
+        let envoy = Envoy::start_with(server.grpc, &[PATIENT]).await;
+        let reply = envoy.get("/").await;
+        assert_eq!(reply.status, 200);
+        assert!(reply.header("x-ratelimit-limit").unwrap().starts_with(limit), "{reply:?}");
+        // By the minute, which may end in between.
+        let mut refused = 0;
+        for _ in 0..12 {
+            refused += usize::from(envoy.get("/login").await.status == 429);
+        }
+        assert!((2..=7).contains(&refused), "{refused}");
+        assert_eq!(envoy.get("/health").await.header("x-ratelimit-limit"), None);
+        assert_eq!(envoy.get("/search").await.header("x-ratelimit-limit"), None);
+    }
+}
