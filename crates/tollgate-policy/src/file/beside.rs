@@ -15,7 +15,7 @@ use crate::policy::PolicyBuilder;
 use crate::{Error, Policy, Problem};
 
 /// The text of a policy file, with the settings of the program that applies it in its
-/// tables `[server]` and `[store]`.
+/// tables `[server]`, `[store]` and `[proxy]`.
 ///
 /// ```
 /// use tollgate_policy::{PolicyFile, Tables};

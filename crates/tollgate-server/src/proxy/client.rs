@@ -1,14 +1,17 @@
 //! One client: which HTTP it speaks, and how long it may take.
 
-use std::future::{Future, poll_fn, ready};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 use tollgate_policy::Gate;
 
 use super::Proxy;
@@ -64,8 +67,9 @@ where
     let mut shutdown = pin!(shutdown);
     let is_http2 = tokio::select! {
         biased;
-        () = shutdown.as_mut() => return Ok(()),
+        // What has arrived is still answered.
         is_http2 = begins_http2(&mut stream) => is_http2?,
+        () = shutdown.as_mut() => return Ok(()),
         () = watch.run_out(&client.pulse) => return Ok(()),
     };
     let conversation = Conversation { client, inlet, bounds: &app.bounds, watch };
@@ -104,54 +108,30 @@ struct Conversation<'a> {
 
 impl Conversation<'_> {
     async fn http1<T: AsyncRead + AsyncWrite + Unpin>(
-        mut self,
+        self,
         stream: ClientStream<T>,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let head = self.bounds.head;
-        let mut builder = http1::Builder::new();
-        builder
-            .max_headers(self.bounds.headers)
-            .max_header_size(head)
-            // Less is a panic.
-            .max_buf_size(head.max(64 * 1024));
-        let mut connection = builder.serve_connection(TokioIo::new(Guard::new(stream)), self.inlet);
-        let pulse = &self.client.pulse;
+        let Self { client, inlet, bounds, mut watch } = self;
+        let stream = TokioIo::new(Guard::new(stream));
+        let mut connection = builder(bounds).serve_connection(stream, inlet);
         let ended = tokio::select! {
-            // Shutdown first: a busy client would never let it have its turn.
             biased;
-            () = shutdown => None,
-            ended = poll_fn(|context| connection.poll_without_shutdown(context)) => Some(ended),
-            () = self.watch.run_out(pulse) => return Ok(()),
-        };
-        let ended = match ended {
-            Some(ended) => ended,
-            None => {
-                // The runtime may have seen a request arrive that this task has not.
-                tokio::task::yield_now().await;
-                tokio::select! {
-                    biased;
-                    ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
-                    () = ready(()) => {
-                        Pin::new(&mut connection).graceful_shutdown();
-                        tokio::select! {
-                            ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
-                            () = self.watch.run_out(pulse) => return Ok(()),
-                        }
-                    }
-                }
-            }
+            ended = drive(&mut connection, shutdown) => ended,
+            () = watch.run_out(&client.pulse) => return Ok(()),
         };
         let parts = connection.into_parts();
-        let stream = parts.io.into_inner().into_inner();
-        if let (Ok(()), Some(upstream)) = (&ended, self.client.upgrade.take()) {
-            let idle = self.client.proxy.state.load().settings.upgrade_idle;
-            let _switched = self.client.proxy.stats.switched();
+        let mut stream = parts.io.into_inner().into_inner();
+        if let (Ok(()), Some(upstream)) = (&ended, client.upgrade.take()) {
+            let idle = client.proxy.state.load().settings.upgrade_idle;
+            let _switched = client.proxy.stats.switched();
             return relay(stream, parts.read_buf, upstream, idle).await;
         }
         if ended.as_ref().is_err_and(hyper::Error::is_parse) {
-            self.client.proxy.stats.refused();
+            client.proxy.stats.refused();
         }
+        // That this is the end: with TLS, anyone could have cut the connection.
+        let _ = timeout(FAREWELL, stream.shutdown()).await;
         stream.close().await;
         ended.map_err(io::Error::other)
     }
@@ -176,11 +156,55 @@ impl Conversation<'_> {
         }
         connection.as_mut().graceful_shutdown();
         tokio::select! {
+            // First, so that the client is told.
+            biased;
             ended = connection => ended.map_err(io::Error::other),
             () = self.watch.run_out(pulse) => Ok(()),
         }
     }
 }
+
+type Http1Connection<T> = http1::Connection<TokioIo<Guard<ClientStream<T>>>, Inlet>;
+
+fn builder(bounds: &Bounds) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .max_headers(bounds.headers)
+        .max_header_size(bounds.head)
+        // As much of a body as is passed on at once; less than 8 KiB is a panic.
+        .max_buf_size(bounds.head.max(64 * 1024));
+    builder
+}
+
+/// Serves a client until it leaves, or until the server is about to end and what has arrived
+/// is answered. The stream is left open.
+async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Http1Connection<T>,
+    shutdown: Pin<&mut impl Future<Output = ()>>,
+) -> hyper::Result<()> {
+    tokio::select! {
+        // Shutdown first: a busy client would never let it have its turn.
+        biased;
+        () = shutdown => {}
+        ended = run(connection) => return ended,
+    }
+    // The runtime may have seen a request arrive that this task has not.
+    tokio::task::yield_now().await;
+    if let Some(ended) = run(connection).now_or_never() {
+        return ended;
+    }
+    Pin::new(&mut *connection).graceful_shutdown();
+    run(connection).await
+}
+
+async fn run<T: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Http1Connection<T>,
+) -> hyper::Result<()> {
+    poll_fn(|context| connection.poll_without_shutdown(context)).await
+}
+
+/// How long a client may take to let itself be told that there is nothing more.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How many requests a client may have under way over HTTP/2. Others use about as many.
 const STREAMS: u32 = 128;

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{HOST, HeaderValue, TRANSFER_ENCODING};
+use http::header::HOST;
 use http::{Request, Response, StatusCode, Version};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use tower_service::Service;
 use tracing::warn;
 
@@ -50,11 +50,7 @@ impl Client {
         let upgrades = upgrade.is_some();
         let is_trusted = self.gate.policy().trusts(self.sender.address);
         request::prepare(&mut head, &self.sender, is_trusted, upgrade);
-        let body = RequestBody::new(body);
-        if body.size_hint().exact().is_none() {
-            head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        }
-        self.pass_on(Request::from_parts(head, body), upgrades).await
+        self.pass_on(Request::from_parts(head, RequestBody::new(body)), upgrades).await
     }
 
     /// Sends a request to one upstream after the other, until one has seen it.

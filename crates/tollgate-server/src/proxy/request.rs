@@ -221,3 +221,57 @@ pub(super) fn set_host(headers: &mut HeaderMap, authority: &Authority) {
         headers.insert(HOST, host);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(peer: &str, is_trusted: bool, lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut request = http::Request::new(());
+        *request.version_mut() = Version::HTTP_2;
+        *request.uri_mut() = Uri::from_static("https://app.example/path?query");
+        for (name, value) in lines {
+            request.headers_mut().append(*name, HeaderValue::from_static(value));
+        }
+        let sender = Sender::new(peer.parse().unwrap(), true).unwrap();
+        let mut head = request.into_parts().0;
+        prepare(&mut head, &sender, is_trusted, None);
+        assert_eq!(head.uri, "/path?query");
+        assert_eq!(head.headers[HOST], "app.example");
+        head.headers
+    }
+
+    const TOLD: [(&str, &str); 5] = [
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-for", "192.0.2.2"),
+        ("x-forwarded-proto", "http"),
+        ("forwarded", "for=192.0.2.2"),
+        ("x-real-ip", "192.0.2.1"),
+    ];
+
+    #[test]
+    fn what_strangers_say_of_themselves_is_replaced() {
+        let headers = prepared("::ffff:203.0.113.7", false, &TOLD);
+        assert_eq!(headers.get_all(&X_FORWARDED_FOR).iter().count(), 1);
+        assert_eq!(headers[&X_FORWARDED_FOR], "203.0.113.7");
+        assert_eq!(headers[&X_REAL_IP], "203.0.113.7");
+        assert_eq!(headers[&X_FORWARDED_PROTO], "https");
+        assert_eq!(headers[&X_FORWARDED_HOST], "app.example");
+        assert!(!headers.contains_key(FORWARDED));
+    }
+
+    #[test]
+    fn what_trusted_proxies_say_is_kept_and_they_are_added() {
+        let headers = prepared("2001:db8::1", true, &TOLD);
+        assert_eq!(headers[&X_FORWARDED_FOR], "192.0.2.1, 192.0.2.2, 2001:db8::1");
+        assert_eq!(headers[FORWARDED], "for=192.0.2.2, for=\"[2001:db8::1]\"");
+        assert_eq!(headers[&X_FORWARDED_PROTO], "http");
+        assert_eq!(headers[&X_REAL_IP], "192.0.2.1");
+    }
+
+    #[test]
+    fn pieces_of_a_cookie_are_put_together() {
+        let headers = prepared("192.0.2.1", false, &[("cookie", "a=1"), ("cookie", "b=2")]);
+        assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
+    }
+}

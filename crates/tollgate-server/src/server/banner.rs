@@ -47,7 +47,8 @@ impl Banner {
         Ok(Self {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
-            proxy: address(Protocol::Proxy)?.zip(settings.proxy.as_ref().map(upstreams)),
+            proxy: address(Protocol::Proxy)?
+                .zip(settings.proxy.as_ref().map(ProxySettings::upstreams)),
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
             http_is_public: settings.http.is_public(),
             resp_is_public: settings.resp.is_public(),
@@ -150,11 +151,6 @@ impl Banner {
         let certificate = self.certificate.as_ref();
         certificate.map_or_else(String::new, |file| format!("--cacert {} ", file.display()))
     }
-}
-
-/// Names all upstreams.
-fn upstreams(proxy: &ProxySettings) -> String {
-    proxy.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// An address under which this machine reaches one that stands for all.

@@ -28,6 +28,11 @@ pub(crate) struct ProxySettings {
 const PORT: u16 = 8080;
 
 impl ProxySettings {
+    /// Names all upstreams.
+    pub(crate) fn upstreams(&self) -> String {
+        self.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
     /// True if connections to an upstream would be made and kept in the same way.
     pub(crate) fn connects_like(&self, other: &Self) -> bool {
         let times = |of: &Self| (of.connect_timeout, of.response_timeout, of.idle_timeout);

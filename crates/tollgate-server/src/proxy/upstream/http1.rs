@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::header::{HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
@@ -114,9 +115,13 @@ impl Http1 {
     /// Sends a request, and waits for the head of its response.
     pub(super) async fn send(
         &mut self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         times: &Times,
     ) -> Result<Response<Incoming>, Unanswered> {
+        if request.body().size_hint().exact().is_none() {
+            // Else hyper takes a GET to have no body.
+            request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
         let Self { sender, connection, has_ended, patience, .. } = self;
         let body = request.body().progress().cloned();
         let mut wait = HeadWait::new(patience, times, body.clone());
