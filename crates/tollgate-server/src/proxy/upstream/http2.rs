@@ -101,15 +101,7 @@ async fn send(
     let mut response = pin!(sender.try_send_request(request));
     let answered = poll_fn(|context| match response.as_mut().poll(context) {
         Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
-        Poll::Ready(Err(mut error)) => {
-            let unsent = error.take_message().map(Box::new);
-            let has_failed = body.as_ref().is_some_and(|body| body.has_failed());
-            let why = match has_failed {
-                true => Failure::ClientBroke,
-                false => Failure::Broken(error.into_error()),
-            };
-            Poll::Ready(Err(Unanswered { why, unsent }))
-        }
+        Poll::Ready(Err(error)) => Poll::Ready(Err(Unanswered::of(error, body.as_ref()))),
         Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
     })
     .await;
