@@ -65,6 +65,16 @@ impl Config {
     pub(crate) fn policy(&self) -> Result<Policy, tollgate_policy::Error> {
         self.additions.added_to(self.file.builder()?)
     }
+
+    /// The same with room for quotas that come with calls, which clients of a listener may
+    /// bring although nothing else speaks of descriptors any more.
+    pub(crate) fn with_call_quotas(mut self) -> Result<Self, tollgate_policy::Error> {
+        if !self.additions.call_quotas {
+            self.additions.call_quotas = true;
+            self.policy = self.policy()?;
+        }
+        Ok(self)
+    }
 }
 
 impl Additions {
