@@ -58,7 +58,7 @@ pub fn front(upstream: &Upstream, quota: Option<(u32, u32)>) -> Result<Nginx> {
     server.push_str("proxy_set_header X-Forwarded-Host $http_host;\n");
     if let Some((rate, burst)) = quota {
         let zone = "limit_req_zone $binary_remote_addr zone=addresses:10m";
-        http.push_str(&format!("{zone} rate={rate}r/s;\nlimit_req_log_level debug;\n"));
+        http.push_str(&format!("{zone} rate={rate}r/s;\n"));
         let limit = format!("limit_req zone=addresses burst={burst} nodelay;\n");
         server.push_str(&format!("{limit}limit_req_status 429;\n"));
     }
