@@ -19,11 +19,15 @@
 
 pub mod conformance;
 mod exact;
+#[cfg(feature = "gate")]
+mod in_gate;
 mod limit;
 pub mod reference;
 pub mod strategy;
 mod subject;
 
+#[cfg(feature = "gate")]
+pub use self::in_gate::InGate;
 pub use self::limit::Limit;
 pub use self::reference::Reference;
 pub use self::subject::{Observed, Subject};

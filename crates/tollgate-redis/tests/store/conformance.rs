@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tollgate::{AlgorithmKind, Start, Timestamp};
-use tollgate_policy::{Gate, Limit, Policy};
+use tollgate::{AlgorithmKind, Timestamp};
 use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server};
 use tollgate_redis::{Name, RedisStore, Secret, Settings};
 use tollgate_testing::conformance::{histories, recorded};
-use tollgate_testing::{Limit as Wanted, Observed, Subject};
+use tollgate_testing::{InGate, Limit, Subject};
 
 use super::common;
 
@@ -74,66 +73,28 @@ impl Engine for Real {
     }
 }
 
-struct InStore<E: Timed> {
-    gate: Gate<RedisStore<Arc<E>>>,
-    engine: Arc<E>,
-    runtime: Arc<Runtime>,
-}
-
-impl<E: Timed> InStore<E> {
-    fn new(engine: &Arc<E>, runtime: &Arc<Runtime>, wanted: &Wanted) -> Self {
-        static SUBJECTS: AtomicU64 = AtomicU64::new(0);
-        let limit = Limit::new("l", wanted.quota.to_string()).algorithm(wanted.kind).per(["user"]);
-        let starts_empty = wanted.start == Start::Empty;
-        let limit = if starts_empty { limit.start_empty() } else { limit };
-        let policy = Policy::builder().limit(limit.capacity(7)).build().unwrap();
-        // Each has names of its own, so that one engine serves them all.
-        let number = SUBJECTS.fetch_add(1, Ordering::Relaxed);
-        let secret = Secret::new(format!("a secret of subject {number}")).unwrap();
-        // What is remembered is not told to the nanosecond.
-        let settings = Settings::default()
-            .nodes(1.try_into().unwrap())
-            .remembered(0)
-            .secret(secret)
-            .margin(Duration::from_secs(1000));
-        let store = RedisStore::new(Arc::clone(engine), &settings).unwrap();
-        let gate = Gate::with_store(policy, store).unwrap();
-        let (engine, runtime) = (Arc::clone(engine), Arc::clone(runtime));
-        let mut subject = Self { gate, engine, runtime };
-        // The limit is born when it is first asked for.
-        subject.peek("nobody", 0, wanted.born);
-        subject
-    }
-
-    fn settle(&self, key: &str, reserved: u64, actual: u64, now: Timestamp) {
-        self.engine.set_now(now);
-        self.runtime.block_on(self.gate.settle_limit("l", &[key], reserved, actual)).unwrap();
-    }
-}
-
-impl<E: Timed> Subject for InStore<E> {
-    fn check(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
-        self.engine.set_now(now);
-        self.runtime.block_on(self.gate.check_limit("l", &[key], cost)).unwrap().into()
-    }
-
-    fn peek(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
-        self.engine.set_now(now);
-        self.runtime.block_on(self.gate.peek_limit("l", &[key], cost)).unwrap().into()
-    }
-
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.settle(key, 0, amount, now);
-    }
-
-    fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.settle(key, amount, 0, now);
-    }
-
-    fn reset(&mut self, key: &str, now: Timestamp) {
-        self.engine.set_now(now);
-        self.runtime.block_on(self.gate.reset_limit("l", &[key])).unwrap();
-    }
+fn in_store<E: Timed>(
+    engine: &Arc<E>,
+    runtime: &Arc<Runtime>,
+    wanted: &Limit,
+) -> InGate<RedisStore<Arc<E>>> {
+    static SUBJECTS: AtomicU64 = AtomicU64::new(0);
+    // Each has names of its own, so that one engine serves them all.
+    let number = SUBJECTS.fetch_add(1, Ordering::Relaxed);
+    let secret = Secret::new(format!("a secret of subject {number}")).unwrap();
+    // What is remembered is not told to the nanosecond.
+    let settings = Settings::default()
+        .nodes(1.try_into().unwrap())
+        .remembered(0)
+        .secret(secret)
+        .margin(Duration::from_secs(1000));
+    let store = RedisStore::new(Arc::clone(engine), &settings).unwrap();
+    let engine = Arc::clone(engine);
+    let set_now = move |now| engine.set_now(now);
+    let mut subject = InGate::new(wanted, store, Arc::clone(runtime), set_now).unwrap();
+    // The limit is born when it is first asked for.
+    subject.peek("nobody", 0, wanted.born);
+    subject
 }
 
 fn runtime() -> Arc<Runtime> {
@@ -144,7 +105,7 @@ fn runtime() -> Arc<Runtime> {
 fn a_gate_over_the_store_answers_as_recorded() {
     let (model, runtime) = (Arc::new(Model::default()), runtime());
     for kind in AlgorithmKind::ALL {
-        recorded(kind, |wanted| InStore::new(&model, &runtime, wanted));
+        recorded(kind, |wanted| in_store(&model, &runtime, wanted));
     }
 }
 
@@ -152,8 +113,8 @@ fn a_gate_over_the_store_answers_as_recorded() {
 fn a_gate_over_the_store_answers_as_the_model() {
     let runtime = runtime();
     for kind in AlgorithmKind::ALL {
-        let model = |wanted: &Wanted| Arc::new(Model::new(wanted.born));
-        histories(kind, 40, |wanted| InStore::new(&model(wanted), &runtime, wanted));
+        let model = |wanted: &Limit| Arc::new(Model::new(wanted.born));
+        histories(kind, 40, |wanted| in_store(&model(wanted), &runtime, wanted));
     }
 }
 
@@ -165,7 +126,7 @@ fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
         let server = runtime.block_on(Server::connect(options)).unwrap();
         let real = Arc::new(Real { server, model: Model::default() });
         for kind in AlgorithmKind::ALL {
-            let subject = |wanted: &Wanted| InStore::new(&real, &runtime, wanted);
+            let subject = |wanted: &Limit| in_store(&real, &runtime, wanted);
             recorded(kind, subject);
             histories(kind, 5, subject);
         }
