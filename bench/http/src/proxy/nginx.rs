@@ -43,28 +43,28 @@ impl Upstream {
 
 /// A proxy in front of the upstream, which may limit each address to a rate and a burst.
 pub fn front(upstream: &Upstream, quota: Option<(u32, u32)>) -> Result<Nginx> {
-    let mut http = format!(
-        "upstream service {{ server 127.0.0.1:{}; keepalive 64; {KEEP} }}\n",
-        upstream.port()
-    );
-    let mut server = "location / {\nproxy_pass http://service;\n".to_owned();
-    // A response need not go through a file.
-    server.push_str("proxy_http_version 1.1;\nproxy_set_header Connection '';\n");
-    server.push_str("proxy_buffers 32 8k;\n");
-    // What Tollgate tells the upstream, too.
-    server.push_str("proxy_set_header Host $http_host;\n");
-    server.push_str("proxy_set_header X-Forwarded-For $remote_addr;\n");
-    server.push_str("proxy_set_header X-Forwarded-Proto $scheme;\n");
-    server.push_str("proxy_set_header X-Forwarded-Host $http_host;\n");
-    if let Some((rate, burst)) = quota {
+    let (zone, limit) = quota.map_or_else(Default::default, |(rate, burst)| {
         let zone = "limit_req_zone $binary_remote_addr zone=addresses:10m";
-        http.push_str(&format!("{zone} rate={rate}r/s;\n"));
-        let limit = format!("limit_req zone=addresses burst={burst} nodelay;\n");
-        server.push_str(&format!("{limit}limit_req_status 429;\n"));
-    }
+        let limit = format!("limit_req zone=addresses burst={burst} nodelay;");
+        (format!("{zone} rate={rate}r/s;\n"), format!("{limit}\nlimit_req_status 429;\n"))
+    });
+    let service = format!("server 127.0.0.1:{}; keepalive 64; {KEEP}", upstream.port());
     let workers = std::thread::available_parallelism()?.get();
-    Nginx::start(workers, &http, &format!("{server}}}\n"))
+    let http = format!("upstream service {{ {service} }}\n{zone}");
+    Nginx::start(workers, &http, &format!("location / {{\n{PASS}{limit}}}\n"))
 }
+
+/// Tells the upstream what Tollgate tells it, and needs no file for a response.
+const PASS: &str = "\
+proxy_pass http://service;
+proxy_http_version 1.1;
+proxy_set_header Connection '';
+proxy_set_header Host $http_host;
+proxy_set_header X-Forwarded-For $remote_addr;
+proxy_set_header X-Forwarded-Proto $scheme;
+proxy_set_header X-Forwarded-Host $http_host;
+proxy_buffers 32 8k;
+";
 
 /// As many requests on a connection as come: by default nginx closes one after a thousand.
 const KEEP: &str = "keepalive_requests 100000000;";

@@ -114,6 +114,18 @@ fn the_pieces_of_the_manifest_name_each_other() {
 }
 
 #[test]
+fn a_server_takes_the_rules_for_envoy_in_either_format() {
+    let policy = format!("{ROOT}deploy/envoy/tollgate.toml");
+    let told = run(tollgate().args(["check-config", &policy]));
+    assert!(told.contains("per-address") && told.contains("127.0.0.1:8391"), "{told}");
+    let home = Home::new("");
+    let rules = format!("{ROOT}deploy/envoy/ratelimit");
+    let file = home.path("tollgate.toml");
+    let told = run(tollgate().arg("check-config").arg(file).args(["--envoy-config", &rules]));
+    assert!(told.contains("127.0.0.1:8391"), "{told}");
+}
+
+#[test]
 fn the_configuration_of_traefik_names_what_there_is() {
     let [document] = &documents("deploy/traefik/tollgate.yml")[..] else { panic!("one document") };
     let http = &document["http"];
