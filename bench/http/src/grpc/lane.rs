@@ -1,11 +1,7 @@
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
-
-use super::connection::{Client, connect};
 use super::contender::Contender;
+use super::worker::{Worker, run_all};
 use crate::Result;
 use crate::results::Series;
 use crate::settings::Settings;
@@ -25,12 +21,9 @@ pub struct Lane {
     pub cpu: Vec<f64>,
 }
 
-/// How many streams there are, and on how many connections: as proxies have them, few, and no
-/// more streams on each than any server allows.
+/// How many streams there are, and on how many connections: as proxies have them, few, each of a
+/// thread of its own, and no more streams on each than any server allows.
 pub const STREAMS: [(usize, usize); 3] = [(1, 1), (50, 2), (500, 4)];
-
-/// How many keys there are.
-const KEYS: usize = 100_000;
 
 impl Lane {
     pub fn wanted(settings: &Settings) -> Vec<Self> {
@@ -51,42 +44,21 @@ impl Lane {
 
     /// A new server each time: how lucky one is with its place in memory does not change
     /// while it runs, and should not decide about all rounds.
-    pub fn take_turn(&mut self, runtime: &Runtime, settings: &Settings) -> Result<()> {
+    pub fn take_turn(&mut self, settings: &Settings) -> Result<()> {
         let server = self.contender.start(&settings.programs)?;
         let turn = Duration::from_secs(settings.seconds.into());
-        runtime.block_on(async {
-            let mut clients = Vec::with_capacity(self.connections);
-            for _ in 0..self.connections {
-                clients.push(connect(server.port).await?);
-            }
-            self.run(&clients, turn / 4).await?;
-            let (before, begin) = (server.process.cpu_micros()?, Instant::now());
-            let took = self.run(&clients, turn).await?;
-            let seconds = begin.elapsed().as_secs_f64();
-            let cpu = server.process.cpu_micros()?.saturating_sub(before);
-            self.per_second.push(took.len() as f64 / seconds);
-            self.p50.push(percentile(&took, 0.5) / 1e3);
-            self.p99.push(percentile(&took, 0.99) / 1e3);
-            self.cpu.push(cpu as f64 / took.len() as f64);
-            Ok(())
-        })
-    }
-
-    /// Each stream asks one call after the other for some time. How long each took, in order of
-    /// that: ns.
-    async fn run(&self, clients: &[Client], turn: Duration) -> Result<Vec<u32>> {
-        let keys: Arc<[String]> = (0..KEYS).map(|key| format!("key:{key:012}")).collect();
-        let end = Instant::now() + turn;
-        let mut asking = JoinSet::new();
-        for client in clients.iter().cycle().take(self.streams) {
-            asking.spawn(ask(self.contender, client.clone(), Arc::clone(&keys), end));
-        }
-        let mut took = Vec::new();
-        while let Some(joined) = asking.join_next().await {
-            took.extend(joined??);
-        }
-        took.sort_unstable();
-        Ok(took)
+        let connect = |_| Worker::connect(server.port, self.streams / self.connections);
+        let workers = (0..self.connections).map(connect).collect::<Result<Vec<_>>>()?;
+        run_all(&workers, self.contender, turn / 4)?;
+        let (before, begin) = (server.process.cpu_micros()?, Instant::now());
+        let took = run_all(&workers, self.contender, turn)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let cpu = server.process.cpu_micros()?.saturating_sub(before);
+        self.per_second.push(took.len() as f64 / seconds);
+        self.p50.push(percentile(&took, 0.5) / 1e3);
+        self.p99.push(percentile(&took, 0.99) / 1e3);
+        self.cpu.push(cpu as f64 / took.len() as f64);
+        Ok(())
     }
 
     pub fn into_series(self) -> impl Iterator<Item = Series> {
@@ -103,22 +75,4 @@ impl Lane {
             rounds,
         })
     }
-}
-
-async fn ask(
-    contender: Contender,
-    mut client: Client,
-    keys: Arc<[String]>,
-    end: Instant,
-) -> std::result::Result<Vec<u32>, String> {
-    let mut took = Vec::new();
-    let mut begin = Instant::now();
-    while begin < end {
-        let key = &keys[fastrand::usize(..keys.len())];
-        contender.ask(&mut client, key).await.map_err(|error| format!("{contender}: {error}"))?;
-        let now = Instant::now();
-        took.push(u32::try_from(now.duration_since(begin).as_nanos()).unwrap_or(u32::MAX));
-        begin = now;
-    }
-    Ok(took)
 }

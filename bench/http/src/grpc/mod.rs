@@ -7,10 +7,9 @@ mod messages;
 mod probe;
 mod tables;
 mod verdict;
+mod worker;
 
 pub use self::probe::ask as probe;
-
-use tokio::runtime::{Builder, Runtime};
 
 use self::lane::Lane;
 use crate::Result;
@@ -21,14 +20,13 @@ use crate::standalone::Program;
 
 /// Every contender in turn, in every round, with each number of streams.
 pub fn measure(settings: &Settings) -> Result<Findings> {
-    let runtime = runtime()?;
     let mut lanes = Lane::wanted(settings);
     for round in 0..settings.rounds {
         progress(format_args!("grpc: round {} of {}", round + 1, settings.rounds));
         // Another one begins each time, so that none always follows the same.
         for turn in 0..lanes.len() {
             let next = (round + turn) % lanes.len();
-            lanes[next].take_turn(&runtime, settings)?;
+            lanes[next].take_turn(settings)?;
         }
     }
     Ok(Findings {
@@ -38,11 +36,6 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
     })
 }
 
-/// Where the client runs: a thread for each processor.
-fn runtime() -> Result<Runtime> {
-    Ok(Builder::new_multi_thread().enable_all().build()?)
-}
-
 /// Who is compared, and who asks, as lines of a Markdown list.
 pub fn describe(settings: &Settings) -> String {
     let version = |program: Program| program.version(&settings.programs);
@@ -50,7 +43,7 @@ pub fn describe(settings: &Settings) -> String {
     let programs: Vec<_> = programs.into_iter().flatten().collect();
     let streams = lane::STREAMS.map(|(streams, connections)| format!("{streams} on {connections}"));
     format!(
-        "- servers: {}\n- client: tonic over connections of hyper, in one process; streams on \
+        "- servers: {}\n- client: tonic over connections of hyper, a thread for each; streams on \
          connections: {}\n",
         programs.join(", "),
         streams.join(", ")

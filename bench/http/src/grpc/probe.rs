@@ -1,12 +1,11 @@
 //! Do they limit at all? Asked before anything is timed.
 
-use super::connection::connect;
 use super::contender::Contender;
-use super::runtime;
+use super::worker::Worker;
 use crate::Result;
 use crate::report::{Table, progress};
 use crate::results::Findings;
-use crate::settings::{Programs, Settings};
+use crate::settings::Settings;
 
 const CALLS: usize = 40;
 
@@ -19,7 +18,8 @@ pub fn ask(settings: &Settings) -> Result<Findings> {
     let mut table = Table::new("Do they limit?", "who");
     table.header.extend(["passed", "refused"].map(str::to_owned));
     for contender in Contender::ALL {
-        let passed = passed(contender, &settings.programs)?;
+        let server = contender.start(&settings.programs)?;
+        let passed = Worker::connect(server.port, 1)?.ask(contender, "key", CALLS)?;
         let burst = contender.burst();
         if passed != (0..CALLS).map(|call| call < burst).collect::<Vec<_>>() {
             return Err(format!("{contender} does not limit to {burst}: {passed:?}").into());
@@ -31,17 +31,4 @@ pub fn ask(settings: &Settings) -> Result<Findings> {
         format!("exactly the burst, and the first of {CALLS} calls for one key, must pass");
     table.notes.push(question);
     Ok(Findings { tables: vec![table], ..Findings::default() })
-}
-
-/// Which calls passed.
-fn passed(contender: Contender, programs: &Programs) -> Result<Vec<bool>> {
-    let server = contender.start(programs)?;
-    runtime()?.block_on(async {
-        let mut client = connect(server.port).await?;
-        let mut passed = Vec::with_capacity(CALLS);
-        for _ in 0..CALLS {
-            passed.push(contender.ask(&mut client, "key").await?);
-        }
-        Ok(passed)
-    })
 }
