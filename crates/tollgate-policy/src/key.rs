@@ -33,6 +33,8 @@ pub(crate) enum Value<'a> {
     Ip(Address),
     Header(&'a [u8]),
     Path(&'a [u8]),
+    /// The value of one entry of a descriptor.
+    Entry(&'a [u8]),
 }
 
 impl Key {
@@ -55,6 +57,7 @@ impl Key {
             Value::User(text) => self.push_text(2, text, is_last),
             Value::Header(text) => self.push_text(3, text, is_last),
             Value::Path(text) => self.push_text(5, text, is_last),
+            Value::Entry(text) => self.push_text(7, text, is_last),
             Value::Ip(address) => self.push_address(address),
         }
     }
@@ -80,6 +83,17 @@ impl Key {
             self.bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         }
         self.bytes.extend_from_slice(text);
+    }
+
+    /// Adds a whole descriptor: its domain, and all keys and values in their order. It must be
+    /// the last part.
+    pub(crate) fn push_descriptor(&mut self, domain: &str, entries: &[(&str, &str)]) {
+        self.bytes.push(8);
+        let texts = entries.iter().flat_map(|(key, value)| [*key, *value]);
+        for text in [domain].into_iter().chain(texts) {
+            self.bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            self.bytes.extend_from_slice(text.as_bytes());
+        }
     }
 
     /// The bytes that tell this key from every other of its limit.

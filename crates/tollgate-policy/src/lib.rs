@@ -3,6 +3,7 @@
 mod address;
 mod caller;
 mod client_ip;
+mod descriptor;
 mod error;
 mod file;
 mod gate;
@@ -19,18 +20,21 @@ mod suggest;
 pub use tollgate::{AlgorithmKind, Quota};
 
 pub use self::caller::Caller;
+pub use self::descriptor::Descriptor;
 pub use self::error::{Error, Place, Problem};
 #[cfg(feature = "schema")]
 pub use self::file::schema;
 pub use self::file::{PolicyFile, Settings, Tables};
 pub use self::gate::{
-    Answer, Changes, Explanation, Gate, LimitCheck, LimitExplanation, LimitState, LimitSummary,
-    Passage, Receipt, SavedState, StateExplanation,
+    Answer, Changes, DescriptorKind, DescriptorPassage, DescriptorState, Explanation, Gate,
+    LimitCheck, LimitExplanation, LimitState, LimitSummary, Passage, Receipt, SavedState,
+    StateExplanation,
 };
 pub use self::key::Key;
 pub use self::lists::ListKind;
 pub use self::policy::{Policy, PolicyBuilder};
 pub use self::request::Request;
 pub use self::spec::{
-    Accept, Acceptor, HeaderIdentity, Identity, Limit, Match, Mode, Override, Settle, Tier,
+    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Mode, Node, NodeLimit,
+    NodeMode, NodeQuota, Override, Settle, Tier,
 };

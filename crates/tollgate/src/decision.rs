@@ -113,6 +113,11 @@ impl Decision {
         self.outcome == Outcome::Allowed && self.cost > 0
     }
 
+    /// The word that is left when what was spent is given back, if it has not moved since.
+    pub(crate) fn refunded(&self, now: Timestamp) -> Word {
+        self.algorithm.refund(self.word, now, self.cost)
+    }
+
     /// True if the call is refused, now or for ever.
     #[inline]
     #[must_use]

@@ -79,7 +79,16 @@ impl PolicyFile {
     ///
     /// Everything that is wrong in it.
     pub fn policy(&self) -> Result<Policy, Error> {
-        PolicyBuilder::read(&self.text, self.path.as_deref())?.build()
+        self.builder()?.build()
+    }
+
+    /// The policy alone, to which a program adds what a file cannot say.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in it.
+    pub fn builder(&self) -> Result<PolicyBuilder, Error> {
+        PolicyBuilder::read(&self.text, self.path.as_deref())
     }
 
     /// The policy, and what `decode` makes of the tables beside it.

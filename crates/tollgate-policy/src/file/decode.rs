@@ -26,6 +26,7 @@ pub(super) fn policy(file: &mut Section<'_>) -> Spec {
         limits: file.sections("limit", "[[limit]]", limit),
         overrides: file.sections("override", "[[override]]", named_override),
         tiers: file.section("tier", "[tier.gold]", tiers).unwrap_or_default(),
+        ..Spec::default()
     }
 }
 
@@ -111,6 +112,11 @@ fn matches(section: &mut Section<'_>) -> Match {
         header: section
             .section("header", r#"{ "x-beta" = "*" }"#, |headers| headers.other_texts("*"))
             .unwrap_or_default(),
+        domain: section.text("domain", "edge"),
+        descriptor: section.section("descriptor", r#"{ remote_address = "*" }"#, |entries| At {
+            value: entries.other_texts("*"),
+            span: entries.at().span,
+        }),
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Explanation {
     pub listed: Option<&'static str>,
     /// The narrowest range of that list that holds the client's address.
     pub listed_range: Option<String>,
-    /// Every limit of the policy, met or not.
+    /// Every limit of the policy for requests, met or not.
     pub limits: Vec<LimitExplanation>,
 }
 
@@ -105,7 +105,8 @@ impl<S: Store> Gate<S> {
         let (path, host) =
             (CanonicalPath::of(request.path()), request.host().and_then(canonical_host));
         let mut limits = Vec::with_capacity(policy.rules.len());
-        for (place, rule) in policy.rules.iter().enumerate() {
+        let for_requests = |(_, rule): &(usize, &Rule)| rule.scope.is_none();
+        for (place, rule) in policy.rules.iter().enumerate().filter(for_requests) {
             let state = match charges.iter().find(|charge| charge.limit == place) {
                 None => None,
                 Some(charge) => {

@@ -1,6 +1,8 @@
 //! The whole decision about a request.
 
+mod descriptor;
 mod explain;
+mod limit_state;
 mod limits;
 mod lists;
 mod manage;
@@ -18,12 +20,14 @@ use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwapOption, Guard};
 
+pub use self::descriptor::{DescriptorKind, DescriptorPassage, DescriptorState};
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
+pub use self::limit_state::LimitState;
 pub use self::limits::LimitSummary;
 use self::lists::Edits;
 pub use self::manage::Changes;
 pub(crate) use self::passage::Charges;
-pub use self::passage::{Answer, LimitState, Passage};
+pub use self::passage::{Answer, Passage};
 pub use self::receipt::Receipt;
 pub use self::saved::SavedState;
 pub use self::several::LimitCheck;

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::Decision;
 
+use super::limit_state::{LimitState, nearest};
 use crate::identity::Sender;
-use crate::key::Described;
-use crate::policy::Rule;
 use crate::store::Charge;
-use crate::{Caller, Error, Key, Mode, Policy};
+use crate::{Caller, Error, Mode, Policy};
 
 /// What was decided about a request, with the state of every limit that it met.
 ///
@@ -40,14 +38,6 @@ pub enum Answer {
     Denied,
     /// No, and never: the caller is on the block list.
     Blocked,
-}
-
-/// The state of one limit after a decision.
-#[derive(Clone, Copy)]
-pub struct LimitState<'p> {
-    rule: &'p Rule,
-    charge: &'p Charge,
-    decision: &'p Decision,
 }
 
 impl<'g> Passage<'g> {
@@ -129,15 +119,18 @@ impl<'g> Passage<'g> {
 
     /// The limits that the request met, those that enforce first. If it was denied, those
     /// in shadow are not among them.
-    pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> {
-        self.charges.iter().filter_map(|charge| {
-            let rule = &self.policy.rules[charge.limit];
-            Some(LimitState { rule, charge, decision: charge.decision.as_ref()? })
-        })
+    pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
+        self.charges.iter().filter_map(|charge| self.state(charge))
+    }
+
+    /// The state of the limit of a charge, if that is decided.
+    pub(super) fn state<'p>(&'p self, charge: &'p Charge) -> Option<LimitState<'p>> {
+        let rule = &self.policy.rules[charge.limit];
+        Some(LimitState { rule, charge, decision: charge.decision.as_ref()? })
     }
 
     /// The limits that count towards the answer.
-    fn enforced(&self) -> impl Iterator<Item = LimitState<'_>> {
+    fn enforced(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
         self.limits().filter(|limit| limit.mode() == Mode::Enforce)
     }
 
@@ -148,21 +141,7 @@ impl<'g> Passage<'g> {
         if self.charges.len() == 1 {
             return self.enforced().next();
         }
-        let denied = self.enforced().filter(|limit| limit.decision().is_denied());
-        // One that never passes is waited for longest.
-        let longest = denied.max_by_key(|limit| {
-            let retry_after = limit.decision().retry_after();
-            (retry_after.is_none(), retry_after)
-        });
-        longest.or_else(|| {
-            self.enforced().min_by(|one, other| {
-                let share = |limit: &LimitState<'_>| {
-                    (u128::from(limit.decision().remaining()), u128::from(limit.decision().limit()))
-                };
-                let ((left, of), (other_left, other_of)) = (share(one), share(other));
-                (left * other_of).cmp(&(other_left * of))
-            })
-        })
+        nearest(self.enforced())
     }
 
     /// The name of the limit that denied the request: the one to wait for longest, if
@@ -215,58 +194,11 @@ impl<'g> Passage<'g> {
     }
 }
 
-impl<'p> LimitState<'p> {
-    /// The limit's name.
-    #[must_use]
-    pub fn name(&self) -> &'p str {
-        &self.rule.name
-    }
-
-    /// The limit's place in the policy.
-    #[must_use]
-    pub fn place(&self) -> usize {
-        self.charge.limit
-    }
-
-    /// Whether the limit refuses.
-    #[must_use]
-    pub fn mode(&self) -> Mode {
-        self.rule.mode
-    }
-
-    /// What was decided.
-    pub fn decision(&self) -> &'p Decision {
-        self.decision
-    }
-
-    /// What the limit counted under.
-    #[must_use]
-    pub fn key(&self) -> &'p Key {
-        &self.charge.key
-    }
-
-    /// What the limit counted under, for people: each part with its value, secrets as
-    /// fingerprints.
-    pub fn counted(&self) -> impl fmt::Display + use<'p> {
-        Described { key: &self.charge.key, per: &self.rule.per }
-    }
-}
-
 impl fmt::Debug for Passage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Passage")
             .field("answer", &self.answer)
             .field("limits", &self.limits().collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for LimitState<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LimitState")
-            .field("name", &self.name())
-            .field("key", &format_args!("{}", self.counted()))
-            .field("decision", &self.decision())
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use super::tiers::TierClosure;
 use super::{Error, Policy, Problem};
 use crate::identity::IdentifyClosure;
 use crate::spec::{Spec, all};
-use crate::{Accept, Caller, Identity, Limit, Request, Tier, file};
+use crate::{Accept, Caller, Domain, Identity, Limit, Request, Tier, file};
 
 /// Builds a [`Policy`].
 ///
@@ -136,6 +136,20 @@ impl PolicyBuilder {
     /// Adds a tier, or replaces the one of that name.
     pub fn tier(mut self, name: impl Into<String>, tier: Tier) -> Self {
         self.spec.tiers.insert(name.into(), tier);
+        self
+    }
+
+    /// Adds a tree of limits for the descriptors of a domain. Limits of the policy for
+    /// descriptors of that domain count beside it.
+    pub fn domain(mut self, domain: Domain) -> Self {
+        self.spec.domains.push(domain);
+        self
+    }
+
+    /// Keeps room for quotas that [come with a descriptor](crate::Descriptor::quota). A policy
+    /// that has any limit for descriptors does so anyway.
+    pub fn call_quotas(mut self) -> Self {
+        self.spec.call_quotas = true;
         self
     }
 

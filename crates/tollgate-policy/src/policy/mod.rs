@@ -2,6 +2,7 @@
 
 mod builder;
 mod compile;
+mod part;
 mod rule;
 mod tiers;
 
@@ -15,8 +16,10 @@ use tollgate::KeyedState;
 
 pub use self::builder::PolicyBuilder;
 pub(crate) use self::compile::key_of;
-pub(crate) use self::rule::{Mismatch, Part, Rule, per_text};
+pub(crate) use self::part::{Part, per_text};
+pub(crate) use self::rule::{Cost, Mismatch, Rule};
 use self::tiers::Tiers;
+use crate::descriptor::Descriptors;
 use crate::gate::Charges;
 use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
@@ -55,6 +58,7 @@ pub struct Policy {
     /// The places of the rules by their names.
     places: HashMap<Arc<str>, usize, KeyedState>,
     routes: Routes<usize>,
+    pub(crate) descriptors: Descriptors,
     /// True if any limit asks for the host.
     has_hosts: bool,
     /// True if any limit asks for the path.
@@ -102,6 +106,11 @@ impl Policy {
     /// The names of the limits, in the order of the file.
     pub fn limits(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|rule| rule.name.as_ref())
+    }
+
+    /// The domains that have limits for descriptors, in no particular order.
+    pub fn domains(&self) -> impl Iterator<Item = &str> {
+        self.descriptors.names()
     }
 
     /// How many values name a caller of a limit: one for each part of its `per`, so none if

@@ -1,11 +1,11 @@
-use std::fmt;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
-use smallvec::SmallVec;
 use tollgate::{AlgorithmKind, Quota, Timestamp};
 
+use super::part::{Part, Per};
+use crate::descriptor::{Scope, only_value};
 use crate::identity::{Identifier, Sender};
 use crate::key::Value;
 use crate::request::only;
@@ -32,33 +32,22 @@ pub(crate) struct Rule {
     /// from one; zero if it has none.
     pub(crate) tier_places: Box<[u16]>,
     pub(crate) settle: Option<Box<Settle>>,
+    /// Which descriptors it is for; `None` if it is for requests.
+    pub(crate) scope: Option<Box<Scope>>,
     pub(crate) matches: Box<Matches>,
     /// What a store needs to know.
     pub(crate) spec: Box<LimitSpec>,
 }
 
-/// What a limit is counted by: mostly one thing.
-pub(crate) type Per = SmallVec<[Part; 1]>;
-
 /// Which requests a limit is for: those that meet all conditions. One that is empty is met
 /// by all.
+#[derive(Default)]
 pub(crate) struct Matches {
     pub(crate) methods: Vec<Method>,
     pub(crate) hosts: Vec<HostPattern>,
     pub(crate) paths: Vec<Pattern>,
     /// Headers that must be there, with the value they must have, if any.
     pub(crate) headers: Vec<(HeaderName, Option<HeaderValue>)>,
-}
-
-/// One of the things by which a limit counts apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Caller,
-    Ip,
-    ApiKey,
-    User,
-    Header(Box<HeaderName>),
-    Path(Box<str>),
 }
 
 /// What a request costs.
@@ -112,6 +101,7 @@ impl Rule {
             is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
             tier_places: Box::default(),
             settle: None,
+            scope: None,
             matches: Box::new(matches),
             spec: Box::new(spec),
         }
@@ -161,8 +151,29 @@ impl Rule {
                 only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
             }
             Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
+            // A limit that is counted by these meets no request.
+            Part::Entry(_) | Part::Level(_) | Part::Descriptor => None,
         };
         value.unwrap_or(Value::Absent)
+    }
+
+    /// Writes what a descriptor is counted under.
+    pub(crate) fn write_descriptor_key(
+        &self,
+        key: &mut Key,
+        domain: &str,
+        entries: &[(&str, &str)],
+    ) {
+        for (index, part) in self.per.iter().enumerate() {
+            let value = match part {
+                Part::Entry(name) => only_value(entries, name),
+                Part::Level(level) => entries.get(level.0).map(|(_, value)| *value),
+                Part::Descriptor => return key.push_descriptor(domain, entries),
+                _ => None,
+            };
+            let value = value.map_or(Value::Absent, |value| Value::Entry(value.as_bytes()));
+            key.push(value, index + 1 == self.per.len());
+        }
     }
 
     fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
@@ -273,25 +284,6 @@ impl Statuses {
             Self::Hundred(hundred) => status.as_u16() / 100 == hundred,
         }
     }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Caller => f.write_str("caller"),
-            Self::Ip => f.write_str("ip"),
-            Self::ApiKey => f.write_str("api-key"),
-            Self::User => f.write_str("user"),
-            Self::Header(name) => write!(f, "header:{name}"),
-            Self::Path(name) => write!(f, "path:{name}"),
-        }
-    }
-}
-
-/// What a limit is counted by, as the file writes it.
-pub(crate) fn per_text(per: &[Part]) -> String {
-    let parts: Vec<_> = per.iter().map(ToString::to_string).collect();
-    if parts.is_empty() { "global".to_owned() } else { parts.join(", ") }
 }
 
 /// The number that a header tells.

@@ -68,7 +68,11 @@ impl Tiers {
             Part::Caller | Part::Ip => Caller::parse(value).ok(),
             Part::ApiKey => Some(Caller::ApiKey(value.as_bytes().into())),
             Part::User => Some(Caller::User(value.as_bytes().into())),
-            Part::Header(_) | Part::Path(_) => None,
+            Part::Header(_)
+            | Part::Path(_)
+            | Part::Entry(_)
+            | Part::Level(_)
+            | Part::Descriptor => None,
         });
         self.listed(&identifier.as_counted(caller?))
     }

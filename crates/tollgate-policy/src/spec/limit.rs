@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{At, Settle, all};
+#[cfg(feature = "schema")]
+use super::matches::OneOrMore;
+use super::{At, Match, Settle, all};
 use crate::Request;
 use crate::store::{Outage, Sharing};
 
@@ -28,7 +30,9 @@ pub struct Limit {
     #[cfg_attr(feature = "schema", schemars(default, rename = "match"))]
     pub(crate) matches: Match,
     /// What is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
-    /// `path:PARAMETER`, several of them together, or `global`. Default: `caller`.
+    /// `path:PARAMETER`, several of them together, or `global`. Default: `caller`. Of
+    /// descriptors `descriptor:KEY`, several of them, `descriptor`, or `global`. Default: all
+    /// values that `match.descriptor` leaves open.
     #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
     pub(crate) per: Option<Vec<At<String>>>,
     /// How much, over how long: `10/s burst 20`, `1000/day`, `5 per 10 s`.
@@ -59,25 +63,6 @@ pub struct Limit {
     /// Quotas of single callers.
     #[cfg_attr(feature = "schema", schemars(default, rename = "override"))]
     pub(crate) overrides: Vec<Override>,
-}
-
-/// Which requests a limit is for. All conditions must hold.
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
-pub struct Match {
-    /// Patterns of the path, any of them: `/users/{id}`, `/public/{*rest}`.
-    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
-    pub(crate) path: Vec<At<String>>,
-    /// Methods, any of them. `GET` stands for `HEAD` too.
-    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
-    pub(crate) method: Vec<At<String>>,
-    /// Hosts, any of them, without a port: `api.example.com`, `*.example.com`.
-    #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
-    pub(crate) host: Vec<At<String>>,
-    /// Headers, all of them: the value it must have, or `*` if it must be there.
-    #[cfg_attr(feature = "schema", schemars(default))]
-    pub(crate) header: BTreeMap<String, At<String>>,
 }
 
 /// Whether a limit refuses.
@@ -187,8 +172,26 @@ impl Limit {
         self
     }
 
+    /// Limits descriptors of this domain in place of requests: all of them, unless
+    /// [`descriptor`](Self::descriptor) says which.
+    #[must_use]
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.matches.domain = Some(At::from(domain.into()));
+        self
+    }
+
+    /// Limits descriptors with this entry, beside those given before, and no other: with this
+    /// value, any if it is `*`, or all that begin with what stands before a last `*`.
+    #[must_use]
+    pub fn descriptor(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        let entries = self.matches.descriptor.get_or_insert_default();
+        entries.value.insert(key.into(), At::from(value.into()));
+        self
+    }
+
     /// Says what is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
-    /// `path:PARAMETER`, several of them together, or `global`.
+    /// `path:PARAMETER`, several of them together, or `global`; of descriptors
+    /// `descriptor:KEY`, `descriptor` or `global`.
     #[must_use]
     pub fn per<T: Into<String>>(mut self, parts: impl IntoIterator<Item = T>) -> Self {
         self.per = Some(all(parts));
@@ -315,18 +318,6 @@ impl Limit {
     }
 }
 
-/// Values of headers may be secrets, so they are not shown.
-impl fmt::Debug for Match {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Match")
-            .field("path", &self.path)
-            .field("method", &self.method)
-            .field("host", &self.host)
-            .field("header", &self.header.keys())
-            .finish()
-    }
-}
-
 /// Whose quota it is may be a secret, so it is not shown.
 impl fmt::Debug for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -342,16 +333,6 @@ impl fmt::Debug for Cost {
             Self::Closure(_) => f.write_str("Closure"),
         }
     }
-}
-
-/// One text or a list of them, as the file may write many things.
-#[cfg(feature = "schema")]
-#[derive(schemars::JsonSchema)]
-#[schemars(untagged)]
-#[allow(dead_code, reason = "describes a shape")]
-enum OneOrMore {
-    One(String),
-    More(Vec<String>),
 }
 
 #[cfg(feature = "schema")]

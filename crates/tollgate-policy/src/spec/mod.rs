@@ -3,8 +3,10 @@
 //! The file is decoded into these types, a builder is one of them, and the JSON
 //! schema is generated from them: what one can say, all can.
 
+mod domain;
 mod identity;
 mod limit;
+mod matches;
 mod settle;
 mod tier;
 
@@ -12,11 +14,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+pub use self::domain::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
 pub(crate) use self::limit::Cost;
 pub(crate) use self::limit::NamedOverride;
-pub use self::limit::{Limit, Match, Mode, Override};
+pub use self::limit::{Limit, Mode, Override};
+pub use self::matches::Match;
 pub use self::settle::Settle;
 pub(crate) use self::settle::SettleClosure;
 pub use self::tier::Tier;
@@ -46,6 +50,12 @@ pub(crate) struct Spec {
     /// The tiers by name: callers who have quotas of their own.
     #[cfg_attr(feature = "schema", schemars(default, rename = "tier"))]
     pub(crate) tiers: BTreeMap<String, Tier>,
+    /// Trees of limits for descriptors, which only a program can give.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) domains: Vec<Domain>,
+    /// Whether quotas may come with calls also if no limit is for descriptors.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) call_quotas: bool,
 }
 
 /// A value and where in the file it was written.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tollgate::algorithm::TokenBucket;
 use tollgate::{
     Clock, Decision, KeyedState, Limiter, Quota, Seed, SystemClock, TierOf, Timestamp, check_all,
 };
@@ -136,6 +137,12 @@ impl<C: Clock> Held<C> {
     }
 }
 
+/// The bucket that comes with a charge.
+#[inline]
+fn bucket(charge: &Charge) -> Option<TokenBucket> {
+    charge.quota.as_deref().map(TokenBucket::new)
+}
+
 fn refused(spec: &LimitSpec, why: &tollgate::Error) -> Error {
     Error::store(format!("limit {:?}: {why}", spec.name))
 }
@@ -170,8 +177,19 @@ impl<C: Clock> MemoryLimits<C> {
 
     #[inline]
     fn decide_one(&self, charge: &mut Charge, now: Timestamp) {
-        let decision = self.limiter(charge).check_at(&charge.key, charge.cost, now);
+        let Charge { key, cost, .. } = &*charge;
+        let decision = match bucket(charge) {
+            None => self.limiter(charge).check_at(key, *cost, now),
+            Some(bucket) => self.limiter(charge).check_with(key, bucket, *cost, now),
+        };
         charge.decision = Some(decision);
+    }
+
+    fn peek(&self, charge: &Charge, cost: u64) -> Decision {
+        match bucket(charge) {
+            None => self.limiter(charge).peek_n(&charge.key, cost),
+            Some(bucket) => self.limiter(charge).peek_with(&charge.key, bucket, cost),
+        }
     }
 
     fn decide_all(&self, charges: &mut [Charge], now: Timestamp) {
@@ -179,7 +197,10 @@ impl<C: Clock> MemoryLimits<C> {
         let (enforced, shadow) = charges.split_at_mut(enforcing);
         let mut all: SmallVec<[_; 4]> = enforced
             .iter()
-            .map(|charge| self.limiter(charge).charge(&charge.key, charge.cost))
+            .map(|charge| match bucket(charge) {
+                None => self.limiter(charge).charge(&charge.key, charge.cost),
+                Some(bucket) => self.limiter(charge).charge_with(&charge.key, bucket, charge.cost),
+            })
             .collect();
         let decided = check_all(&mut all[..], now);
         for (charge, decision) in enforced.iter_mut().zip(decided.decisions()) {
@@ -206,10 +227,11 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         // What can fail comes first, before a limiter that is in use is changed.
         let mut limiters = Vec::with_capacity(limits.len());
+        let named: HashMap<_, _> =
+            old.0.iter().map(|held| (held.spec.name.as_str(), held)).collect();
         for spec in limits {
-            let same =
-                |held: &&Held<C>| held.spec.name == spec.name && !held.counts_otherwise(spec);
-            let old = old.0.iter().find(same);
+            let old = named.get(spec.name.as_str()).copied();
+            let old = old.filter(|held| !held.counts_otherwise(spec));
             let limiter = match old {
                 Some(old) if old.is_built_like(spec) => Arc::clone(&old.limiter),
                 old => self.build(spec, old)?,
@@ -236,7 +258,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
-        Ok(limits.limiter(charge).peek_n(&charge.key, charge.cost))
+        Ok(limits.peek(charge, charge.cost))
     }
 
     async fn settle(
@@ -247,12 +269,14 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     ) -> Result<Decision, Error> {
         let (limiter, key) = (limits.limiter(charge), &charge.key);
         let difference = charge.cost.abs_diff(reserved);
-        match charge.cost.cmp(&reserved) {
-            Ordering::Greater => limiter.debit(key, difference),
-            Ordering::Less => limiter.refund(key, difference),
-            Ordering::Equal => {}
+        match (charge.cost.cmp(&reserved), bucket(charge)) {
+            (Ordering::Greater, None) => limiter.debit(key, difference),
+            (Ordering::Greater, Some(bucket)) => limiter.debit_with(key, bucket, difference),
+            (Ordering::Less, None) => limiter.refund(key, difference),
+            (Ordering::Less, Some(bucket)) => limiter.refund_with(key, bucket, difference),
+            (Ordering::Equal, _) => {}
         }
-        Ok(limiter.peek_n(key, 0))
+        Ok(limits.peek(charge, 0))
     }
 
     fn cancel(&self, limits: &Self::Limits, charge: &Charge) {

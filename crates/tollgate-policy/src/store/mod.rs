@@ -168,6 +168,9 @@ pub struct LimitSpec {
     pub start: Start,
     /// The quota of callers without a tier or an override.
     pub quota: Quota,
+    /// True if that decides nothing, since a quota [comes with each call](Charge::quota). Words
+    /// are times then, which must stay what they are.
+    pub is_by_call: bool,
     /// The tiers, by name. [`Key::tier`] is a place among them.
     pub tiers: Vec<(String, Quota)>,
     /// The quotas of single callers.
@@ -214,6 +217,10 @@ pub struct Charge {
     pub key: Key,
     /// How much.
     pub cost: u64,
+    /// A quota that comes with the call, in place of the limit's: it refills, and the limit is
+    /// a token bucket. Tiers and overrides do not count then. In a box, since few charges have
+    /// one.
+    pub quota: Option<Box<Quota>>,
     /// True if a denial does not count.
     pub is_shadow: bool,
     /// What was decided, once it is.
@@ -224,7 +231,13 @@ impl Charge {
     /// A cost that is to be decided about, and enforced.
     #[must_use]
     pub fn new(limit: usize, key: Key, cost: u64) -> Self {
-        Self { limit, key, cost, is_shadow: false, decision: None }
+        Self { limit, key, cost, quota: None, is_shadow: false, decision: None }
+    }
+
+    /// The same with a quota that comes with the call.
+    #[must_use]
+    pub fn with_quota(self, quota: Quota) -> Self {
+        Self { quota: Some(Box::new(quota)), ..self }
     }
 
     pub(crate) fn in_mode(mut self, mode: Mode) -> Self {

@@ -41,13 +41,11 @@ impl<C: Clock + Clone + 'static> Saves for Memory<C> {
     }
 
     fn restore(&self, limits: &MemoryLimits<C>, saved: Vec<SavedLimit>, then: Timestamp) {
+        let named: HashMap<_, _> =
+            limits.0.iter().map(|held| (held.spec.name.as_str(), held)).collect();
         for saved in saved {
-            let same = |held: &&Held<C>| {
-                let spec = &held.spec;
-                (&spec.name, &spec.per, spec.algorithm)
-                    == (&saved.name, &saved.per, saved.algorithm)
-            };
-            if let Some(held) = limits.0.iter().find(same) {
+            let Some(held) = named.get(saved.name.as_str()) else { continue };
+            if (&held.spec.per, held.spec.algorithm) == (&saved.per, saved.algorithm) {
                 held.restore(saved, then);
             }
         }

@@ -153,7 +153,10 @@ impl Asked {
             name: caller.name,
             terms: counted.terms,
             fresh: caller.fresh(counted, engine).await?,
-            op: Op::Spend { cost: *cost, is_shadow: *is_shadow },
+            op: match caller.quota {
+                None => Op::Spend { cost: *cost, is_shadow: *is_shadow },
+                Some(quota) => Op::SpendBy { cost: *cost, quota },
+            },
         })
     }
 

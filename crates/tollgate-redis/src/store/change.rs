@@ -7,7 +7,7 @@ use tollgate::{Decision, Timestamp};
 
 use super::core::{Caller, Core, TRIES, counted_by, unsettled};
 use super::terms::Counted;
-use crate::engine::{Engine, EngineError, Entry, Found, Op};
+use crate::engine::{Engine, EngineError, Entry, Fault, Found, Op};
 use crate::sighting::Sighting;
 
 /// What an operation found, and what it left.
@@ -43,8 +43,30 @@ impl<E: Engine> Core<E> {
             Ordering::Equal => Op::Look,
             Ordering::Less => Op::Refund(difference),
         };
+        if caller.quota.is_some() {
+            return self.settle_by_quota(caller, op).await;
+        }
         let Left { now, counted, word } = self.apply(&mut caller, op).await?;
         Ok(Decision::peek(counted.algorithm, word, now, 0))
+    }
+
+    /// Settles by a quota that came with the call. The engine could do so only by that of the
+    /// limit, so it is worked out here, as often as others are faster.
+    async fn settle_by_quota(&self, mut caller: Caller, op: Op) -> Result<Decision, EngineError> {
+        for _ in 0..TRIES {
+            let Left { now, counted, word } = self.apply(&mut caller, Op::Look).await?;
+            let settled = left(&counted, word, now, op, counted.fresh(None));
+            let is_settled = settled == word
+                || self.replace(&caller, (&counted, word), (&counted, settled), now).await?;
+            if is_settled {
+                self.denials.forget(caller.name);
+                return Ok(Decision::peek(counted.algorithm, settled, now, 0));
+            }
+        }
+        Err(EngineError::new(
+            Fault::Unready,
+            format!("others spent {TRIES} times while a charge was to be settled"),
+        ))
     }
 
     /// Makes a caller as if it had never been seen.

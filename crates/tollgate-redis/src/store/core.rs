@@ -3,9 +3,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::algorithm::{Algorithm, Word};
-use tollgate::{Clock, Timestamp};
+use tollgate::algorithm::{Algorithm, TokenBucket, Word};
+use tollgate::{Clock, Quota, Timestamp};
 use tollgate_policy::Key;
+use tollgate_policy::store::Charge;
 
 use super::Settings;
 use super::denials::Denials;
@@ -36,6 +37,9 @@ pub(crate) struct Caller {
     pub(super) own: Counted,
     /// What it was given at run time, as far as this node knows.
     pub(super) given: Option<Counted>,
+    /// The quota that came with the call. The terms are still those of the limit: all that the
+    /// engine has is a time, whatever the quota of the next call.
+    pub(super) quota: Option<Quota>,
 }
 
 /// How often a question is asked again when terms turn out to be others.
@@ -71,7 +75,22 @@ impl<E: Engine> Core<E> {
     pub(super) fn caller(&self, limit: &Arc<Limit>, key: &Key, local: Timestamp) -> Caller {
         let name = limit.caller(key);
         let (own, given) = (*limit.counted(key), self.given.of(name, local));
-        Caller { limit: Arc::clone(limit), name, own, given }
+        Caller { limit: Arc::clone(limit), name, own, given, quota: None }
+    }
+
+    /// Who is charged under a limit, by the quota that came with the call if there is one.
+    pub(super) fn charged(&self, limit: &Arc<Limit>, charge: &Charge, local: Timestamp) -> Caller {
+        let Some(quota) = charge.quota.as_deref() else {
+            return self.caller(limit, &charge.key, local);
+        };
+        let algorithm = TokenBucket::new(quota).into();
+        Caller {
+            name: limit.caller(&charge.key),
+            own: Counted { algorithm, ..*limit.counted(&charge.key) },
+            given: None,
+            quota: Some(*quota),
+            limit: Arc::clone(limit),
+        }
     }
 
     /// Learns from a state under other terms what a caller is counted by, if it is an

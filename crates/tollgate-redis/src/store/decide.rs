@@ -85,7 +85,7 @@ impl<E: Engine> RedisStore<E> {
                 charge: index,
                 turn: 0,
                 lease: self.lease(limit, &charge.key),
-                caller: self.core.caller(limit, &charge.key, local),
+                caller: self.core.charged(limit, charge, local),
                 cost: charge.cost,
                 is_shadow: charge.is_shadow,
                 heard: None,

@@ -63,7 +63,7 @@ impl<E: Engine> RedisStore<E> {
         let limit = Arc::clone(limits.with_id(deposit.limit)?);
         let (name, own) = (deposit.caller, Counted::of(deposit.terms).ok()?);
         let given = self.core.given.of(name, self.core.local());
-        Some(Caller { limit, name, own, given })
+        Some(Caller { limit, name, own, given, quota: None })
     }
 
     fn deposit_of(&self, id: u128) -> Name {

@@ -1,7 +1,7 @@
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollgate::{Clock, Quota};
+use tollgate::{AlgorithmKind, Clock, Quota};
 use tollgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Outage, Store};
 use tollgate_policy::{Error, Key};
 
@@ -82,8 +82,16 @@ fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {
     limits.iter().map(|limit| share_of_limit(limit, nodes)).collect()
 }
 
-/// A charge under this node's own share, if its limit goes on by that.
-pub(super) fn local_charge(limits: &RedisLimits, charge: &Charge) -> Option<Charge> {
+/// A charge under this node's own share, as one of so many, if its limit goes on by that.
+pub(super) fn local_charge(
+    limits: &RedisLimits,
+    charge: &Charge,
+    nodes: NonZeroU32,
+) -> Option<Charge> {
     let place = limits.limit(charge.limit).local?;
-    Some(Charge::new(place, charge.key.clone(), charge.cost))
+    let local = Charge::new(place, charge.key.clone(), charge.cost);
+    Some(match charge.quota.as_deref() {
+        None => local,
+        Some(quota) => local.with_quota(share_of(AlgorithmKind::TokenBucket, *quota, nodes)),
+    })
 }

@@ -93,6 +93,21 @@ impl<E: Engine> RedisStore<E> {
     fn caller(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Caller {
         self.core.caller(limits.limit(limit), key, self.core.local())
     }
+
+    fn charged(&self, limits: &RedisLimits, charge: &Charge) -> Caller {
+        self.core.charged(limits.limit(charge.limit), charge, self.core.local())
+    }
+
+    /// A charge under this node's own share, or why there is no answer.
+    fn own_charge(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        why: &EngineError,
+    ) -> Result<Charge, Error> {
+        let own = local_charge(limits, charge, self.core.assumed_nodes());
+        own.ok_or_else(|| refused(limits.limit(charge.limit).name(), why))
+    }
 }
 
 fn announce<E: Engine>(core: &Arc<Core<E>>) -> Result<AbortHandle, Error> {
@@ -147,11 +162,11 @@ impl<E: Engine> Store for RedisStore<E> {
                 return Ok(decision);
             }
         }
-        let caller = self.caller(limits, charge.limit, &charge.key);
+        let caller = self.charged(limits, charge);
         match self.core.peek(caller, charge.cost).await {
             Ok(decision) => Ok(decision),
             Err(why) => {
-                let (own, local) = (own_charge(limits, charge, &why)?, &limits.local);
+                let (own, local) = (self.own_charge(limits, charge, &why)?, &limits.local);
                 local.memory.peek(&local.among(self.core.assumed_nodes()), &own).await
             }
         }
@@ -163,7 +178,7 @@ impl<E: Engine> Store for RedisStore<E> {
         charge: &Charge,
         reserved: u64,
     ) -> Result<Decision, Error> {
-        let caller = self.caller(limits, charge.limit, &charge.key);
+        let caller = self.charged(limits, charge);
         let lease = self.lease(&caller.limit, &charge.key);
         if let Some(left) = self.charge_lease(&caller, lease, reserved, charge.cost) {
             return Ok(left);
@@ -173,7 +188,7 @@ impl<E: Engine> Store for RedisStore<E> {
         match settled {
             Ok(decision) => Ok(decision),
             Err(why) => {
-                let (own, local) = (own_charge(limits, charge, &why)?, &limits.local);
+                let (own, local) = (self.own_charge(limits, charge, &why)?, &limits.local);
                 // What may have been given back there is not given back here as well.
                 let reserved = if why.is_unanswered() { reserved.min(own.cost) } else { reserved };
                 local.memory.settle(&local.among(self.core.assumed_nodes()), &own, reserved).await
@@ -207,15 +222,16 @@ impl<E: Engine> Store for RedisStore<E> {
         if lease.is_some_and(|place| self.leases.undo(place, &decision)) {
             return;
         }
-        if let Some(mut own) = local_charge(limits, charge) {
+        let nodes = self.core.assumed_nodes();
+        if let Some(mut own) = local_charge(limits, charge, nodes) {
             own.decision = Some(decision);
             // Counts may be the same here and there: it is taken back once.
-            if limits.local.among(self.core.assumed_nodes()).cancel(&own) {
+            if limits.local.among(nodes).cancel(&own) {
                 return;
             }
         }
         if let Ok(runtime) = Handle::try_current() {
-            let caller = self.caller(limits, charge.limit, &charge.key);
+            let caller = self.charged(limits, charge);
             let core = Arc::clone(&self.core);
             runtime.spawn(async move { core.cancel(&caller, &decision).await });
         }
@@ -263,12 +279,6 @@ impl<E: Engine> Store for RedisStore<E> {
     fn usage(&self, _: &RedisLimits, _: usize) -> Usage {
         Usage::default()
     }
-}
-
-/// A charge under this node's own share, or why there is no answer.
-fn own_charge(limits: &RedisLimits, charge: &Charge, why: &EngineError) -> Result<Charge, Error> {
-    let limit = limits.limit(charge.limit);
-    local_charge(limits, charge).ok_or_else(|| refused(limit.name(), why))
 }
 
 impl<E: Engine> fmt::Debug for RedisStore<E> {

@@ -37,9 +37,10 @@ impl<E: Engine> RedisStore<E> {
         }
         let mut own = SmallVec::<[Charge; 2]>::new();
         let mut places = SmallVec::<[usize; 2]>::new();
+        let nodes = self.core.assumed_nodes();
         for asked in &failed {
             let charge = &call.charges[asked.charge];
-            if let Some(local) = local_charge(call.limits, charge) {
+            if let Some(local) = local_charge(call.limits, charge, nodes) {
                 self.follow_override(call.limits, asked, &charge.key).await?;
                 own.push(local);
                 places.push(asked.charge);
@@ -48,7 +49,7 @@ impl<E: Engine> RedisStore<E> {
         counters.outage_local.add(own.len());
         counters.outage_open.add(failed.len() - own.len());
         let local = &call.limits.local;
-        local.memory.decide(&local.among(self.core.assumed_nodes()), &mut own).await?;
+        local.memory.decide(&local.among(nodes), &mut own).await?;
         for (place, decided) in places.into_iter().zip(&own) {
             call.charges[place].decision = decided.decision;
         }

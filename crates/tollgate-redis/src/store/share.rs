@@ -7,6 +7,9 @@ use tollgate_policy::store::LimitSpec;
 /// The limit that a node goes by itself while it cannot ask, as one of `nodes`.
 pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec {
     let mut share = limit.clone();
+    if limit.is_by_call {
+        return share;
+    }
     let tiers = share.tiers.iter_mut().map(|(_, quota)| quota);
     let overrides = share.overrides.iter_mut().map(|(_, quota)| quota);
     for quota in tiers.chain(overrides).chain([&mut share.quota]) {

@@ -7,6 +7,7 @@ mod common;
 mod conformance;
 mod denials;
 mod deposits;
+mod descriptors;
 mod engine;
 mod leased;
 mod outage;

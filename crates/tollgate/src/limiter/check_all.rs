@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Limiter;
 use super::tiers::Client;
+use crate::algorithm::TokenBucket;
 use crate::table::Written;
 use crate::{Clock, Decision, Timestamp, Verdict};
 
@@ -42,7 +43,7 @@ pub fn check_all<'a, A: AsMut<[Charge<'a>]>>(mut charges: A, now: Timestamp) -> 
 fn evaluate(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
     let mut allowed = true;
     for charge in charges {
-        let decision = charge.limiter.look(charge.client, charge.cost, now);
+        let decision = charge.look(now);
         allowed &= decision.is_allowed();
         charge.decision = Some(decision);
     }
@@ -56,7 +57,8 @@ fn spend(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
         let Some(charge) = rest.first_mut() else {
             break;
         };
-        let (decision, written) = charge.limiter.decide(charge.client, charge.cost, now);
+        let (decision, written) =
+            charge.limiter.decide(charge.client, charge.own, charge.cost, now);
         charge.decision = Some(decision);
         charge.written = Some(written);
         if decision.is_denied() {
@@ -71,11 +73,11 @@ fn spend(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
 fn take_back(charges: &mut [Charge<'_>], now: Timestamp) {
     for charge in charges.iter_mut().rev() {
         if let Some(written) = charge.written.take().filter(|w| w.before != w.after) {
-            charge.limiter.undo(charge.client, written);
+            charge.limiter.undo(charge.client, charge.own, written);
         }
     }
     for charge in charges {
-        charge.decision = Some(charge.limiter.look(charge.client, charge.cost, now));
+        charge.decision = Some(charge.look(now));
     }
 }
 
@@ -84,6 +86,8 @@ fn take_back(charges: &mut [Charge<'_>], now: Timestamp) {
 pub struct Charge<'a> {
     limiter: &'a dyn Spend,
     client: Client,
+    /// The quota that comes with the call, if it is not the limiter's.
+    own: Own,
     cost: u64,
     decision: Option<Decision>,
     written: Option<Written>,
@@ -96,7 +100,18 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         S: Send + Sync,
     {
         let client = self.client(key);
-        Charge { limiter: self, client, cost, decision: None, written: None }
+        Charge { limiter: self, client, own: None, cost, decision: None, written: None }
+    }
+}
+
+impl Charge<'_> {
+    /// The same under a quota of its own.
+    pub(super) fn with(self, bucket: TokenBucket) -> Self {
+        Self { own: Some(bucket), ..self }
+    }
+
+    fn look(&self, now: Timestamp) -> Decision {
+        self.limiter.look(self.client, self.own, self.cost, now)
     }
 }
 
@@ -168,23 +183,36 @@ impl<'a, A: AsRef<[Charge<'a>]>> AllDecision<A> {
 
 /// A limiter, whatever its keys, clock and hasher.
 trait Spend: Send + Sync {
-    fn look(&self, client: Client, cost: u64, now: Timestamp) -> Decision;
-    fn decide(&self, client: Client, cost: u64, now: Timestamp) -> (Decision, Written);
-    fn undo(&self, client: Client, written: Written);
+    fn look(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> Decision;
+    fn decide(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> (Decision, Written);
+    fn undo(&self, client: Client, own: Own, written: Written);
     fn count(&self, decision: Option<&Decision>, allowed: bool);
 }
 
+/// The quota that comes with a call, if one does: then tiers and overrides do not count.
+type Own = Option<TokenBucket>;
+
 impl<K: ?Sized, C: Clock, S: Send + Sync> Spend for Limiter<K, C, S> {
-    fn look(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
-        Limiter::look(self, client, cost, now)
+    fn look(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> Decision {
+        match own {
+            None => Limiter::look(self, client, cost, now),
+            own => self.tiers.base().peek_by(client.fingerprint, own, cost, now),
+        }
     }
 
-    fn decide(&self, client: Client, cost: u64, now: Timestamp) -> (Decision, Written) {
-        Limiter::decide(self, client, cost, now)
+    fn decide(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> (Decision, Written) {
+        match own {
+            None => Limiter::decide(self, client, cost, now),
+            own => self.tiers.base().decide(client.fingerprint, own, cost, now),
+        }
     }
 
-    fn undo(&self, client: Client, written: Written) {
-        if !Limiter::undo(self, client, written) {
+    fn undo(&self, client: Client, own: Own, written: Written) {
+        let undone = match own {
+            None => Limiter::undo(self, client, written),
+            Some(_) => self.tiers.base().undo(client.fingerprint, written),
+        };
+        if !undone {
             self.counters.kept_charge();
         }
     }

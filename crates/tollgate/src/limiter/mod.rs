@@ -3,6 +3,7 @@
 mod builder;
 mod check_all;
 mod check_many;
+mod check_with;
 mod counters;
 mod manage;
 mod overrides;
@@ -251,7 +252,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     fn decide(&self, client: Client, cost: u64, now: Timestamp) -> (Decision, Written) {
         let Client { fingerprint, .. } = client;
         let pinned = self.overrides.with(fingerprint, |pinned| pinned.decide(cost, now));
-        pinned.unwrap_or_else(|| self.table(client).decide(fingerprint, cost, now))
+        pinned.unwrap_or_else(|| self.table(client).decide(fingerprint, None, cost, now))
     }
 
     fn look(&self, client: Client, cost: u64, now: Timestamp) -> Decision {

@@ -1,5 +1,6 @@
 //! Where the words of many clients live: a fixed number of slots, and nothing else.
 
+mod check_with;
 mod claim;
 mod geometry;
 mod sweep;
@@ -171,10 +172,7 @@ impl<S> Table<S> {
     /// What [`check_at`](Self::check_at) would answer, given a slot, without spending:
     /// what remains is what there is now.
     pub fn peek_at(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Decision {
-        let look =
-            |algorithm: &AnyAlgorithm, word| (Decision::peek(*algorithm, word, now, cost), None);
-        let looked = self.update(client, now, self.when_full, &look);
-        looked.unwrap_or_else(|full| full.decision(now, cost))
+        self.peek_by(client, None, cost, now)
     }
 
     /// Takes `amount` from a client whether or not it passes, going into debt
@@ -194,9 +192,9 @@ impl<S> Table<S> {
     /// Takes an allowed call back, if nothing has been spent since, and tells whether
     /// it did.
     pub fn cancel_at(&self, client: Fingerprint, decision: &Decision, now: Timestamp) -> bool {
-        let cancel = |algorithm: &AnyAlgorithm, word| {
+        let cancel = |_: &AnyAlgorithm, word| {
             let unmoved = decision.has_spent() && word == decision.word();
-            (unmoved, unmoved.then(|| algorithm.refund(word, now, decision.cost())))
+            (unmoved, unmoved.then(|| decision.refunded(now)))
         };
         self.update(client, now, self.when_full, &cancel).unwrap_or(false)
     }

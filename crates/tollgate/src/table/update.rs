@@ -54,46 +54,6 @@ impl<S> Table<S> {
         attempt(home, home.slot_of(client)?, client, bucket, spend)
     }
 
-    /// Spends `cost` for a client at `now`, if it passes under a quota of the
-    /// caller's own.
-    ///
-    /// The word of a token bucket is the time at which it is full again, whatever its
-    /// quota. So one table can serve quotas that come with each call: what a client
-    /// owes stays owed, in time, when its next call brings another one. The table's
-    /// own quota decides nothing then, and clients are evicted by the time for which
-    /// they still owe something.
-    ///
-    /// Both this table's algorithm and `bucket` must be token buckets that refill;
-    /// words of anything else are not times.
-    #[inline]
-    pub fn check_with(
-        &self,
-        client: Fingerprint,
-        bucket: TokenBucket,
-        cost: u64,
-        now: Timestamp,
-    ) -> Decision {
-        let home = &self.lines[self.geometry.home(client)];
-        let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
-        let at_home = home
-            .slot_of(client)
-            .and_then(|slot| attempt(home, slot, client, || Some(bucket), spend));
-        at_home.unwrap_or_else(|| self.check_anywhere_with(client, bucket, cost, now))
-    }
-
-    /// Decides for any client under a quota of the caller's own.
-    fn check_anywhere_with(
-        &self,
-        client: Fingerprint,
-        bucket: TokenBucket,
-        cost: u64,
-        now: Timestamp,
-    ) -> Decision {
-        let spend = |_: &AnyAlgorithm, word| Decision::of(bucket, word, now, cost);
-        let decided = self.update(client, now, self.when_full, &spend);
-        decided.unwrap_or_else(|full| Full { algorithm: bucket.into(), ..full }.decision(now, cost))
-    }
-
     /// Decides for any client of any algorithm.
     pub(crate) fn check_anywhere(
         &self,
@@ -106,20 +66,23 @@ impl<S> Table<S> {
         decided.unwrap_or_else(|full| full.decision(now, cost))
     }
 
-    /// Spends `cost` if it passes, and tells what was written.
+    /// Spends `cost` if it passes, under a quota of the caller's own if there is one, and
+    /// tells what was written.
     pub(crate) fn decide(
         &self,
         client: Fingerprint,
+        own: Option<TokenBucket>,
         cost: u64,
         now: Timestamp,
     ) -> (Decision, Written) {
         let spend = |algorithm: &AnyAlgorithm, before: Word| {
-            let (decision, next) = Decision::of(*algorithm, before, now, cost);
+            let (decision, next) = Decision::of(by(algorithm, own), before, now, cost);
             ((decision, Written { before, after: next.unwrap_or(before) }), next)
         };
         self.update(client, now, self.when_full, &spend).unwrap_or_else(|full| {
             let nothing = Written { before: full.fresh, after: full.fresh };
-            (full.decision(now, cost), nothing)
+            let algorithm = by(&full.algorithm, own);
+            (Full { algorithm, ..full }.decision(now, cost), nothing)
         })
     }
 
@@ -218,10 +181,15 @@ impl<S> Table<S> {
     }
 }
 
+/// What a word counts by: the quota of the caller's own, if there is one.
+pub(super) fn by(algorithm: &AnyAlgorithm, own: Option<TokenBucket>) -> AnyAlgorithm {
+    own.map_or(*algorithm, AnyAlgorithm::from)
+}
+
 /// Takes `step` on one slot, however often other callers get there first; `None` if
 /// the slot is not the client's any more, or if the quota is changing.
 #[inline(always)]
-fn attempt<A, T>(
+pub(super) fn attempt<A, T>(
     line: &Line,
     slot: usize,
     client: Fingerprint,
@@ -274,7 +242,7 @@ impl Line {
 
     /// The first slot with the client's fingerprint.
     #[inline(always)]
-    fn slot_of(&self, client: Fingerprint) -> Option<usize> {
+    pub(super) fn slot_of(&self, client: Fingerprint) -> Option<usize> {
         let matches = self.matches(client);
         // The remainder changes nothing, but shows the compiler that the slot is
         // inside the line.

@@ -33,7 +33,7 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(identity.ipv4_prefix.as_ref().unwrap().value, 32);
     assert_eq!(identity.ipv6_prefix.as_ref().unwrap().value, 64);
 
-    let [public, login, tokens] = &spec.limits[..] else { panic!("{:#?}", spec.limits) };
+    let [public, login, tokens, address] = &spec.limits[..] else { panic!("{:#?}", spec.limits) };
     assert_eq!(public.name.value, "public");
     assert_eq!(values(&public.matches.path), ["/public/{*rest}"]);
     assert_eq!(values(&public.matches.method), ["GET", "POST"]);
@@ -52,6 +52,10 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(tokens.matches.header["x-beta"].value, "*");
     assert_eq!(values(tokens.per.as_ref().unwrap()), ["caller", "path:model"]);
     assert_eq!(tokens.settle.as_ref().unwrap().header.as_ref().unwrap().value, "x-tokens-used");
+    assert_eq!(address.matches.domain.as_ref().unwrap().value, "edge");
+    let entries = &address.matches.descriptor.as_ref().unwrap().value;
+    assert_eq!(entries["remote_address"].value, "*");
+    assert_eq!(entries.len(), 1);
 
     let gold = &spec.tiers["gold"];
     assert_eq!(values(&gold.callers), ["api-key:k1", "user:42"]);

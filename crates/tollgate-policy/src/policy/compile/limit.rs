@@ -8,7 +8,8 @@ use tollgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
 
 use super::Compiler;
 use crate::identity::Identifier;
-use crate::policy::rule::{Cost, Matches, Part, Per, Rule, Settle, Statuses, per_text};
+use crate::policy::part::per_text;
+use crate::policy::rule::{Cost, Matches, Rule, Settle, Statuses};
 use crate::policy::tiers::Tiers;
 use crate::route::{HostPattern, Pattern};
 use crate::spec::{self, At, Limit, Tier};
@@ -30,8 +31,16 @@ impl Compiler<'_> {
         let before = self.problems.len();
         let place = format!("limit {:?}", limit.name.value);
         let paths = self.each(&limit.matches.path, &place, Pattern::parse);
-        let per = self.per(&place, limit, &paths);
+        let scope = self.scope(&place, limit);
+        let per = match &scope {
+            None => self.per(&place, limit, &paths),
+            Some(scope) => self.descriptor_per(&place, limit, scope),
+        };
         let algorithm = self.algorithm(&place, limit);
+        if scope.is_some() {
+            self.check_scope(&place, limit, written);
+            self.check_shaper(&place, limit, algorithm);
+        }
         let start = self.start(&place, limit);
         let quota = self.quota(&place, &limit.quota, algorithm, start);
         let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start);
@@ -48,6 +57,7 @@ impl Compiler<'_> {
             algorithm,
             start,
             quota: quota?,
+            is_by_call: false,
             tiers: quotas,
             overrides: Vec::new(),
             capacity: self.capacity(&place, limit, per.is_empty()),
@@ -57,6 +67,7 @@ impl Compiler<'_> {
         };
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
+        rule.scope = scope.map(Box::new);
         rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
         rule.tier_places = tier_places.into();
         rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);
@@ -179,10 +190,19 @@ impl Compiler<'_> {
         quotas
     }
 
+    /// The default capacity of a node of a tree. There may be thousands.
+    pub(super) fn node_capacity(&self, is_global: bool) -> usize {
+        if is_global { 1 } else { self.share(64) as usize }
+    }
+
+    /// An even share of the room that there is, but so much at least.
+    fn share(&self, least: u64) -> u64 {
+        (ROOM / self.tables.max(1) as u64).clamp(least, 100_000)
+    }
+
     fn capacity(&mut self, place: &str, limit: &Limit, is_global: bool) -> usize {
         const MOST: u64 = u32::MAX as u64;
-        let share = (ROOM / self.tables.max(1) as u64).clamp(1_000, 100_000);
-        let default = if is_global { 1 } else { share };
+        let default = if is_global { 1 } else { self.share(1_000) };
         let Some(at) = &limit.capacity else { return default as usize };
         if !(1..=MOST).contains(&at.value) {
             self.report(
@@ -231,47 +251,6 @@ impl Compiler<'_> {
             closure: settle.closure.clone(),
         }
     }
-
-    fn per(&mut self, place: &str, limit: &Limit, paths: &[Pattern]) -> Per {
-        let mut parts = Per::new();
-        let Some(written) = &limit.per else {
-            parts.push(Part::Caller);
-            return parts;
-        };
-        for at in written {
-            if at.value == "global" {
-                if written.len() > 1 {
-                    self.report(at, format!("{place}, per: \"global\" stands alone"));
-                }
-                continue;
-            }
-            let part = part(&at.value).map_err(|why| format!("{place}, per: {why}"));
-            let Some(part) = self.take(at, part) else { continue };
-            if parts.contains(&part) {
-                self.report(at, format!("{place}, per: {:?} is there twice", at.value));
-                continue;
-            }
-            if let Part::Path(name) = &part {
-                self.check_parameter(place, at, name, paths);
-            }
-            parts.push(part);
-        }
-        parts
-    }
-
-    /// A path's parameter must be in every pattern of the limit.
-    fn check_parameter(&mut self, place: &str, at: &At<String>, name: &str, paths: &[Pattern]) {
-        let without = paths.iter().find(|path| path.parameter(name).is_none());
-        if let Some(path) = without {
-            let hint = hint(name, path.parameters());
-            self.report(at, format!("{place}, per: the path {path} has no {{{name}}}{hint}"));
-        } else if paths.is_empty() {
-            self.report(
-                at,
-                format!("{place}, per: \"path:{name}\" needs a `match.path` with {{{name}}} in it"),
-            );
-        }
-    }
 }
 
 /// For each tier of the policy, its place among those that have a quota in the limit.
@@ -296,22 +275,4 @@ fn statuses(text: &str) -> Result<Statuses, String> {
         (_, Ok(one @ 100..=599)) => Ok(Statuses::One(one)),
         _ => Err(format!("{text:?} is not a status; write one such as \"401\" or \"4xx\"")),
     }
-}
-
-fn part(text: &str) -> Result<Part, String> {
-    const KNOWN: [&str; 7] =
-        ["caller", "ip", "api-key", "user", "header:NAME", "path:PARAMETER", "global"];
-    Ok(match text.split_once(':') {
-        None if text == "caller" => Part::Caller,
-        None if text == "ip" => Part::Ip,
-        None if text == "api-key" => Part::ApiKey,
-        None if text == "user" => Part::User,
-        Some(("header", name)) => Part::Header(
-            HeaderName::from_bytes(name.as_bytes())
-                .map(Box::new)
-                .map_err(|_| format!("{name:?} is not the name of a header"))?,
-        ),
-        Some(("path", name)) if !name.is_empty() => Part::Path(name.into()),
-        _ => return Err(format!("unknown {text:?}{}", hint(text, KNOWN))),
-    })
 }

@@ -1,10 +1,13 @@
 //! From a policy as it is written to one that can be applied. Everything that is wrong
 //! is reported, not only the first.
 
+mod descriptor;
+mod domain;
 mod identity;
 mod limit;
 mod overlap;
 mod overrides;
+mod per;
 mod tiers;
 
 use std::collections::HashSet;
@@ -15,6 +18,7 @@ pub(crate) use self::overrides::key_of;
 use super::rule::Rule;
 use super::tiers::TierClosure;
 use super::{Policy, Problem};
+use crate::descriptor::{Descriptors, Tree};
 use crate::file;
 use crate::identity::IdentifyClosure;
 use crate::lists::{Entry, List, Lists};
@@ -59,7 +63,8 @@ impl<'s> Compiler<'s> {
         tier_of: Option<TierClosure>,
     ) -> Result<Policy, Vec<Problem>> {
         let tiers = spec.tiers.values().map(|tier| tier.quotas.len());
-        self.tables = spec.limits.len() + tiers.sum::<usize>();
+        let nodes = spec.domains.iter().map(|domain| domain::limits_of(&domain.nodes));
+        self.tables = spec.limits.len() + tiers.sum::<usize>() + nodes.sum::<usize>();
         let names_tiers = tier_of.is_some() || spec.identity.tier_header.is_some();
         let identifier = self.identifier(&spec.identity, identify);
         let lists = Lists {
@@ -70,31 +75,35 @@ impl<'s> Compiler<'s> {
         tiers.closure = tier_of;
         self.check_names(spec);
         let limits = self.with_overrides(spec);
-        let rules: Vec<Option<Rule>> =
+        let mut rules: Vec<Option<Rule>> =
             limits.iter().map(|limit| self.rule(limit, &spec.tiers, &tiers, &identifier)).collect();
         self.check_tier_limits(spec);
         if !self.is_partial {
             self.check_overlap(&spec.limits, &rules);
         }
+        let trees = self.domains(&spec.domains, &mut rules);
         if !self.problems.is_empty() {
             return Err(in_order(self.problems, self.more));
         }
-        let rules: Vec<Rule> = rules.into_iter().flatten().collect();
+        let mut rules: Vec<Rule> = rules.into_iter().flatten().collect();
+        let descriptors = descriptors(&mut rules, trees, spec.call_quotas);
         let named = |(place, rule): (usize, &Rule)| (Arc::clone(&rule.name), place);
         let places = rules.iter().enumerate().map(named).collect();
         let mut routes = Routes::new();
-        for (place, rule) in rules.iter().enumerate() {
+        let for_requests = |(_, rule): &(usize, &Rule)| rule.scope.is_none();
+        for (place, rule) in rules.iter().enumerate().filter(for_requests) {
             routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
         }
         let has_hosts = rules.iter().any(|rule| !rule.matches.hosts.is_empty());
         let has_paths = rules.iter().any(|rule| !rule.matches.paths.is_empty());
-        let is_plain = rules.iter().all(Rule::is_plain);
+        let is_plain = rules.iter().all(|rule| rule.scope.is_some() || rule.is_plain());
         Ok(Policy {
             identifier,
             lists,
             rules,
             places,
             routes,
+            descriptors,
             has_hosts,
             has_paths,
             is_plain,
@@ -144,6 +153,11 @@ impl<'s> Compiler<'s> {
                          \"-\", \"_\" and \".\""
                     ),
                 );
+            } else if name == domain::CALL_QUOTA {
+                self.report(
+                    &limit.name,
+                    format!("{name:?} is for quotas that come with calls; choose another name"),
+                );
             } else if !seen.insert(name) {
                 self.report(
                     &limit.name,
@@ -152,6 +166,28 @@ impl<'s> Compiler<'s> {
             }
         }
     }
+}
+
+/// Which limits descriptors meet. If there are any, one is added for quotas that come with
+/// calls.
+fn descriptors(
+    rules: &mut Vec<Rule>,
+    trees: Vec<(Box<str>, Tree)>,
+    call_quotas: bool,
+) -> Descriptors {
+    let mut descriptors = Descriptors::default();
+    for (place, rule) in rules.iter().enumerate() {
+        rule.scope.iter().for_each(|scope| descriptors.insert(scope, place));
+    }
+    for (domain, tree) in trees {
+        descriptors.insert_tree(&domain, tree);
+    }
+    let is_needed = call_quotas || !descriptors.is_empty();
+    if is_needed && let Ok(rule) = domain::call_quota() {
+        descriptors.call_quota = Some(rules.len());
+        rules.push(rule);
+    }
+    descriptors
 }
 
 const MOST_PROBLEMS: usize = 100;

@@ -6,7 +6,8 @@ use tollgate::{AlgorithmKind, Quota};
 
 use super::Compiler;
 use crate::Mode;
-use crate::policy::rule::{Cost, Matches, Part, Rule};
+use crate::policy::part::Part;
+use crate::policy::rule::{Cost, Matches, Rule};
 use crate::route::Pattern;
 use crate::spec::Limit;
 
@@ -14,9 +15,11 @@ impl Compiler<'_> {
     /// Reports limits that another one always forestalls. Most likely a condition was
     /// forgotten or two numbers were mixed up.
     pub(super) fn check_overlap(&mut self, limits: &[Limit], rules: &[Option<Rule>]) {
-        let candidates = Candidates::of(rules.iter().flatten());
+        // Limits for descriptors are left alone: which descriptors there are, only a proxy knows.
+        let is_for_requests = |rule: &&Rule| rule.scope.is_none();
+        let candidates = Candidates::of(rules.iter().flatten().filter(is_for_requests));
         for (limit, rule) in limits.iter().zip(rules) {
-            let Some(rule) = rule else { continue };
+            let Some(rule) = rule.as_ref().filter(is_for_requests) else { continue };
             let mut others = candidates.for_rule(rule).filter(|other| other.name != rule.name);
             let Some(other) = others.find(|other| forestalls(other, rule)) else { continue };
             self.report(

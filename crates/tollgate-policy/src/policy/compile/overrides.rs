@@ -7,7 +7,8 @@ use tollgate::Quota;
 use super::Compiler;
 use crate::identity::Identifier;
 use crate::key::Value;
-use crate::policy::rule::{Part, Rule};
+use crate::policy::part::Part;
+use crate::policy::rule::Rule;
 use crate::policy::tiers::Tiers;
 use crate::spec::{Limit, NamedOverride, Override, Spec};
 use crate::suggest::hint;
@@ -134,6 +135,12 @@ pub(crate) fn key_of(
             Part::User => Value::User(text.as_bytes()),
             Part::Header(_) => Value::Header(text.as_bytes()),
             Part::Path(_) => Value::Path(text.as_bytes()),
+            Part::Entry(_) | Part::Level(_) => Value::Entry(text.as_bytes()),
+            Part::Descriptor => {
+                let why = "a whole descriptor cannot be written as one text; count the limit \
+                           per \"descriptor:KEY\"";
+                return Err((index, why.to_owned()));
+            }
         };
         key.push(value, is_last);
     }

@@ -1,0 +1,214 @@
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::gate::limit_state::nearest;
+use crate::gate::{LimitState, Passage};
+use crate::store::{Charge, Outage};
+use crate::{Error, Mode, Policy};
+
+/// What was decided about the descriptors of a call, with the state of every limit that they
+/// met.
+#[must_use]
+pub struct DescriptorPassage<'g> {
+    pub(super) passage: Passage<'g>,
+    /// For each charge, the place of its descriptor.
+    owners: SmallVec<[usize; 1]>,
+    /// What is known of each descriptor.
+    pub(super) standings: SmallVec<[Standing; 1]>,
+    knows_domain: bool,
+}
+
+/// What is known of one descriptor.
+pub(super) struct Standing {
+    kind: DescriptorKind,
+    /// The name that answers show for the node at which it ends.
+    name: Option<Arc<str>>,
+    /// Where its charges are, once they are decided.
+    charges: Range<usize>,
+}
+
+/// What a descriptor is to a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DescriptorKind {
+    /// Nothing: it meets no limit.
+    Unknown,
+    /// A node of a tree that has no limit.
+    Known,
+    /// A node of a tree that limits nothing.
+    Unlimited,
+    /// Another descriptor of the call meets a limit that takes the place of this one's.
+    Replaced,
+    /// It meets limits.
+    Limited,
+}
+
+/// What was decided about one descriptor.
+#[derive(Clone, Copy)]
+pub struct DescriptorState<'p> {
+    passage: &'p Passage<'p>,
+    standing: &'p Standing,
+}
+
+impl Standing {
+    pub(super) fn new(kind: DescriptorKind, name: Option<Arc<str>>) -> Self {
+        Self { kind, name, charges: 0..0 }
+    }
+}
+
+impl<'g> DescriptorPassage<'g> {
+    pub(super) fn new(policy: &'g Arc<Policy>, knows_domain: bool) -> Self {
+        Self {
+            passage: Passage::new(policy),
+            owners: SmallVec::new(),
+            standings: SmallVec::new(),
+            knows_domain,
+        }
+    }
+
+    /// Adds a charge of a descriptor.
+    pub(super) fn add(&mut self, owner: usize, charge: Charge) {
+        self.owners.push(owner);
+        self.passage.charges.push(charge);
+    }
+
+    /// True if the limit of a charge lets everyone pass while its store cannot be asked.
+    pub(super) fn is_open(&self, charge: &Charge) -> bool {
+        self.passage.policy().rules[charge.limit].spec.outage == Outage::Open
+    }
+
+    /// Puts the charges in the order in which a store decides about them.
+    pub(super) fn sort_by_turn(&mut self, policy: &Policy) {
+        self.sort_by(|_, charge| policy.rules[charge.limit].turn());
+    }
+
+    /// Puts the charges in the order of the descriptors, and notes where those of each are.
+    pub(super) fn sort(&mut self) {
+        self.sort_by(|owner, _| owner);
+        let mut start = 0;
+        for owned in self.owners.chunk_by(|one, next| one == next) {
+            let charges = start..start + owned.len();
+            start = charges.end;
+            if let Some(standing) = owned.first().and_then(|owner| self.standings.get_mut(*owner)) {
+                standing.charges = charges;
+            }
+        }
+    }
+
+    fn sort_by<T: Ord>(&mut self, key: impl Fn(usize, &Charge) -> T) {
+        let charges = &mut self.passage.charges;
+        if charges.len() > 1 {
+            let mut all: Vec<_> = self.owners.drain(..).zip(charges.drain(..)).collect();
+            all.sort_by_key(|(owner, charge)| key(*owner, charge));
+            (self.owners, *charges) = all.into_iter().unzip();
+        }
+    }
+
+    /// Takes what is there, to keep it.
+    pub(super) fn take(mut self) -> DescriptorPassage<'static> {
+        DescriptorPassage {
+            passage: self.passage.take(),
+            owners: self.owners,
+            standings: self.standings,
+            knows_domain: self.knows_domain,
+        }
+    }
+
+    /// True if the call may go ahead.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.passage.is_allowed()
+    }
+
+    /// True if the policy has limits for descriptors of this domain.
+    #[must_use]
+    pub fn knows_domain(&self) -> bool {
+        self.knows_domain
+    }
+
+    /// What was decided about each descriptor, in the order of the call.
+    pub fn descriptors(&self) -> impl ExactSizeIterator<Item = DescriptorState<'_>> {
+        let passage = &self.passage;
+        self.standings.iter().map(move |standing| DescriptorState { passage, standing })
+    }
+
+    /// All limits of the call together, to be counted, logged and told of as those of a request
+    /// are.
+    pub fn passage(&self) -> &Passage<'g> {
+        &self.passage
+    }
+
+    /// Why the store could not decide about limits that do not enforce, if it could not. That
+    /// changes nothing for the call.
+    #[must_use]
+    pub fn shadow_error(&self) -> Option<&Error> {
+        self.passage.shadow_error()
+    }
+}
+
+impl<'p> DescriptorState<'p> {
+    /// What the descriptor is to the policy.
+    #[must_use]
+    pub fn kind(&self) -> DescriptorKind {
+        self.standing.kind
+    }
+
+    /// The name that a tree gives to the node at which the descriptor ends.
+    #[must_use]
+    pub fn name(&self) -> Option<&'p str> {
+        self.standing.name.as_deref()
+    }
+
+    /// The limits that the descriptor met and that were decided about. If the call was denied,
+    /// those that do not enforce are not among them; nor are those that could not be asked, and
+    /// let everyone pass then.
+    pub fn limits(&self) -> impl Iterator<Item = LimitState<'p>> + Clone + use<'p> {
+        let passage = self.passage;
+        let charges = &passage.charges[self.standing.charges.clone()];
+        charges.iter().filter_map(|charge| passage.state(charge))
+    }
+
+    /// Of the limits that enforce, the one nearest to denying: of those that deny, the one to
+    /// wait for longest; if none does, the one with the smallest share left.
+    #[must_use]
+    pub fn nearest(&self) -> Option<LimitState<'p>> {
+        nearest(self.limits().filter(|limit| limit.mode() == Mode::Enforce))
+    }
+
+    /// True if a limit that enforces denied the descriptor, and so the whole call.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.limits().any(|limit| limit.mode() == Mode::Enforce && limit.decision().is_denied())
+    }
+
+    /// The limits that would have denied the descriptor, and do not enforce.
+    pub fn exceeded(&self) -> impl Iterator<Item = LimitState<'p>> + use<'p> {
+        self.limits().filter(|limit| limit.mode() == Mode::Shadow && limit.decision().is_denied())
+    }
+
+    /// True if a limit in quota mode is among those that the descriptor has exceeded.
+    #[must_use]
+    pub fn exceeds_quota(&self) -> bool {
+        self.exceeded().any(|limit| limit.is_quota_mode())
+    }
+}
+
+impl fmt::Debug for DescriptorPassage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DescriptorPassage")
+            .field("is_allowed", &self.is_allowed())
+            .field("descriptors", &self.descriptors().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for DescriptorState<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DescriptorState")
+            .field("kind", &self.kind())
+            .field("limits", &self.limits().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

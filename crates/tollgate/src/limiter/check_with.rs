@@ -1,0 +1,50 @@
+//! Quotas that come with each call.
+
+use std::hash::{BuildHasher, Hash};
+
+use super::{Charge, Limiter};
+use crate::algorithm::TokenBucket;
+use crate::{Clock, Decision, Timestamp};
+
+/// Both the limiter and the bucket that comes with a call must be token buckets that refill:
+/// the word of one is a time, whatever its quota. See [`Table::check_with`](crate::Table::check_with).
+/// Tiers and overrides do not count then.
+impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
+    /// Spends `cost` for a client if all of it passes at `now` under a quota that comes with
+    /// the call.
+    pub fn check_with(&self, key: &K, bucket: TokenBucket, cost: u64, now: Timestamp) -> Decision {
+        let table = self.tiers.base();
+        let decision = table.check_with(table.fingerprint(key), bucket, cost, now);
+        self.counters.count(&decision);
+        decision
+    }
+
+    /// What [`check_with`](Self::check_with) would answer now, without spending.
+    pub fn peek_with(&self, key: &K, bucket: TokenBucket, cost: u64) -> Decision {
+        let table = self.tiers.base();
+        table.peek_by(table.fingerprint(key), Some(bucket), cost, self.clock.now())
+    }
+
+    /// Gives `amount` back to a client, as [`check_with`](Self::check_with) has spent it, and
+    /// never more than that.
+    pub fn refund_with(&self, key: &K, bucket: TokenBucket, amount: u64) {
+        let table = self.tiers.base();
+        table.refund_with(table.fingerprint(key), bucket, amount, self.clock.now());
+    }
+
+    /// Takes `amount` from a client whether or not it passes under a quota that comes with the
+    /// call.
+    pub fn debit_with(&self, key: &K, bucket: TokenBucket, amount: u64) {
+        let table = self.tiers.base();
+        table.charge_with(table.fingerprint(key), bucket, amount, self.clock.now());
+    }
+
+    /// A cost for one client under a quota that comes with the call, to be spent together with
+    /// others by [`check_all`](crate::check_all).
+    pub fn charge_with(&self, key: &K, bucket: TokenBucket, cost: u64) -> Charge<'_>
+    where
+        S: Send + Sync,
+    {
+        self.charge(key, cost).with(bucket)
+    }
+}

@@ -1,0 +1,62 @@
+//! Any call of descriptors is decided under any limits for them, and one that is denied spends
+//! nothing.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use tollgate::ManualClock;
+use tollgate_policy::store::Memory;
+use tollgate_policy::{Descriptor, DescriptorPassage, Gate, Limit, Policy, PolicyBuilder};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    limits: Vec<Vec<(&'a str, &'a str)>>,
+    calls: Vec<Vec<Asked<'a>>>,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Asked<'a> {
+    entries: Vec<(&'a str, &'a str)>,
+    hits: u8,
+    gives_back: bool,
+    has_quota: bool,
+}
+
+fn limit((number, entries): (usize, &Vec<(&str, &str)>)) -> Limit {
+    let limit = Limit::new(format!("l{number}"), "1/s burst 100").domain("edge").capacity(8);
+    entries.iter().fold(limit, |limit, (key, value)| limit.descriptor(*key, *value))
+}
+
+/// What each limit of each descriptor has left.
+fn left(passage: &DescriptorPassage<'_>) -> Vec<u64> {
+    let limits = passage.descriptors().flat_map(|state| state.limits());
+    limits.map(|limit| limit.decision().remaining()).collect()
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let limits = input.limits.iter().take(8).enumerate().map(limit);
+    let builder = limits.fold(Policy::builder().call_quotas(), PolicyBuilder::limit);
+    let Ok(policy) = builder.build() else { return };
+    let quota = "1/s burst 50".parse().unwrap();
+    let gate = Gate::with_store(policy, Memory::new(ManualClock::default())).unwrap();
+    for call in &input.calls {
+        let descriptors: Vec<_> = call
+            .iter()
+            .map(|asked| Descriptor {
+                entries: &asked.entries,
+                hits: asked.hits.into(),
+                gives_back: asked.gives_back,
+                quota: asked.has_quota.then_some(quota),
+            })
+            .collect();
+        let looks: Vec<_> = descriptors.iter().map(|one| Descriptor { hits: 0, ..*one }).collect();
+        let decide = |asked: &[Descriptor<'_>]| gate.check_descriptors_now("edge", asked);
+        let before = decide(&looks).unwrap().unwrap();
+        let passage = decide(&descriptors).unwrap().unwrap();
+        assert_eq!(passage.descriptors().len(), descriptors.len());
+        if !passage.is_allowed() {
+            assert!(passage.descriptors().any(|state| state.is_denied()));
+            assert_eq!(left(&before), left(&decide(&looks).unwrap().unwrap()));
+        }
+    }
+});
