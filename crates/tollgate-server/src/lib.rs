@@ -7,6 +7,7 @@ pub mod envoy;
 pub mod grpc;
 pub mod http;
 mod log;
+mod proxy;
 pub mod resp;
 mod secret;
 mod server;

@@ -12,6 +12,10 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::{TlsFiles, read_small};
 
+/// What clients and servers call their protocols when they agree on one.
+pub(crate) const H2: &[u8] = b"h2";
+pub(crate) const HTTP1: &[u8] = b"http/1.1";
+
 /// The certificate that clients are shown.
 #[derive(Debug)]
 pub(crate) struct Tls(ArcSwap<ServerConfig>);
@@ -30,10 +34,10 @@ impl Tls {
 
     /// Takes connections, and agrees on one of these protocols with clients that ask. With
     /// none there is nothing to agree on.
-    pub(crate) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self, protocols: &[&[u8]]) -> TlsAcceptor {
         let mut config = self.0.load_full();
         if !protocols.is_empty() {
-            let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());
+            let protocols = protocols.iter().map(|name| name.to_vec());
             Arc::make_mut(&mut config).alpn_protocols = protocols.collect();
         }
         config.into()
@@ -43,10 +47,34 @@ impl Tls {
 /// What a client trusts: the certificates of a file.
 pub(crate) fn client(ca: &Path) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
+    add(&mut roots, ca)?;
+    trusting(roots)
+}
+
+/// What a proxy trusts: whatever this machine does, and the certificates of a file.
+pub(crate) fn upstreams(ca: Option<&Path>) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(ca) = ca {
+        add(&mut roots, ca)?;
+    }
+    if roots.is_empty() {
+        return Err("this machine trusts no certificate, so no upstream of https can be \
+                    trusted; name those to trust with ca in [proxy]"
+            .to_owned());
+    }
+    trusting(roots)
+}
+
+fn add(roots: &mut RootCertStore, ca: &Path) -> Result<(), String> {
     for certificate in certificates("ca", ca)? {
         let refused = |error| format!("the ca {} cannot be used: {error}", ca.display());
         roots.add(certificate).map_err(refused)?;
     }
+    Ok(())
+}
+
+fn trusting(roots: RootCertStore) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(&error))?;

@@ -17,6 +17,7 @@ use tollgate_policy::Gate;
 use tollgate_tower::{Metrics, TollgateLayer};
 
 pub use self::access::Access;
+pub(crate) use self::metrics::{counters, gauges};
 pub use self::readiness::{Phase, Readiness};
 use self::replace::Source;
 pub(crate) use self::reservations::{Pending, Reservations};
@@ -24,6 +25,7 @@ use crate::AnyStore;
 use crate::config::Additions;
 use crate::grpc::{self, SideServices};
 use crate::http::{Bounds, Stats};
+use crate::proxy::{Proxy, ProxyMetrics};
 use crate::resp::Endpoint;
 
 /// Everything that a server asks and tells, whatever protocol it speaks.
@@ -58,6 +60,7 @@ pub struct App {
     pub(crate) stats: Arc<Stats>,
     pub(crate) grpc: Arc<grpc::Stats>,
     pub(crate) side_services: SideServices,
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl App {
@@ -86,6 +89,7 @@ impl App {
             bounds: Bounds::default(),
             stats: Arc::default(),
             grpc: Arc::default(),
+            proxy: None,
         };
         metrics.register(&mut app.registry);
         app.register();
@@ -125,6 +129,20 @@ impl App {
     #[must_use]
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), ..self }
+    }
+
+    /// Passes requests on, too.
+    pub(crate) fn with_proxy(mut self, proxy: Proxy) -> Self {
+        let proxy = Arc::new(proxy);
+        let own = self.registry.sub_registry_with_prefix("tollgate");
+        own.register_collector(Box::new(ProxyMetrics(Arc::clone(&proxy))));
+        self.proxy = Some(proxy);
+        self
+    }
+
+    /// What requests are passed on by, if they are.
+    pub(crate) fn proxy(&self) -> Option<&Arc<Proxy>> {
+        self.proxy.as_ref()
     }
 
     /// What is counted, to which a program can add.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tollgate_policy::{Policy, PolicyBuilder, PolicyFile};
 
+use super::value::LimitQuota;
 use super::{ConfigError, Given, Listen, Settings};
 use crate::envoy;
 
@@ -12,8 +13,12 @@ use crate::envoy;
 pub(crate) struct Source {
     /// The file, if there is one.
     pub(crate) path: Option<PathBuf>,
+    /// The quota of the only limit, if there is no file.
+    pub(crate) limit: Option<LimitQuota>,
     /// What flags and environment say, which goes before the file.
     pub(crate) flags: Given,
+    /// What holds where nothing is said.
+    pub(crate) fallback: Given,
 }
 
 /// What a server is told.
@@ -41,15 +46,17 @@ const EXAMPLE: &str = include_str!("example.toml");
 impl Source {
     /// Reads what the server is to do.
     pub(crate) fn load(&self) -> Result<Config, ConfigError> {
-        let file = match &self.path {
-            Some(path) => PolicyFile::read(path)?,
-            None => PolicyFile::from_text(EXAMPLE),
+        let file = match (&self.path, &self.limit) {
+            (Some(path), _) => PolicyFile::read(path)?,
+            (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
+            (None, None) => PolicyFile::from_text(EXAMPLE),
         };
         let (policy, told) = file.decode(Given::decode)?;
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let told = told.beside(folder);
         let has_descriptors = policy.domains().next().is_some();
-        let settings = Settings::new(self.flags.clone().or(told), has_descriptors)?;
+        let settings =
+            Settings::new(self.flags.clone().or(told).or(self.fallback.clone()), has_descriptors)?;
         let envoy = match &settings.envoy {
             Some((folder, algorithm)) => envoy::load(folder, *algorithm)?,
             None => envoy::Folder::default(),

@@ -5,7 +5,7 @@ use ipnet::IpNet;
 
 use super::load::read_small;
 use super::value::{Listen, LogFormat, LogLevel, Span, Token};
-use super::{ConfigError, Given, Source, StoreSettings};
+use super::{ConfigError, Given, ProxySettings, Source, StoreSettings};
 use crate::envoy::{self, Algorithm};
 use crate::http::Bounds;
 use crate::resp::Timeouts;
@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LogLevel,
     pub(crate) store: Option<StoreSettings>,
+    pub(crate) proxy: Option<ProxySettings>,
 }
 
 /// The files of a certificate.
@@ -60,11 +61,13 @@ impl Settings {
             None
         });
         let store = StoreSettings::new(&given.store, &mut problems);
+        let proxy = ProxySettings::new(&given.proxy, &mut problems);
         let [http, resp, grpc] = [(given.http, HTTP), (given.resp, RESP), (given.grpc, GRPC)]
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
         let speaks_grpc = has_descriptors || given.envoy_config.is_some() || given.grpc.is_some();
         let grpc = if speaks_grpc { grpc } else { Listen::Off };
-        if [http, resp, grpc] == [Listen::Off; 3] {
+        let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
+        if [http, resp, grpc] == [Listen::Off; 3] && !proxies {
             problems.push("http and resp are both off; listen on one of them".to_owned());
         }
         if given.envoy_algorithm.is_some() && given.envoy_config.is_none() {
@@ -90,7 +93,7 @@ impl Settings {
             return Err(ConfigError::new(problems));
         }
         let settings = Self::filled(given, token, tls);
-        Ok(Self { http, resp, grpc, store, ..settings })
+        Ok(Self { http, resp, grpc, store, proxy, ..settings })
     }
 
     /// What is said alone, but for listeners and the store.
@@ -129,7 +132,13 @@ impl Settings {
             log_format: given.log_format.unwrap_or_default(),
             log_level: given.log_level.unwrap_or_default(),
             store: None,
+            proxy: None,
         }
+    }
+
+    /// Where the proxy listens, if there is one.
+    pub(crate) fn proxy_listen(&self) -> Listen {
+        self.proxy.as_ref().map_or(Listen::Off, |proxy| proxy.listen)
     }
 
     /// The files that these come from, but for those that the policy names.
@@ -139,7 +148,9 @@ impl Settings {
             // If it cannot be read, there are others than before, and the reload says why.
             envoy::files(folder).unwrap_or_default()
         });
-        source.path.iter().chain(&self.token_file).chain(tls).cloned().chain(envoy).collect()
+        let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
+        let files = source.path.iter().chain(&self.token_file).chain(tls).chain(ca);
+        files.cloned().chain(envoy).collect()
     }
 
     /// The keys of what cannot become as in `new` before the server is started again.
@@ -210,10 +221,10 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-fn time(span: Option<Span>, seconds: u64) -> Duration {
+pub(super) fn time(span: Option<Span>, seconds: u64) -> Duration {
     span.map_or(Duration::from_secs(seconds), |Span(time)| time)
 }
 
-fn size(count: u64) -> usize {
+pub(super) fn size(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }

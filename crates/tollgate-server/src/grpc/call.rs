@@ -31,7 +31,7 @@ pub(super) struct Call<'s> {
     pub(super) body: RecvStream,
     pub(super) respond: SendResponse<Bytes>,
     /// The client waits for us, and not we for it.
-    pub(super) at_work: AtWork<'s>,
+    pub(super) at_work: AtWork<&'s Pulse>,
 }
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -45,7 +45,7 @@ impl<'s> Call<'s> {
         respond: SendResponse<Bytes>,
     ) -> Self {
         let (head, body) = request.into_parts();
-        Self { app, peer, head, body, respond, at_work: pulse.work() }
+        Self { app, peer, head, body, respond, at_work: Pulse::work(pulse) }
     }
 
     /// Answers at once if it can be, and gives back what has to be waited for.

@@ -47,7 +47,7 @@ where
 }
 
 async fn converse<T>(
-    stream: &mut Stream<'_, T>,
+    stream: &mut Stream<&Pulse, T>,
     peer: Option<IpAddr>,
     app: &App,
     pulse: &Pulse,

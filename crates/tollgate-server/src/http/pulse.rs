@@ -1,9 +1,10 @@
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
-/// All of it happens in the task of the connection. It is atomic because parts of that task
-/// share it, and the task may move between threads: references to cells could not.
+/// Nearly all of it happens in the task of the connection. It is atomic because parts of that
+/// task share it, and the task may move between threads: references to cells could not.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// Requests that were begun.
@@ -22,7 +23,7 @@ pub(crate) struct Pulse {
 
 /// What the client is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     /// Nothing: it waits for us.
     Nothing,
     /// The next request, after so many.
@@ -33,7 +34,7 @@ pub(super) enum Waiting {
     Reading(u64),
 }
 
-// Relaxed throughout: one task writes and reads.
+// Relaxed throughout: what is seen a little later is seen in time.
 impl Pulse {
     /// That of a connection on which frames are exchanged, for many requests at once. For the
     /// rest of one the request itself has to wait.
@@ -42,11 +43,11 @@ impl Pulse {
     }
 
     /// A request is carried out for as long as the result lives.
-    pub(crate) fn work(&self) -> AtWork<'_> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.has_read.store(false, Ordering::Relaxed);
-        self.at_work.fetch_add(1, Ordering::Relaxed);
-        AtWork(self)
+    pub(crate) fn work<P: Deref<Target = Self>>(pulse: P) -> AtWork<P> {
+        pulse.requests.fetch_add(1, Ordering::Relaxed);
+        pulse.has_read.store(false, Ordering::Relaxed);
+        pulse.at_work.fetch_add(1, Ordering::Relaxed);
+        AtWork(pulse)
     }
 
     /// Something was read.
@@ -76,9 +77,10 @@ impl Pulse {
 }
 
 /// A request that is being carried out.
-pub(crate) struct AtWork<'p>(&'p Pulse);
+#[derive(Debug)]
+pub(crate) struct AtWork<P: Deref<Target = Pulse>>(P);
 
-impl Drop for AtWork<'_> {
+impl<P: Deref<Target = Pulse>> Drop for AtWork<P> {
     fn drop(&mut self) {
         self.0.at_work.fetch_sub(1, Ordering::Relaxed);
     }

@@ -12,8 +12,8 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use super::seldom::Seldom;
-use crate::tls::Tls;
-use crate::{App, grpc, http, resp};
+use crate::tls::{H2, HTTP1, Tls};
+use crate::{App, grpc, http, proxy, resp};
 
 /// Which protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub(super) enum Protocol {
     Http,
     Resp,
     Grpc,
+    Proxy,
 }
 
 impl Protocol {
@@ -29,14 +30,24 @@ impl Protocol {
             Self::Http => "http",
             Self::Resp => "resp",
             Self::Grpc => "grpc",
+            Self::Proxy => "proxy",
+        }
+    }
+
+    /// The flag that says where it is spoken.
+    pub(super) const fn flag(self) -> &'static str {
+        match self {
+            Self::Proxy => "listen",
+            protocol => protocol.name(),
         }
     }
 
     /// What clients agree on that speak TLS.
-    const fn in_tls(self) -> &'static [&'static str] {
+    const fn in_tls(self) -> &'static [&'static [u8]] {
         match self {
             Self::Http | Self::Resp => &[],
-            Self::Grpc => &["h2"],
+            Self::Grpc => &[H2],
+            Self::Proxy => &[H2, HTTP1],
         }
     }
 }
@@ -113,7 +124,7 @@ impl Conversation {
 
     async fn speak(
         &self,
-        io: impl AsyncRead + AsyncWrite + Unpin,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
@@ -122,6 +133,13 @@ impl Conversation {
             Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
             Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
             Protocol::Grpc => Box::pin(grpc::serve(io, Some(peer), app, shutdown)).await,
+            Protocol::Proxy => match app.proxy() {
+                Some(proxy) => {
+                    let is_secure = self.tls.is_some();
+                    Box::pin(proxy::serve(io, peer, is_secure, app, proxy, shutdown)).await
+                }
+                None => Ok(()),
+            },
         }
     }
 }
