@@ -5,6 +5,7 @@ mod commands;
 mod config;
 pub mod http;
 mod log;
+mod proxy;
 pub mod resp;
 mod secret;
 mod server;

@@ -12,15 +12,30 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::{TlsFiles, read_small};
 
+/// What clients and servers call their protocols when they agree on one.
+pub(crate) const H2: &[u8] = b"h2";
+pub(crate) const HTTP1: &[u8] = b"http/1.1";
+
 /// The certificate that clients are shown.
 #[derive(Debug)]
-pub(crate) struct Tls(ArcSwap<ServerConfig>);
+pub(crate) struct Tls(ArcSwap<Configs>);
+
+/// The same certificate for those who may speak HTTP/2, and for others.
+#[derive(Debug)]
+struct Configs {
+    plain: Arc<ServerConfig>,
+    http2: Arc<ServerConfig>,
+}
 
 impl Tls {
     /// Reads a certificate and its key. An error says which file is wrong, and how to mend
     /// it.
     pub(crate) fn load(files: &TlsFiles) -> Result<Self, String> {
-        config(files).map(|config| Self(ArcSwap::from_pointee(config)))
+        let plain = config(files)?;
+        let mut http2 = plain.clone();
+        http2.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
+        let configs = Configs { plain: Arc::new(plain), http2: Arc::new(http2) };
+        Ok(Self(ArcSwap::from_pointee(configs)))
     }
 
     /// Shows another certificate to whoever connects from now on.
@@ -28,18 +43,46 @@ impl Tls {
         self.0.store(other.0.load_full());
     }
 
-    pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        self.0.load_full().into()
+    /// Speaks TLS, and then HTTP/2 or HTTP/1.1 as the client likes, or whatever the listener
+    /// is for.
+    pub(crate) fn acceptor(&self, offers_http2: bool) -> TlsAcceptor {
+        let configs = self.0.load();
+        let config = if offers_http2 { &configs.http2 } else { &configs.plain };
+        Arc::clone(config).into()
     }
 }
 
 /// What a client trusts: the certificates of a file.
 pub(crate) fn client(ca: &Path) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
+    add(&mut roots, ca)?;
+    trusting(roots)
+}
+
+/// What a proxy trusts: whatever this machine does, and the certificates of a file.
+pub(crate) fn upstreams(ca: Option<&Path>) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(ca) = ca {
+        add(&mut roots, ca)?;
+    }
+    if roots.is_empty() {
+        return Err("this machine trusts no certificate, so no upstream of https can be \
+                    trusted; name those to trust with ca in [proxy]"
+            .to_owned());
+    }
+    trusting(roots)
+}
+
+fn add(roots: &mut RootCertStore, ca: &Path) -> Result<(), String> {
     for certificate in certificates("ca", ca)? {
         let refused = |error| format!("the ca {} cannot be used: {error}", ca.display());
         roots.add(certificate).map_err(refused)?;
     }
+    Ok(())
+}
+
+fn trusting(roots: RootCertStore) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(&error))?;

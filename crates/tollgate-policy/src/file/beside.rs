@@ -15,7 +15,7 @@ use crate::policy::PolicyBuilder;
 use crate::{Error, Policy, Problem};
 
 /// The text of a policy file, with the settings of the program that applies it in its
-/// tables `[server]` and `[store]`.
+/// tables `[server]`, `[store]` and `[proxy]`.
 ///
 /// ```
 /// use tollgate_policy::{PolicyFile, Tables};
@@ -73,7 +73,7 @@ impl PolicyFile {
         self.path.as_deref()
     }
 
-    /// The policy alone; `[server]` and `[store]` may say anything.
+    /// The policy alone; `[server]`, `[store]` and `[proxy]` may say anything.
     ///
     /// # Errors
     ///
@@ -153,6 +153,11 @@ impl Tables<'_, '_> {
     /// What `decode` makes of `[store]`; `None` if there is no such table.
     pub fn store<T>(&mut self, decode: impl FnOnce(&mut Settings<'_, '_>) -> T) -> Option<T> {
         self.0.section("store", "[store]", |section| decode(&mut Settings(section)))
+    }
+
+    /// What `decode` makes of `[proxy]`; `None` if there is no such table.
+    pub fn proxy<T>(&mut self, decode: impl FnOnce(&mut Settings<'_, '_>) -> T) -> Option<T> {
+        self.0.section("proxy", "[proxy]", |section| decode(&mut Settings(section)))
     }
 }
 

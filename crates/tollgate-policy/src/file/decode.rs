@@ -19,6 +19,7 @@ pub(super) fn policy(file: &mut Section<'_>) -> Spec {
     // A program reads its own settings.
     file.ignore("server");
     file.ignore("store");
+    file.ignore("proxy");
     Spec {
         identity: file.section("identity", "[identity]", identity).unwrap_or_default(),
         allow: file.list("allow", "192.0.2.0/24").unwrap_or_default(),

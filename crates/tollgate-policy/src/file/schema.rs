@@ -13,6 +13,7 @@ pub fn schema() -> String {
         let texts = [
             ("server", "Settings of a server, which are no part of the policy."),
             ("store", "Where a server keeps what is spent, if many servers share that."),
+            ("proxy", "What a server that is a reverse proxy stands in front of."),
         ];
         for (key, description) in texts {
             let table = json_schema!({ "description": description, "type": "object" });

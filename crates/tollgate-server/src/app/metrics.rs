@@ -120,7 +120,7 @@ impl Server {
     }
 }
 
-pub(super) fn counters<'a, const N: usize>(
+pub(crate) fn counters<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -130,7 +130,7 @@ pub(super) fn counters<'a, const N: usize>(
     encode(family, values, ConstCounter::<u64>::new)
 }
 
-pub(super) fn gauges<'a, const N: usize>(
+pub(crate) fn gauges<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

@@ -17,10 +17,12 @@ use tollgate_policy::Gate;
 use tollgate_tower::{Metrics, TollgateLayer};
 
 pub use self::access::Access;
+pub(crate) use self::metrics::{counters, gauges};
 pub use self::readiness::{Phase, Readiness};
 pub(crate) use self::reservations::{Pending, Reservations};
 use crate::AnyStore;
 use crate::http::{Bounds, Stats};
+use crate::proxy::{Proxy, ProxyMetrics};
 use crate::resp::Endpoint;
 
 /// Everything that a server asks and tells, whatever protocol it speaks.
@@ -53,6 +55,7 @@ pub struct App {
     pub(crate) reservations: Arc<Reservations>,
     pub(crate) bounds: Bounds,
     pub(crate) stats: Arc<Stats>,
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl App {
@@ -78,6 +81,7 @@ impl App {
             reservations: Arc::default(),
             bounds: Bounds::default(),
             stats: Arc::default(),
+            proxy: None,
         };
         metrics.register(&mut app.registry);
         app.register();
@@ -110,6 +114,20 @@ impl App {
     #[must_use]
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), ..self }
+    }
+
+    /// Passes requests on, too.
+    pub(crate) fn with_proxy(mut self, proxy: Proxy) -> Self {
+        let proxy = Arc::new(proxy);
+        let own = self.registry.sub_registry_with_prefix("tollgate");
+        own.register_collector(Box::new(ProxyMetrics(Arc::clone(&proxy))));
+        self.proxy = Some(proxy);
+        self
+    }
+
+    /// What requests are passed on by, if they are.
+    pub(crate) fn proxy(&self) -> Option<&Arc<Proxy>> {
+        self.proxy.as_ref()
     }
 
     /// What is counted, to which a program can add.

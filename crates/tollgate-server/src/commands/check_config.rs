@@ -6,6 +6,7 @@ use tollgate_policy::Gate;
 
 use super::print;
 use crate::config::{Config, Given, Source, StoreSettings};
+use crate::proxy::Proxy;
 use crate::tls::Tls;
 use crate::{AnyStore, server};
 
@@ -44,8 +45,9 @@ impl CheckConfig {
     pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
         let Config { policy, settings, .. } =
-            Source { path: Some(self.file), flags: self.flags }.load()?;
+            Source { path: Some(self.file), flags: self.flags, ..Source::default() }.load()?;
         settings.tls.as_ref().map(Tls::load).transpose()?;
+        settings.proxy.clone().map(Proxy::new).transpose()?;
         let store = match &settings.store {
             Some(store) if self.connect => {
                 // Whether it can be used is what was asked.
@@ -66,11 +68,14 @@ impl CheckConfig {
         }));
         let listens = [("http", settings.http), ("redis", settings.resp)];
         let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
+        let proxy = settings.proxy.map_or_else(String::new, |proxy| {
+            format!("  proxy  {} to {}\n", proxy.listen, proxy.upstreams())
+        });
         let store = settings.store.map_or_else(String::new, |store| {
             let tried = if self.connect { ", which can be used" } else { "" };
             format!("  store  {}{tried}\n", store.place())
         });
-        print(&format!("{name} is right.\n{listens}{store}\n{}", table(&rows)))
+        print(&format!("{name} is right.\n{listens}{proxy}{store}\n{}", table(&rows)))
     }
 }
 

@@ -3,6 +3,7 @@
 mod check_config;
 mod completions;
 mod explain;
+mod proxy;
 mod remote;
 mod serve;
 
@@ -29,6 +30,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Proxy(Box<proxy::Proxy>),
     CheckConfig(check_config::CheckConfig),
     Explain(explain::Explain),
     Completions(completions::Completions),
@@ -58,6 +60,7 @@ impl Command {
     fn run(self) -> Result<(), Box<dyn Error>> {
         match self {
             Self::Serve(serve) => serve.run(),
+            Self::Proxy(proxy) => proxy.run(),
             Self::CheckConfig(check) => check.run(),
             Self::Explain(explain) => explain.run(),
             Self::Completions(completions) => completions.run(),

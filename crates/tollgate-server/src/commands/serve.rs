@@ -43,6 +43,6 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
-        server::run(Source { path: self.config, flags: self.flags })
+        server::run(Source { path: self.config, flags: self.flags, ..Source::default() })
     }
 }

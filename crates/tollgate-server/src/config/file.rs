@@ -1,9 +1,10 @@
-//! The tables `[server]` and `[store]` of the file.
+//! The tables `[server]`, `[store]` and `[proxy]` of the file.
 
 use std::path::PathBuf;
 
 use tollgate_policy::{Settings as Table, Tables};
 
+use super::proxy::GivenProxy;
 use super::store::GivenStore;
 use super::{Given, Token, range};
 
@@ -11,7 +12,8 @@ impl Given {
     /// What the file says.
     pub(super) fn decode(tables: &mut Tables<'_, '_>) -> Self {
         let store = tables.store(GivenStore::decode).unwrap_or_default();
-        Self { store, ..tables.server(Self::of_server).unwrap_or_default() }
+        let proxy = tables.proxy(GivenProxy::decode).unwrap_or_default();
+        Self { store, proxy, ..tables.server(Self::of_server).unwrap_or_default() }
     }
 
     fn of_server(server: &mut Table<'_, '_>) -> Self {
@@ -43,6 +45,7 @@ impl Given {
             log_format: server.parsed("log-format", "json"),
             log_level: server.parsed("log-level", "info"),
             store: GivenStore::default(),
+            proxy: GivenProxy::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use super::proxy::GivenProxy;
 use super::store::GivenStore;
 use super::value::{Hidden, Listen, LogFormat, LogLevel, Range, Span};
 use clap::{ArgAction, Args};
@@ -104,6 +105,9 @@ pub(crate) struct Given {
     pub(super) log_level: Option<LogLevel>,
     #[command(flatten)]
     pub(super) store: GivenStore,
+    /// Flags of its own are those of another command.
+    #[arg(skip)]
+    pub(crate) proxy: GivenProxy,
 }
 
 const SECURITY: &str = "Security";
@@ -112,6 +116,12 @@ const CLIENTS: &str = "Clients";
 const LOG: &str = "Log";
 
 impl Given {
+    /// What holds for a proxy where nothing is said: it speaks nothing that it was not asked
+    /// to.
+    pub(crate) fn of_proxy() -> Self {
+        Self { resp: Some(Listen::Off), ..Self::default() }
+    }
+
     /// What is said here, and where nothing is, what `other` says.
     pub(super) fn or(self, other: Self) -> Self {
         // A token in one place goes before a file with one in another.
@@ -142,6 +152,7 @@ impl Given {
             log_format: self.log_format.or(other.log_format),
             log_level: self.log_level.or(other.log_level),
             store: self.store.or(other.store),
+            proxy: self.proxy.or(other.proxy),
         }
     }
 
@@ -157,6 +168,7 @@ impl Given {
             *path = folder.join(&*path);
         }
         self.store = self.store.beside(folder);
+        self.proxy = self.proxy.beside(folder);
         self
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tollgate_policy::{Policy, PolicyFile};
 
+use super::value::LimitQuota;
 use super::{ConfigError, Given, Settings};
 
 /// Where a server is told what to do. It is asked at the start, and at every reload.
@@ -11,8 +12,12 @@ use super::{ConfigError, Given, Settings};
 pub(crate) struct Source {
     /// The file, if there is one.
     pub(crate) path: Option<PathBuf>,
+    /// The quota of the only limit, if there is no file.
+    pub(crate) limit: Option<LimitQuota>,
     /// What flags and environment say, which goes before the file.
     pub(crate) flags: Given,
+    /// What holds where nothing is said.
+    pub(crate) fallback: Given,
 }
 
 /// What a server is told.
@@ -30,14 +35,15 @@ const EXAMPLE: &str = include_str!("example.toml");
 impl Source {
     /// Reads what the server is to do.
     pub(crate) fn load(&self) -> Result<Config, ConfigError> {
-        let file = match &self.path {
-            Some(path) => PolicyFile::read(path)?,
-            None => PolicyFile::from_text(EXAMPLE),
+        let file = match (&self.path, &self.limit) {
+            (Some(path), _) => PolicyFile::read(path)?,
+            (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
+            (None, None) => PolicyFile::from_text(EXAMPLE),
         };
         let (policy, told) = file.decode(Given::decode)?;
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let told = told.beside(folder);
-        let settings = Settings::new(self.flags.clone().or(told))?;
+        let settings = Settings::new(self.flags.clone().or(told).or(self.fallback.clone()))?;
         Ok(Config { file, policy, settings })
     }
 }

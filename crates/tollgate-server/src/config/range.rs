@@ -21,6 +21,11 @@ pub(super) const NODES: RangeInclusive<u64> = 1..=100_000;
 /// longer for a decision.
 pub(super) const STORE_TIMEOUT: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(10);
+/// A proxy may keep no connection; more than these would be more than a service accepts.
+pub(super) const KEPT: RangeInclusive<u64> = 0..=100_000;
+/// Sooner, healthy upstreams would be given up; nobody waits for weeks.
+pub(super) const PROXY_TIME: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_secs(30 * 24 * 60 * 60);
 
 impl Given {
     /// What is beyond its range. Numbers of the file were judged where they stand.
@@ -43,7 +48,7 @@ impl Given {
         let times = times
             .into_iter()
             .filter_map(|(key, time)| judge_time(key, time?.0, &(SOONEST..=LATEST)));
-        counts.chain(times).chain(self.store.beyond()).collect()
+        counts.chain(times).chain(self.store.beyond()).chain(self.proxy.beyond()).collect()
     }
 }
 

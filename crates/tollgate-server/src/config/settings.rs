@@ -5,7 +5,7 @@ use ipnet::IpNet;
 
 use super::load::read_small;
 use super::value::{Listen, LogFormat, LogLevel, Span, Token};
-use super::{ConfigError, Given, Source, StoreSettings};
+use super::{ConfigError, Given, ProxySettings, Source, StoreSettings};
 use crate::http::Bounds;
 use crate::resp::Timeouts;
 
@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LogLevel,
     pub(crate) store: Option<StoreSettings>,
+    pub(crate) proxy: Option<ProxySettings>,
 }
 
 /// The files of a certificate.
@@ -54,9 +55,11 @@ impl Settings {
             None
         });
         let store = StoreSettings::new(&given.store, &mut problems);
+        let proxy = ProxySettings::new(&given.proxy, &mut problems);
         let [http, resp] = [(given.http, HTTP), (given.resp, RESP)]
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
-        if (http, resp) == (Listen::Off, Listen::Off) {
+        let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
+        if (http, resp) == (Listen::Off, Listen::Off) && !proxies {
             problems.push("http and resp are both off; listen on one of them".to_owned());
         }
         let has_token = given.token.is_some() || given.token_file.is_some();
@@ -72,7 +75,7 @@ impl Settings {
             return Err(ConfigError::new(problems));
         }
         let settings = Self::filled(given, token, tls, http, resp);
-        Ok(Self { store, ..settings })
+        Ok(Self { store, proxy, ..settings })
     }
 
     fn filled(
@@ -112,13 +115,20 @@ impl Settings {
             log_format: given.log_format.unwrap_or_default(),
             log_level: given.log_level.unwrap_or_default(),
             store: None,
+            proxy: None,
         }
+    }
+
+    /// Where the proxy listens, if there is one.
+    pub(crate) fn proxy_listen(&self) -> Listen {
+        self.proxy.as_ref().map_or(Listen::Off, |proxy| proxy.listen)
     }
 
     /// The files that these come from, but for those that the policy names.
     pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
         let tls = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-        source.path.iter().chain(&self.token_file).chain(tls).cloned().collect()
+        let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
+        source.path.iter().chain(&self.token_file).chain(tls).chain(ca).cloned().collect()
     }
 
     /// The keys of what cannot become as in `new` before the server is started again.
@@ -187,10 +197,10 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-fn time(span: Option<Span>, seconds: u64) -> Duration {
+pub(super) fn time(span: Option<Span>, seconds: u64) -> Duration {
     span.map_or(Duration::from_secs(seconds), |Span(time)| time)
 }
 
-fn size(count: u64) -> usize {
+pub(super) fn size(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }

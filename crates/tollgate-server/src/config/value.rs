@@ -73,6 +73,26 @@ impl FromStr for Span {
     }
 }
 
+/// The quota of the only limit of a server, as a text that is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LimitQuota(String);
+
+impl LimitQuota {
+    /// A policy with that limit alone.
+    pub(super) fn policy(&self) -> String {
+        format!("[[limit]]\nname = \"limit\"\nquota = {:?}\n", self.0)
+    }
+}
+
+impl FromStr for LimitQuota {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let quota = text.parse::<Quota>();
+        quota.map(|_| Self(text.to_owned())).map_err(|error| error.to_string())
+    }
+}
+
 /// A range of addresses, or one alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range(pub(crate) IpNet);

@@ -60,13 +60,13 @@ struct Anything<'s> {
 impl Anything<'_> {
     async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
-        stream: &mut Stream<'_, T>,
+        stream: &mut Stream<&Pulse, T>,
         watch: &mut Watch,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let Self { app, peer, pulse } = *self;
         let answer = service_fn(async |request| {
-            let _at_work = pulse.work();
+            let _at_work = Pulse::work(pulse);
             Ok::<_, Infallible>(service::answer(app, peer, request).await)
         });
         let stream = TokioIo::new(stream);

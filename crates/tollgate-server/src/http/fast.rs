@@ -40,7 +40,7 @@ const ROOM: usize = 4 * 1024;
 
 /// Answers checks until there is something else.
 pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut Stream<'_, T>,
+    stream: &mut Stream<&Pulse, T>,
     pulse: &Pulse,
     app: &App,
     watch: &mut Watch,
@@ -80,7 +80,7 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
 async fn answer_all(app: &App, pulse: &Pulse, input: &[u8], replies: &mut Replies) -> usize {
     let mut used = 0;
     while let Some(check) = Check::parse(&input[used..], &app.bounds) {
-        let _at_work = pulse.work();
+        let _at_work = Pulse::work(pulse);
         used += check.length;
         let status = match answer(app, &check, replies.document()).await {
             Ok(()) => {

@@ -33,4 +33,8 @@ mod watch;
 pub use self::bounds::Bounds;
 pub use self::connection::serve;
 pub(crate) use self::explain::explain;
+pub(crate) use self::problem::Problem;
+pub(crate) use self::pulse::{AtWork, Pulse};
 pub use self::stats::{Connections, Stats};
+pub(crate) use self::stream::Stream;
+pub(crate) use self::watch::Watch;

@@ -16,7 +16,7 @@ use crate::App;
 ///
 /// [RFC 9457]: https://www.rfc-editor.org/rfc/rfc9457
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
     problems: Vec<Place>,
@@ -60,12 +60,12 @@ impl Display for Problem {
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, detail: impl Display) -> Self {
+    pub(crate) fn new(status: StatusCode, detail: impl Display) -> Self {
         Self { status, detail: detail.to_string(), problems: Vec::new(), header: None }
     }
 
     /// What was sent cannot be understood.
-    pub(super) fn bad_request(detail: impl Display) -> Self {
+    pub(crate) fn bad_request(detail: impl Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
@@ -83,15 +83,20 @@ impl Problem {
         Self { header: Some(Box::new((WWW_AUTHENTICATE, bearer))), ..problem }
     }
 
-    pub(super) fn method_not_allowed(detail: impl Display, allowed: &str) -> Self {
+    pub(crate) fn method_not_allowed(detail: impl Display, allowed: &str) -> Self {
         let allow = HeaderValue::try_from(allowed).ok().map(|allowed| Box::new((ALLOW, allowed)));
         Self { header: allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
     /// The store could not answer. It is tried again all the time, and may soon.
     pub(super) fn of_store(error: &Error) -> Self {
+        Self::unavailable(error)
+    }
+
+    /// Nobody can answer now, but somebody may soon.
+    pub(crate) fn unavailable(detail: impl Display) -> Self {
         let soon = Box::new((RETRY_AFTER, HeaderValue::from_static("1")));
-        Self { header: Some(soon), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error) }
+        Self { header: Some(soon), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
 
     /// Why a limit could not be asked.
@@ -137,7 +142,7 @@ impl Problem {
     }
 
     /// The response, with its document.
-    pub(super) fn response(self) -> Response<Vec<u8>> {
+    pub(crate) fn response(self) -> Response<Vec<u8>> {
         let document = serde_json::to_vec(&self.document()).unwrap_or_default();
         let mut response = Response::new(document);
         *response.status_mut() = self.status;

@@ -1,15 +1,16 @@
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
-/// All of it happens in the task of the connection. It is atomic because parts of that task
-/// share it, and the task may move between threads: references to cells could not.
+/// Nearly all of it happens in the task of the connection. It is atomic because parts of that
+/// task share it, and the task may move between threads: references to cells could not.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
+pub(crate) struct Pulse {
     /// Requests that were begun.
     requests: AtomicU64,
-    /// A request is being carried out.
-    is_at_work: AtomicBool,
+    /// Requests that are being carried out.
+    at_work: AtomicU64,
     /// Something was read since the last request was begun.
     has_read: AtomicBool,
     /// Bytes that were sent.
@@ -20,7 +21,7 @@ pub(super) struct Pulse {
 
 /// What the client is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     /// Nothing: it waits for us.
     Nothing,
     /// The next request, after so many.
@@ -31,14 +32,14 @@ pub(super) enum Waiting {
     Reading(u64),
 }
 
-// Relaxed throughout: one task writes and reads.
+// Relaxed throughout: what is seen a little later is seen in time.
 impl Pulse {
     /// A request is carried out for as long as the result lives.
-    pub(super) fn work(&self) -> AtWork<'_> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.has_read.store(false, Ordering::Relaxed);
-        self.is_at_work.store(true, Ordering::Relaxed);
-        AtWork(self)
+    pub(crate) fn work<P: Deref<Target = Self>>(pulse: P) -> AtWork<P> {
+        pulse.requests.fetch_add(1, Ordering::Relaxed);
+        pulse.has_read.store(false, Ordering::Relaxed);
+        pulse.at_work.fetch_add(1, Ordering::Relaxed);
+        AtWork(pulse)
     }
 
     /// Something was read.
@@ -57,7 +58,7 @@ impl Pulse {
         let requests = self.requests.load(Ordering::Relaxed);
         if is(&self.is_stuck) {
             Waiting::Reading(self.sent.load(Ordering::Relaxed))
-        } else if is(&self.is_at_work) {
+        } else if self.at_work.load(Ordering::Relaxed) > 0 {
             Waiting::Nothing
         } else if is(&self.has_read) {
             Waiting::Rest(requests)
@@ -68,10 +69,11 @@ impl Pulse {
 }
 
 /// A request that is being carried out.
-pub(super) struct AtWork<'p>(&'p Pulse);
+#[derive(Debug)]
+pub(crate) struct AtWork<P: Deref<Target = Pulse>>(P);
 
-impl Drop for AtWork<'_> {
+impl<P: Deref<Target = Pulse>> Drop for AtWork<P> {
     fn drop(&mut self) {
-        self.0.is_at_work.store(false, Ordering::Relaxed);
+        self.0.at_work.fetch_sub(1, Ordering::Relaxed);
     }
 }

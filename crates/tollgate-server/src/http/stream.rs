@@ -1,5 +1,6 @@
 use std::future::ready;
-use std::io;
+use std::io::{self, IoSlice};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,26 +12,26 @@ use super::pulse::Pulse;
 
 /// A stream whose pulse is felt, and which is closed with care.
 #[derive(Debug)]
-pub(super) struct Stream<'p, T> {
+pub(crate) struct Stream<P, T> {
     io: T,
-    pulse: &'p Pulse,
+    pulse: P,
     /// What is to be read again.
     unread: Vec<u8>,
 }
 
-impl<'p, T: AsyncRead + AsyncWrite + Unpin> Stream<'p, T> {
-    pub(super) fn new(io: T, pulse: &'p Pulse) -> Self {
+impl<P: Deref<Target = Pulse> + Unpin, T: AsyncRead + AsyncWrite + Unpin> Stream<P, T> {
+    pub(crate) fn new(io: T, pulse: P) -> Self {
         Self { io, pulse, unread: Vec::new() }
     }
 
     /// Lets bytes be read again, which were all that was read since.
-    pub(super) fn unread(&mut self, bytes: &[u8]) {
+    pub(crate) fn unread(&mut self, bytes: &[u8]) {
         self.unread = bytes.to_vec();
     }
 
     /// Lets go by what the client is still sending. If a socket is closed with something
     /// unread, the client may lose the response.
-    pub(super) async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         // What a client may have under way before it sees the response.
         const BYTES: u64 = 4 * 1024 * 1024;
         const TIME: Duration = Duration::from_secs(1);
@@ -51,7 +52,7 @@ impl<'p, T: AsyncRead + AsyncWrite + Unpin> Stream<'p, T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stream<'_, T> {
+impl<P: Deref<Target = Pulse> + Unpin, T: AsyncRead + Unpin> AsyncRead for Stream<P, T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -72,18 +73,38 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<'_, T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Stream<'_, T> {
+impl<P: Deref<Target = Pulse>, T> Stream<P, T> {
+    fn note_sent(&self, written: &Poll<io::Result<usize>>) {
+        self.pulse.has_sent(match written {
+            Poll::Pending => None,
+            Poll::Ready(written) => Some(*written.as_ref().unwrap_or(&0)),
+        });
+    }
+}
+
+impl<P: Deref<Target = Pulse> + Unpin, T: AsyncWrite + Unpin> AsyncWrite for Stream<P, T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.pulse.has_sent(match &written {
-            Poll::Pending => None,
-            Poll::Ready(written) => Some(*written.as_ref().unwrap_or(&0)),
-        });
+        self.note_sent(&written);
         written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(context, parts);
+        self.note_sent(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

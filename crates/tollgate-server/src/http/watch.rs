@@ -11,7 +11,7 @@ use super::pulse::{Pulse, Waiting};
 /// Looking now and then costs nothing while a client is busy, as a timer for each request
 /// would.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     patience: Duration,
     stalled: Duration,
     idle: Duration,
@@ -21,7 +21,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(bounds: &Bounds) -> Self {
+    pub(crate) fn new(bounds: &Bounds) -> Self {
         const LONGEST: Duration = Duration::from_secs(60 * 60);
         // Often enough that nobody has a fourth more time than he should.
         let patience = (bounds.stalled / 4).min(bounds.idle).min(LONGEST);
@@ -37,7 +37,7 @@ impl Watch {
 
     /// Ends when the client has been waited for too long. Nothing is lost if it is dropped,
     /// and called again.
-    pub(super) async fn run_out(&mut self, pulse: &Pulse) {
+    pub(crate) async fn run_out(&mut self, pulse: &Pulse) {
         loop {
             self.next.as_mut().await;
             let Some(next) = self.look(pulse.waiting()) else { return };

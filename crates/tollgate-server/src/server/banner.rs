@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use super::conversation::Protocol;
 use super::running::Socket;
-use crate::config::{Config, Source, Token};
+use crate::config::{Config, ProxySettings, Source, Token};
 
 /// What a person sees who starts a server: what listens where, and what to try.
 #[derive(Debug)]
 pub(super) struct Banner {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
+    /// Where requests are passed on, and to whom.
+    proxy: Option<(SocketAddr, String)>,
     /// What clients are to trust, if they have to speak TLS.
     certificate: Option<PathBuf>,
     http_is_public: bool,
@@ -40,10 +42,13 @@ impl Banner {
         let limits = policy.limits().count();
         let plural = if limits == 1 { "" } else { "s" };
         let file = source.path.as_ref().map(|path| path.display().to_string());
+        let file = file.or(source.limit.as_ref().map(|_| "--limit".to_owned()));
         let file = file.unwrap_or_else(|| "an example".to_owned());
         Ok(Self {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
+            proxy: address(Protocol::Proxy)?
+                .zip(settings.proxy.as_ref().map(ProxySettings::upstreams)),
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
             http_is_public: settings.http.is_public(),
             resp_is_public: settings.resp.is_public(),
@@ -80,6 +85,9 @@ impl Banner {
         if let Some(address) = self.resp {
             writeln!(out, "  redis   {redis}://{address}")?;
         }
+        if let Some((address, upstreams)) = &self.proxy {
+            writeln!(out, "  proxy   {http}://{address} to {upstreams}")?;
+        }
         writeln!(out, "  policy  {}", self.policy)?;
         writeln!(out, "  state   {}", self.state)?;
         if let Some(token) = &self.token {
@@ -100,7 +108,9 @@ impl Banner {
             format!("--json '{{\"limit\":\"{limit}\"{key}}}' ")
         });
         let check = check.and_then(|check| self.curl(&check, "/v1/check"));
-        [check, self.redis_cli(), self.curl("", "/metrics")].into_iter().flatten().collect()
+        let proxy = self.proxy.as_ref().map(|(address, _)| self.plain_curl(*address));
+        let all = [proxy, check, self.redis_cli(), self.curl("", "/metrics")];
+        all.into_iter().flatten().collect()
     }
 
     fn curl(&self, options: &str, path: &str) -> Option<String> {
@@ -112,6 +122,12 @@ impl Banner {
         };
         let trusted = self.trusted();
         Some(format!("curl {trusted}{bearer}{options}{scheme}://{address}{path}"))
+    }
+
+    /// Asks the proxy, which knows no token.
+    fn plain_curl(&self, address: SocketAddr) -> String {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("curl -i {}{scheme}://{}/", self.trusted(), reachable(address))
     }
 
     fn redis_cli(&self) -> Option<String> {
@@ -166,6 +182,7 @@ mod tests {
         Banner {
             http: http.parse().ok(),
             resp: resp.parse().ok(),
+            proxy: None,
             certificate: certificate.map(PathBuf::from),
             http_is_public: is_public,
             resp_is_public: is_public,

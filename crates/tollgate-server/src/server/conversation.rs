@@ -13,13 +13,14 @@ use tracing::{debug, warn};
 
 use super::seldom::Seldom;
 use crate::tls::Tls;
-use crate::{App, http, resp};
+use crate::{App, http, proxy, resp};
 
 /// Which protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http,
     Resp,
+    Proxy,
 }
 
 impl Protocol {
@@ -27,6 +28,15 @@ impl Protocol {
         match self {
             Self::Http => "http",
             Self::Resp => "resp",
+            Self::Proxy => "proxy",
+        }
+    }
+
+    /// The flag that says where it is spoken.
+    pub(super) const fn flag(self) -> &'static str {
+        match self {
+            Self::Proxy => "listen",
+            protocol => protocol.name(),
         }
     }
 }
@@ -81,7 +91,8 @@ impl Conversation {
         socket: TcpStream,
         peer: SocketAddr,
     ) -> Option<Box<TlsStream<TcpStream>>> {
-        let secured = timeout(HANDSHAKE, tls.acceptor().accept(socket)).await;
+        let secured =
+            timeout(HANDSHAKE, tls.acceptor(self.protocol == Protocol::Proxy).accept(socket)).await;
         let secured = secured.unwrap_or_else(|elapsed| Err(elapsed.into()));
         secured.map(Box::new).map_err(|error| self.refuse(peer, &error)).ok()
     }
@@ -103,7 +114,7 @@ impl Conversation {
 
     async fn speak(
         &self,
-        io: impl AsyncRead + AsyncWrite + Unpin,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
@@ -111,6 +122,13 @@ impl Conversation {
         match self.protocol {
             Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
             Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
+            Protocol::Proxy => match app.proxy() {
+                Some(proxy) => {
+                    let is_secure = self.tls.is_some();
+                    Box::pin(proxy::serve(io, peer, is_secure, app, proxy, shutdown)).await
+                }
+                None => Ok(()),
+            },
         }
     }
 }

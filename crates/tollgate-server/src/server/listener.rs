@@ -43,7 +43,7 @@ impl Listener {
         protocol: Protocol,
         address: SocketAddr,
     ) -> Result<TcpListener, String> {
-        let name = protocol.name();
+        let flag = protocol.flag();
         TcpListener::bind(address).await.map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::AddrInUse => " another program listens there; stop it, or",
@@ -51,7 +51,7 @@ impl Listener {
                 io::ErrorKind::AddrNotAvailable => " this machine has no such address;",
                 _ => "",
             };
-            format!("cannot listen on {address}: {error};{why} choose another with --{name}")
+            format!("cannot listen on {address}: {error};{why} choose another with --{flag}")
         })
     }
 

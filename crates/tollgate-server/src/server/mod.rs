@@ -21,6 +21,7 @@ use std::process::exit;
 use tracing::{info, warn};
 
 use self::running::Running;
+pub(crate) use self::seldom::Seldom;
 pub(crate) use self::shared::connect;
 use self::signals::{Signal, Signals};
 use crate::config::Source;

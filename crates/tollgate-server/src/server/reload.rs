@@ -76,6 +76,9 @@ impl Reloader {
                 if self.begun.store != settings.store {
                     warn!("[store] has changed, which needs a restart");
                 }
+                if self.begun.proxy_listen() != settings.proxy_listen() {
+                    warn!("listen in [proxy] has changed, which needs a restart");
+                }
                 *current = settings;
             }
             Err(problems) => {
@@ -96,9 +99,18 @@ impl Reloader {
             (Some(_), Some(files)) => Some(Tls::load(files).map_err(|error| one(&error))?),
             _ => None,
         };
+        let proxy = match (self.app.proxy(), settings.proxy.clone()) {
+            (Some(proxy), Some(settings)) => {
+                Some((proxy, proxy.prepare(settings).map_err(|error| one(&error))?))
+            }
+            _ => None,
+        };
         let changes = self.app.adopt(policy, file.text()).map_err(|error| one(&error))?;
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.renew(&certificate);
+        }
+        if let Some((proxy, state)) = proxy {
+            proxy.adopt(state);
         }
         // Addresses stay as they are, and who may reach them.
         let in_force =

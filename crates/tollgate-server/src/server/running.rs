@@ -76,6 +76,11 @@ impl Running {
             Arc::new(Reloader::new(source, settings.clone(), token, Arc::clone(&app), tls, seen));
         let saving = saver.clone().map(|saver| saver.run(settings.snapshot_every));
         let mut beside = vec![tokio::spawn(watch::run(Arc::clone(&reloader))).abort_handle()];
+        beside.extend(
+            app.proxy()
+                .cloned()
+                .map(|proxy| tokio::spawn(async move { proxy.tend().await }).abort_handle()),
+        );
         beside.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
         let drain = settings.drain;
@@ -122,7 +127,12 @@ async fn load(
 
 async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
     let mut sockets = Vec::new();
-    for (protocol, listen) in [(Protocol::Http, settings.http), (Protocol::Resp, settings.resp)] {
+    let listens = [
+        (Protocol::Http, settings.http),
+        (Protocol::Resp, settings.resp),
+        (Protocol::Proxy, settings.proxy_listen()),
+    ];
+    for (protocol, listen) in listens {
         if let Listen::At(address) = listen {
             sockets.push((protocol, Listener::bind(protocol, address).await?));
         }

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::Limiter;
 
 /// Lets something be told a few times, and then once a second.
-pub(super) struct Seldom {
+pub(crate) struct Seldom {
     limiter: Option<Limiter<str>>,
     left_out: AtomicU64,
 }
 
 impl Seldom {
     /// Tells, with how often it was left out before.
-    pub(super) fn tell(&self, tell: impl FnOnce(u64)) {
+    pub(crate) fn tell(&self, tell: impl FnOnce(u64)) {
         let may = self.limiter.as_ref().is_none_or(|limiter| limiter.check("").is_allowed());
         // Relaxed: a count orders nothing.
         if may {

@@ -10,6 +10,7 @@ use tollgate_policy::store::Memory;
 use tracing::{error, info};
 
 use crate::config::{Config, Settings, Token};
+use crate::proxy::Proxy;
 use crate::resp::{Endpoint, Throttle};
 use crate::snapshot::{self, Moment, SnapshotFile};
 use crate::{Access, AnyStore, App, SharedStore};
@@ -35,6 +36,10 @@ pub(super) fn app(
         .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
         .with_bounds(settings.bounds)
         .with_reservations(settings.reservations);
+    let app = match settings.proxy.clone() {
+        Some(settings) => app.with_proxy(Proxy::new(settings)?),
+        None => app,
+    };
     admit(&app, settings, token);
     Ok(app)
 }

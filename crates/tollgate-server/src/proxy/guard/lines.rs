@@ -1,0 +1,29 @@
+/// Cuts bytes that come in pieces into lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    /// Hands over the next line, its line feed included, and tells how many of these bytes
+    /// belong to it; `None` if all of them do and there are more to come.
+    pub(super) fn next<R>(
+        &mut self,
+        bytes: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Option<(usize, R)> {
+        let Some(feed) = bytes.iter().position(|byte| *byte == b'\n') else {
+            self.begun.extend_from_slice(bytes);
+            return None;
+        };
+        let count = feed + 1;
+        if self.begun.is_empty() {
+            return Some((count, see(&bytes[..count])));
+        }
+        self.begun.extend_from_slice(&bytes[..count]);
+        let seen = see(&self.begun);
+        self.begun.clear();
+        Some((count, seen))
+    }
+}

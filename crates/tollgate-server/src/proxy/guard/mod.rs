@@ -1,0 +1,91 @@
+//! Looks at the bytes of HTTP/1.1 before they are parsed: what two parsers could read in two
+//! ways is read by none.
+//!
+//! hyper refuses most of that. But it takes a bare line feed for the end of a line, and
+//! drops a `Content-Length` beside a `Transfer-Encoding` without a word.
+
+mod framing;
+mod lines;
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use self::framing::Framing;
+
+/// A stream of requests whose ends are clear.
+#[derive(Debug)]
+pub(super) struct Guard<T> {
+    io: T,
+    framing: Framing,
+    /// What is read instead of the rest, once something was wrong.
+    rest: Option<&'static [u8]>,
+}
+
+/// Ends a head that has a byte which cannot be in one, so that it is parsed, and refused.
+const END: &[u8] = b"\r\n\r\n";
+
+impl<T> Guard<T> {
+    pub(super) fn new(io: T) -> Self {
+        Self { io, framing: Framing::default(), rest: None }
+    }
+
+    pub(super) fn into_inner(self) -> T {
+        self.io
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(rest) = &mut self.rest {
+            let (now, later) = rest.split_at(rest.len().min(buffer.remaining()));
+            buffer.put_slice(now);
+            *rest = later;
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(context, buffer))?;
+        if let Err(at) = self.framing.look(&buffer.filled()[before..]) {
+            buffer.filled_mut()[before + at] = 0;
+            buffer.set_filled(before + at + 1);
+            self.rest = Some(END);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Guard<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,277 @@
+//! What of a request is passed on, and which are not.
+
+use std::net::IpAddr;
+
+use http::header::{CONNECTION, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, Method, Uri, Version};
+
+use super::headers::{add_via, has_word, strip, words};
+use crate::http::Problem;
+
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+/// What others say of a client beside that, which nobody here vouches for.
+static OTHERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-prefix"),
+    HeaderName::from_static("x-forwarded-server"),
+];
+
+/// Who sends requests, as upstreams are told.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) address: IpAddr,
+    /// The address as a header.
+    text: HeaderValue,
+    scheme: HeaderValue,
+}
+
+impl Sender {
+    pub(super) fn new(address: IpAddr, is_secure: bool) -> Option<Self> {
+        let address = address.to_canonical();
+        let text = HeaderValue::try_from(address.to_string()).ok()?;
+        let scheme = HeaderValue::from_static(if is_secure { "https" } else { "http" });
+        Some(Self { address, text, scheme })
+    }
+}
+
+/// Says what is wrong with a request that no upstream is to see.
+pub(super) fn judge(
+    method: &Method,
+    uri: &Uri,
+    version: Version,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    if *method == Method::CONNECT || *method == Method::TRACE {
+        let detail = format_args!("{method} is not passed on");
+        return Err(Problem::method_not_allowed(
+            detail,
+            "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT",
+        ));
+    }
+    judge_target(method, uri)?;
+    judge_host(uri, version, headers)?;
+    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_one = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (encodings.next(), encodings.next()) {
+        (None, _) => {}
+        (Some(encoding), None) if is_one(encoding) => {}
+        _ => return Err(Problem::bad_request("Transfer-Encoding must be \"chunked\" alone")),
+    }
+    if words(headers, &CONTENT_LENGTH).count() > 1 {
+        return Err(Problem::bad_request("Content-Length must be there once"));
+    }
+    Ok(())
+}
+
+fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
+    let is_absolute = uri.scheme().is_some();
+    let path = uri.path();
+    let is_right = match path {
+        "*" => *method == Method::OPTIONS && !is_absolute,
+        path => path.starts_with('/') || (is_absolute && path.is_empty()),
+    };
+    let is_known = uri.scheme_str().is_none_or(|scheme| ["http", "https"].contains(&scheme));
+    if !is_right || !is_known || (uri.authority().is_some() && !is_absolute) {
+        return Err(Problem::bad_request("the target of a request is a path, or a URL of http"));
+    }
+    Ok(())
+}
+
+fn judge_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() {
+        return Err(Problem::bad_request("Host must be there once"));
+    }
+    let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
+    let host = host.map(HeaderValue::as_bytes);
+    match (host, authority) {
+        (None, None) if version != Version::HTTP_10 => Err(Problem::bad_request("Host is missing")),
+        (Some(host), Some(authority)) if !host.eq_ignore_ascii_case(authority) => {
+            Err(Problem::bad_request("Host and the target of the request must be the same"))
+        }
+        (host, authority) if ![host, authority].into_iter().flatten().all(is_host) => {
+            Err(Problem::bad_request("Host must be a name or an address, and perhaps a port"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// True of a name or an address, the latter in brackets if it has colons, and perhaps a port.
+fn is_host(text: &[u8]) -> bool {
+    let find = |wanted| text.iter().position(|byte| *byte == wanted);
+    let (end, marks): (_, &[u8]) = match text.first() {
+        Some(b'[') => (find(b']').map(|bracket| bracket + 1), b"[:.]"),
+        _ => (find(b':').or(Some(text.len())), b"-._~%"),
+    };
+    let Some((name, port)) = end.and_then(|end| text.split_at_checked(end)) else { return false };
+    let is_port = match port.split_first() {
+        None => true,
+        Some((colon, digits)) => *colon == b':' && digits.iter().all(u8::is_ascii_digit),
+    };
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || marks.contains(byte);
+    is_port && !name.is_empty() && name.iter().all(is_plain)
+}
+
+/// True if what follows a request may be something else than HTTP. HTTP/2 is not agreed on
+/// in this way: a client that knows it speaks it at once.
+pub(super) fn may_switch(headers: &HeaderMap) -> bool {
+    let mut wanted = headers.get_all(UPGRADE).iter();
+    wanted.any(|wanted| !wanted.as_bytes().eq_ignore_ascii_case(b"h2c"))
+}
+
+/// What the client wants to speak instead of HTTP, if its request asks for that. It has to be
+/// one thing: among several there could be HTTP again, which would pass by the limits.
+pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
+    let headers = &head.headers;
+    let mut wanted = words(headers, &UPGRADE);
+    let (Some(only), None) = (wanted.next(), wanted.next()) else { return None };
+    let is_http = ["h2c", "http/", "tls/"].iter().any(|name| {
+        only.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
+    });
+    let is_asked =
+        head.version == Version::HTTP_11 && has_word(headers, &CONNECTION, "upgrade") && !is_http;
+    headers.get(UPGRADE).filter(|_| is_asked).cloned()
+}
+
+/// Makes the head of a request what an upstream is to see, but for what depends on the
+/// upstream. If the sender is trusted, what it says of its own client stays.
+pub(super) fn prepare(
+    head: &mut Parts,
+    sender: &Sender,
+    is_trusted: bool,
+    upgrade: Option<HeaderValue>,
+) {
+    let headers = &mut head.headers;
+    strip(headers);
+    // It is answered here, when the body is asked for.
+    headers.remove(EXPECT);
+    if let Some(wanted) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, wanted);
+    }
+    if !headers.contains_key(HOST)
+        && let Some(authority) = head.uri.authority()
+        && let Ok(host) = HeaderValue::try_from(authority.as_str())
+    {
+        headers.insert(HOST, host);
+    }
+    if head.version == Version::HTTP_2 && headers.contains_key(COOKIE) {
+        // HTTP/2 may split what is one header in HTTP/1.1.
+        join(headers, &COOKIE, "; ", None);
+    }
+    tell_sender(headers, sender, is_trusted);
+    add_via(headers, head.version);
+    if head.uri.authority().is_some() {
+        let path = head.uri.path_and_query().cloned();
+        head.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
+    }
+    head.version = Version::HTTP_11;
+}
+
+fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
+    let host = headers.get(HOST).cloned();
+    if !is_trusted {
+        for name in &OTHERS {
+            headers.remove(name);
+        }
+        headers.remove(FORWARDED);
+        headers.insert(&X_FORWARDED_FOR, sender.text.clone());
+        headers.insert(&X_REAL_IP, sender.text.clone());
+        headers.insert(&X_FORWARDED_PROTO, sender.scheme.clone());
+        match host {
+            Some(host) => headers.insert(&X_FORWARDED_HOST, host),
+            None => headers.remove(&X_FORWARDED_HOST),
+        };
+        return;
+    }
+    join(headers, &X_FORWARDED_FOR, ", ", Some(sender.text.as_bytes()));
+    if headers.contains_key(FORWARDED) {
+        let element = match sender.address {
+            IpAddr::V4(address) => format!("for={address}"),
+            IpAddr::V6(address) => format!("for=\"[{address}]\""),
+        };
+        join(headers, &FORWARDED, ", ", Some(element.as_bytes()));
+    }
+    headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| sender.scheme.clone());
+    if let Some(host) = host {
+        headers.entry(&X_FORWARDED_HOST).or_insert(host);
+    }
+}
+
+/// Makes a list be in one line, since some look at the first alone, with one more element
+/// perhaps.
+fn join(headers: &mut HeaderMap, name: &HeaderName, between: &str, element: Option<&[u8]>) {
+    let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let list = lines.chain(element).collect::<Vec<_>>().join(between.as_bytes());
+    if let Ok(list) = HeaderValue::try_from(list) {
+        headers.insert(name, list);
+    }
+}
+
+/// Names the upstream as the host that is asked.
+pub(super) fn set_host(headers: &mut HeaderMap, authority: &Authority) {
+    if let Ok(host) = HeaderValue::try_from(authority.as_str()) {
+        headers.insert(HOST, host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(peer: &str, is_trusted: bool, lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut request = http::Request::new(());
+        *request.version_mut() = Version::HTTP_2;
+        *request.uri_mut() = Uri::from_static("https://app.example/path?query");
+        for (name, value) in lines {
+            request.headers_mut().append(*name, HeaderValue::from_static(value));
+        }
+        let sender = Sender::new(peer.parse().unwrap(), true).unwrap();
+        let mut head = request.into_parts().0;
+        prepare(&mut head, &sender, is_trusted, None);
+        assert_eq!(head.uri, "/path?query");
+        assert_eq!(head.headers[HOST], "app.example");
+        head.headers
+    }
+
+    const TOLD: [(&str, &str); 5] = [
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-for", "192.0.2.2"),
+        ("x-forwarded-proto", "http"),
+        ("forwarded", "for=192.0.2.2"),
+        ("x-real-ip", "192.0.2.1"),
+    ];
+
+    #[test]
+    fn what_strangers_say_of_themselves_is_replaced() {
+        let headers = prepared("::ffff:203.0.113.7", false, &TOLD);
+        assert_eq!(headers.get_all(&X_FORWARDED_FOR).iter().count(), 1);
+        assert_eq!(headers[&X_FORWARDED_FOR], "203.0.113.7");
+        assert_eq!(headers[&X_REAL_IP], "203.0.113.7");
+        assert_eq!(headers[&X_FORWARDED_PROTO], "https");
+        assert_eq!(headers[&X_FORWARDED_HOST], "app.example");
+        assert!(!headers.contains_key(FORWARDED));
+    }
+
+    #[test]
+    fn what_trusted_proxies_say_is_kept_and_they_are_added() {
+        let headers = prepared("2001:db8::1", true, &TOLD);
+        assert_eq!(headers[&X_FORWARDED_FOR], "192.0.2.1, 192.0.2.2, 2001:db8::1");
+        assert_eq!(headers[FORWARDED], "for=192.0.2.2, for=\"[2001:db8::1]\"");
+        assert_eq!(headers[&X_FORWARDED_PROTO], "http");
+        assert_eq!(headers[&X_REAL_IP], "192.0.2.1");
+    }
+
+    #[test]
+    fn pieces_of_a_cookie_are_put_together() {
+        let headers = prepared("192.0.2.1", false, &[("cookie", "a=1"), ("cookie", "b=2")]);
+        assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
+    }
+}

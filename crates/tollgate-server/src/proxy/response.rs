@@ -1,0 +1,39 @@
+//! What of a response is passed on.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, StatusCode, Version};
+
+use super::failure::Failure;
+use super::headers::{add_via, strip};
+
+/// Says what is wrong with a response whose end is not clear.
+pub(super) fn judge(headers: &HeaderMap) -> Result<(), Failure> {
+    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let (encoding, length) = (encodings.next(), lengths.next());
+    if encoding.is_some() && length.is_some() {
+        return Err(Failure::Ambiguous("Content-Length beside Transfer-Encoding"));
+    }
+    if lengths.next().is_some() {
+        return Err(Failure::Ambiguous("several Content-Length"));
+    }
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if encodings.next().is_some() || encoding.is_some_and(|encoding| !is_chunked(encoding)) {
+        return Err(Failure::Ambiguous("Transfer-Encoding is not \"chunked\" alone"));
+    }
+    Ok(())
+}
+
+/// Makes the headers of a response what a client is to see.
+pub(super) fn prepare(status: StatusCode, version: Version, headers: &mut HeaderMap) {
+    let upgrade = match status {
+        StatusCode::SWITCHING_PROTOCOLS => headers.remove(UPGRADE),
+        _ => None,
+    };
+    strip(headers);
+    if let Some(protocol) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol);
+    }
+    add_via(headers, version);
+}

@@ -1,0 +1,101 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use http::uri::PathAndQuery;
+
+use super::connect::Connector;
+use super::health::Health;
+use super::http2::Http2;
+use super::pool::Pool;
+use super::{Times, Upstream};
+use crate::config::{ProxySettings, Scheme, UpstreamUrl};
+use crate::tls;
+
+/// All upstreams.
+#[derive(Debug)]
+pub(in crate::proxy) struct Upstreams {
+    all: Vec<Arc<Upstream>>,
+    /// Who is first asked next.
+    next: AtomicUsize,
+}
+
+impl Upstreams {
+    /// The upstreams of these settings. Those that are among `stay` already are the same.
+    pub(in crate::proxy) fn new(
+        settings: &ProxySettings,
+        stay: &[Arc<Upstream>],
+    ) -> Result<Self, String> {
+        let is_secure = settings.to.iter().any(|url| url.scheme == Scheme::Https);
+        let trusted = if is_secure { Some(tls::upstreams(settings.ca.as_deref())?) } else { None };
+        let times = Times {
+            connect: settings.connect_timeout,
+            response: settings.response_timeout,
+            idle: settings.idle_timeout,
+        };
+        let upstream = |url: &UpstreamUrl| {
+            // What is trusted may have changed, though its file has the same name.
+            let same = stay.iter().find(|one| one.url == *url && url.scheme != Scheme::Https);
+            if let Some(same) = same {
+                return Ok(Arc::clone(same));
+            }
+            Ok::<_, String>(Arc::new(Upstream {
+                connector: Connector::new(url, trusted.as_ref())?,
+                url: url.clone(),
+                times,
+                pool: Pool::new(settings.keep),
+                http2: Http2::default(),
+                health: Health::default(),
+                in_flight: AtomicUsize::new(0),
+                cut: AtomicU64::new(0),
+            }))
+        };
+        let all = settings.to.iter().map(upstream).collect::<Result<_, _>>()?;
+        Ok(Self { all, next: AtomicUsize::new(0) })
+    }
+
+    /// The upstream with the fewest requests in flight, in turn where there are several;
+    /// none that was tried already, and `None` if no other says that it is well. One that
+    /// could not be reached lately is chosen only if that is true of all.
+    pub(in crate::proxy) fn choose(&self, tried: &[Arc<Upstream>]) -> Option<&Arc<Upstream>> {
+        if let ([only], []) = (&*self.all, tried) {
+            return Some(only).filter(|only| only.health.is_well());
+        }
+        // Relaxed: that two are sent to the same one does no harm.
+        let first = self.next.fetch_add(1, Ordering::Relaxed) % self.all.len().max(1);
+        let (end, start) = self.all.split_at(first);
+        let usable = start.iter().chain(end).filter(|upstream| {
+            let is_tried = tried.iter().any(|tried| Arc::ptr_eq(tried, upstream));
+            !is_tried && upstream.health.is_well()
+        });
+        usable.min_by_key(|upstream| (upstream.health.is_avoided(), upstream.in_flight()))
+    }
+
+    /// Every upstream, in the order in which they were named.
+    pub(in crate::proxy) fn all(&self) -> &[Arc<Upstream>] {
+        &self.all
+    }
+
+    /// Asks upstreams whether they are well, and drops connections that nobody uses.
+    pub(in crate::proxy) async fn tend(&self, health_path: Option<&PathAndQuery>) {
+        let each = self.all.iter().map(|upstream| async {
+            upstream.pool.tidy();
+            if let Some(path) = health_path {
+                upstream.probe(path).await;
+            }
+        });
+        join_all(each).await;
+    }
+}
+
+impl Upstream {
+    /// True if it is likely to answer.
+    pub(in crate::proxy) fn is_healthy(&self) -> bool {
+        self.health.is_well() && !self.health.is_avoided()
+    }
+
+    /// Connections that nobody uses.
+    pub(in crate::proxy) fn idle_connections(&self) -> usize {
+        self.pool.len()
+    }
+}

@@ -1,0 +1,208 @@
+//! Connections over HTTP/1.1, each for one request at a time.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{HeaderValue, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Request, Response, Uri};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
+
+use super::body::Source;
+use super::connect::Speaks;
+use super::link::Link;
+use super::patience::{HeadWait, Patience};
+use super::{Answered, Times, Unanswered, Upstream};
+use crate::proxy::body::RequestBody;
+use crate::proxy::failure::Failure;
+
+/// A connection, which does something only while whoever uses it polls it.
+#[derive(Debug)]
+pub(in crate::proxy) struct Http1 {
+    sender: SendRequest<RequestBody>,
+    /// In a box, since it is large and handed around.
+    connection: Box<Connection<TokioIo<Link>, RequestBody>>,
+    has_ended: bool,
+    pub(super) patience: Patience,
+    /// When it was put aside.
+    pub(super) idle_since: Instant,
+}
+
+/// Sends a request over a connection that was kept, or else over a new one.
+pub(super) async fn send(
+    upstream: &Upstream,
+    mut request: Request<RequestBody>,
+) -> Result<Answered, Unanswered> {
+    let mut may_keep = true;
+    loop {
+        let kept = if may_keep {
+            poll_fn(|context| Poll::Ready(upstream.pool.take(context))).await
+        } else {
+            None
+        };
+        let is_kept = kept.is_some();
+        let mut connection = match kept {
+            Some(kept) => kept,
+            None => match connect(upstream).await {
+                Ok(connection) => connection,
+                Err(why) => return Err(Unanswered::unsent(why, request)),
+            },
+        };
+        // The upstream may be closing it at this very moment.
+        let spare = if is_kept { Spare::of(&request) } else { None };
+        let body = request.body().progress().cloned();
+        match (connection.send(request, &upstream.times).await, spare) {
+            (Ok(response), _) => {
+                let source = Source::Http1(connection);
+                return Ok(Answered { response, source, request: body });
+            }
+            (Err(Unanswered { unsent: Some(unsent), .. }), _) if is_kept => request = *unsent,
+            (Err(Unanswered { why: Failure::Broken(error), .. }), Some(spare))
+                if is_gone(&error) =>
+            {
+                // Those that were kept as long are as likely gone.
+                may_keep = false;
+                request = spare.request();
+            }
+            (Err(unanswered), _) => return Err(unanswered),
+        }
+    }
+}
+
+async fn connect(upstream: &Upstream) -> Result<Http1, Failure> {
+    let connected = upstream.connector.connect(&upstream.url, Speaks::Http1, &upstream.times).await;
+    match connected {
+        Ok((link, _)) => {
+            upstream.health.connected();
+            Http1::new(link, &upstream.times).await
+        }
+        Err(why) => {
+            upstream.health.failed();
+            Err(why)
+        }
+    }
+}
+
+/// True if the upstream closed a connection before it answered.
+fn is_gone(error: &hyper::Error) -> bool {
+    error.is_incomplete_message() || error.is_closed() || error.is_canceled() || is_reset(error)
+}
+
+fn is_reset(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|error| {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+        [BrokenPipe, ConnectionReset].contains(&error.kind())
+    })
+}
+
+impl Http1 {
+    /// Speaks HTTP/1.1 over a new connection.
+    pub(super) async fn new(link: Link, times: &Times) -> Result<Self, Failure> {
+        let handshake = Builder::new().handshake(TokioIo::new(link)).await;
+        let (sender, connection) = handshake.map_err(Failure::Broken)?;
+        let (patience, idle_since) = (Patience::new(times.response), Instant::now());
+        let connection = Box::new(connection);
+        Ok(Self { sender, connection, has_ended: false, patience, idle_since })
+    }
+
+    /// Sends a request, and waits for the head of its response.
+    pub(super) async fn send(
+        &mut self,
+        mut request: Request<RequestBody>,
+        times: &Times,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        if request.body().size_hint().exact().is_none() {
+            // Else hyper takes a GET to have no body.
+            request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        let Self { sender, connection, has_ended, patience, .. } = self;
+        let body = request.body().progress().cloned();
+        let mut wait = HeadWait::new(patience, times, body.clone());
+        let mut response = pin!(sender.try_send_request(request));
+        poll_fn(|context| {
+            if !*has_ended {
+                *has_ended = connection.poll_without_shutdown(context).is_ready();
+            }
+            match response.as_mut().poll(context) {
+                Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+                Poll::Ready(Err(mut error)) => {
+                    let unsent = error.take_message().map(Box::new);
+                    let has_failed = body.as_ref().is_some_and(|body| body.has_failed());
+                    let why = match has_failed {
+                        true => Failure::ClientBroke,
+                        false => Failure::Broken(error.into_error()),
+                    };
+                    Poll::Ready(Err(Unanswered { why, unsent }))
+                }
+                Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
+            }
+        })
+        .await
+    }
+
+    /// Reads and writes what there is to be.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
+        if !self.has_ended {
+            self.has_ended = self.connection.poll_without_shutdown(context).is_ready();
+        }
+    }
+
+    /// True if another request can be sent.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.has_ended && self.sender.is_ready()
+    }
+
+    /// The stream itself, and what was read of it already, once HTTP is no longer spoken.
+    pub(in crate::proxy) async fn into_stream(mut self) -> (Link, Bytes) {
+        poll_fn(|context| {
+            self.poll(context);
+            if self.has_ended { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let parts = self.connection.into_parts();
+        (parts.io.into_inner(), parts.read_buf)
+    }
+}
+
+/// A request that can be sent again.
+struct Spare {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Spare {
+    /// A copy of a request that can be repeated and has no body.
+    fn of(request: &Request<RequestBody>) -> Option<Self> {
+        let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
+        may_repeat.then(|| Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+        })
+    }
+
+    fn request(self) -> Request<RequestBody> {
+        let mut request = Request::new(RequestBody::default());
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = self.headers;
+        request
+    }
+}
+
+impl Upstream {
+    /// Keeps a connection for the next request, if it is good for one.
+    pub(super) fn keep(self: &Arc<Self>, connection: Http1) {
+        if connection.is_ready() {
+            self.pool.put(connection);
+        }
+    }
+}

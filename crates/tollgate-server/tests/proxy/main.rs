@@ -1,0 +1,28 @@
+//! The reverse proxy between real sockets: what it forwards, what it refuses, what it bears.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
+
+mod balance;
+mod failures;
+mod frames;
+mod grpc;
+mod h2c;
+mod headers;
+mod http2;
+mod large;
+mod leaving;
+mod limits;
+mod message;
+mod nginx;
+mod operate;
+mod programs;
+mod proxy;
+mod requests;
+mod responses;
+#[path = "../operate/server.rs"]
+#[allow(dead_code, reason = "another test needs the rest")]
+mod server;
+mod streaming;
+mod tls;
+mod upstream;
+mod websocket;
+mod wire;

@@ -1,0 +1,89 @@
+//! TLS on both sides, and which HTTP is agreed upon.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::proxy::{Proxy, Setup};
+use crate::server::{Home, run};
+use crate::upstream::{Upstream, ok};
+
+const TLS: &str = "tls-certificate = 'cert.pem'\ntls-key = 'key.pem'\n";
+
+/// A proxy that speaks TLS to its clients, with a certificate for localhost.
+fn start(setup: Setup) -> Proxy {
+    let setup = setup.server(TLS);
+    let home = Home::new(&setup.file());
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
+    std::fs::write(home.path("key.pem"), signing_key.serialize_pem()).unwrap();
+    std::fs::write(home.path("cert.pem"), cert.pem()).unwrap();
+    setup.start_in(home)
+}
+
+fn curl(proxy: &Proxy, version: &str) -> String {
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "--max-time", "20", version, "-w", " %{http_version}", "--cacert"]);
+    curl.arg(proxy.home.path("cert.pem"));
+    run(curl.arg(format!("https://localhost:{}/", proxy.address.port())))
+}
+
+#[test]
+fn curl_agrees_on_http2_or_http1_and_the_upstream_is_told_of_tls() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let proxy = start(Setup::to(&[upstream.url()]));
+    assert_eq!(curl(&proxy, "--http2"), "hello 2");
+    assert_eq!(curl(&proxy, "--http1.1"), "hello 1.1");
+    for request in upstream.requests() {
+        assert_eq!(request.header("x-forwarded-proto"), Some("https"), "{request:?}");
+        let port = proxy.address.port();
+        assert_eq!(request.header("host"), Some(format!("localhost:{port}").as_str()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_client_offers_is_agreed_upon() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let proxy = start(Setup::to(&[upstream.url()]));
+    let mut roots = RootCertStore::empty();
+    let certificate = std::fs::read(proxy.home.path("cert.pem")).unwrap();
+    roots.add(CertificateDer::from_pem_slice(&certificate).unwrap()).unwrap();
+    for (offered, agreed) in
+        [(vec!["h2", "http/1.1"], Some("h2")), (vec!["http/1.1"], Some("http/1.1")), (vec![], None)]
+    {
+        let mut config =
+            ClientConfig::builder().with_root_certificates(roots.clone()).with_no_client_auth();
+        config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let socket = TcpStream::connect(proxy.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
+        let told = session.get_ref().1.alpn_protocol();
+        assert_eq!(told, agreed.map(str::as_bytes), "{offered:?}");
+    }
+}
+
+#[test]
+fn an_upstream_behind_tls_is_believed_if_its_authority_is() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let behind = start(Setup::to(&[upstream.url()]));
+    let url = format!("https://localhost:{}", behind.address.port());
+    let ca = format!("ca = '{}'\n", behind.home.path("cert.pem").display());
+    let trusting = Setup::to(std::slice::from_ref(&url)).proxy(&ca).start();
+    for _ in 0..3 {
+        assert_eq!(trusting.get("/").text(), "hello");
+    }
+    assert_eq!(upstream.requests().len(), 3);
+    let strict = Setup::to(&[url]).start();
+    let response = strict.get("/");
+    assert_eq!(response.status(), 502, "{response:?}");
+    response.problem();
+    assert_eq!(upstream.requests().len(), 3);
+    let log = strict.server.stop();
+    assert!(log.contains("certificate"), "{log}");
+}
