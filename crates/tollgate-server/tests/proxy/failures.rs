@@ -103,6 +103,26 @@ fn a_dead_upstream_is_a_502_until_it_is_back() {
     assert!(log.contains(&address.to_string()), "{log}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upstream_that_takes_no_connection_in_time_is_a_504_or_another_is_asked() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let full = listener.local_addr().unwrap();
+    // Those who are not accepted take all the places there are; the last wait in vain.
+    let _waiting: Vec<_> =
+        (0..4).map(|_| tokio::spawn(tokio::net::TcpStream::connect(full))).collect();
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let hasty = |urls: &[String]| Setup::to(urls).proxy("connect-timeout = '500ms'\n").start();
+    let full = format!("http://{full}");
+    let alone = hasty(std::slice::from_ref(&full));
+    until("all places are taken", || alone.get("/").status() == 504);
+    let both = hasty(&[full, upstream.url()]);
+    for _ in 0..4 {
+        assert_eq!(both.get("/").text(), "hello");
+    }
+}
+
 #[test]
 fn an_upstream_that_ends_and_comes_back_is_found_again() {
     let upstream = Upstream::at("127.0.0.78:0", |_| ok("first"));

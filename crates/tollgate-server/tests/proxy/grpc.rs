@@ -1,18 +1,17 @@
 //! gRPC as it is on the wire: HTTP/2 all the way, with trailers.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, Version};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::{TcpListener, TcpStream};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 
+use crate::h2c::Service;
+use crate::http2::connect;
 use crate::proxy::Setup;
-use crate::upstream::{Upstream, ok};
 
 type Trailing =
     StreamBody<futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>;
@@ -25,28 +24,15 @@ fn trailing(message: Bytes, name: &'static str, value: &'static str) -> Trailing
     StreamBody::new(futures_util::stream::iter(frames))
 }
 
-/// A service that sends every message back if the request had its trailer, over HTTP/2 alone.
-async fn service() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(socket), service_fn(echo));
-            tokio::spawn(connection);
-        }
-    });
-    address
-}
-
-async fn echo(request: Request<Incoming>) -> Result<Response<Trailing>, Infallible> {
+/// Sends a message back, if it came with its trailer.
+async fn echo(request: Request<Incoming>) -> Response<Trailing> {
     assert_eq!(request.version(), Version::HTTP_2);
     let te = request.headers().get("te").cloned();
     let body = request.into_body().collect().await.unwrap();
     let has_trailer = body.trailers().is_some_and(|trailers| trailers.contains_key("x-sum"));
     let status = if has_trailer && te.is_some_and(|te| te == "trailers") { "0" } else { "13" };
     let response = Response::builder().header("content-type", "application/grpc");
-    Ok(response.body(trailing(body.to_bytes(), "grpc-status", status)).unwrap())
+    response.body(trailing(body.to_bytes(), "grpc-status", status)).unwrap()
 }
 
 fn call(message: &Bytes) -> Request<Trailing> {
@@ -59,15 +45,10 @@ fn call(message: &Bytes) -> Request<Trailing> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_and_trailers_pass_both_ways_and_a_refusal_is_a_status_of_grpc() {
-    let service = service().await;
+    let service = Service::start("127.0.0.1:0", echo).await;
     let policy = "[[limit]]\nname = 'api'\nquota = '1/h burst 3'\n";
-    let proxy = Setup::to(&[format!("h2c://{service}")]).policy(policy).start();
-    let socket = TcpStream::connect(proxy.address).await.unwrap();
-    let (mut client, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-            .await
-            .unwrap();
-    tokio::spawn(connection);
+    let proxy = Setup::to(&[service.url()]).policy(policy).start();
+    let mut client = connect(proxy.address).await;
     for size in [5, 70_000, 1_000_000] {
         let message = Bytes::from(vec![7; size]);
         let response = client.send_request(call(&message)).await.unwrap();
@@ -83,8 +64,8 @@ async fn messages_and_trailers_pass_both_ways_and_a_refusal_is_a_status_of_grpc(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_http1_client_reaches_an_http2_upstream() {
-    let service = service().await;
-    let proxy = Setup::to(&[format!("h2c://{service}")]).start();
+    let service = Service::start("127.0.0.1:0", echo).await;
+    let proxy = Setup::to(&[service.url()]).start();
     let socket = TcpStream::connect(proxy.address).await.unwrap();
     let (mut client, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.unwrap();
@@ -96,15 +77,5 @@ async fn an_http1_client_reaches_an_http2_upstream() {
         let response = client.send_request(request.unwrap()).await.unwrap();
         assert_eq!((response.status().as_u16(), response.version()), (200, Version::HTTP_11));
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upstream_that_does_not_speak_http2_is_a_502() {
-    let upstream = Upstream::answering(|_| ok("hello"));
-    let proxy = Setup::to(&[format!("h2c://{}", upstream.address)]).start();
-    for _ in 0..3 {
-        let response = proxy.get("/");
-        assert_eq!(response.status(), 502, "{response:?}");
     }
 }

@@ -20,7 +20,7 @@ use crate::upstream::{Upstream, ok};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client that knows beforehand that HTTP/2 is spoken.
-async fn connect<B>(address: SocketAddr) -> SendRequest<B>
+pub(crate) async fn connect<B>(address: SocketAddr) -> SendRequest<B>
 where
     B: hyper::body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
         + Send

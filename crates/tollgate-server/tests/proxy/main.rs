@@ -5,6 +5,7 @@ mod balance;
 mod failures;
 mod frames;
 mod grpc;
+mod h2c;
 mod headers;
 mod http2;
 mod large;

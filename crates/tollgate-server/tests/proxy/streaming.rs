@@ -70,6 +70,30 @@ fn a_response_that_trickles_is_seen_before_it_ends() {
 }
 
 #[test]
+fn both_ends_can_talk_at_the_same_time() {
+    let upstream = Upstream::playing(|mut wire, _| {
+        wire.head().unwrap();
+        wire.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+        for word in ["one", "two"] {
+            assert!(wire.until(word.as_bytes()).is_some());
+            wire.send(format!("3\r\n{word}\r\n"));
+        }
+        assert!(wire.until(b"0\r\n\r\n").is_some());
+        wire.send("0\r\n\r\n");
+    });
+    let proxy = Proxy::to(&upstream);
+    let mut wire = proxy.connect();
+    wire.send("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    assert_eq!(wire.head().unwrap().status(), 200);
+    for word in ["one", "two"] {
+        wire.send(format!("3\r\n{word}\r\n"));
+        assert!(wire.until(word.as_bytes()).is_some());
+    }
+    wire.send("0\r\n\r\n");
+    assert!(wire.until(b"0\r\n\r\n").is_some());
+}
+
+#[test]
 fn trailers_pass_both_ways() {
     let upstream = Upstream::answering(|_| {
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\

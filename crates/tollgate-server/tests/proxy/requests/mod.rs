@@ -43,11 +43,12 @@ impl Case {
     }
 }
 
-/// What a client saw that sent bytes and then nothing more: whole responses, and what else came.
-fn exchange(proxy: &Proxy, bytes: &[u8]) -> (Vec<Message>, Vec<u8>) {
+/// What a client saw that sent bytes, so many at a time, and then nothing more: whole responses,
+/// and what else came.
+fn exchange(proxy: &Proxy, bytes: &[u8], together: usize) -> (Vec<Message>, Vec<u8>) {
     let mut wire = proxy.connect();
     // The proxy may hang up before it has read everything.
-    wire.send(bytes);
+    bytes.chunks(together).all(|piece| wire.send(piece));
     let mut responses = Vec::new();
     let method = if bytes.starts_with(b"HEAD") { "HEAD" } else { "GET" };
     loop {
@@ -92,37 +93,58 @@ fn judge(case: &Case, seen: &[Message], responses: &[Message]) -> Result<(), Str
     }
 }
 
+/// Tries a case, then another request, and says what went wrong.
+fn attempt(
+    (proxy, upstream): (&Proxy, &Upstream),
+    number: usize,
+    case: &Case,
+    together: usize,
+) -> Result<(), String> {
+    let before = upstream.requests().len();
+    let (responses, rest) = exchange(proxy, &case.bytes(number), together);
+    // Whoever comes next on the same upstream connection must get their own answer.
+    let probe = format!("/after-{number}");
+    let after = proxy.get(&probe);
+    let requests = upstream.requests().split_off(before);
+    let own = Case::path(number);
+    let (seen, others): (Vec<_>, Vec<_>) =
+        requests.into_iter().partition(|seen| seen.path().split('?').next() == Some(&own));
+    let judgement = if after.text() != probe {
+        Err(format!("the next request was answered {after:?}"))
+    } else if others.iter().filter(|request| request.is_whole).count() > 1 {
+        Err(format!("the upstream saw another request: {others:?}"))
+    } else if !rest.is_empty() {
+        Err(format!("half a response: {:?}", String::from_utf8_lossy(&rest)))
+    } else {
+        judge(case, &seen, &responses)
+    };
+    let told: Vec<_> = responses.iter().map(|response| &response.start).collect();
+    judgement.map_err(|error| {
+        format!("{}: {error}\n   client {told:?}\n   upstream {seen:?}", case.name)
+    })
+}
+
 #[test]
 fn a_request_with_two_meanings_is_refused_or_has_one_meaning_for_the_upstream() {
     let upstream = Upstream::answering(|request| ok(request.path()));
     let proxy = Setup::to(&[upstream.url()]).proxy("idle-timeout = '2s'\n").start();
-    let mut failed = Vec::new();
-    for (number, case) in cases::all().iter().enumerate() {
-        let before = upstream.requests().len();
-        let (responses, rest) = exchange(&proxy, &case.bytes(number));
-        // Whoever comes next on the same upstream connection must get their own answer.
-        let probe = format!("/after-{number}");
-        let after = proxy.get(&probe);
-        let requests = upstream.requests().split_off(before);
-        let own = Case::path(number);
-        let (seen, others): (Vec<_>, Vec<_>) =
-            requests.into_iter().partition(|seen| seen.path().split('?').next() == Some(&own));
-        let judgement = if after.text() != probe {
-            Err(format!("the next request was answered {after:?}"))
-        } else if others.len() > 1 {
-            Err(format!("the upstream saw another request: {others:?}"))
-        } else if !rest.is_empty() {
-            Err(format!("half a response: {:?}", String::from_utf8_lossy(&rest)))
-        } else {
-            judge(case, &seen, &responses)
-        };
-        if let Err(error) = judgement {
-            let told: Vec<_> = responses.iter().map(|response| &response.start).collect();
-            failed
-                .push(format!("{}: {error}\n   client {told:?}\n   upstream {seen:?}", case.name));
-        }
-    }
+    let whole = cases::all().into_iter().map(|case| (case, usize::MAX));
+    let small = cases::all().into_iter().filter(|case| case.sent.len() < 1000);
+    let attempts: Vec<_> = whole.chain(small.map(|case| (case, 1))).collect();
+    let failed: Vec<_> = (0..)
+        .zip(&attempts)
+        .filter_map(|(number, (case, together))| {
+            attempt((&proxy, &upstream), number, case, *together).err()
+        })
+        .collect();
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    // Nor did anything come late.
+    let refused = |(case, _): &(Case, usize)| matches!(case.outcome, Outcome::Refused(_));
+    for request in upstream.requests().iter().filter(|request| request.is_whole) {
+        let number = request.path().strip_prefix("/case-").and_then(|number| number.parse().ok());
+        let is_refused = number.is_some_and(|number: usize| refused(&attempts[number]));
+        assert!(!is_refused && request.path() != "/smuggled", "{request:?}");
+    }
 }
 
 #[test]
@@ -148,7 +170,8 @@ fn whatever_a_connection_has_carried_the_next_request_is_judged_as_strictly() {
     ];
     for before in &befores {
         for unclear in unclear {
-            let (responses, _) = exchange(&proxy, format!("{before}{unclear}").as_bytes());
+            let (responses, _) =
+                exchange(&proxy, format!("{before}{unclear}").as_bytes(), usize::MAX);
             let seen = upstream.requests();
             let is_seen = seen.iter().any(|seen| seen.path() == "/unclear");
             assert!(!is_seen, "{before:?} lets {unclear:?} pass: {responses:?}");

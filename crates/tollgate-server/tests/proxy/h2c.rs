@@ -1,0 +1,151 @@
+//! Upstreams that speak HTTP/2.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+use crate::http2::connect;
+use crate::proxy::Setup;
+use crate::server::until;
+use crate::upstream::{Upstream, ok};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A service that speaks HTTP/2 alone. It ends with the test, and its connections with it.
+pub(crate) struct Service {
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Service {
+    pub(crate) async fn start<H, F, B>(address: impl ToSocketAddrs, handle: H) -> Self
+    where
+        H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+    {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((socket, _)) = listener.accept().await {
+                let handle = handle.clone();
+                let service = service_fn(move |request| {
+                    let response = handle(request);
+                    async move { Ok::<_, Infallible>(response.await) }
+                });
+                let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                connections.spawn(builder.serve_connection(TokioIo::new(socket), service));
+            }
+        });
+        Self { address, accepting }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("h2c://{}", self.address)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn saying(
+    text: &'static str,
+) -> impl Fn(Request<Incoming>) -> std::future::Ready<Response<Full<Bytes>>> + Clone {
+    move |_| std::future::ready(Response::new(Full::new(Bytes::from(text))))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_ends_is_a_502_and_is_found_again() {
+    let service = Service::start("127.0.0.79:0", saying("first")).await;
+    let address = service.address;
+    let proxy = Setup::to(&[service.url()]).start();
+    assert_eq!(proxy.get("/").text(), "first");
+    drop(service);
+    until("its end", || proxy.get("/").status() == 502);
+    let _service = Service::start(address, saying("second")).await;
+    until("the second", || proxy.get("/").text() == "second");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_does_not_speak_it_after_all_is_a_502() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let proxy = Setup::to(&[format!("h2c://{}", upstream.address)]).start();
+    for _ in 0..3 {
+        let response = proxy.get("/");
+        assert_eq!(response.status(), 502, "{response:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_ends_its_request_there_and_no_other() {
+    let (tell, mut told) = unbounded_channel();
+    let service = Service::start("127.0.0.1:0", move |request: Request<Incoming>| {
+        let tell = tell.clone();
+        async move {
+            if request.uri().path() == "/slow" {
+                tell.send("busy").unwrap();
+                // Dropped when the request is.
+                let _left = Left(tell);
+                std::future::pending::<()>().await;
+            }
+            Response::new(Full::new(Bytes::from("hello")))
+        }
+    })
+    .await;
+    let proxy = Setup::to(&[service.url()]).start();
+    let mut client = proxy.connect();
+    client.send("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(timeout(PATIENCE, told.recv()).await.unwrap(), Some("busy"));
+    drop(client);
+    assert_eq!(timeout(PATIENCE, told.recv()).await.unwrap(), Some("left"));
+    assert_eq!(proxy.get("/").text(), "hello");
+}
+
+/// Tells when a request is over.
+struct Left(tokio::sync::mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let _ = self.0.send("left");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_ends_can_talk_at_the_same_time() {
+    let echo = |request: Request<Incoming>| std::future::ready(Response::new(request.into_body()));
+    let service = Service::start("127.0.0.1:0", echo).await;
+    let proxy = Setup::to(&[service.url()]).start();
+    let mut client = connect(proxy.address).await;
+    let (say, said) = unbounded_channel::<Bytes>();
+    let frames = unfold(said, |mut said| async move {
+        said.recv().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), said))
+    });
+    let request =
+        Request::post("http://example.test/").body(StreamBody::new(frames).boxed_unsync());
+    let asked = client.send_request(request.unwrap());
+    let mut response = timeout(PATIENCE, asked).await.unwrap().unwrap();
+    for word in ["one", "two", "three"] {
+        say.send(Bytes::from(word)).unwrap();
+        let frame = timeout(PATIENCE, response.frame()).await.unwrap().unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), word);
+    }
+    drop(say);
+    let rest = timeout(PATIENCE, response.collect()).await.unwrap().unwrap();
+    assert!(rest.to_bytes().is_empty());
+}
