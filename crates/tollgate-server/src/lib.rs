@@ -3,6 +3,8 @@
 mod app;
 mod commands;
 mod config;
+pub mod envoy;
+pub mod grpc;
 pub mod http;
 mod log;
 mod proxy;

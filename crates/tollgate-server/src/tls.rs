@@ -18,24 +18,13 @@ pub(crate) const HTTP1: &[u8] = b"http/1.1";
 
 /// The certificate that clients are shown.
 #[derive(Debug)]
-pub(crate) struct Tls(ArcSwap<Configs>);
-
-/// The same certificate for those who may speak HTTP/2, and for others.
-#[derive(Debug)]
-struct Configs {
-    plain: Arc<ServerConfig>,
-    http2: Arc<ServerConfig>,
-}
+pub(crate) struct Tls(ArcSwap<ServerConfig>);
 
 impl Tls {
     /// Reads a certificate and its key. An error says which file is wrong, and how to mend
     /// it.
     pub(crate) fn load(files: &TlsFiles) -> Result<Self, String> {
-        let plain = config(files)?;
-        let mut http2 = plain.clone();
-        http2.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
-        let configs = Configs { plain: Arc::new(plain), http2: Arc::new(http2) };
-        Ok(Self(ArcSwap::from_pointee(configs)))
+        config(files).map(|config| Self(ArcSwap::from_pointee(config)))
     }
 
     /// Shows another certificate to whoever connects from now on.
@@ -43,12 +32,15 @@ impl Tls {
         self.0.store(other.0.load_full());
     }
 
-    /// Speaks TLS, and then HTTP/2 or HTTP/1.1 as the client likes, or whatever the listener
-    /// is for.
-    pub(crate) fn acceptor(&self, offers_http2: bool) -> TlsAcceptor {
-        let configs = self.0.load();
-        let config = if offers_http2 { &configs.http2 } else { &configs.plain };
-        Arc::clone(config).into()
+    /// Takes connections, and agrees on one of these protocols with clients that ask. With
+    /// none there is nothing to agree on.
+    pub(crate) fn acceptor(&self, protocols: &[&[u8]]) -> TlsAcceptor {
+        let mut config = self.0.load_full();
+        if !protocols.is_empty() {
+            let protocols = protocols.iter().map(|name| name.to_vec());
+            Arc::make_mut(&mut config).alpn_protocols = protocols.collect();
+        }
+        config.into()
     }
 }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod descriptors;
 mod future;
 mod headers;
 mod layer;

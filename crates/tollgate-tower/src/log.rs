@@ -17,19 +17,19 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn decided(&self, request: &Request<'_>, passage: &Passage<'_>) {
+    pub(crate) fn decided(&self, about: &About<'_>, passage: &Passage<'_>) {
         match passage.answer() {
-            Answer::Denied => self.denied(request, passage),
-            Answer::Blocked => self.blocked(request, passage),
+            Answer::Denied => self.denied(about, passage),
+            Answer::Blocked => self.blocked(about, passage),
             Answer::Allowed => {
                 // Any other limit that says no is heard.
                 let shadow = passage.limits().filter(|limit| limit.decision().is_denied());
-                shadow.for_each(|limit| self.denied_in_shadow(request, limit));
+                shadow.for_each(|limit| self.denied_in_shadow(about, limit));
             }
         }
     }
 
-    fn denied(&self, request: &Request<'_>, passage: &Passage<'_>) {
+    fn denied(&self, about: &About<'_>, passage: &Passage<'_>) {
         if !event_enabled!(target: "tollgate", Level::WARN) {
             return;
         }
@@ -40,15 +40,16 @@ impl Log {
             limit = limit.name(),
             caller = passage.refused_caller().map(field::display),
             counted = %limit.counted(),
-            method = %Shown(request.method().as_str()),
-            path = %Shown(request.path()),
+            domain = about.domain.map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
             retry_after_ms = passage.retry_after().map(whole_millis),
             suppressed,
             "denied"
         );
     }
 
-    fn blocked(&self, request: &Request<'_>, passage: &Passage<'_>) {
+    fn blocked(&self, about: &About<'_>, passage: &Passage<'_>) {
         if !event_enabled!(target: "tollgate", Level::WARN) {
             return;
         }
@@ -56,14 +57,15 @@ impl Log {
         warn!(
             target: "tollgate",
             caller = passage.refused_caller().map(field::display),
-            method = %Shown(request.method().as_str()),
-            path = %Shown(request.path()),
+            domain = about.domain.map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
             suppressed,
             "blocked"
         );
     }
 
-    fn denied_in_shadow(&self, request: &Request<'_>, limit: LimitState<'_>) {
+    fn denied_in_shadow(&self, about: &About<'_>, limit: LimitState<'_>) {
         if !event_enabled!(target: "tollgate", Level::INFO) {
             return;
         }
@@ -72,8 +74,9 @@ impl Log {
             target: "tollgate",
             limit = limit.name(),
             counted = %limit.counted(),
-            method = %Shown(request.method().as_str()),
-            path = %Shown(request.path()),
+            domain = about.domain.map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
             retry_after_ms = limit.decision().retry_after().map(whole_millis),
             suppressed,
             "would be denied, but the limit is in shadow"
@@ -120,8 +123,28 @@ impl Default for Throttle {
     }
 }
 
+/// What is decided about: a request, or the descriptors of a domain.
+#[derive(Default)]
+pub(crate) struct About<'a> {
+    domain: Option<Shown<'a>>,
+    method: Option<Shown<'a>>,
+    path: Option<Shown<'a>>,
+}
+
+impl<'a> About<'a> {
+    pub(crate) fn request(request: &'a Request<'_>) -> Self {
+        let (method, path) = (request.method().as_str(), request.path());
+        Self { method: Some(Shown(method)), path: Some(Shown(path)), domain: None }
+    }
+
+    pub(crate) fn domain(domain: &'a str) -> Self {
+        Self { domain: Some(Shown(domain)), ..Self::default() }
+    }
+}
+
 /// A text that a client sent: cut, and with everything escaped that could deceive whoever
 /// reads the log.
+#[derive(Clone, Copy)]
 struct Shown<'a>(&'a str);
 
 const SHOWN: usize = 128;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode, Uri};
 use tollgate_policy::store::Store;
-use tollgate_policy::{Answer, Error, Gate, Passage, Request};
+use tollgate_policy::{Answer, DescriptorPassage, Error, Gate, Passage, Request};
 
 use crate::headers::{Headers, Quotas, Told};
-use crate::log::Log;
+use crate::log::{About, Log};
 use crate::metrics::{Meter, Timer};
 use crate::peer::Peers;
 use crate::{ProblemJson, Reason, Refusal, Refuse};
@@ -143,10 +143,13 @@ impl<S: Store, R> Settings<S, R> {
 
     /// Counts and logs what was decided.
     pub(crate) fn note(&self, request: &Request<'_>, checked: &Result<Passage<'_>, Error>) {
-        let passage = match checked {
-            Ok(passage) => passage,
-            Err(error) => return self.store_failed(error),
-        };
+        match checked {
+            Ok(passage) => self.note_passage(&About::request(request), passage),
+            Err(error) => self.store_failed(error),
+        }
+    }
+
+    fn note_passage(&self, about: &About<'_>, passage: &Passage<'_>) {
         if let Some(error) = passage.shadow_error() {
             self.store_failed(error);
         }
@@ -154,7 +157,21 @@ impl<S: Store, R> Settings<S, R> {
             meter.count(passage);
         }
         if self.logs_refusals {
-            self.log.decided(request, passage);
+            self.log.decided(about, passage);
+        }
+    }
+
+    /// Counts and logs what was decided about descriptors.
+    pub(crate) fn note_descriptors(
+        &self,
+        domain: &str,
+        checked: &Result<DescriptorPassage<'_>, Error>,
+    ) {
+        match checked {
+            Ok(passage) => self.note_passage(&About::domain(domain), passage.passage()),
+            Err(error) if error.is_store() => self.store_failed(error),
+            // Whoever asked is told.
+            Err(_) => {}
         }
     }
 

@@ -44,6 +44,15 @@ impl PolicyBuilder {
         Self::read(text, None)
     }
 
+    /// Begins with the text of a policy file, which looks for other files in a folder.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Policy::from_toml_in`].
+    pub fn from_toml_in(text: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::read_in(text, None, folder.into())
+    }
+
     /// Begins with a policy file.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::Secret;
 /// | `/healthz`, `/readyz` | anyone | anyone |
 /// | `/auth` | proxies | proxies |
 /// | `/metrics` | anyone | with the token, or anyone if [told so](Self::open_metrics) |
+/// | gRPC, but for `Health/Check`, which is for anyone | anyone | with the token, or [known](Self::grpc_from) |
 /// | `/v1/check`, `/v1/reserve`, `/v1/settle` and everything that is not listed | anyone | with the token |
 /// | what changes or reveals: policy, limits, keys, overrides, lists, explain | with the token | with the token |
 ///
@@ -22,6 +23,7 @@ pub struct Access {
     is_loopback: bool,
     hosts: Vec<String>,
     auth_from: Vec<IpNet>,
+    grpc_from: Vec<IpNet>,
     metrics_are_open: bool,
 }
 
@@ -35,6 +37,7 @@ impl Access {
             is_loopback: true,
             hosts: Vec::new(),
             auth_from: loopback.iter().filter_map(|range| range.parse().ok()).collect(),
+            grpc_from: Vec::new(),
             metrics_are_open: false,
         }
     }
@@ -57,6 +60,13 @@ impl Access {
     #[must_use]
     pub fn auth_from(self, ranges: impl IntoIterator<Item = IpNet>) -> Self {
         Self { auth_from: ranges.into_iter().collect(), ..self }
+    }
+
+    /// Names those who may ask over gRPC without the token, beside programs on the same
+    /// machine.
+    #[must_use]
+    pub fn grpc_from(self, ranges: impl IntoIterator<Item = IpNet>) -> Self {
+        Self { grpc_from: ranges.into_iter().collect(), ..self }
     }
 
     /// Shows metrics to whoever asks.
@@ -98,5 +108,11 @@ impl Access {
     pub(crate) fn takes_auth_from(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.auth_from.iter().any(|range| range.contains(&peer))
+    }
+
+    /// True if a client of gRPC at this address needs no token.
+    pub(crate) fn takes_grpc_from(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        peer.is_loopback() || self.grpc_from.iter().any(|range| range.contains(&peer))
     }
 }

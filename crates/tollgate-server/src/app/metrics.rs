@@ -14,6 +14,7 @@ use tollgate_tower::TollgateLayer;
 use super::store_metrics::StoreMetrics;
 use super::{App, Phase, Readiness, Reservations};
 use crate::AnyStore;
+use crate::grpc;
 use crate::http::Stats;
 use crate::resp::Endpoint;
 
@@ -35,6 +36,7 @@ impl App {
         own.register_collector(Box::new(Server {
             resp: Arc::clone(&self.resp),
             http: Arc::clone(&self.stats),
+            grpc: Arc::clone(&self.grpc),
             readiness: Arc::clone(&self.readiness),
             reservations: Arc::clone(&self.reservations),
         }));
@@ -48,6 +50,7 @@ impl App {
 struct Server {
     resp: Arc<Endpoint<TollgateLayer<AnyStore>>>,
     http: Arc<Stats>,
+    grpc: Arc<grpc::Stats>,
     readiness: Arc<Readiness>,
     reservations: Arc<Reservations>,
 }
@@ -60,6 +63,7 @@ impl Collector for Server {
         self.connections(&mut encoder)?;
         self.http(&mut encoder)?;
         self.resp(&mut encoder)?;
+        self.grpc(&mut encoder)?;
         self.life(&mut encoder)
     }
 }
@@ -67,12 +71,20 @@ impl Collector for Server {
 impl Server {
     fn connections(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (resp, http) = (self.resp.stats().counts(), self.http.connections());
-        let by_protocol =
-            |http, resp| [([("protocol", "http")], http), ([("protocol", "resp")], resp)];
+        let grpc = self.grpc.connections();
+        let by_protocol = |http, resp, grpc| {
+            [("http", http), ("resp", resp), ("grpc", grpc)]
+                .map(|(protocol, count)| ([("protocol", protocol)], count))
+        };
         let help = "Connections that were opened";
-        counters(encoder, "connections", help, by_protocol(http.accepted, resp.accepted))?;
+        counters(
+            encoder,
+            "connections",
+            help,
+            by_protocol(http.accepted, resp.accepted, grpc.accepted),
+        )?;
         let help = "Connections that are open";
-        gauges(encoder, "open_connections", help, by_protocol(http.open, resp.open))
+        gauges(encoder, "open_connections", help, by_protocol(http.open, resp.open, grpc.open))
     }
 
     fn http(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -106,6 +118,15 @@ impl Server {
         gauges(encoder, "throttle_capacity", help, [([], table.capacity() as u64)])?;
         let help = "Keys of CL.THROTTLE forgotten although they had something spent";
         counters(encoder, "throttle_evictions", help, [([], table.evictions())])
+    }
+
+    fn grpc(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let calls = self.grpc.calls().map(|(code, count)| ([("code", code)], count));
+        counters(encoder, "grpc_calls", "Calls of ShouldRateLimit", calls)?;
+        let descriptors = self.grpc.descriptors();
+        let descriptors = descriptors.map(|(outcome, count)| ([("outcome", outcome)], count));
+        let help = "Descriptors of calls, by what became of them";
+        counters(encoder, "grpc_descriptors", help, descriptors)
     }
 
     fn life(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

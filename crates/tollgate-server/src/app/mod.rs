@@ -9,7 +9,7 @@ mod store_metrics;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
@@ -19,8 +19,11 @@ use tollgate_tower::{Metrics, TollgateLayer};
 pub use self::access::Access;
 pub(crate) use self::metrics::{counters, gauges};
 pub use self::readiness::{Phase, Readiness};
+use self::replace::Source;
 pub(crate) use self::reservations::{Pending, Reservations};
 use crate::AnyStore;
+use crate::config::Additions;
+use crate::grpc::{self, SideServices};
 use crate::http::{Bounds, Stats};
 use crate::proxy::{Proxy, ProxyMetrics};
 use crate::resp::Endpoint;
@@ -48,13 +51,15 @@ pub struct App {
     layer: TollgateLayer<AnyStore>,
     readiness: Arc<Readiness>,
     access: ArcSwap<Access>,
-    /// The text of the policy in force. Held while that changes.
-    policy: Mutex<Arc<str>>,
+    /// What the policy in force was made from. Held while that changes.
+    source: Mutex<Source>,
     folder: PathBuf,
     registry: Registry,
     pub(crate) reservations: Arc<Reservations>,
     pub(crate) bounds: Bounds,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) grpc: Arc<grpc::Stats>,
+    pub(crate) side_services: SideServices,
     proxy: Option<Arc<Proxy>>,
 }
 
@@ -69,18 +74,21 @@ impl App {
     ) -> Self {
         let metrics = Metrics::new();
         let layer = TollgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone());
+        let readiness: Arc<Readiness> = Arc::default();
         let mut app = Self {
             gate,
             resp: Arc::new(resp.asking(layer.clone())),
             layer,
-            readiness: Arc::default(),
+            side_services: SideServices::new(Arc::clone(&readiness)),
+            readiness,
             access: ArcSwap::from_pointee(Access::loopback(None)),
-            policy: Mutex::new(policy.into()),
+            source: Mutex::new(Source { text: policy.into(), additions: Additions::default() }),
             folder: PathBuf::new(),
             registry: Registry::default(),
             reservations: Arc::default(),
             bounds: Bounds::default(),
             stats: Arc::default(),
+            grpc: Arc::default(),
             proxy: None,
         };
         metrics.register(&mut app.registry);
@@ -106,6 +114,13 @@ impl App {
     #[must_use]
     pub fn with_reservations(self, most: usize) -> Self {
         self.reservations.set_most(most);
+        self
+    }
+
+    /// Says what the policy has that its text does not tell.
+    pub(crate) fn with_additions(mut self, additions: Additions) -> Self {
+        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
+        source.additions = additions;
         self
     }
 

@@ -1,10 +1,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
 /// Whether a server is ready, and how its last reload went.
 #[derive(Debug, Default)]
 pub struct Readiness {
-    state: Mutex<State>,
+    phase: watch::Sender<Phase>,
+    reload_failure: Mutex<Option<String>>,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
 }
@@ -21,33 +24,27 @@ pub enum Phase {
     Draining,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    phase: Phase,
-    reload_failure: Option<String>,
-}
-
 impl Readiness {
     /// The server answers from now on.
     pub fn start(&self) {
-        self.lock().phase = Phase::Ready;
+        self.phase.send_replace(Phase::Ready);
     }
 
     /// The server is about to end.
     pub fn drain(&self) {
-        self.lock().phase = Phase::Draining;
+        self.phase.send_replace(Phase::Draining);
     }
 
     /// A new policy is in force.
     pub fn reloaded(&self) {
-        self.lock().reload_failure = None;
+        *self.lock() = None;
         // Relaxed: counts order nothing.
         self.reloads.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A new policy was refused for this reason, and the old one stays.
     pub fn reload_failed(&self, why: impl Into<String>) {
-        self.lock().reload_failure = Some(why.into());
+        *self.lock() = Some(why.into());
         self.failed_reloads.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -59,13 +56,18 @@ impl Readiness {
     /// Where the server is in its life.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.lock().phase
+        *self.phase.borrow()
+    }
+
+    /// Where the server is in its life, and how that goes on.
+    pub(crate) fn watch(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
     }
 
     /// Why the last reload was refused, if it was.
     #[must_use]
     pub fn reload_failure(&self) -> Option<String> {
-        self.lock().reload_failure.clone()
+        self.lock().clone()
     }
 
     /// How many reloads went well, and how many were refused.
@@ -75,7 +77,7 @@ impl Readiness {
         (read(&self.reloads), read(&self.failed_reloads))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.reload_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -66,7 +66,7 @@ impl CheckConfig {
             let (algorithm, mode) = (limit.algorithm.to_owned(), mode.to_owned());
             [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
         }));
-        let listens = [("http", settings.http), ("redis", settings.resp)];
+        let listens = [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc)];
         let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
         let proxy = settings.proxy.map_or_else(String::new, |proxy| {
             format!("  proxy  {} to {}\n", proxy.listen, proxy.upstreams())

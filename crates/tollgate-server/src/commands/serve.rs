@@ -6,7 +6,7 @@ use clap::Args;
 use crate::config::{Given, Source};
 use crate::server;
 
-/// Answers over HTTP and the Redis protocol
+/// Answers over HTTP, the Redis protocol and gRPC
 ///
 /// Without options it listens on loopback with a small example policy, and writes no file:
 ///
@@ -23,6 +23,10 @@ use crate::server;
 ///
 ///   export TOLLGATE_TOKEN=$(openssl rand -hex 32)
 ///   tollgate serve --http 0.0.0.0:8390 --resp off --tls-certificate cert.pem --tls-key key.pem
+///
+/// As Envoy's rate-limit service, by files of envoyproxy/ratelimit:
+///
+///   tollgate serve --envoy-config /etc/ratelimit
 ///
 /// As one of many that share their limits through a Redis or Valkey:
 ///

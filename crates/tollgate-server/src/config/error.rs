@@ -20,6 +20,12 @@ impl From<tollgate_policy::Error> for ConfigError {
     }
 }
 
+impl From<crate::envoy::Problems> for ConfigError {
+    fn from(problems: crate::envoy::Problems) -> Self {
+        Self(problems.lines().to_vec())
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("\n"))

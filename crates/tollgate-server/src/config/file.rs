@@ -22,6 +22,9 @@ impl Given {
         Self {
             http: server.parsed("http", "127.0.0.1:8390"),
             resp: server.parsed("resp", "127.0.0.1:6390"),
+            grpc: server.parsed("grpc", "127.0.0.1:8391"),
+            envoy_config: path(server, "envoy-config", "/etc/ratelimit"),
+            envoy_algorithm: server.parsed("envoy-algorithm", "fixed-window"),
             tls_certificate: path(server, "tls-certificate", "certificate.pem"),
             tls_key: path(server, "tls-key", "key.pem"),
             token: server
@@ -30,6 +33,7 @@ impl Given {
             token_file: path(server, "token-file", "token"),
             hosts: server.several("hosts", "limits.example.com"),
             auth_from: server.several("auth-from", "10.0.0.0/8"),
+            grpc_from: server.several("grpc-from", "10.0.0.0/8"),
             metrics_open: server.boolean("metrics-open"),
             snapshot: path(server, "snapshot", "/var/lib/tollgate/state"),
             snapshot_every: server.parsed("snapshot-every", "30s"),

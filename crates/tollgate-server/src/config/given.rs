@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use super::proxy::GivenProxy;
 use super::store::GivenStore;
 use super::value::{Hidden, Listen, LogFormat, LogLevel, Range, Span};
+use crate::envoy::Algorithm;
 use clap::{ArgAction, Args};
 
 /// What was said in one place. Whatever was not is left to others.
@@ -14,6 +15,17 @@ pub(crate) struct Given {
     /// Where to listen for the Redis protocol, or "off" [default: 127.0.0.1:6390]
     #[arg(long, env = "TOLLGATE_RESP", value_name = "ADDRESS")]
     pub(super) resp: Option<Listen>,
+    /// Where to listen for gRPC, or "off" [default: 127.0.0.1:8391 if there are limits for
+    /// descriptors, else off]
+    #[arg(long, env = "TOLLGATE_GRPC", value_name = "ADDRESS")]
+    pub(super) grpc: Option<Listen>,
+    /// A folder with configuration files of envoyproxy/ratelimit, whose limits count beside
+    /// those of the policy
+    #[arg(long, env = "TOLLGATE_ENVOY_CONFIG", value_name = "FOLDER")]
+    pub(super) envoy_config: Option<PathBuf>,
+    /// How their quotas are spent: fixed-window or token-bucket [default: fixed-window]
+    #[arg(long, env = "TOLLGATE_ENVOY_ALGORITHM", value_name = "ALGORITHM")]
+    pub(super) envoy_algorithm: Option<Algorithm>,
     /// The certificate for TLS, in PEM, with those that lead to a known one
     #[arg(long, env = "TOLLGATE_TLS_CERTIFICATE", value_name = "FILE", help_heading = SECURITY)]
     pub(super) tls_certificate: Option<PathBuf>,
@@ -51,6 +63,15 @@ pub(crate) struct Given {
         help_heading = SECURITY
     )]
     pub(super) auth_from: Option<Vec<Range>>,
+    /// Those who may ask over gRPC without the token [default: programs on this machine]
+    #[arg(
+        long,
+        env = "TOLLGATE_GRPC_FROM",
+        value_name = "RANGE,…",
+        value_delimiter = ',',
+        help_heading = SECURITY
+    )]
+    pub(super) grpc_from: Option<Vec<Range>>,
     /// Shows /metrics without the token
     #[arg(
         long,
@@ -133,10 +154,14 @@ impl Given {
             token_file,
             http: self.http.or(other.http),
             resp: self.resp.or(other.resp),
+            grpc: self.grpc.or(other.grpc),
+            envoy_config: self.envoy_config.or(other.envoy_config),
+            envoy_algorithm: self.envoy_algorithm.or(other.envoy_algorithm),
             tls_certificate: self.tls_certificate.or(other.tls_certificate),
             tls_key: self.tls_key.or(other.tls_key),
             hosts: self.hosts.or(other.hosts),
             auth_from: self.auth_from.or(other.auth_from),
+            grpc_from: self.grpc_from.or(other.grpc_from),
             metrics_open: self.metrics_open.or(other.metrics_open),
             snapshot: self.snapshot.or(other.snapshot),
             snapshot_every: self.snapshot_every.or(other.snapshot_every),
@@ -163,6 +188,7 @@ impl Given {
             &mut self.tls_key,
             &mut self.token_file,
             &mut self.snapshot,
+            &mut self.envoy_config,
         ];
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);

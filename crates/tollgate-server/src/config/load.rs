@@ -2,10 +2,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tollgate_policy::{Policy, PolicyFile};
+use tollgate_policy::{Policy, PolicyBuilder, PolicyFile};
 
 use super::value::LimitQuota;
-use super::{ConfigError, Given, Settings};
+use super::{ConfigError, Given, Listen, Settings};
+use crate::envoy;
 
 /// Where a server is told what to do. It is asked at the start, and at every reload.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +27,17 @@ pub(crate) struct Config {
     /// The file's text, or the example's.
     pub(crate) file: PolicyFile,
     pub(crate) policy: Policy,
+    pub(crate) additions: Additions,
     pub(crate) settings: Settings,
+}
+
+/// What a policy has that its file does not tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Additions {
+    /// What files of envoyproxy/ratelimit say.
+    pub(crate) envoy: envoy::Folder,
+    /// Room for quotas that come with calls.
+    call_quotas: bool,
 }
 
 /// The policy of a server that is given none.
@@ -43,8 +54,44 @@ impl Source {
         let (policy, told) = file.decode(Given::decode)?;
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let told = told.beside(folder);
-        let settings = Settings::new(self.flags.clone().or(told).or(self.fallback.clone()))?;
-        Ok(Config { file, policy, settings })
+        let has_descriptors = policy.domains().next().is_some();
+        let settings =
+            Settings::new(self.flags.clone().or(told).or(self.fallback.clone()), has_descriptors)?;
+        let envoy = match &settings.envoy {
+            Some((folder, algorithm)) => envoy::load(folder, *algorithm)?,
+            None => envoy::Folder::default(),
+        };
+        let additions = Additions { envoy, call_quotas: settings.grpc != Listen::Off };
+        let policy = additions.added_to(file.builder()?)?;
+        Ok(Config { file, policy, additions, settings })
+    }
+}
+
+impl Config {
+    /// The policy, once more.
+    pub(crate) fn policy(&self) -> Result<Policy, tollgate_policy::Error> {
+        self.additions.added_to(self.file.builder()?)
+    }
+
+    /// The same with room for quotas that come with calls, which clients of a listener may
+    /// bring although nothing else speaks of descriptors any more.
+    pub(crate) fn with_call_quotas(mut self) -> Result<Self, tollgate_policy::Error> {
+        if !self.additions.call_quotas {
+            self.additions.call_quotas = true;
+            self.policy = self.policy()?;
+        }
+        Ok(self)
+    }
+}
+
+impl Additions {
+    /// Builds a policy that has these.
+    pub(crate) fn added_to(
+        &self,
+        builder: PolicyBuilder,
+    ) -> Result<Policy, tollgate_policy::Error> {
+        let builder = if self.call_quotas { builder.call_quotas() } else { builder };
+        self.envoy.domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
     }
 }
 

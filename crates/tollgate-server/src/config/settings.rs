@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use super::load::read_small;
 use super::value::{Listen, LogFormat, LogLevel, Span, Token};
 use super::{ConfigError, Given, ProxySettings, Source, StoreSettings};
+use crate::envoy::{self, Algorithm};
 use crate::http::Bounds;
 use crate::resp::Timeouts;
 
@@ -14,12 +15,16 @@ use crate::resp::Timeouts;
 pub(crate) struct Settings {
     pub(crate) http: Listen,
     pub(crate) resp: Listen,
+    pub(crate) grpc: Listen,
+    /// Files of envoyproxy/ratelimit, and how their quotas are spent.
+    pub(crate) envoy: Option<(PathBuf, Algorithm)>,
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) token: Option<Token>,
     /// Where the token was read, to be looked at again.
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) hosts: Vec<String>,
     pub(crate) auth_from: Option<Vec<IpNet>>,
+    pub(crate) grpc_from: Vec<IpNet>,
     pub(crate) metrics_open: bool,
     pub(crate) snapshot: Option<PathBuf>,
     pub(crate) snapshot_every: Duration,
@@ -43,8 +48,9 @@ pub(crate) struct TlsFiles {
 }
 
 impl Settings {
-    /// Fills in defaults, and tells everything that does not go together.
-    pub(super) fn new(given: Given) -> Result<Self, ConfigError> {
+    /// Fills in defaults, and tells everything that does not go together. Where nothing is
+    /// said of gRPC, it is spoken if the policy has limits for descriptors.
+    pub(super) fn new(given: Given, has_descriptors: bool) -> Result<Self, ConfigError> {
         let mut problems = given.beyond();
         let token = token(&given).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -56,11 +62,16 @@ impl Settings {
         });
         let store = StoreSettings::new(&given.store, &mut problems);
         let proxy = ProxySettings::new(&given.proxy, &mut problems);
-        let [http, resp] = [(given.http, HTTP), (given.resp, RESP)]
+        let [http, resp, grpc] = [(given.http, HTTP), (given.resp, RESP), (given.grpc, GRPC)]
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
+        let speaks_grpc = has_descriptors || given.envoy_config.is_some() || given.grpc.is_some();
+        let grpc = if speaks_grpc { grpc } else { Listen::Off };
         let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
-        if (http, resp) == (Listen::Off, Listen::Off) && !proxies {
+        if [http, resp, grpc] == [Listen::Off; 3] && !proxies {
             problems.push("http and resp are both off; listen on one of them".to_owned());
+        }
+        if given.envoy_algorithm.is_some() && given.envoy_config.is_none() {
+            problems.push("there is an envoy-algorithm but no envoy-config; add it".to_owned());
         }
         let has_token = given.token.is_some() || given.token_file.is_some();
         for (name, listen) in [("http", http), ("resp", resp)] {
@@ -71,20 +82,22 @@ impl Settings {
                 ));
             }
         }
+        if grpc.is_public() && !has_token && given.grpc_from.is_none() {
+            problems.push(format!(
+                "grpc listens on {grpc}, which other machines can reach, and there is neither a \
+                 token nor grpc-from; set TOLLGATE_TOKEN, token-file or grpc-from, or listen on \
+                 127.0.0.1"
+            ));
+        }
         if !problems.is_empty() {
             return Err(ConfigError::new(problems));
         }
-        let settings = Self::filled(given, token, tls, http, resp);
-        Ok(Self { store, proxy, ..settings })
+        let settings = Self::filled(given, token, tls);
+        Ok(Self { http, resp, grpc, store, proxy, ..settings })
     }
 
-    fn filled(
-        given: Given,
-        token: Option<Token>,
-        tls: Option<TlsFiles>,
-        http: Listen,
-        resp: Listen,
-    ) -> Self {
+    /// What is said alone, but for listeners and the store.
+    fn filled(given: Given, token: Option<Token>, tls: Option<TlsFiles>) -> Self {
         let mut bounds = Bounds::default();
         let mut timeouts = Timeouts::default();
         set(&mut bounds.idle, given.http_idle.map(|Span(idle)| idle));
@@ -95,14 +108,18 @@ impl Settings {
         set(&mut timeouts.stalled, given.stalled.map(|Span(stalled)| stalled));
         let ranges =
             |ranges: Vec<super::value::Range>| ranges.iter().map(|range| range.0).collect();
+        let algorithm = given.envoy_algorithm.unwrap_or_default();
         Self {
-            http,
-            resp,
+            http: Listen::Off,
+            resp: Listen::Off,
+            grpc: Listen::Off,
+            envoy: given.envoy_config.map(|folder| (folder, algorithm)),
             tls,
             token,
             token_file: given.token_file,
             hosts: given.hosts.unwrap_or_default(),
             auth_from: given.auth_from.map(ranges),
+            grpc_from: given.grpc_from.map_or_else(Vec::new, ranges),
             metrics_open: given.metrics_open.unwrap_or(false),
             snapshot: given.snapshot,
             snapshot_every: time(given.snapshot_every, 30),
@@ -127,8 +144,13 @@ impl Settings {
     /// The files that these come from, but for those that the policy names.
     pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
         let tls = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+        let envoy = self.envoy.iter().flat_map(|(folder, _)| {
+            // If it cannot be read, there are others than before, and the reload says why.
+            envoy::files(folder).unwrap_or_default()
+        });
         let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
-        source.path.iter().chain(&self.token_file).chain(tls).chain(ca).cloned().collect()
+        let files = source.path.iter().chain(&self.token_file).chain(tls).chain(ca);
+        files.cloned().chain(envoy).collect()
     }
 
     /// The keys of what cannot become as in `new` before the server is started again.
@@ -136,6 +158,7 @@ impl Settings {
         let differs = [
             ("http", self.http != new.http),
             ("resp", self.resp != new.resp),
+            ("grpc", self.grpc != new.grpc),
             ("tls-certificate", self.tls.is_some() != new.tls.is_some()),
             ("snapshot", self.snapshot != new.snapshot),
             ("snapshot-every", self.snapshot_every != new.snapshot_every),
@@ -157,6 +180,7 @@ impl Settings {
 
 const HTTP: u16 = 8390;
 const RESP: u16 = 6390;
+const GRPC: u16 = 8391;
 
 fn token(given: &Given) -> Result<Option<Token>, String> {
     match (&given.token, &given.token_file) {

@@ -13,6 +13,8 @@ pub(crate) struct Pulse {
     at_work: AtomicU64,
     /// Something was read since the last request was begun.
     has_read: AtomicBool,
+    /// What is read need not be part of a request: frames tell of other things as well.
+    has_frames: bool,
     /// Bytes that were sent.
     sent: AtomicU64,
     /// The client does not take what is to be sent.
@@ -34,6 +36,12 @@ pub(crate) enum Waiting {
 
 // Relaxed throughout: what is seen a little later is seen in time.
 impl Pulse {
+    /// That of a connection on which frames are exchanged, for many requests at once. For the
+    /// rest of one the request itself has to wait.
+    pub(crate) fn of_frames() -> Self {
+        Self { has_frames: true, ..Self::default() }
+    }
+
     /// A request is carried out for as long as the result lives.
     pub(crate) fn work<P: Deref<Target = Self>>(pulse: P) -> AtWork<P> {
         pulse.requests.fetch_add(1, Ordering::Relaxed);
@@ -44,7 +52,7 @@ impl Pulse {
 
     /// Something was read.
     pub(super) fn has_read(&self) {
-        self.has_read.store(true, Ordering::Relaxed);
+        self.has_read.store(!self.has_frames, Ordering::Relaxed);
     }
 
     /// So much was sent; nothing, if the client does not take it now.

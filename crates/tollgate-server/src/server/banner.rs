@@ -12,6 +12,7 @@ use crate::config::{Config, ProxySettings, Source, Token};
 pub(super) struct Banner {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
+    grpc: Option<SocketAddr>,
     /// Where requests are passed on, and to whom.
     proxy: Option<(SocketAddr, String)>,
     /// What clients are to trust, if they have to speak TLS.
@@ -44,15 +45,19 @@ impl Banner {
         let file = source.path.as_ref().map(|path| path.display().to_string());
         let file = file.or(source.limit.as_ref().map(|_| "--limit".to_owned()));
         let file = file.unwrap_or_else(|| "an example".to_owned());
+        let folder =
+            settings.envoy.as_ref().map(|(folder, _)| format!(" and {}", folder.display()));
+        let folder = folder.unwrap_or_default();
         Ok(Self {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
+            grpc: address(Protocol::Grpc)?,
             proxy: address(Protocol::Proxy)?
                 .zip(settings.proxy.as_ref().map(ProxySettings::upstreams)),
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
             http_is_public: settings.http.is_public(),
             resp_is_public: settings.resp.is_public(),
-            policy: format!("{file}, {limits} limit{plural}"),
+            policy: format!("{file}{folder}, {limits} limit{plural}"),
             state: match (&settings.store, &settings.snapshot) {
                 (Some(store), _) => format!("shared, in {}", store.place()),
                 (None, None) => "in memory; gone when the server ends".to_owned(),
@@ -84,6 +89,10 @@ impl Banner {
         }
         if let Some(address) = self.resp {
             writeln!(out, "  redis   {redis}://{address}")?;
+        }
+        if let Some(address) = self.grpc {
+            let grpc = if has_tls { "grpcs" } else { "grpc" };
+            writeln!(out, "  grpc    {grpc}://{address}")?;
         }
         if let Some((address, upstreams)) = &self.proxy {
             writeln!(out, "  proxy   {http}://{address} to {upstreams}")?;
@@ -182,6 +191,7 @@ mod tests {
         Banner {
             http: http.parse().ok(),
             resp: resp.parse().ok(),
+            grpc: None,
             proxy: None,
             certificate: certificate.map(PathBuf::from),
             http_is_public: is_public,

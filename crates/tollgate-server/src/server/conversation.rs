@@ -12,14 +12,15 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use super::seldom::Seldom;
-use crate::tls::Tls;
-use crate::{App, http, proxy, resp};
+use crate::tls::{H2, HTTP1, Tls};
+use crate::{App, grpc, http, proxy, resp};
 
 /// Which protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http,
     Resp,
+    Grpc,
     Proxy,
 }
 
@@ -28,6 +29,7 @@ impl Protocol {
         match self {
             Self::Http => "http",
             Self::Resp => "resp",
+            Self::Grpc => "grpc",
             Self::Proxy => "proxy",
         }
     }
@@ -37,6 +39,15 @@ impl Protocol {
         match self {
             Self::Proxy => "listen",
             protocol => protocol.name(),
+        }
+    }
+
+    /// What clients agree on that speak TLS.
+    const fn in_tls(self) -> &'static [&'static [u8]] {
+        match self {
+            Self::Http | Self::Resp => &[],
+            Self::Grpc => &[H2],
+            Self::Proxy => &[H2, HTTP1],
         }
     }
 }
@@ -91,8 +102,7 @@ impl Conversation {
         socket: TcpStream,
         peer: SocketAddr,
     ) -> Option<Box<TlsStream<TcpStream>>> {
-        let secured =
-            timeout(HANDSHAKE, tls.acceptor(self.protocol == Protocol::Proxy).accept(socket)).await;
+        let secured = timeout(HANDSHAKE, tls.acceptor(self.protocol.in_tls()).accept(socket)).await;
         let secured = secured.unwrap_or_else(|elapsed| Err(elapsed.into()));
         secured.map(Box::new).map_err(|error| self.refuse(peer, &error)).ok()
     }
@@ -122,6 +132,7 @@ impl Conversation {
         match self.protocol {
             Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
             Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
+            Protocol::Grpc => Box::pin(grpc::serve(io, Some(peer), app, shutdown)).await,
             Protocol::Proxy => match app.proxy() {
                 Some(proxy) => {
                     let is_secure = self.tls.is_some();

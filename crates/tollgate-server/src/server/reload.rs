@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::state::admit;
 use super::watch::contents;
 use crate::App;
-use crate::config::{Config, Settings, Source, Token};
+use crate::config::{Config, Listen, Settings, Source, Token};
 use crate::tls::Tls;
 
 /// Takes up what has changed in the files of a running server.
@@ -92,8 +92,12 @@ impl Reloader {
 
     fn take_up(&self) -> Result<(Settings, Changes), Vec<String>> {
         let config = self.source.load().map_err(|error| error.problems().to_vec())?;
-        let Config { file, policy, settings } = config;
         let one = |error: &dyn ToString| vec![error.to_string()];
+        let config = match self.begun.grpc {
+            Listen::Off => config,
+            Listen::At(_) => config.with_call_quotas().map_err(|error| one(&error))?,
+        };
+        let Config { file, policy, additions, settings } = config;
         // What can fail comes first.
         let certificate = match (&self.tls, &settings.tls) {
             (Some(_), Some(files)) => Some(Tls::load(files).map_err(|error| one(&error))?),
@@ -105,7 +109,8 @@ impl Reloader {
             }
             _ => None,
         };
-        let changes = self.app.adopt(policy, file.text()).map_err(|error| one(&error))?;
+        let changes = self.app.adopt_with(policy, file.text(), additions);
+        let changes = changes.map_err(|error| one(&error))?;
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.renew(&certificate);
         }
@@ -113,8 +118,8 @@ impl Reloader {
             proxy.adopt(state);
         }
         // Addresses stay as they are, and who may reach them.
-        let in_force =
-            Settings { http: self.begun.http, resp: self.begun.resp, ..settings.clone() };
+        let Settings { http, resp, grpc, .. } = self.begun;
+        let in_force = Settings { http, resp, grpc, ..settings.clone() };
         admit(&self.app, &in_force, settings.token.as_ref().unwrap_or(&self.token));
         Ok((settings, changes))
     }

@@ -47,6 +47,9 @@ impl Running {
         let config = Arc::new(source.load()?);
         let settings = config.settings.clone();
         log::begin(&settings);
+        if config.additions.envoy.wants_values {
+            info!("detailed_metric and value_to_metric have no effect: metrics are by limit");
+        }
         let tls = settings.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
         let snapshot = settings.snapshot.as_ref().map(SnapshotFile::claim).transpose()?;
         let (token, generated) = match settings.token.clone() {
@@ -130,6 +133,7 @@ async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
     let listens = [
         (Protocol::Http, settings.http),
         (Protocol::Resp, settings.resp),
+        (Protocol::Grpc, settings.grpc),
         (Protocol::Proxy, settings.proxy_listen()),
     ];
     for (protocol, listen) in listens {

@@ -34,6 +34,7 @@ pub(super) fn app(
     let endpoint = Endpoint::new(throttle, Arc::clone(&gate)).timeouts(settings.timeouts);
     let app = App::new(gate, config.file.text(), endpoint)
         .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
+        .with_additions(config.additions.clone())
         .with_bounds(settings.bounds)
         .with_reservations(settings.reservations);
     let app = match settings.proxy.clone() {
@@ -52,7 +53,10 @@ pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
         Some(secret) if settings.http.is_public() => Access::network(secret),
         secret => Access::loopback(secret),
     };
-    let access = access.hosts(settings.hosts.clone()).open_metrics(settings.metrics_open);
+    let access = access
+        .hosts(settings.hosts.clone())
+        .grpc_from(settings.grpc_from.iter().copied())
+        .open_metrics(settings.metrics_open);
     app.set_access(match &settings.auth_from {
         Some(ranges) => access.auth_from(ranges.iter().copied()),
         None => access,
@@ -73,7 +77,7 @@ impl Origin<'_> {
             Some(store) => AnyStore::Shared(Arc::clone(store)),
             None => AnyStore::from(Memory::new(SystemClock).with_seed(seed)),
         };
-        let gate = Gate::with_store(self.config.file.policy()?, store)?;
+        let gate = Gate::with_store(self.config.policy()?, store)?;
         let hasher = KeyedState::with_seed(seed);
         let capacity = self.config.settings.throttle_capacity;
         let throttle = Throttle::with(capacity, WhenFull::Evict, hasher, SystemClock)

@@ -38,6 +38,7 @@ fn alerts_look_at_metrics_that_there_are() {
         "docs/server.md",
         "docs/sizing.md",
         "docs/cluster.md",
+        "docs/envoy.md",
     ] {
         let text = read(document);
         let named = metrics(&text);

@@ -52,6 +52,7 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) http: SocketAddr,
     pub(crate) resp: SocketAddr,
+    pub(crate) grpc: SocketAddr,
     pub(crate) banner: String,
     log: Option<JoinHandle<String>>,
 }
@@ -76,6 +77,7 @@ impl Server {
             url.map_or(NOWHERE, |address| address.parse().unwrap())
         };
         (server.http, server.resp) = (address("http "), address("redis "));
+        server.grpc = address("grpc ");
         server.banner = banner;
         server
     }
@@ -90,7 +92,8 @@ impl Server {
             let _ = stderr.read_to_string(&mut text);
             text
         });
-        Self { child, http: NOWHERE, resp: NOWHERE, banner: String::new(), log: Some(log) }
+        let banner = String::new();
+        Self { child, http: NOWHERE, resp: NOWHERE, grpc: NOWHERE, banner, log: Some(log) }
     }
 
     /// The token that it has made.

@@ -5,7 +5,7 @@ mod text;
 mod told;
 
 use http::HeaderMap;
-use http::header::{HeaderName, RETRY_AFTER};
+use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use tollgate_policy::Passage;
 
 pub(crate) use self::quota::Quotas;
@@ -72,6 +72,17 @@ impl Headers {
             return None;
         }
         Some(Told::of(passage.nearest()?, self, quotas))
+    }
+
+    /// What the headers of the IETF's draft tell of the limits of a passage, if they are on.
+    pub(crate) fn tell_rate_limit(
+        self,
+        passage: &Passage<'_>,
+        quotas: &Quotas,
+    ) -> Option<[(HeaderName, HeaderValue); 2]> {
+        // A limit that lets nothing through has no quota to tell of.
+        let limit = passage.nearest().filter(|limit| self.rate_limit && !limit.is_closed())?;
+        Some(Told::of(limit, self, quotas).rate_limit())
     }
 
     /// Adds what a refused client has to know to the headers of its response.

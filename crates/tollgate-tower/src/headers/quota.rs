@@ -67,12 +67,13 @@ const KEPT: usize = 4_096;
 impl QuotaText {
     fn of(limit: LimitState<'_>) -> Self {
         let decision = limit.decision();
-        let mut text = Text::quoted(limit.name());
+        let name = shown(limit);
+        let mut text = Text::quoted(name);
         text.parameter(b";q=", decision.limit());
         if let Some(window) = decision.window() {
             text.parameter(b";w=", whole_seconds(window));
         }
-        let name = limit.name().len() + 2;
+        let name = name.len() + 2;
         Self { policy: text.value(), amount: number(decision.limit()), name }
     }
 
@@ -101,6 +102,14 @@ impl QuotaText {
         texts.insert(text.policy.as_bytes(), text);
         Some(text)
     }
+}
+
+/// The name that answers show, if the string of a structured field can hold it as it is.
+fn shown(limit: LimitState<'_>) -> &str {
+    let is_plain = |name: &&str| {
+        name.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
+    };
+    limit.shown_name().filter(is_plain).unwrap_or(limit.name())
 }
 
 fn kept(value: &HeaderValue) -> Option<HeaderValue> {

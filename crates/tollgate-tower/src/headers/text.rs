@@ -1,18 +1,17 @@
 //! Values of headers, written without more allocations than they need.
 
 use http::HeaderValue;
+use smallvec::SmallVec;
 
 /// The largest integer of a structured field.
 const MAX: u64 = 999_999_999_999_999;
 
-/// Room for a limit's name of 64 letters, in quotes, and two parameters.
+/// Room for a limit's name of 64 letters, in quotes, and two parameters. Names of limits for
+/// descriptors may be longer.
 const ROOM: usize = 128;
 
 /// A text that becomes a value.
-pub(super) struct Text {
-    bytes: [u8; ROOM],
-    length: usize,
-}
+pub(super) struct Text(SmallVec<[u8; ROOM]>);
 
 impl Text {
     /// A text that begins with a name as the string of a structured field. Names of limits
@@ -26,9 +25,7 @@ impl Text {
 
     /// A text that begins like another.
     pub(super) fn starting_with(start: &[u8]) -> Self {
-        let mut text = Self { bytes: [0; ROOM], length: 0 };
-        text.push(start);
-        text
+        Self(SmallVec::from_slice(start))
     }
 
     /// Adds a parameter, such as `;q=20`.
@@ -38,15 +35,11 @@ impl Text {
     }
 
     fn push(&mut self, more: &[u8]) {
-        // Nothing is longer than the room: names are checked. What would be is left out.
-        if let Some(place) = self.bytes.get_mut(self.length..self.length + more.len()) {
-            place.copy_from_slice(more);
-            self.length += more.len();
-        }
+        self.0.extend_from_slice(more);
     }
 
     pub(super) fn value(&self) -> HeaderValue {
-        value(&self.bytes[..self.length])
+        value(&self.0)
     }
 }
 

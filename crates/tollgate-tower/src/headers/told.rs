@@ -36,12 +36,19 @@ impl Told {
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         if self.headers.rate_limit {
             // These are lists: what is there already stays.
-            headers.append(&RATE_LIMIT_POLICY, self.quota.policy.clone());
-            headers.append(&RATE_LIMIT, self.state());
+            for (name, value) in self.rate_limit() {
+                headers.append(name, value);
+            }
         }
         if self.headers.x_rate_limit {
             self.write_x_rate_limit(headers);
         }
+    }
+
+    /// The headers of the IETF's draft.
+    pub(super) fn rate_limit(&self) -> [(HeaderName, HeaderValue); 2] {
+        let policy = self.quota.policy.clone();
+        [(RATE_LIMIT_POLICY.clone(), policy), (RATE_LIMIT.clone(), self.state())]
     }
 
     /// `"public";r=4;t=2`

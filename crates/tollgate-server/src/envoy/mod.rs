@@ -1,0 +1,23 @@
+//! Configuration files of [envoyproxy/ratelimit], read as they are.
+//!
+//! Such a file names a domain and a tree of descriptors. What is wrong with it is told with
+//! its line, and so is every key that means nothing. `docs/envoy.md` shows what is read.
+//!
+//! [envoyproxy/ratelimit]: https://github.com/envoyproxy/ratelimit
+
+mod algorithm;
+mod descriptor;
+mod folder;
+mod problems;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unit;
+mod yaml;
+
+pub use self::algorithm::Algorithm;
+pub use self::descriptor::parse;
+pub(crate) use self::descriptor::quota;
+pub(crate) use self::folder::{Folder, files, load};
+pub use self::problems::Problems;
+pub(crate) use self::unit::{lasting, numbered};

@@ -1,0 +1,57 @@
+use std::fmt;
+
+/// Everything that is wrong with files, a line each.
+#[derive(Debug)]
+pub struct Problems(Vec<String>);
+
+impl Problems {
+    /// The problems, each with its file, its line, and what would be right.
+    #[must_use]
+    pub fn lines(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// Where problems of one file are written down.
+#[derive(Debug)]
+pub(super) struct Report<'f> {
+    file: &'f str,
+    problems: Vec<String>,
+}
+
+/// How many problems of a file are told.
+const MOST: usize = 100;
+
+impl<'f> Report<'f> {
+    pub(super) fn new(file: &'f str) -> Self {
+        Self { file, problems: Vec::new() }
+    }
+
+    pub(super) fn note(&mut self, line: usize, problem: impl fmt::Display) {
+        if self.problems.len() < MOST {
+            self.problems.push(format!("{}:{line}: {problem}", self.file));
+        }
+    }
+
+    /// What was made, if nothing was wrong.
+    pub(super) fn end<T>(self, made: Option<T>) -> Result<T, Problems> {
+        match made {
+            Some(made) if self.problems.is_empty() => Ok(made),
+            _ => Err(Problems(self.problems)),
+        }
+    }
+}
+
+impl From<Vec<String>> for Problems {
+    fn from(problems: Vec<String>) -> Self {
+        Self(problems)
+    }
+}

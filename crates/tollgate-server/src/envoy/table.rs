@@ -1,0 +1,121 @@
+//! Tables that are asked for what they may say.
+
+use std::sync::Arc;
+
+use super::problems::Report;
+use super::yaml::{Key, Kind, Value};
+
+/// How long a text may be. Aliases repeat it.
+const LONGEST: usize = 1_024;
+
+/// A table of which only known keys are there, as far as nothing else was noted.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'v> {
+    pub(super) line: usize,
+    entries: &'v [(Key, Arc<Value>)],
+}
+
+impl<'v> Table<'v> {
+    /// The table that a value is. Keys that are not known are noted.
+    pub(super) fn of(
+        value: &'v Value,
+        what: &str,
+        known: &[&str],
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
+        let Kind::Table(entries) = &value.kind else {
+            let kind = value.name();
+            report.note(value.line, format_args!("{what} must be a table, and is {kind}"));
+            return None;
+        };
+        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
+            let (name, known) = (&key.name, known.join(", "));
+            report.note(key.line, format_args!("{what} has no key {name:?}; known are {known}"));
+        }
+        Some(Self { line: value.line, entries })
+    }
+
+    /// What a key says, if it says anything.
+    pub(super) fn value(self, key: &str) -> Option<&'v Value> {
+        let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
+        entry.map(|(_, value)| &**value).filter(|value| !value.is_null())
+    }
+
+    /// A text. Numbers and booleans are what was written.
+    pub(super) fn text(self, key: &str, report: &mut Report<'_>) -> Option<&'v str> {
+        let value = self.value(key)?;
+        match &value.kind {
+            Kind::Scalar { text, .. } if text.len() <= LONGEST => Some(text),
+            Kind::Scalar { .. } => {
+                report.note(value.line, format_args!("{key} has more than {LONGEST} bytes"));
+                None
+            }
+            _ => {
+                let kind = value.name();
+                report.note(value.line, format_args!("{key} must be a text, and is {kind}"));
+                None
+            }
+        }
+    }
+
+    /// A text that has to be there, as what it names.
+    pub(super) fn name(self, key: &str, of: &str, report: &mut Report<'_>) -> &'v str {
+        let name = self.text(key, report);
+        let is_empty = name.map_or_else(|| self.value(key).is_none(), str::is_empty);
+        if is_empty {
+            report.note(self.line_of(key), format_args!("the {of} is empty; name it"));
+        }
+        name.unwrap_or_default()
+    }
+
+    /// True if it says so. What YAML once took for booleans is one, too.
+    pub(super) fn is(self, key: &str, report: &mut Report<'_>) -> bool {
+        let Some(value) = self.value(key) else { return false };
+        match plain(value).map(str::to_ascii_lowercase).as_deref() {
+            Some("true" | "yes" | "on" | "y") => true,
+            Some("false" | "no" | "off" | "n") => false,
+            _ => {
+                report.note(value.line, format_args!("{key} must be true or false"));
+                false
+            }
+        }
+    }
+
+    /// A number from 0 to 4,294,967,295.
+    pub(super) fn number(self, key: &str, report: &mut Report<'_>) -> Option<u32> {
+        let value = self.value(key)?;
+        let number = plain(value).and_then(|text| text.replace('_', "").parse().ok());
+        if number.is_none() {
+            let most = u32::MAX;
+            report.note(value.line, format_args!("{key} must be a whole number up to {most}"));
+        }
+        number
+    }
+
+    /// The values of a list.
+    pub(super) fn list(self, key: &str, report: &mut Report<'_>) -> &'v [Arc<Value>] {
+        let Some(value) = self.value(key) else { return &[] };
+        match &value.kind {
+            Kind::List(values) => values,
+            _ => {
+                let kind = value.name();
+                report.note(value.line, format_args!("{key} must be a list, and is {kind}"));
+                &[]
+            }
+        }
+    }
+
+    /// The line of a key, or of the table if it is not there.
+    pub(super) fn line_of(self, key: &str) -> usize {
+        let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
+        entry.map_or(self.line, |(key, _)| key.line)
+    }
+}
+
+/// What was written without quotes.
+fn plain(value: &Value) -> Option<&str> {
+    match &value.kind {
+        Kind::Scalar { text, is_quoted: false } => Some(text),
+        _ => None,
+    }
+}

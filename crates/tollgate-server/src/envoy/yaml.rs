@@ -1,0 +1,238 @@
+//! YAML as a tree in which everything knows its line.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+
+/// How deep lists and tables may be nested, what aliases repeat included: more than a
+/// descriptor has entries.
+const DEEPEST: usize = 128;
+
+/// How many keys a table may have: many times more than there are.
+const MOST_KEYS: usize = 64;
+
+/// A value, and where it stands. What an alias repeats is shared and not copied, so that a
+/// tree is never larger than its text.
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) line: usize,
+    /// How deep what is in it is nested.
+    depth: usize,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A text, a number or anything else that is written in one piece.
+    Scalar {
+        text: String,
+        is_quoted: bool,
+    },
+    List(Vec<Arc<Value>>),
+    /// In the order of the text.
+    Table(Vec<(Key, Arc<Value>)>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) line: usize,
+    pub(super) name: Arc<str>,
+}
+
+/// Why a text cannot be read, and in which line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    pub(super) line: usize,
+    pub(super) why: String,
+}
+
+/// Reads a text of one document; `None` if there is nothing in it.
+pub(super) fn read(text: &str) -> Result<Option<Arc<Value>>, Unreadable> {
+    let mut reader = Reader::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(Unreadable::from)?;
+        reader.take(event, span)?;
+    }
+    Ok(reader.root)
+}
+
+impl Value {
+    /// True if nothing was written, or that it is nothing.
+    pub(super) fn is_null(&self) -> bool {
+        match &self.kind {
+            Kind::Scalar { text, is_quoted: false } => {
+                ["", "~", "null", "Null", "NULL"].contains(&text.as_str())
+            }
+            _ => false,
+        }
+    }
+
+    /// What kind of value it is, for people.
+    pub(super) fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Scalar { .. } => "a single value",
+            Kind::List(_) => "a list",
+            Kind::Table(_) => "a table",
+        }
+    }
+}
+
+impl Kind {
+    fn depth(&self) -> usize {
+        let deepest = match self {
+            Self::Scalar { .. } => return 0,
+            Self::List(values) => values.iter().map(|value| value.depth).max(),
+            Self::Table(entries) => entries.iter().map(|(_, value)| value.depth).max(),
+        };
+        1 + deepest.unwrap_or(0)
+    }
+}
+
+/// Builds the tree from what the parser meets.
+#[derive(Default)]
+struct Reader {
+    root: Option<Arc<Value>>,
+    open: Vec<Open>,
+    /// What aliases may refer to.
+    anchors: HashMap<usize, Arc<Value>>,
+}
+
+/// A list or table that has not ended.
+struct Open {
+    line: usize,
+    anchor: usize,
+    parts: Parts,
+}
+
+enum Parts {
+    List(Vec<Arc<Value>>),
+    Table { entries: Vec<(Key, Arc<Value>)>, key: Option<Key> },
+}
+
+impl Reader {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Unreadable> {
+        let line = span.start.line();
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(Unreadable::new(line, "there is a second document; write it in another file"))
+            }
+            Event::DocumentStart(_) => Ok(()),
+            Event::Alias(anchor) => match self.anchors.get(&anchor).map(Arc::clone) {
+                Some(value) => self.add(value, line),
+                None => Err(Unreadable::new(line, "the alias refers to what it is itself part of")),
+            },
+            Event::Scalar(text, style, anchor, _) => {
+                let is_quoted = style != ScalarStyle::Plain;
+                let kind = Kind::Scalar { text: text.into_owned(), is_quoted };
+                self.finish(Value { line, depth: 0, kind }, anchor)
+            }
+            Event::SequenceStart(anchor, _) => self.begin(line, anchor, Parts::List(Vec::new())),
+            Event::MappingStart(anchor, _) => {
+                self.begin(line, anchor, Parts::Table { entries: Vec::new(), key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(Open { line, anchor, parts }) = self.open.pop() else { return Ok(()) };
+                let kind = match parts {
+                    Parts::List(items) => Kind::List(items),
+                    Parts::Table { entries, .. } => Kind::Table(merged(entries)?),
+                };
+                self.finish(Value { line, depth: kind.depth(), kind }, anchor)
+            }
+        }
+    }
+
+    fn begin(&mut self, line: usize, anchor: usize, parts: Parts) -> Result<(), Unreadable> {
+        if self.open.len() == DEEPEST {
+            return Err(Unreadable::too_deep(line));
+        }
+        self.open.push(Open { line, anchor, parts });
+        Ok(())
+    }
+
+    fn finish(&mut self, value: Value, anchor: usize) -> Result<(), Unreadable> {
+        if value.depth > DEEPEST {
+            return Err(Unreadable::too_deep(value.line));
+        }
+        let (line, value) = (value.line, Arc::new(value));
+        // Zero is that of values without one.
+        if anchor != 0 {
+            self.anchors.insert(anchor, Arc::clone(&value));
+        }
+        self.add(value, line)
+    }
+
+    /// Puts a whole value where it belongs.
+    fn add(&mut self, value: Arc<Value>, line: usize) -> Result<(), Unreadable> {
+        match self.open.last_mut().map(|open| &mut open.parts) {
+            None => self.root = Some(value),
+            Some(Parts::List(items)) => items.push(value),
+            Some(Parts::Table { entries, key }) => match key.take() {
+                Some(key) => entries.push((key, value)),
+                None => {
+                    let Kind::Scalar { text, .. } = &value.kind else {
+                        return Err(Unreadable::new(line, "a key must be a text"));
+                    };
+                    if entries.len() == MOST_KEYS {
+                        let why = format!("a table has more than {MOST_KEYS} keys");
+                        return Err(Unreadable::new(line, why));
+                    }
+                    let new = Key { line, name: text.as_str().into() };
+                    if let Some((first, _)) = entries.iter().find(|(old, _)| old.name == new.name) {
+                        let (name, before) = (&new.name, first.line);
+                        return Err(Unreadable::new(
+                            line,
+                            format!("{name:?} is there twice, first in line {before}"),
+                        ));
+                    }
+                    *key = Some(new);
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Entries with those of tables that `<<` names, where they say nothing themselves.
+fn merged(entries: Vec<(Key, Arc<Value>)>) -> Result<Vec<(Key, Arc<Value>)>, Unreadable> {
+    let (merges, mut entries): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|(key, _)| &*key.name == "<<");
+    for (key, from) in merges {
+        let tables = match &from.kind {
+            Kind::List(tables) => tables.as_slice(),
+            _ => std::slice::from_ref(&from),
+        };
+        if tables.len() > MOST_KEYS {
+            let why = format!("<< names more than {MOST_KEYS} tables");
+            return Err(Unreadable::new(key.line, why));
+        }
+        for table in tables {
+            let Kind::Table(more) = &table.kind else {
+                return Err(Unreadable::new(key.line, "<< takes a table, or a list of tables"));
+            };
+            for (key, value) in more {
+                if !entries.iter().any(|(own, _)| own.name == key.name) {
+                    entries.push((key.clone(), Arc::clone(value)));
+                }
+            }
+        }
+    }
+    Ok(entries)
+}
+
+impl Unreadable {
+    fn new(line: usize, why: impl Into<String>) -> Self {
+        Self { line, why: why.into() }
+    }
+
+    fn too_deep(line: usize) -> Self {
+        Self::new(line, format!("this is nested more than {DEEPEST} deep"))
+    }
+}
+
+impl From<ScanError> for Unreadable {
+    fn from(error: ScanError) -> Self {
+        Self::new(error.marker().line(), format!("this is no YAML: {}", error.info()))
+    }
+}

@@ -1,0 +1,91 @@
+//! The messages of a request.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use h2::RecvStream;
+use hyper::body::{Body, Frame};
+use tonic::{Code, Status};
+
+use super::bounds::MESSAGE;
+
+/// What stands before a message: whether it is compressed, and its length.
+pub(super) const PREFIX: usize = 5;
+
+/// The only message of a request, as much of it as has arrived.
+#[derive(Debug)]
+pub(super) struct Message {
+    stream: RecvStream,
+    /// Mostly all of it is the first piece, which is not copied.
+    read: Bytes,
+}
+
+impl Message {
+    pub(super) fn new(stream: RecvStream) -> Self {
+        Self { stream, read: Bytes::new() }
+    }
+
+    /// The message, once it has arrived whole.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Status>> {
+        while let Some(piece) = ready!(self.stream.poll_data(context)) {
+            let piece = piece.map_err(|error| Status::new(Code::Cancelled, error.to_string()))?;
+            // What cannot be told that there is room for again has ended.
+            let _ = self.stream.flow_control().release_capacity(piece.len());
+            if self.read.len() + piece.len() > PREFIX + MESSAGE {
+                return Poll::Ready(Err(Status::resource_exhausted(format!(
+                    "a message may have {MESSAGE} bytes, and this one has more"
+                ))));
+            }
+            self.read = if self.read.is_empty() { piece } else { joined(&self.read, &piece) };
+        }
+        Poll::Ready(unwrapped(std::mem::take(&mut self.read)))
+    }
+}
+
+fn joined(one: &[u8], other: &[u8]) -> Bytes {
+    let mut both = BytesMut::with_capacity(one.len() + other.len());
+    both.extend_from_slice(one);
+    both.extend_from_slice(other);
+    both.freeze()
+}
+
+/// A message without what stands before it.
+fn unwrapped(mut read: Bytes) -> Result<Bytes, Status> {
+    if read.len() < PREFIX {
+        return Err(Status::invalid_argument("there is no message"));
+    }
+    let is_compressed = read.get_u8() != 0;
+    let length = read.get_u32() as usize;
+    if is_compressed {
+        return Err(Status::unimplemented("the message is compressed; send it as it is"));
+    }
+    if length != read.len() {
+        let told = format!("the message is {length} bytes long, and {} have arrived", read.len());
+        return Err(Status::invalid_argument(told));
+    }
+    Ok(read)
+}
+
+/// The messages of a request for services that take a stream of them.
+pub(super) struct Messages(pub(super) RecvStream);
+
+impl Body for Messages {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let piece = ready!(self.0.poll_data(context));
+        if let Some(Ok(piece)) = &piece {
+            let _ = self.0.flow_control().release_capacity(piece.len());
+        }
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+}

@@ -1,0 +1,91 @@
+//! Services beside the one that limits: health and reflection.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::server::NamedService;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_reflection::server::Builder;
+
+use super::body::Messages;
+use super::call::Call;
+use super::file_descriptors::file_descriptors;
+use super::health::Health;
+use super::pipe::pipe;
+use super::{guard, reply};
+use crate::Readiness;
+
+/// Health, and reflection in its two versions.
+pub(crate) struct SideServices(Vec<(&'static str, Serve)>);
+
+type Serve = Box<dyn Fn(Request<Body>) -> Answer + Send + Sync>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// What probes ask, which have no token.
+const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
+
+impl SideServices {
+    pub(crate) fn new(readiness: Arc<Readiness>) -> Self {
+        let reflection = || {
+            Builder::configure()
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                .register_file_descriptor_set(file_descriptors())
+        };
+        let mut services = Self(Vec::new());
+        services.add(HealthServer::new(Health(readiness)));
+        // What is written here is right: a test asks for it.
+        let _ = reflection().build_v1().map(|service| services.add(service));
+        let _ = reflection().build_v1alpha().map(|service| services.add(service));
+        services
+    }
+
+    fn add<S>(&mut self, service: S)
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+        S: NamedService + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+    {
+        self.0.push((S::NAME, Box::new(move |request| Box::pin(service.clone().call(request)))));
+    }
+
+    /// The service that a path names.
+    fn find(&self, path: &str) -> Option<&Serve> {
+        let (service, _) = path.strip_prefix('/')?.split_once('/')?;
+        self.0.iter().find(|(name, _)| *name == service).map(|(_, serve)| serve)
+    }
+}
+
+impl Call<'_> {
+    /// Answers a call of another service than the one that limits.
+    pub(super) async fn aside(self) {
+        let Self { app, peer, head, body, respond, at_work: _at_work } = self;
+        let path = head.uri.path();
+        let admitted = match path {
+            HEALTH_CHECK => Ok(()),
+            _ => guard::admit(&app.access(), peer, &head),
+        };
+        let found = app.side_services.find(path);
+        let found = found.ok_or_else(|| Status::unimplemented("this server has no such method"));
+        match admitted.and(found) {
+            Err(status) => drop(reply::send(respond, Err(status))),
+            Ok(serve) => {
+                let request = Request::from_parts(head, Body::new(Messages(body)));
+                let Ok(response) = serve(request).await;
+                pipe(response, respond).await;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SideServices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}

@@ -1,0 +1,5 @@
+//! A real Envoy that asks, with the configuration that the documentation recommends.
+
+mod failure;
+mod instance;
+mod requests;

@@ -1,0 +1,129 @@
+//! What is no gRPC, or too much of it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::client;
+use http::Request;
+use tokio::net::TcpStream as AsyncStream;
+
+use crate::client::{Client, OK, descriptor, start};
+
+const POLICY: &str = "[[limit]]\nname = 'api'\nmatch = { domain = 'edge' }\nquota = '1000/h'\n";
+const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+/// What a call is answered with: status, code of gRPC, and the message of an error.
+async fn call(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    kind: &str,
+    body: Bytes,
+) -> (u16, String, String) {
+    let stream = AsyncStream::connect(address).await.unwrap();
+    let (mut send, connection) = client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("http://{address}{path}"))
+        .header("content-type", kind)
+        .body(())
+        .unwrap();
+    let (response, mut stream) = send.send_request(request, false).unwrap();
+    // What is refused while it is sent is not sent to its end.
+    let _ = stream.send_data(body, true);
+    let response = response.await.unwrap();
+    let (head, mut body) = response.into_parts();
+    while let Some(Ok(piece)) = body.data().await {
+        body.flow_control().release_capacity(piece.len()).unwrap();
+    }
+    let trailers = body.trailers().await.ok().flatten().unwrap_or_default();
+    let header = |name: &str| {
+        let value = head.headers.get(name).or_else(|| trailers.get(name));
+        value.map_or("", |value| value.to_str().unwrap()).to_owned()
+    };
+    let answer = (head.status.as_u16(), header("grpc-status"), header("grpc-message"));
+    connection.abort();
+    answer
+}
+
+fn framed(flag: u8, length: u32, message: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.put_u8(flag);
+    bytes.put_u32(length);
+    bytes.put_slice(message);
+    bytes.freeze()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_understood_is_refused_with_a_reason() {
+    let (_home, server) = start(POLICY, &[], &[]);
+    let grpc = "application/grpc";
+    let large = vec![0; 64 * 1024 + 1];
+    let cases: [(&str, &str, &str, Bytes, u16, &str, &str); 11] = [
+        ("GET", PATH, grpc, Bytes::new(), 405, "", ""),
+        ("POST", PATH, "application/json", Bytes::new(), 415, "", ""),
+        ("POST", PATH, "application/grpc-web", Bytes::new(), 415, "", ""),
+        ("POST", "/other.Service/Method", grpc, framed(0, 0, b""), 200, "12", "no%20such%20method"),
+        ("POST", "/", grpc, framed(0, 0, b""), 200, "12", "no%20such%20method"),
+        ("POST", PATH, grpc, Bytes::new(), 200, "3", "there%20is%20no%20message"),
+        ("POST", PATH, grpc, framed(1, 2, b"ab"), 200, "12", "compressed"),
+        ("POST", PATH, grpc, framed(0, 9, b"ab"), 200, "3", "9%20bytes%20long"),
+        ("POST", PATH, grpc, framed(0, 2, &[0xff, 0xff]), 200, "3", "the%20message%20is%20none"),
+        ("POST", PATH, grpc, framed(0, 0, b""), 200, "3", "domain"),
+        ("POST", PATH, grpc, framed(0, large.len() as u32, &large), 200, "8", "65536%20bytes"),
+    ];
+    for (method, path, kind, body, status, code, message) in cases {
+        let told = call(server.grpc, method, path, kind, body).await;
+        assert_eq!((told.0, &*told.1), (status, code), "{method} {path} {kind}: {told:?}");
+        assert!(told.2.contains(message), "{told:?}");
+    }
+    let mut client = Client::to(&server).await;
+    assert_eq!(client.status("edge", &descriptor(&[("k", "v")])).await.code, OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_and_silence_end_the_connection_and_nothing_else() {
+    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms", "--http-idle", "400ms"]);
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let oversized = [&preface[..], &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat();
+    let data_first = [&preface[..], &[0, 0, 1, 0, 0, 0, 0, 0, 1, 7]].concat();
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"*1\r\n$4\r\nPING\r\n",
+        &[0; 64],
+        &oversized,
+        &data_first,
+        b"PRI * H",
+        b"",
+    ] {
+        let mut stream = TcpStream::connect(server.grpc).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut rest = Vec::new();
+        // Ended, one way or the other.
+        let ended = stream.read_to_end(&mut rest);
+        let is_late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        assert!(!is_late, "{bytes:?}");
+    }
+    let mut client = Client::to(&server).await;
+    assert_eq!(client.status("edge", &descriptor(&[("k", "v")])).await.code, OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_never_comes_is_not_waited_for_for_ever() {
+    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms"]);
+    let stream = AsyncStream::connect(server.grpc).await.unwrap();
+    let (mut send, connection) = client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{}{PATH}", server.grpc))
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let (response, mut stream) = send.send_request(request, false).unwrap();
+    stream.send_data(Bytes::from_static(&[0, 0]), false).unwrap();
+    let response = response.await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "4");
+}

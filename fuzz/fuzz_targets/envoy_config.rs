@@ -1,0 +1,26 @@
+//! Any text is a file of envoyproxy/ratelimit, from which a policy can be built, or is refused
+//! with problems that lie inside it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tollgate_policy::Policy;
+use tollgate_server::envoy::{Algorithm, parse};
+
+fuzz_target!(|text: &str| {
+    let lines = text.split(['\n', '\r']).count();
+    for algorithm in [Algorithm::FixedWindow, Algorithm::TokenBucket] {
+        match parse("file", text, algorithm) {
+            Ok(domain) => {
+                let built = Policy::builder().domain(domain).build();
+                assert!(built.is_ok(), "{:?}", built.err());
+            }
+            Err(problems) => {
+                assert!(!problems.lines().is_empty());
+                for problem in problems.lines() {
+                    let line = problem.split(':').nth(1).and_then(|line| line.parse().ok());
+                    assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{problem}");
+                }
+            }
+        }
+    }
+});
