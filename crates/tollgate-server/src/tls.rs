@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::{TlsFiles, read_small};
 
-/// What clients and servers call their protocols when they agree on one.
+/// What upstreams call their protocols when they agree on one.
 pub(crate) const H2: &[u8] = b"h2";
 pub(crate) const HTTP1: &[u8] = b"http/1.1";
 

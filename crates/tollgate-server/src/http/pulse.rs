@@ -14,7 +14,7 @@ pub(crate) struct Pulse {
     /// Something was read since the last request was begun.
     has_read: AtomicBool,
     /// What is read need not be part of a request: frames tell of other things as well.
-    has_frames: bool,
+    has_frames: AtomicBool,
     /// Bytes that were sent.
     sent: AtomicU64,
     /// The client does not take what is to be sent.
@@ -39,7 +39,13 @@ impl Pulse {
     /// That of a connection on which frames are exchanged, for many requests at once. For the
     /// rest of one the request itself has to wait.
     pub(crate) fn of_frames() -> Self {
-        Self { has_frames: true, ..Self::default() }
+        Self { has_frames: AtomicBool::new(true), ..Self::default() }
+    }
+
+    /// It turns out that frames are exchanged.
+    pub(crate) fn takes_frames(&self) {
+        self.has_frames.store(true, Ordering::Relaxed);
+        self.has_read.store(false, Ordering::Relaxed);
     }
 
     /// A request is carried out for as long as the result lives.
@@ -52,7 +58,7 @@ impl Pulse {
 
     /// Something was read.
     pub(super) fn has_read(&self) {
-        self.has_read.store(!self.has_frames, Ordering::Relaxed);
+        self.has_read.store(!self.has_frames.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// So much was sent; nothing, if the client does not take it now.

@@ -148,6 +148,7 @@ impl Conversation<'_> {
         let connection = builder.serve_connection(TokioIo::new(stream), self.inlet);
         let mut connection = pin!(connection);
         let pulse = &self.client.pulse;
+        pulse.takes_frames();
         tokio::select! {
             biased;
             () = shutdown => {}

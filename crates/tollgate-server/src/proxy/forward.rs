@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::HOST;
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tower_service::Service;
 use tracing::warn;
@@ -14,7 +14,7 @@ use tracing::warn;
 use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
-use super::upstream::{Answered, InFlight, Unanswered, UpstreamBody};
+use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
 use super::{request, response};
 use crate::config::Host;
 
@@ -60,31 +60,40 @@ impl Client {
         upgrades: bool,
     ) -> Result<Response<Body>, Failure> {
         let state = self.proxy.state.load_full();
+        // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
+        let is_missing = !request.headers().contains_key(HOST);
+        let names_upstream = is_missing || state.settings.host == Host::Upstream;
         let mut tried = Vec::new();
         let mut last = Failure::NoneHealthy;
         while let Some(upstream) = state.upstreams.choose(&tried) {
-            // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
-            let is_missing = !request.headers().contains_key(HOST);
-            if is_missing || state.settings.host == Host::Upstream {
+            if names_upstream {
                 request::set_host(request.headers_mut(), &upstream.url.authority);
             }
             let in_flight = upstream.begin();
-            match upstream.send(request, upgrades).await {
-                Ok(answered) => return self.answer(answered, in_flight, upgrades).await,
-                Err(Unanswered { why, unsent }) => {
-                    let url = &upstream.url;
-                    if !why.is_of_client() {
-                        self.proxy.seldom.tell(|left_out| {
-                            warn!(upstream = %url, error = %why, left_out, "an upstream failed");
-                        });
-                    }
-                    let Some(unsent) = unsent else { return Err(why) };
-                    (request, last) = (*unsent, why);
-                    tried.push(Arc::clone(upstream));
-                }
-            }
+            let answered = match upstream.send(request, upgrades).await {
+                Ok(answered) => self.answer(answered, in_flight, upgrades).await,
+                Err(unanswered) => Err(unanswered),
+            };
+            let Unanswered { why, unsent } = match answered {
+                Ok(response) => return Ok(response),
+                Err(unanswered) => unanswered,
+            };
+            self.report(upstream, &why);
+            let Some(unsent) = unsent else { return Err(why) };
+            (request, last) = (*unsent, why);
+            tried.push(Arc::clone(upstream));
         }
         Err(last)
+    }
+
+    /// Tells operators of an upstream that fails.
+    fn report(&self, upstream: &Upstream, why: &Failure) {
+        if !why.is_of_client() {
+            let url = &upstream.url;
+            self.proxy.seldom.tell(|left_out| {
+                warn!(upstream = %url, error = %why, left_out, "an upstream failed");
+            });
+        }
     }
 
     /// Makes an upstream's response the client's.
@@ -93,24 +102,18 @@ impl Client {
         answered: Answered,
         in_flight: InFlight,
         upgrades: bool,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, Unanswered> {
         response::judge(answered.response.headers())?;
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let mut response = Response::new(Body::from(""));
-            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            *response.headers_mut() = answered.response.headers().clone();
-            response::prepare(
-                StatusCode::SWITCHING_PROTOCOLS,
-                Version::HTTP_11,
-                response.headers_mut(),
-            );
             let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
-            self.upgrade.set(answered.into_connection().filter(|_| upgrades).ok_or(unasked)?);
-            return Ok(response);
+            let switched = answered.into_connection().filter(|_| upgrades);
+            let (mut head, connection) = switched.ok_or(unasked)?;
+            response::prepare(&mut head);
+            self.upgrade.set(connection);
+            return Ok(Response::from_parts(head, Body::from("")));
         }
         let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
-        response::prepare(head.status, head.version, &mut head.headers);
-        head.version = Version::HTTP_11;
+        response::prepare(&mut head);
         Ok(Response::from_parts(head, Box::new(body).into()))
     }
 }

@@ -1,6 +1,7 @@
 //! What of a response is passed on.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version};
 
 use super::failure::Failure;
@@ -24,9 +25,10 @@ pub(super) fn judge(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the headers of a response what a client is to see.
-pub(super) fn prepare(status: StatusCode, version: Version, headers: &mut HeaderMap) {
-    let upgrade = match status {
+/// Makes the head of a response what a client is to see.
+pub(super) fn prepare(head: &mut Parts) {
+    let headers = &mut head.headers;
+    let upgrade = match head.status {
         StatusCode::SWITCHING_PROTOCOLS => headers.remove(UPGRADE),
         _ => None,
     };
@@ -35,5 +37,6 @@ pub(super) fn prepare(status: StatusCode, version: Version, headers: &mut Header
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol);
     }
-    add_via(headers, version);
+    add_via(headers, head.version);
+    head.version = Version::HTTP_11;
 }

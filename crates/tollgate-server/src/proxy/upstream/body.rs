@@ -114,9 +114,11 @@ impl UpstreamBody {
 
     /// The response has ended, so its connection is free.
     fn end(&mut self, context: &mut Context<'_>) {
-        if let Some((Source::Http1(mut connection), request)) = self.from.take() {
+        if let Some((Source::Http1(mut connection), in_flight)) = self.from.take() {
             connection.poll(context);
-            request.0.keep(connection);
+            if connection.is_ready() {
+                in_flight.0.pool.put(connection);
+            }
         }
     }
 

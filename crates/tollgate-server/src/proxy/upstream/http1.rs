@@ -2,7 +2,6 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -132,15 +131,7 @@ impl Http1 {
             }
             match response.as_mut().poll(context) {
                 Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
-                Poll::Ready(Err(mut error)) => {
-                    let unsent = error.take_message().map(Box::new);
-                    let has_failed = body.as_ref().is_some_and(|body| body.has_failed());
-                    let why = match has_failed {
-                        true => Failure::ClientBroke,
-                        false => Failure::Broken(error.into_error()),
-                    };
-                    Poll::Ready(Err(Unanswered { why, unsent }))
-                }
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Unanswered::of(error, body.as_ref()))),
                 Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
             }
         })
@@ -195,14 +186,5 @@ impl Spare {
         *request.uri_mut() = self.uri;
         *request.headers_mut() = self.headers;
         request
-    }
-}
-
-impl Upstream {
-    /// Keeps a connection for the next request, if it is good for one.
-    pub(super) fn keep(self: &Arc<Self>, connection: Http1) {
-        if connection.is_ready() {
-            self.pool.put(connection);
-        }
     }
 }

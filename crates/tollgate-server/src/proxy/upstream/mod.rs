@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::Request;
-use http::Response;
+use http::response::Parts;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 
 pub(super) use self::balance::Upstreams;
 use self::body::Source;
@@ -65,6 +67,16 @@ pub(super) struct Unanswered {
 }
 
 impl Unanswered {
+    /// What hyper makes of it. That the request's own body has failed is the client's doing.
+    fn of(mut error: TrySendError<Request<RequestBody>>, body: Option<&Arc<Progress>>) -> Self {
+        let unsent = error.take_message().map(Box::new);
+        let why = match body.is_some_and(|body| body.has_failed()) {
+            true => Failure::ClientBroke,
+            false => Failure::Broken(error.into_error()),
+        };
+        Self { why, unsent }
+    }
+
     fn unsent(why: Failure, request: Request<RequestBody>) -> Self {
         Self { why, unsent: Some(Box::new(request)) }
     }
@@ -78,17 +90,18 @@ impl From<Failure> for Unanswered {
 
 /// A response, and what its body comes from.
 pub(super) struct Answered {
-    pub(super) response: Response<hyper::body::Incoming>,
+    pub(super) response: Response<Incoming>,
     source: Source,
     /// How far the request's body is.
     request: Option<Arc<Progress>>,
 }
 
 impl Answered {
-    /// The connection itself, if it is the request's own.
-    pub(super) fn into_connection(self) -> Option<Http1> {
+    /// The head of a response without a body, and the connection itself, if it is the
+    /// request's own.
+    pub(super) fn into_connection(self) -> Option<(Parts, Http1)> {
         match self.source {
-            Source::Http1(connection) => Some(connection),
+            Source::Http1(connection) => Some((self.response.into_parts().0, connection)),
             Source::Http2(_) => None,
         }
     }
