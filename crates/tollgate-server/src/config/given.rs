@@ -140,7 +140,7 @@ impl Given {
     /// What holds for a proxy where nothing is said: it speaks nothing that it was not asked
     /// to.
     pub(crate) fn of_proxy() -> Self {
-        Self { resp: Some(Listen::Off), ..Self::default() }
+        Self { resp: Some(Listen::Off), grpc: Some(Listen::Off), ..Self::default() }
     }
 
     /// What is said here, and where nothing is, what `other` says.
