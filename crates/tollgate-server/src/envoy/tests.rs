@@ -1,7 +1,10 @@
 use std::time::Duration;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
 use tollgate::AlgorithmKind;
-use tollgate_policy::{Domain, Node, NodeMode, NodeQuota};
+use tollgate_policy::{Domain, Node, NodeMode, NodeQuota, Policy};
 
 use super::{Algorithm, parse};
 
@@ -289,3 +292,58 @@ fn descriptors_may_be_nested_only_so_deep() {
     let told = problems(&text);
     assert_eq!(told, ["edge.yaml:66: descriptors are nested more than 32 deep"]);
 }
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(pieces in vec(select(&PIECES[..]), 0..60)) {
+        let text = pieces.concat();
+        match parse("file", &text, Algorithm::FixedWindow) {
+            Ok(domain) => prop_assert!(Policy::builder().domain(domain).build().is_ok()),
+            Err(problems) => prop_assert!(!problems.lines().is_empty()),
+        }
+    }
+}
+
+/// What such files consist of, and what they might.
+const PIECES: [&str; 40] = [
+    "domain: a\n",
+    "descriptors:\n",
+    "- ",
+    "  ",
+    "    ",
+    "\n",
+    "key: k\n",
+    "key: ",
+    "value: v*\n",
+    "value: ",
+    "rate_limit:\n",
+    "rate_limit: ",
+    "{unit: hour, requests_per_unit: 5}\n",
+    "unlimited: true\n",
+    "unit: second\n",
+    "requests_per_unit: 0\n",
+    "replaces: [{name: n}]\n",
+    "name: n\n",
+    "shadow_mode: yes\n",
+    "&a ",
+    "*a\n",
+    "<<: *a\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "'",
+    "\"",
+    "|\n",
+    ">\n",
+    "!!str ",
+    "? ",
+    "---\n",
+    "...\n",
+    "# c\n",
+    "\t",
+    "\u{feff}",
+    "\u{e9}",
+];
