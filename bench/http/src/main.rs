@@ -1,14 +1,18 @@
 //! What Tollgate costs a request of a real server, what a policy costs a decision, how
-//! much the server answers that stands alone, and what it costs to share limits.
+//! much the server answers that stands alone, also over gRPC, how much its proxy passes on,
+//! and what it costs to share limits.
 
 mod child;
 mod client;
 mod cluster;
 mod cpus;
+mod grpc;
 mod kind;
 mod overhead;
 mod policy;
 mod probe;
+mod process;
+mod proxy;
 mod report;
 mod results;
 mod routers;
@@ -64,6 +68,13 @@ fn measure(settings: &Settings) -> Result<()> {
     }
     if settings.scope == Scope::Cluster {
         report.add(cluster::measure(settings)?)?;
+    }
+    if settings.scope == Scope::Grpc {
+        report.add(grpc::probe(settings)?)?;
+        report.add(grpc::measure(settings)?)?;
+    }
+    if settings.scope == Scope::Proxy {
+        report.add(proxy::measure(settings)?)?;
     }
     let path = report.conclude()?;
     progress(format_args!("written to {}", path.display()));

@@ -9,10 +9,13 @@ use crate::server::Allowance;
 pub const USAGE: &str = "\
 Measures what Tollgate costs a request of an axum server, beside tower_governor, and
 what a policy costs a decision; how much `tollgate serve` answers, beside Redis and
-throttlecrab-server; or what it costs to share limits through Redis.
+throttlecrab-server, and over gRPC; how much `tollgate proxy` passes on, beside nginx; or
+what it costs to share limits through Redis.
 
   scripts/bench-http [http | policy] [OPTIONS]
   scripts/bench-server [OPTIONS]
+  scripts/bench-grpc [OPTIONS]
+  scripts/bench-proxy [OPTIONS]
   scripts/bench-cluster [OPTIONS]
 
   http           only the axum servers: some six minutes
@@ -22,7 +25,8 @@ throttlecrab-server; or what it costs to share limits through Redis.
   --rounds N     rounds of each measurement (at least 10 unless --quick)
   --only TEXT    only what has TEXT in its name: `probe`, `http tollgate`,
                  `router`, `policy limits`, `policy block v6`, `policy met`;
-                 `server resp`, `resp -P 16`, `/v1/check`; `cluster 64 tasks`
+                 `server resp`, `resp -P 16`, `/v1/check`; `grpc 50 streams`;
+                 `proxy small`, `proxy refused`; `cluster 64 tasks`
   --out DIR      where the results go (default: bench/results)
   --help         this text";
 
@@ -41,7 +45,7 @@ pub struct Settings {
     pub programs: Programs,
 }
 
-/// Where the servers are that scripts/bench-server has built.
+/// Where the servers are that the scripts have built.
 pub struct Programs {
     pub tollgate: String,
     pub throttlecrab: String,
@@ -55,6 +59,10 @@ pub enum Scope {
     Policy,
     /// Servers that stand alone, which have to be built before.
     Server,
+    /// The same over gRPC.
+    Grpc,
+    /// What passes requests on.
+    Proxy,
     /// Limits that are shared through Redis.
     Cluster,
 }
@@ -113,6 +121,8 @@ impl Scope {
             Self::All | Self::Http => ("scripts/bench-http", "http"),
             Self::Policy => ("scripts/bench-http", "policy"),
             Self::Server => ("scripts/bench-server", "server"),
+            Self::Grpc => ("scripts/bench-grpc", "grpc"),
+            Self::Proxy => ("scripts/bench-proxy", "proxy"),
             Self::Cluster => ("scripts/bench-cluster", "cluster"),
         }
     }
@@ -134,6 +144,8 @@ impl Command {
                 "http" => settings.scope = Scope::Http,
                 "policy" => settings.scope = Scope::Policy,
                 "server" => settings.scope = Scope::Server,
+                "grpc" => settings.scope = Scope::Grpc,
+                "proxy" => settings.scope = Scope::Proxy,
                 "cluster" => settings.scope = Scope::Cluster,
                 "--tollgate" => settings.programs.tollgate.clone_from(value()?),
                 "--throttlecrab" => settings.programs.throttlecrab.clone_from(value()?),

@@ -30,9 +30,23 @@ pub fn ratios(values: &[f64], base: &[f64]) -> Vec<f64> {
     values.iter().zip(base).map(|(value, base)| value / base).collect()
 }
 
+/// What so large a share of `sorted` values is below.
+pub fn percentile(sorted: &[u32], share: f64) -> f64 {
+    let place = (sorted.len() as f64 * share) as usize;
+    sorted.get(place).copied().map_or(0.0, f64::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let sorted: Vec<u32> = (0..100).collect();
+        assert_eq!(percentile(&sorted, 0.5), 50.0);
+        assert_eq!(percentile(&sorted, 0.99), 99.0);
+        assert_eq!(percentile(&[], 0.99), 0.0);
+    }
 
     #[test]
     fn median_is_the_middle() {

@@ -19,10 +19,23 @@ pub struct Load<'a> {
 pub struct Run {
     pub requests: u64,
     pub per_second: f64,
+    /// Below it is every other response: µs.
+    pub p50: f64,
     /// Below it are 99 of 100 responses: µs.
     pub p99: f64,
-    /// Everything that went wrong.
-    pub flaw: Option<String>,
+    /// How many responses were not successful.
+    pub refused: u64,
+    /// What went wrong with connections.
+    pub errors: Option<String>,
+}
+
+impl Run {
+    /// Everything that went wrong, where nobody should be refused.
+    pub fn flaw(&self) -> Option<String> {
+        let refused = (self.refused != 0).then(|| format!("{REFUSED} {}", self.refused));
+        let flaws: Vec<_> = self.errors.clone().into_iter().chain(refused).collect();
+        (!flaws.is_empty()).then(|| flaws.join("; "))
+    }
 }
 
 /// Asks for some seconds, without a pause. `args` are for the script.
@@ -63,18 +76,24 @@ pub fn version() -> Option<String> {
     Some(text.split(" Copyright").next()?.trim().to_owned())
 }
 
+/// What the line about responses that were not successful begins with.
+const REFUSED: &str = "Non-2xx or 3xx responses:";
+
 fn parse(text: &str) -> Option<Run> {
     let lines = || text.lines().map(str::trim);
     let after = |start: &str| lines().find_map(|line| line.strip_prefix(start));
     let requests = lines().find_map(|line| line.split_once(" requests in "))?.0;
-    let flaws =
-        lines().filter(|line| line.starts_with("Socket errors") || line.starts_with("Non-2xx"));
-    let flaws: Vec<&str> = flaws.collect();
+    let refused = match after(REFUSED) {
+        Some(count) => count.trim().parse().ok()?,
+        None => 0,
+    };
     Some(Run {
         requests: requests.parse().ok()?,
         per_second: after("Requests/sec:")?.trim().parse().ok()?,
+        p50: micros(after("50%")?.trim())?,
         p99: micros(after("99%")?.trim())?,
-        flaw: (!flaws.is_empty()).then(|| flaws.join("; ")),
+        refused,
+        errors: lines().find(|line| line.starts_with("Socket errors")).map(str::to_owned),
     })
 }
 
@@ -113,16 +132,26 @@ Transfer/sec:      7.26MB
 
     #[test]
     fn a_run_is_understood() {
-        let run = Run { requests: 170_573, per_second: 56_789.01, p99: 1510.0, flaw: None };
+        let run = Run {
+            requests: 170_573,
+            per_second: 56_789.01,
+            p50: 262.0,
+            p99: 1510.0,
+            refused: 0,
+            errors: None,
+        };
         assert_eq!(parse(TEXT), Some(run));
     }
 
     #[test]
     fn whatever_went_wrong_is_told() {
-        let refused = "  Non-2xx or 3xx responses: 12\nRequests/sec";
-        let text = TEXT.replace("Requests/sec", refused);
-        let flaw = parse(&text).unwrap().flaw;
-        assert_eq!(flaw.as_deref(), Some("Non-2xx or 3xx responses: 12"));
+        assert_eq!(parse(TEXT).unwrap().flaw(), None);
+        let refused = "Non-2xx or 3xx responses: 12";
+        let errors = "Socket errors: connect 0, read 1, write 0, timeout 2";
+        let text = TEXT.replace("Requests/sec", &format!("  {errors}\n  {refused}\nRequests/sec"));
+        let run = parse(&text).unwrap();
+        assert_eq!((run.refused, run.errors.as_deref()), (12, Some(errors)));
+        assert_eq!(run.flaw(), Some(format!("{errors}; {refused}")));
     }
 
     #[test]

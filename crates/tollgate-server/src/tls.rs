@@ -34,10 +34,10 @@ impl Tls {
 
     /// Takes connections, and agrees on one of these protocols with clients that ask. With
     /// none there is nothing to agree on.
-    pub(crate) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self, protocols: &[&[u8]]) -> TlsAcceptor {
         let mut config = self.0.load_full();
         if !protocols.is_empty() {
-            let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());
+            let protocols = protocols.iter().map(|name| name.to_vec());
             Arc::make_mut(&mut config).alpn_protocols = protocols.collect();
         }
         config.into()

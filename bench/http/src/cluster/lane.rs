@@ -9,6 +9,7 @@ use super::engine::command;
 use crate::Result;
 use crate::results::Series;
 use crate::settings::Settings;
+use crate::stats::percentile;
 
 /// One contender at one concurrency, and what came of each round.
 pub struct Lane {
@@ -61,11 +62,9 @@ impl Lane {
         let calls: usize = done.iter().map(|done| done.calls).sum();
         let mut took: Vec<u32> = done.into_iter().flat_map(|done| done.took).collect();
         took.sort_unstable();
-        let at = |share: f64| took.get((took.len() as f64 * share) as usize).copied();
-        let micros = |share| f64::from(at(share).unwrap_or_default()) / 1e3;
         self.per_second.push(calls as f64 / seconds);
-        self.p50.push(micros(0.5));
-        self.p99.push(micros(0.99));
+        self.p50.push(percentile(&took, 0.5) / 1e3);
+        self.p99.push(percentile(&took, 0.99) / 1e3);
         self.commands.push((after - before) as f64 / calls as f64);
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Lane {
         self.throughput.push(run.per_second);
         self.p99.push(run.p99);
         self.busy.push(100.0 * cpu / wall.as_micros() as f64);
-        self.flaws.extend(run.flaw);
+        self.flaws.extend(run.flaw());
         Ok(())
     }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::process::Command;
 
 use crate::settings::{Scope, Settings};
-use crate::{cluster, overhead, standalone, wrk};
+use crate::{cluster, grpc, overhead, proxy, standalone, wrk};
 
 /// The crates that a result depends on.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "tollgate-redis",
     "tollgate-tower",
     "tollgate-policy",
@@ -17,6 +17,7 @@ const CRATES: [&str; 10] = [
     "governor",
     "axum",
     "hyper",
+    "tonic",
     "redis",
     "tokio",
 ];
@@ -41,13 +42,16 @@ pub fn describe(settings: &Settings) -> String {
         let command = wrk::command(&overhead::LOAD, settings.seconds);
         let _ = writeln!(list, "- client: `{command}`, {version}");
     }
-    if settings.scope == Scope::Server {
-        // Nothing of these crates is in it.
-        let _ = write!(list, "{}", standalone::describe(settings));
+    list.push_str(&match settings.scope {
+        Scope::Server => standalone::describe(settings),
+        Scope::Grpc => grpc::describe(settings),
+        Scope::Proxy => proxy::describe(settings),
+        Scope::Cluster => cluster::describe(settings),
+        Scope::All | Scope::Http | Scope::Policy => String::new(),
+    });
+    // Of servers that stand alone nothing is in this program.
+    if matches!(settings.scope, Scope::Server | Scope::Proxy) {
         return list;
-    }
-    if settings.scope == Scope::Cluster {
-        let _ = write!(list, "{}", cluster::describe(settings));
     }
     let _ = write!(list, "- crates: {}", versions().join(", "));
     list

@@ -160,6 +160,6 @@ fn http(server: &Running, request: Request, seconds: u32) -> Result<Run> {
     let Request { method, path, body, headers } = request;
     let url = format!("http://127.0.0.1:{}", server.http);
     let args = [&[method, path, body], headers].concat();
-    let wrk::Run { requests, per_second, p99, flaw } = wrk::run(&HTTP, &url, seconds, &args)?;
-    Ok(Run { per_second, p99, requests, flaw })
+    let run = wrk::run(&HTTP, &url, seconds, &args)?;
+    Ok(Run { per_second: run.per_second, p99: run.p99, requests: run.requests, flaw: run.flaw() })
 }

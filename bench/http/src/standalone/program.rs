@@ -1,10 +1,8 @@
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::process::{ChildStdout, Command};
 
 use crate::Result;
+use crate::process::{Process, free_port};
 use crate::settings::Programs;
 
 /// The servers that are compared.
@@ -17,7 +15,7 @@ pub enum Program {
 
 /// A server that runs as long as this lives.
 pub struct Running {
-    child: Child,
+    process: Process,
     pub resp: u16,
     /// 0 if it does not speak HTTP.
     pub http: u16,
@@ -53,42 +51,24 @@ impl Program {
             Self::Tollgate => {
                 let (resp, http) = ("127.0.0.1:0", "127.0.0.1:0");
                 let args = ["serve", "--config", POLICY, "--resp", resp, "--http", http];
-                let mut child = spawn(path, &args, Stdio::piped())?;
-                let output = child.stdout.take();
-                from_banner(Running { child, resp: 0, http: 0 }, output)
+                let (process, output) = Process::start_and_listen(path, &args)?;
+                from_banner(Running { process, resp: 0, http: 0 }, output)
             }
             Self::Redis => {
                 let args = ["--port", resp_text, "--bind", "127.0.0.1", "--save", ""];
                 let args = [&args[..], &["--appendonly", "no"]].concat();
-                let child = spawn(path, &args, Stdio::null())?;
-                Running { child, resp, http: 0 }.once_it_listens(path)
+                let process = Process::start(path, &args)?.once_it_listens(path, &[resp])?;
+                Ok(Running { process, resp, http: 0 })
             }
             Self::Throttlecrab => {
                 let redis = ["--redis", "--redis-host", "127.0.0.1", "--redis-port", resp_text];
                 let web = ["--http", "--http-host", "127.0.0.1", "--http-port", http_text];
                 let args = [&redis[..], &web[..], &["--log-level", "error"]].concat();
-                let child = spawn(path, &args, Stdio::null())?;
-                Running { child, resp, http }.once_it_listens(path)
+                let process = Process::start(path, &args)?.once_it_listens(path, &[resp, http])?;
+                Ok(Running { process, resp, http })
             }
         }
     }
-}
-
-/// `setpriv` has the kernel end the server if this process ends, however it does.
-fn spawn(path: &str, args: &[&str], output: Stdio) -> Result<Child> {
-    let child = Command::new("setpriv")
-        .args(["--pdeathsig", "KILL", path])
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(Stdio::null())
-        .spawn();
-    child.map_err(|error| format!("{path} cannot be started by setpriv: {error}").into())
-}
-
-/// One that nobody listens on now.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// Tollgate chooses its ports itself and tells them in its first lines.
@@ -110,39 +90,8 @@ fn from_banner(mut running: Running, output: Option<ChildStdout>) -> Result<Runn
 }
 
 impl Running {
-    fn once_it_listens(self, path: &str) -> Result<Self> {
-        let begin = Instant::now();
-        let ports = [self.resp, self.http];
-        for port in ports.into_iter().filter(|port| *port != 0) {
-            while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-                if begin.elapsed() > Duration::from_secs(10) {
-                    return Err(format!("{path} does not listen on port {port}").into());
-                }
-                thread::sleep(Duration::from_millis(10));
-            }
-        }
-        Ok(self)
-    }
-
     /// Its CPU time since it began, of all its threads, user and system: µs.
     pub fn cpu_micros(&self) -> Result<u64> {
-        // What the kernel calls USER_HZ, which programs see as 100 wherever this runs.
-        const MICROS_A_TICK: u64 = 10_000;
-        let path = format!("/proc/{}/stat", self.child.id());
-        let stat = fs::read_to_string(&path)?;
-        // The program's name stands in brackets, and may hold anything.
-        let ticks = stat.rsplit(')').next().and_then(|fields| {
-            let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u64>);
-            Some(fields.next()?.ok()? + fields.next()?.ok()?)
-        });
-        Ok(ticks.ok_or_else(|| format!("{path} is not understood: {stat}"))? * MICROS_A_TICK)
-    }
-}
-
-impl Drop for Running {
-    /// None of them has anything to keep.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.cpu_micros()
     }
 }

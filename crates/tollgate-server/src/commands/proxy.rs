@@ -20,13 +20,13 @@ use crate::server;
 ///
 /// Metrics and the API of serve are beside it, on 127.0.0.1:8390 unless --http says otherwise.
 ///
-/// What has a heading "Proxy" can also stand in the file, in [proxy], with the flag's name as
-/// key, everything else as it can for serve; a flag goes before its variable, and both before
-/// the file.
+/// What stands under "Proxy" can also stand in the file, in a table of that name, with the
+/// flag's name as key, everything else as it can for serve; a flag goes before its variable, and
+/// both before the file.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Proxy {
-    /// The file: a policy, and settings in [server] and [proxy]
+    /// The file: a policy, and settings of the server and the proxy
     #[arg(
         long,
         short,

@@ -55,8 +55,8 @@ impl Source {
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let told = told.beside(folder);
         let has_descriptors = policy.domains().next().is_some();
-        let given = self.flags.clone().or(told).or(self.fallback.clone());
-        let settings = Settings::new(given, has_descriptors)?;
+        let settings =
+            Settings::new(self.flags.clone().or(told).or(self.fallback.clone()), has_descriptors)?;
         let envoy = match &settings.envoy {
             Some((folder, algorithm)) => envoy::load(folder, *algorithm)?,
             None => envoy::Folder::default(),
@@ -71,6 +71,16 @@ impl Config {
     /// The policy, once more.
     pub(crate) fn policy(&self) -> Result<Policy, tollgate_policy::Error> {
         self.additions.added_to(self.file.builder()?)
+    }
+
+    /// The same with room for quotas that come with calls, which clients of a listener may
+    /// bring although nothing else speaks of descriptors any more.
+    pub(crate) fn with_call_quotas(mut self) -> Result<Self, tollgate_policy::Error> {
+        if !self.additions.call_quotas {
+            self.additions.call_quotas = true;
+            self.policy = self.policy()?;
+        }
+        Ok(self)
     }
 }
 

@@ -62,11 +62,11 @@ impl Settings {
         });
         let store = StoreSettings::new(&given.store, &mut problems);
         let proxy = ProxySettings::new(&given.proxy, &mut problems);
-        let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
         let [http, resp, grpc] = [(given.http, HTTP), (given.resp, RESP), (given.grpc, GRPC)]
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
         let speaks_grpc = has_descriptors || given.envoy_config.is_some() || given.grpc.is_some();
         let grpc = if speaks_grpc { grpc } else { Listen::Off };
+        let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
         if [http, resp, grpc] == [Listen::Off; 3] && !proxies {
             problems.push("http and resp are both off; listen on one of them".to_owned());
         }
@@ -144,20 +144,13 @@ impl Settings {
     /// The files that these come from, but for those that the policy names.
     pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
         let tls = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-        let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
         let envoy = self.envoy.iter().flat_map(|(folder, _)| {
             // If it cannot be read, there are others than before, and the reload says why.
             envoy::files(folder).unwrap_or_default()
         });
-        source
-            .path
-            .iter()
-            .chain(&self.token_file)
-            .chain(tls)
-            .chain(ca)
-            .cloned()
-            .chain(envoy)
-            .collect()
+        let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
+        let files = source.path.iter().chain(&self.token_file).chain(tls).chain(ca);
+        files.cloned().chain(envoy).collect()
     }
 
     /// The keys of what cannot become as in `new` before the server is started again.

@@ -156,23 +156,24 @@ pub(super) fn prepare(
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, wanted);
     }
-    if !headers.contains_key(HOST)
-        && let Some(authority) = head.uri.authority()
-        && let Ok(host) = HeaderValue::try_from(authority.as_str())
-    {
-        headers.insert(HOST, host);
-    }
+    name_host(&mut head.uri, headers);
     if head.version == Version::HTTP_2 && headers.contains_key(COOKIE) {
         // HTTP/2 may split what is one header in HTTP/1.1.
         join(headers, &COOKIE, "; ", None);
     }
     tell_sender(headers, sender, is_trusted);
     add_via(headers, head.version);
-    if head.uri.authority().is_some() {
-        let path = head.uri.path_and_query().cloned();
-        head.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
-    }
     head.version = Version::HTTP_11;
+}
+
+/// Says whom a request is for as HTTP/1.1 does: in a header, and not in its target.
+pub(super) fn name_host(uri: &mut Uri, headers: &mut HeaderMap) {
+    let Some(authority) = uri.authority() else { return };
+    if !headers.contains_key(HOST) {
+        set_host(headers, authority);
+    }
+    let path = uri.path_and_query().cloned();
+    *uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
 }
 
 fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
@@ -215,7 +216,7 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, between: &str, element: Opti
     }
 }
 
-/// Names the upstream as the host that is asked.
+/// Names the host that is asked.
 pub(super) fn set_host(headers: &mut HeaderMap, authority: &Authority) {
     if let Ok(host) = HeaderValue::try_from(authority.as_str()) {
         headers.insert(HOST, host);

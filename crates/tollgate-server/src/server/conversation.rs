@@ -12,7 +12,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use super::seldom::Seldom;
-use crate::tls::Tls;
+use crate::tls::{H2, HTTP1, Tls};
 use crate::{App, grpc, http, proxy, resp};
 
 /// Which protocol is spoken.
@@ -43,11 +43,11 @@ impl Protocol {
     }
 
     /// What clients agree on that speak TLS.
-    const fn in_tls(self) -> &'static [&'static str] {
+    const fn in_tls(self) -> &'static [&'static [u8]] {
         match self {
             Self::Http | Self::Resp => &[],
-            Self::Grpc => &["h2"],
-            Self::Proxy => &["h2", "http/1.1"],
+            Self::Grpc => &[H2],
+            Self::Proxy => &[H2, HTTP1],
         }
     }
 }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::state::admit;
 use super::watch::contents;
 use crate::App;
-use crate::config::{Config, Settings, Source, Token};
+use crate::config::{Config, Listen, Settings, Source, Token};
 use crate::tls::Tls;
 
 /// Takes up what has changed in the files of a running server.
@@ -92,8 +92,12 @@ impl Reloader {
 
     fn take_up(&self) -> Result<(Settings, Changes), Vec<String>> {
         let config = self.source.load().map_err(|error| error.problems().to_vec())?;
-        let Config { file, policy, additions, settings } = config;
         let one = |error: &dyn ToString| vec![error.to_string()];
+        let config = match self.begun.grpc {
+            Listen::Off => config,
+            Listen::At(_) => config.with_call_quotas().map_err(|error| one(&error))?,
+        };
+        let Config { file, policy, additions, settings } = config;
         // What can fail comes first.
         let certificate = match (&self.tls, &settings.tls) {
             (Some(_), Some(files)) => Some(Tls::load(files).map_err(|error| one(&error))?),

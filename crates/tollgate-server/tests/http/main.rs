@@ -8,12 +8,12 @@ mod client;
 mod conservation;
 mod documentation;
 mod guard;
-mod nginx;
 mod openapi;
 mod patience;
 #[path = "../common/program.rs"]
 mod program;
 mod programs;
+mod proxies;
 mod reserve;
 mod server;
 mod wire;

@@ -20,6 +20,7 @@ use super::{Answered, Unanswered, Upstream};
 use crate::config::Scheme;
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::Failure;
+use crate::proxy::request::name_host;
 
 /// The connection, as long as there is one.
 #[derive(Debug, Default)]
@@ -32,7 +33,11 @@ pub(super) struct Http2 {
 
 /// What a request is sent over.
 enum Way {
+    /// The connection that there was.
     Shared(SendRequest<RequestBody>),
+    /// A connection that all share from now on.
+    New(SendRequest<RequestBody>),
+    /// A connection over HTTP/1.1.
     Own(Http1),
 }
 
@@ -47,16 +52,24 @@ impl Http2 {
     pub(super) async fn send(
         &self,
         upstream: &Upstream,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
     ) -> Result<Answered, Unanswered> {
-        match self.way(upstream).await {
-            Ok(Way::Shared(sender)) => send(upstream, sender, request).await,
-            Ok(Way::Own(mut connection)) => {
-                let body = request.body().progress().cloned();
-                let response = connection.send(request, &upstream.times).await?;
-                Ok(Answered { response, source: Source::Http1(connection), request: body })
+        loop {
+            match self.way(upstream).await {
+                Ok(Way::Shared(sender)) => match send(upstream, sender, request).await {
+                    // The upstream has closed it, and may well accept another.
+                    Err(Unanswered { unsent: Some(unsent), .. }) => request = *unsent,
+                    answered => return answered,
+                },
+                Ok(Way::New(sender)) => return send(upstream, sender, request).await,
+                Ok(Way::Own(mut connection)) => {
+                    let body = request.body().progress().cloned();
+                    let response = connection.send(request, &upstream.times).await?;
+                    let source = Source::Http1(connection);
+                    return Ok(Answered { response, source, request: body });
+                }
+                Err(why) => return Err(Unanswered::unsent(why, request)),
             }
-            Err(why) => Err(Unanswered::unsent(why, request)),
         }
     }
 
@@ -75,7 +88,7 @@ impl Http2 {
         }
         let sender = handshake(link).await?;
         *shared = Some(sender.clone());
-        Ok(Way::Shared(sender))
+        Ok(Way::New(sender))
     }
 }
 
@@ -105,7 +118,19 @@ async fn send(
         Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
     })
     .await;
-    answered.map(|response| Answered { response, source: Source::Http2(patience), request: body })
+    match answered {
+        Ok(response) => Ok(Answered { response, source: Source::Http2(patience), request: body }),
+        Err(mut unanswered) => {
+            // Whoever is asked next may speak HTTP/1.1.
+            if let Some(mut unsent) = unanswered.unsent.take() {
+                let mut uri = std::mem::take(unsent.uri_mut());
+                name_host(&mut uri, unsent.headers_mut());
+                *unsent.uri_mut() = uri;
+                unanswered.unsent = Some(unsent);
+            }
+            Err(unanswered)
+        }
+    }
 }
 
 /// Says whom a request is for, as HTTP/2 does: in its target.

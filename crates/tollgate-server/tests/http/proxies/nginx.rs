@@ -1,129 +1,36 @@
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-
-use super::client::{Reply, check};
-use super::server::Server;
+use super::{Proxy, free_port};
+use crate::client::check;
+use crate::server::Server;
 
 /// The configuration that the documentation recommends.
-const CONFIGURATION: &str = include_str!("../../../../deploy/nginx/tollgate.conf");
+const CONFIGURATION: &str = include_str!("../../../../../deploy/nginx/tollgate.conf");
 
-/// nginx in front of a service, which ends with the test.
-struct Nginx {
-    address: SocketAddr,
-    /// How many requests have come through to the service.
-    served: Arc<AtomicUsize>,
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Nginx {
-    async fn start(tollgate: SocketAddr, configuration: &str) -> Self {
-        let (service, served) = service().await;
-        let address = free_port().await;
+async fn start(tollgate: SocketAddr, configuration: &str) -> Proxy {
+    Proxy::start(tollgate, |places, folder| {
         let configuration = configuration
-            .replace("127.0.0.1:8390", &tollgate.to_string())
-            .replace("127.0.0.1:3000", &service.to_string())
-            .replace("127.0.0.1:8080", &address.to_string());
-        let folder =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("nginx-{}", address.port()));
-        std::fs::create_dir_all(&folder).unwrap();
+            .replace("127.0.0.1:8390", &places.tollgate.to_string())
+            .replace("127.0.0.1:3000", &places.service.to_string())
+            .replace("127.0.0.1:8080", &places.clients.to_string());
         let whole = format!(
             "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
              client_body_temp_path body;\nproxy_temp_path proxy;\nfastcgi_temp_path fastcgi;\n\
              uwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n{configuration}}}\n"
         );
         std::fs::write(folder.join("nginx.conf"), whole).unwrap();
-        let child = Command::new("nginx")
-            .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
-            .arg(&folder)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| {
-                panic!("nginx cannot be run: {error}; scripts/test installs it")
-            });
-        let nginx = Self { address, served, child, folder };
-        nginx.wait().await;
+        let mut nginx = Command::new("nginx");
+        nginx.args(["-e", "error.log", "-c", "nginx.conf", "-p"]).arg(folder).stderr(Stdio::null());
         nginx
-    }
-
-    async fn wait(&self) {
-        for _ in 0..200 {
-            if TcpStream::connect(self.address).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("nginx does not listen: {}", self.log());
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("error.log")).unwrap_or_default()
-    }
-
-    async fn ask(&self, line: &str, headers: &str) -> Reply {
-        let mut socket = TcpStream::connect(self.address).await.unwrap();
-        let host = self.address;
-        let request =
-            format!("{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\r\n");
-        socket.write_all(request.as_bytes()).await.unwrap();
-        let mut reply = Vec::new();
-        socket.read_to_end(&mut reply).await.unwrap();
-        Reply::parse(&reply)
-    }
-
-    fn served(&self) -> usize {
-        self.served.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// A port that nothing listens on for now.
-async fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
-}
-
-/// A service that serves everyone, and counts.
-async fn service() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let served = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&served);
-    tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
-            let count = Arc::clone(&count);
-            tokio::spawn(async move {
-                let mut request = Vec::new();
-                while !request.windows(4).any(|window| window == b"\r\n\r\n") {
-                    if socket.read_buf(&mut request).await? == 0 {
-                        return Ok(());
-                    }
-                }
-                count.fetch_add(1, Ordering::Relaxed);
-                socket.write_all(b"HTTP/1.0 200 OK\r\ncontent-length: 6\r\n\r\nserved").await
-            });
-        }
-    });
-    (address, served)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nginx_lets_a_burst_through_and_answers_429_with_when_to_retry() {
     let server = Server::start().await;
-    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    let nginx = start(server.address, CONFIGURATION).await;
     for remaining in (0..5).rev() {
         let reply = nginx.ask("GET /api/users", "").await;
         assert_eq!((reply.status, reply.body.as_str()), (200, "served"), "{}", nginx.log());
@@ -143,7 +50,7 @@ async fn nginx_lets_a_burst_through_and_answers_429_with_when_to_retry() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_client_of_nginx_escapes_by_its_headers() {
     let server = Server::start().await;
-    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    let nginx = start(server.address, CONFIGURATION).await;
     for _ in 0..5 {
         assert_eq!(nginx.ask("GET /api/users", "").await.status, 200);
     }
@@ -174,7 +81,7 @@ async fn no_client_of_nginx_escapes_by_its_headers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_that_trusts_nginx_believes_nothing_of_its_clients() {
     let server = Server::start().await;
-    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    let nginx = start(server.address, CONFIGURATION).await;
     for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
         let identity = format!(
             "[identity]\ntrusted-proxies = ['127.0.0.1']\nclient-ip = ['{header}']\n\
@@ -201,15 +108,15 @@ async fn a_policy_that_trusts_nginx_believes_nothing_of_its_clients() {
 async fn nginx_tells_a_blocked_caller_403_and_without_tollgate_does_as_configured() {
     let server = Server::start().await;
     server.app.gate().list(tollgate_policy::ListKind::Block, "127.0.0.1").unwrap();
-    let nginx = Nginx::start(server.address, CONFIGURATION).await;
+    let nginx = start(server.address, CONFIGURATION).await;
     assert_eq!(nginx.ask("GET /api/users", "").await.status, 403, "{}", nginx.log());
     drop(nginx);
     let nobody = free_port().await;
-    let nginx = Nginx::start(nobody, CONFIGURATION).await;
+    let nginx = start(nobody, CONFIGURATION).await;
     assert_eq!(nginx.ask("GET /api/users", "").await.status, 500);
     assert_eq!(nginx.served(), 0);
     drop(nginx);
     let open = CONFIGURATION.replace("# error_page 500", "error_page 500");
-    let nginx = Nginx::start(nobody, &open).await;
+    let nginx = start(nobody, &open).await;
     assert_eq!(nginx.ask("GET /api/users", "").await.body, "served", "{}", nginx.log());
 }

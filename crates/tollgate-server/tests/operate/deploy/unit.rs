@@ -98,6 +98,34 @@ fn the_unit_speaks_tls_once_two_signs_are_taken_away() {
 }
 
 #[test]
+fn the_file_is_right_with_everything_that_it_only_mentions() {
+    let machine = Machine::new(&read("deploy/tollgate.service"));
+    // A table, or a key that has a value.
+    let is_key =
+        |text: &str| text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+    let is_setting = |text: &str| {
+        text.starts_with('[') || text.split_once(" = ").is_some_and(|(key, _)| is_key(key))
+    };
+    let file = read("deploy/tollgate.toml");
+    let mut settings = 0;
+    let lines = file.lines().map(|line| match line.strip_prefix("# ") {
+        Some(text) if is_setting(text) => {
+            settings += 1;
+            text
+        }
+        _ => line,
+    });
+    let whole = lines.collect::<Vec<_>>().join("\n");
+    assert!(settings > 7, "{whole}");
+    machine.etc.write(&whole);
+    for secret in ["cluster-secret", "redis-password"] {
+        std::fs::write(machine.etc.path(secret), TOKEN).unwrap();
+    }
+    let (is_right, told) = machine.checked();
+    assert!(is_right && told.contains("0.0.0.0:8391"), "{told}");
+}
+
+#[test]
 fn the_container_has_its_settings_in_the_file_alone() {
     let container = read("deploy/Dockerfile");
     assert!(!container.contains("\nENV"), "a variable goes before a file that is mounted");
