@@ -66,8 +66,10 @@ impl Running {
             .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));
         let app = Arc::new(app);
         let sockets = bind(&settings).await?;
-        let clients = settings.connections.saturating_add(BACKLOG).saturating_mul(sockets.len());
-        descriptors::make_room(clients);
+        // Each client of a proxy has another connection behind it.
+        let behind = sockets.iter().filter(|(protocol, _)| *protocol == Protocol::Proxy).count();
+        let clients = settings.connections.saturating_add(BACKLOG);
+        descriptors::make_room(clients.saturating_mul(sockets.len() + behind));
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
         let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop);
