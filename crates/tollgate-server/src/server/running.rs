@@ -155,11 +155,12 @@ fn listen(
     app: &Arc<App>,
     stop: &channel::Sender<bool>,
 ) -> io::Result<Vec<JoinHandle<Clients>>> {
-    let workers = Arc::new(Workers::start()?);
+    let has_workers = sockets.iter().any(|(protocol, _)| protocol.has_workers());
+    let workers = if has_workers { Some(Arc::new(Workers::start()?)) } else { None };
     let places = settings.connections.min(Semaphore::MAX_PERMITS);
     let listener = |(protocol, socket): Socket| {
         let (app, tls) = (Arc::clone(app), tls.cloned());
-        let workers = protocol.has_workers().then(|| Arc::clone(&workers));
+        let workers = workers.clone().filter(|_| protocol.has_workers());
         let conversation = Conversation { protocol, app, tls, workers, seldom: Seldom::default() };
         let places = Arc::new(Semaphore::new(places));
         Listener { socket, conversation: Arc::new(conversation), places, stopped: stop.subscribe() }

@@ -110,6 +110,10 @@ impl Server {
         run(Command::new("curl").args(["-sS", "--max-time", "10"]).arg(self.url(path)))
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
