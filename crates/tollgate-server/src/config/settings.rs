@@ -66,6 +66,7 @@ impl Settings {
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
         let speaks_grpc = has_descriptors || given.envoy_config.is_some() || given.grpc.is_some();
         let grpc = if speaks_grpc { grpc } else { Listen::Off };
+        problems.extend(proxy.as_ref().and_then(|proxy| proxy.loops(&[http, resp, grpc])));
         let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
         if [http, resp, grpc] == [Listen::Off; 3] && !proxies {
             problems.push("http, resp and grpc are all off; listen on one of them".to_owned());

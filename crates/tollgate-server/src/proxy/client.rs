@@ -145,7 +145,8 @@ impl Conversation<'_> {
         let mut builder = http2::Builder::new(Streams { stalled: self.bounds.stalled });
         builder
             .max_header_list_size(u32::try_from(self.bounds.head).unwrap_or(u32::MAX))
-            .max_concurrent_streams(STREAMS);
+            .max_concurrent_streams(STREAMS)
+            .max_send_buf_size(SEND_BUFFER);
         let connection = builder.serve_connection(TokioIo::new(stream), self.inlet);
         let mut connection = pin!(connection);
         let pulse = &self.client.pulse;
@@ -210,3 +211,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How many requests a client may have under way over HTTP/2. Others use about as many.
 const STREAMS: u32 = 128;
+
+/// How much of each response may lie here that a client of HTTP/2 does not take.
+const SEND_BUFFER: usize = 64 * 1024;

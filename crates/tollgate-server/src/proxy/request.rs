@@ -210,13 +210,17 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
     }
 }
 
-/// True of a name that CGI and its kin, to whom a dash is an underscore, take for one of these.
+/// True of a name that CGI and its kin, to whom a dash is an underscore, take for one of these,
+/// for where a request ends, or for the proxy that they are to use themselves.
 fn is_mistakable(name: &HeaderName) -> bool {
     let name = name.as_str();
-    name.contains('_') && {
-        let meant = name.replace('_', "-");
-        meant.starts_with("x-forwarded-") || X_REAL_IP == meant.as_str()
-    }
+    name == "proxy"
+        || name.contains('_') && {
+            let meant = name.replace('_', "-");
+            let others = [&X_REAL_IP, &CONTENT_LENGTH, &TRANSFER_ENCODING];
+            meant.starts_with("x-forwarded-")
+                || others.iter().any(|other| **other == meant.as_str())
+        }
 }
 
 /// Makes a list be in one line, since some look at the first alone, with one more element

@@ -33,6 +33,18 @@ impl ProxySettings {
         self.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
+    /// Says which upstream is this server itself, at one of the addresses that it listens on.
+    pub(in crate::config) fn loops(&self, listens: &[Listen]) -> Option<String> {
+        let addresses = listens.iter().chain([&self.listen]).filter_map(|listen| match listen {
+            Listen::At(address) => Some(*address),
+            Listen::Off => None,
+        });
+        let mut loops =
+            addresses.flat_map(|address| self.to.iter().filter(move |to| to.is_at(address)));
+        let to = loops.next()?;
+        Some(format!("proxy to: {to} is this server itself; write where the service listens"))
+    }
+
     /// True if connections to an upstream would be made and kept in the same way.
     pub(crate) fn connects_like(&self, other: &Self) -> bool {
         let times = |of: &Self| (of.connect_timeout, of.response_timeout, of.idle_timeout);
@@ -71,5 +83,28 @@ impl ProxySettings {
             ca: given.ca.clone(),
             keep: given.keep.map_or(64, size),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_not_passed_on_to_the_server_itself() {
+        for (to, listen, loops) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", true),
+            ("http://[::1]:8080", "0.0.0.0:8080", true),
+            ("http://127.0.0.1:8390", "127.0.0.1:8080", true),
+            ("http://127.0.0.1:8081", "127.0.0.1:8080", false),
+            ("http://127.0.0.2:8080", "127.0.0.1:8080", false),
+            ("http://app:8080", "0.0.0.0:8080", false),
+        ] {
+            let mut given = GivenProxy { listen: listen.parse().ok(), ..GivenProxy::default() };
+            given.to = Some(vec![to.parse().unwrap()]);
+            let settings = ProxySettings::new(&given, &mut Vec::new()).unwrap();
+            let http = "127.0.0.1:8390".parse().unwrap();
+            assert_eq!(settings.loops(&[http]).is_some(), loops, "{to} {listen}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Values of the proxy. An error says what to write.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::Uri;
@@ -63,15 +64,29 @@ impl FromStr for UpstreamUrl {
         };
         let authority = parts.authority.ok_or(RIGHT)?;
         let path = parts.path_and_query.as_ref().map_or("/", PathAndQuery::as_str);
-        if path != "/" || authority.as_str().contains('@') {
+        if path != "/" || text.contains(['@', '#']) {
             return Err(BARE);
         }
         let host = authority.host();
+        if host.is_empty() {
+            return Err(RIGHT);
+        }
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let has_port = authority.as_str().len() > host.len();
         let port = authority.port_u16().filter(|port| *port != 0);
         let port = if has_port { port.ok_or(RIGHT)? } else { scheme.port() };
         Ok(Self { scheme, host: bare.to_owned(), port, authority })
+    }
+}
+
+impl UpstreamUrl {
+    /// True if whoever listens at this address is the service, as far as can be told from a URL
+    /// with an address.
+    pub(super) fn is_at(&self, listens: SocketAddr) -> bool {
+        let is_here = |address: IpAddr| {
+            address == listens.ip() || (listens.ip().is_unspecified() && address.is_loopback())
+        };
+        self.port == listens.port() && self.host.parse().is_ok_and(is_here)
     }
 }
 
@@ -145,6 +160,8 @@ mod tests {
             "http://user@app",
             "http://app/path",
             "http://app?query",
+            "http://app#fragment",
+            "http://:80",
         ] {
             assert!(wrong.parse::<UpstreamUrl>().is_err(), "{wrong}");
         }
