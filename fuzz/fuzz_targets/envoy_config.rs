@@ -7,7 +7,8 @@ use tollgate_policy::Policy;
 use tollgate_server::envoy::{Algorithm, parse};
 
 fuzz_target!(|text: &str| {
-    let lines = text.split(['\n', '\r']).count();
+    // What is missing at the end may be told of the line after the last.
+    let lines = text.split(['\n', '\r']).count() + 1;
     for algorithm in [Algorithm::FixedWindow, Algorithm::TokenBucket] {
         match parse("file", text, algorithm) {
             Ok(domain) => {

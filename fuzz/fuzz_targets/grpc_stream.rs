@@ -26,8 +26,19 @@ const PATHS: [&str; 4] = [
 #[derive(Arbitrary, Debug)]
 enum Piece {
     /// A call with a message, which may be none.
-    Call { path: u8, flag: u8, message: Vec<u8>, is_framed: bool, ends: bool },
-    Frame { kind: u8, flags: u8, stream: u8, payload: Vec<u8> },
+    Call {
+        path: u8,
+        flag: u8,
+        message: Vec<u8>,
+        is_framed: bool,
+        ends: bool,
+    },
+    Frame {
+        kind: u8,
+        flags: u8,
+        stream: u8,
+        payload: Vec<u8>,
+    },
     Bytes(Vec<u8>),
 }
 

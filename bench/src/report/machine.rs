@@ -1,9 +1,9 @@
 //! Where and when, and with which versions.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::facts;
 
 /// The crates that a result depends on.
 const CRATES: [&str; 8] = [
@@ -22,49 +22,15 @@ pub fn describe() -> String {
     let mut list = String::new();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(unknown);
-    let kernel = line("/proc/sys/kernel/osrelease").unwrap_or_else(unknown);
-    let load = line("/proc/loadavg").unwrap_or_else(unknown);
+    let (cpu, kernel, load) = (facts::processor(), facts::kernel(), facts::load());
     let _ = writeln!(list, "- command: `scripts/bench {}`", args.join(" "));
     let _ = writeln!(list, "- processor: {cpu}, {threads} hardware threads");
     let _ = writeln!(list, "- kernel: {kernel}");
     let _ = writeln!(list, "- load before the run: {load}");
-    let _ = writeln!(list, "- compiler: {}", compiler().unwrap_or_else(unknown));
-    let _ = write!(list, "- crates: {}", versions().join(", "));
+    let _ = writeln!(list, "- compiler: {}", facts::compiler());
+    let _ =
+        write!(list, "- crates: {}", facts::versions(include_str!("../../Cargo.lock"), &CRATES));
     list
-}
-
-fn unknown() -> String {
-    "unknown".to_owned()
-}
-
-fn line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
-}
-
-/// The first `name : value` of a file.
-fn field(path: &str, name: &str) -> Option<String> {
-    let file = fs::read_to_string(path).ok()?;
-    let fields = file.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = fields.into_iter().find(|(key, _)| key.trim() == name)?;
-    Some(value.trim().to_owned())
-}
-
-fn compiler() -> Option<String> {
-    let output = Command::new("rustc").arg("--version").output().ok()?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
-}
-
-/// As the lock file has them: some crates are there in more than one version.
-fn versions() -> Vec<String> {
-    let lock = include_str!("../../Cargo.lock");
-    let named = |name: &&str| {
-        let heading = format!("name = \"{name}\"\nversion = \"");
-        let found = lock.split(&heading).skip(1);
-        let versions: Vec<&str> = found.filter_map(|rest| rest.split('"').next()).collect();
-        format!("{name} {}", versions.join(" and "))
-    };
-    CRATES.iter().map(named).collect()
 }
 
 /// The time in UTC, as `2030-12-31T23:59`.

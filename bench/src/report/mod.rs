@@ -1,6 +1,7 @@
 //! Results on the screen and in files.
 
 mod csv;
+mod facts;
 mod grid;
 mod machine;
 mod table;
@@ -9,7 +10,7 @@ use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-pub use self::table::Table;
+pub use self::table::{Table, digits};
 use crate::results::{Case, Measurement};
 use crate::roster::baseline_of;
 use crate::verdict;
@@ -72,17 +73,6 @@ impl Report {
         let _ = writeln!(self.text, "{text}\n");
         fs::write(self.path.with_extension("md"), &self.text)?;
         fs::write(self.path.with_extension("csv"), csv::render(&self.measurements))
-    }
-}
-
-/// A number with as many digits as can be told apart.
-pub fn digits(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        0.01.. => format!("{value:.2}"),
-        _ => format!("{value:.5}"),
     }
 }
 

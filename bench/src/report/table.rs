@@ -53,3 +53,14 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &[String], widths: &[usize]) -> fm
     }
     writeln!(f, "|")
 }
+
+/// A number with as many digits as can be told apart.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        0.01.. => format!("{value:.2}"),
+        _ => format!("{value:.5}"),
+    }
+}

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use self::bed::Bed;
 use self::lane::Lane;
 use crate::Result;
-use crate::report::progress;
+use crate::report::{facts, progress};
 use crate::results::Findings;
 use crate::settings::Settings;
 use crate::standalone::Program;
@@ -42,5 +42,5 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
 /// Who is asked, as a line of a Markdown list.
 pub fn describe(settings: &Settings) -> String {
     let version = Program::Redis.version(&settings.programs);
-    format!("- engine: {}\n", version.unwrap_or_else(|| "unknown".to_owned()))
+    format!("- engine: {}\n", version.unwrap_or_else(facts::unknown))
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use self::lane::Lane;
 use self::nginx::Upstream;
 use crate::Result;
-use crate::report::progress;
+use crate::report::{facts, progress};
 use crate::results::Findings;
 use crate::settings::Settings;
 use crate::standalone::Program;
@@ -38,13 +38,13 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
 
 /// Who is compared, and who asks, as lines of a Markdown list.
 pub fn describe(settings: &Settings) -> String {
-    let unknown = || "unknown".to_owned();
-    let tollgate = Program::Tollgate.version(&settings.programs).unwrap_or_else(unknown);
+    let tollgate = Program::Tollgate.version(&settings.programs).unwrap_or_else(facts::unknown);
     // nginx tells this where others tell errors.
     let nginx = Command::new("nginx").arg("-v").output().ok();
     let nginx = nginx.and_then(|output| String::from_utf8(output.stderr).ok());
-    let nginx = nginx.map_or_else(unknown, |text| text.trim().replace("nginx version: ", ""));
-    let (version, wrk) = (wrk::version().unwrap_or_else(unknown), &lane::LOAD);
+    let nginx =
+        nginx.map_or_else(facts::unknown, |text| text.trim().replace("nginx version: ", ""));
+    let (version, wrk) = (wrk::version().unwrap_or_else(facts::unknown), &lane::LOAD);
     let client = wrk::command(wrk, settings.seconds);
     format!("- proxies: {tollgate}, {nginx}\n- client: `{client}`, {version}\n")
 }

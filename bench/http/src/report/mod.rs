@@ -1,8 +1,10 @@
 //! Results on the screen and in files.
 
 mod csv;
+// Both benchmarks tell the same of a machine, and their tables have one look.
+#[path = "../../../src/report/facts.rs"]
+pub mod facts;
 mod machine;
-// One look for the tables of both benchmarks.
 #[path = "../../../src/report/table.rs"]
 mod table;
 
@@ -10,7 +12,7 @@ use std::fmt::{Display, Write as _};
 use std::path::PathBuf;
 use std::{fs, io};
 
-pub use self::table::Table;
+pub use self::table::{Table, digits};
 use crate::results::{Findings, Promise, Series, promises};
 use crate::settings::Settings;
 use crate::stats::quartiles;
@@ -62,17 +64,6 @@ impl Report {
         let _ = writeln!(self.text, "{text}\n");
         fs::write(self.path.with_extension("md"), &self.text)?;
         fs::write(self.path.with_extension("csv"), csv::render(&self.series))
-    }
-}
-
-/// A number with as many digits as can be told apart.
-pub fn digits(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        0.01.. => format!("{value:.2}"),
-        _ => format!("{value:.5}"),
     }
 }
 

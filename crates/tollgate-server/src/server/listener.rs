@@ -26,7 +26,7 @@ pub(super) struct Listener {
 
 /// A client, and the place that it takes.
 struct Client {
-    socket: TcpStream,
+    socket: std::net::TcpStream,
     peer: SocketAddr,
     /// None at the end, when places are given up faster than they are taken.
     place: Option<OwnedSemaphorePermit>,
@@ -108,9 +108,9 @@ fn serve(
     clients: &mut JoinSet<()>,
 ) {
     let Client { socket, peer, place } = client;
-    let (conversation, mut stopped) = (Arc::clone(conversation), stopped.clone());
+    let (spoken, mut stopped) = (Arc::clone(conversation), stopped.clone());
     let connected = SystemClock.now();
-    clients.spawn(async move {
+    let task = async move {
         let shutdown = async move {
             let _ = stopped.wait_for(|stopped| *stopped).await;
             let left = FRESH.saturating_sub(SystemClock.now().since(connected));
@@ -118,9 +118,16 @@ fn serve(
                 sleep(left).await;
             }
         };
-        conversation.run(socket, peer, shutdown).await;
+        // Here, since it is the thread that serves the client who hears of it.
+        if let Ok(socket) = TcpStream::from_std(socket) {
+            spoken.run(socket, peer, shutdown).await;
+        }
         drop(place);
-    });
+    };
+    match &conversation.workers {
+        Some(workers) => clients.spawn_on(task, workers.next()),
+        None => clients.spawn(task),
+    };
 }
 
 async fn accept(
@@ -130,7 +137,8 @@ async fn accept(
 ) -> Option<Client> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     loop {
-        match listener.accept().await {
+        let accepted = listener.accept().await;
+        match accepted.and_then(|(socket, peer)| Ok((socket.into_std()?, peer))) {
             Ok((socket, peer)) => return Some(Client { socket, peer, place: Some(place) }),
             Err(error) => {
                 // The client is gone already, or the system is short of something: then
@@ -161,6 +169,6 @@ fn pending(socket: &std::net::TcpListener) -> impl Iterator<Item = Client> {
     });
     accepted.flatten().filter_map(|(socket, peer)| {
         socket.set_nonblocking(true).ok()?;
-        Some(Client { socket: TcpStream::from_std(socket).ok()?, peer, place: None })
+        Some(Client { socket, peer, place: None })
     })
 }

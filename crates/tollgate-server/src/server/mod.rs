@@ -14,6 +14,7 @@ mod shared;
 mod signals;
 mod state;
 mod watch;
+pub(crate) mod workers;
 
 use std::error::Error;
 use std::process::exit;

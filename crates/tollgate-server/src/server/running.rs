@@ -1,4 +1,5 @@
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
 use super::saver::Saver;
 use super::seldom::Seldom;
+use super::workers::Workers;
 use super::{descriptors, shared, state, watch};
 use crate::config::{Config, Listen, Settings, Source, Token};
 use crate::snapshot::SnapshotFile;
@@ -70,7 +72,7 @@ impl Running {
         descriptors::make_room(clients);
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
-        let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop);
+        let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop)?;
         app.readiness().start();
         banner.print();
         let saver = snapshot.zip(metrics);
@@ -150,13 +152,15 @@ fn listen(
     tls: Option<&Arc<Tls>>,
     app: &Arc<App>,
     stop: &channel::Sender<bool>,
-) -> Vec<JoinHandle<Clients>> {
+) -> io::Result<Vec<JoinHandle<Clients>>> {
+    let workers = Arc::new(Workers::start()?);
     let places = settings.connections.min(Semaphore::MAX_PERMITS);
-    let listener = |(protocol, socket)| {
+    let listener = |(protocol, socket): Socket| {
         let (app, tls) = (Arc::clone(app), tls.cloned());
-        let conversation = Conversation { protocol, app, tls, seldom: Seldom::default() };
+        let workers = protocol.has_workers().then(|| Arc::clone(&workers));
+        let conversation = Conversation { protocol, app, tls, workers, seldom: Seldom::default() };
         let places = Arc::new(Semaphore::new(places));
         Listener { socket, conversation: Arc::new(conversation), places, stopped: stop.subscribe() }
     };
-    sockets.into_iter().map(|socket| tokio::spawn(listener(socket).run())).collect()
+    Ok(sockets.into_iter().map(|socket| tokio::spawn(listener(socket).run())).collect())
 }
