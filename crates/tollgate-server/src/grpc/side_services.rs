@@ -86,7 +86,7 @@ impl Call<'_> {
                 let request = Request::from_parts(head, Body::new(Messages(body)));
                 // Whoever asks for one thing is answered once all of the message is there.
                 match timeout(app.bounds.stalled, serve(request)).await {
-                    Ok(Ok(response)) => pipe(response, respond).await,
+                    Ok(Ok(response)) => pipe(response, respond, app.bounds.stalled).await,
                     Err(_) => drop(reply::send(respond, Err(late()))),
                 }
             }

@@ -142,6 +142,25 @@ async fn a_message_that_never_comes_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_never_takes_its_answer_is_not_waited_for_for_ever() {
+    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms"]);
+    let stream = AsyncStream::connect(server.grpc).await.unwrap();
+    let mut builder = client::Builder::new();
+    let handshake = builder.initial_window_size(0).handshake::<_, Bytes>(stream);
+    let (mut send, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{}{HEALTH_CHECK}", server.grpc))
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let (response, mut stream) = send.send_request(request, false).unwrap();
+    stream.send_data(framed(0, 0, b""), true).unwrap();
+    let mut body = response.await.unwrap().into_body();
+    let ended = timeout(Duration::from_secs(20), body.data()).await.unwrap();
+    assert_eq!(ended.unwrap().unwrap_err().reason(), Some(h2::Reason::CANCEL));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_room_is_made_for_a_message_that_would_be_too_large() {
     let (_home, server) = start(POLICY, &[], &[]);
     // Who has no token may check, too. One byte more than there may be.
