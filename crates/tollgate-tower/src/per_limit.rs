@@ -73,7 +73,7 @@ impl<T> Default for PerLimit<T> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_policy::{Descriptor, Gate, Limit, Policy};
+    use tollgate_policy::{Descriptor, Gate, Limit, Policy, PolicyBuilder};
 
     use super::*;
 
@@ -83,7 +83,7 @@ mod tests {
             let limit = Limit::new(format!("l{number}"), "1/h").domain("edge");
             limit.descriptor("key", number.to_string())
         });
-        let policy = limits.fold(Policy::builder(), |policy, limit| policy.limit(limit));
+        let policy = limits.fold(Policy::builder(), PolicyBuilder::limit);
         let gate = Gate::new(policy.build().unwrap()).unwrap();
         let numbers = PerLimit::default();
         let number_of = |number: usize, made: usize| {

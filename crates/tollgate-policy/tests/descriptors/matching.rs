@@ -1,7 +1,7 @@
 //! Which limits of a policy file descriptors meet, and what they are counted by.
 
 use tollgate_policy::DescriptorKind::{Limited, Unknown};
-use tollgate_policy::{Descriptor, Limit, Policy};
+use tollgate_policy::{Descriptor, Limit, Policy, PolicyBuilder};
 
 use super::common::{gate, gate_of, get};
 use super::{call, left, met};
@@ -165,7 +165,7 @@ fn thousands_of_limits_are_told_apart_by_their_values() {
             .descriptor("path", "*")
             .capacity(8)
     });
-    let policy = limits.fold(Policy::builder(), tollgate_policy::PolicyBuilder::limit);
+    let policy = limits.fold(Policy::builder(), PolicyBuilder::limit);
     let (gate, _) = gate_of(policy.build().unwrap());
     let meets = |tenant: &str| met(&gate, &[("path", "/"), ("tenant", tenant)]);
     assert_eq!(meets("t2999"), (Limited, vec!["l2999".to_owned()]));
@@ -182,7 +182,7 @@ fn limits_that_count_one_thing_leave_the_room_for_callers_to_others() {
     let global = global.enumerate().map(|(number, limit)| limit.path(format!("/{number}")));
     let open = Limit::new("open", "1/h").domain("edge").descriptor("remote_address", "*");
     let limits = exact.chain(global).chain([open]);
-    let policy = limits.fold(Policy::builder(), |policy, limit| policy.limit(limit));
+    let policy = limits.fold(Policy::builder(), PolicyBuilder::limit);
     let (gate, _) = gate_of(policy.build().unwrap());
     let limits = gate.limits();
     let capacity = |name: &str| limits.iter().find(|limit| limit.name == name).unwrap().capacity;
