@@ -68,7 +68,7 @@ impl Settings {
         let grpc = if speaks_grpc { grpc } else { Listen::Off };
         let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
         if [http, resp, grpc] == [Listen::Off; 3] && !proxies {
-            problems.push("http and resp are both off; listen on one of them".to_owned());
+            problems.push("http, resp and grpc are all off; listen on one of them".to_owned());
         }
         if given.envoy_algorithm.is_some() && given.envoy_config.is_none() {
             problems.push("there is an envoy-algorithm but no envoy-config; add it".to_owned());

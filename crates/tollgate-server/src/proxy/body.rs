@@ -9,6 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
 use super::failure::Failure;
+use super::streams::Pieces;
 use super::upstream::UpstreamBody;
 use crate::http::{AtWork, Pulse};
 
@@ -110,6 +111,7 @@ impl Progress {
 #[derive(Debug)]
 pub(super) struct Body {
     kind: Kind,
+    pieces: Option<Pieces>,
     /// The client is served for as long as this lives.
     _at_work: Option<AtWork<Arc<Pulse>>>,
 }
@@ -121,22 +123,27 @@ enum Kind {
 }
 
 impl Body {
-    /// Counts the client as being served until the body has been sent.
+    /// Counts the client as being served until the body has been sent, which is done by this
+    /// task.
     pub(super) fn hold(self, at_work: AtWork<Arc<Pulse>>) -> Self {
-        Self { _at_work: Some(at_work), ..self }
+        Self { pieces: Pieces::of_task(), _at_work: Some(at_work), ..self }
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, pieces: None, _at_work: None }
     }
 }
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
         let bytes = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
-        Self { kind: Kind::Bytes(bytes), _at_work: None }
+        Self::of(Kind::Bytes(bytes))
     }
 }
 
 impl From<Box<UpstreamBody>> for Body {
     fn from(body: Box<UpstreamBody>) -> Self {
-        Self { kind: Kind::Upstream(body), _at_work: None }
+        Self::of(Kind::Upstream(body))
     }
 }
 
@@ -145,22 +152,29 @@ impl HttpBody for Body {
     type Error = Failure;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        match &mut self.kind {
+        let Self { kind, pieces, .. } = self.get_mut();
+        let mut more = || match kind {
             Kind::Bytes(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Upstream(body) => body.poll_frame(context),
+        };
+        match pieces {
+            Some(pieces) => pieces.next(more),
+            None => more(),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
+        let is_last = match &self.kind {
             Kind::Bytes(bytes) => bytes.is_none(),
             Kind::Upstream(body) => body.is_end_stream(),
-        }
+        };
+        is_last && self.pieces.as_ref().is_none_or(Pieces::is_empty)
     }
 
+    /// Of the whole: it is asked for before anything was handed over.
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Bytes(bytes) => {

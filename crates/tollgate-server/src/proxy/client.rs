@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tollgate_policy::Gate;
@@ -18,6 +18,7 @@ use super::Proxy;
 use super::guard::Guard;
 use super::request::Sender;
 use super::service::Inlet;
+use super::streams::Streams;
 use super::upgrade::{Upgrade, relay};
 use crate::http::{Bounds, Pulse, Stream, Watch};
 use crate::{AnyStore, App};
@@ -141,7 +142,7 @@ impl Conversation<'_> {
         stream: ClientStream<T>,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let mut builder = http2::Builder::new(Streams { stalled: self.bounds.stalled });
         builder
             .max_header_list_size(u32::try_from(self.bounds.head).unwrap_or(u32::MAX))
             .max_concurrent_streams(STREAMS);

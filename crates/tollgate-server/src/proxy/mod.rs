@@ -19,6 +19,8 @@ mod metrics;
 mod request;
 mod response;
 mod service;
+mod silence;
+mod streams;
 mod upgrade;
 mod upstream;
 

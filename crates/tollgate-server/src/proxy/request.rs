@@ -183,6 +183,10 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
             headers.remove(name);
         }
         headers.remove(FORWARDED);
+        let others: Vec<_> = headers.keys().filter(|name| is_mistakable(name)).cloned().collect();
+        for name in others {
+            headers.remove(name);
+        }
         headers.insert(&X_FORWARDED_FOR, sender.text.clone());
         headers.insert(&X_REAL_IP, sender.text.clone());
         headers.insert(&X_FORWARDED_PROTO, sender.scheme.clone());
@@ -203,6 +207,15 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
     headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| sender.scheme.clone());
     if let Some(host) = host {
         headers.entry(&X_FORWARDED_HOST).or_insert(host);
+    }
+}
+
+/// True of a name that CGI and its kin, to whom a dash is an underscore, take for one of these.
+fn is_mistakable(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.contains('_') && {
+        let meant = name.replace('_', "-");
+        meant.starts_with("x-forwarded-") || X_REAL_IP == meant.as_str()
     }
 }
 
@@ -242,12 +255,14 @@ mod tests {
         head.headers
     }
 
-    const TOLD: [(&str, &str); 5] = [
+    const TOLD: [(&str, &str); 7] = [
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-for", "192.0.2.2"),
         ("x-forwarded-proto", "http"),
         ("forwarded", "for=192.0.2.2"),
         ("x-real-ip", "192.0.2.1"),
+        ("x_forwarded-for", "192.0.2.1"),
+        ("x_other", "1"),
     ];
 
     #[test]
@@ -258,7 +273,8 @@ mod tests {
         assert_eq!(headers[&X_REAL_IP], "203.0.113.7");
         assert_eq!(headers[&X_FORWARDED_PROTO], "https");
         assert_eq!(headers[&X_FORWARDED_HOST], "app.example");
-        assert!(!headers.contains_key(FORWARDED));
+        assert!(!headers.contains_key(FORWARDED) && !headers.contains_key("x_forwarded-for"));
+        assert_eq!(headers["x_other"], "1");
     }
 
     #[test]

@@ -5,17 +5,16 @@ use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version};
 
 use super::failure::Failure;
-use super::headers::{add_via, strip};
+use super::headers::{add_via, strip, words};
 
 /// Says what is wrong with a response whose end is not clear.
 pub(super) fn judge(headers: &HeaderMap) -> Result<(), Failure> {
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let (encoding, length) = (encodings.next(), lengths.next());
-    if encoding.is_some() && length.is_some() {
+    let encoding = encodings.next();
+    if encoding.is_some() && headers.contains_key(CONTENT_LENGTH) {
         return Err(Failure::Ambiguous("Content-Length beside Transfer-Encoding"));
     }
-    if lengths.next().is_some() {
+    if words(headers, &CONTENT_LENGTH).nth(1).is_some() {
         return Err(Failure::Ambiguous("several Content-Length"));
     }
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");

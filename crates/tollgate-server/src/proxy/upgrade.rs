@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::sleep;
 
+use super::silence::silence;
 use super::upstream::Http1;
 
 /// The connection to an upstream that has agreed to speak something else.
@@ -28,25 +28,23 @@ impl Upgrade {
 /// Passes on whatever either side says, until both have ended, or neither has said anything
 /// for so long. `early` is what the client has said already.
 pub(super) async fn relay(
-    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
     upstream: Http1,
     idle: Duration,
 ) -> io::Result<()> {
-    let (mut upstream, late) = upstream.into_stream().await;
-    upstream.write_all(&early).await?;
-    client.write_all(&late).await?;
+    let (upstream, late) = upstream.into_stream().await;
     let moved = AtomicU64::new(0);
     let (from_client, to_client) = tokio::io::split(client);
     let (from_upstream, to_upstream) = tokio::io::split(upstream);
     let both = async {
-        let up = copy(from_client, to_upstream, &moved);
-        let down = copy(from_upstream, to_client, &moved);
+        let up = copy((&*early).chain(from_client), to_upstream, &moved);
+        let down = copy((&*late).chain(from_upstream), to_client, &moved);
         futures_util::future::try_join(up, down).await.map(|_| ())
     };
     tokio::select! {
         ended = both => ended,
-        () = silence(&moved, idle) => Ok(()),
+        () = silence(idle, || Some(moved.load(Ordering::Relaxed))) => Ok(()),
     }
 }
 
@@ -62,19 +60,34 @@ async fn copy(
             return to.shutdown().await;
         }
         to.write_all(&buffer[..count]).await?;
+        // TLS keeps what a full socket does not take, and would send it with what comes next.
+        to.flush().await?;
         // Relaxed: it is looked at now and then.
         moved.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
 
-/// Ends when nothing has moved for so long, within a tenth of that.
-async fn silence(moved: &AtomicU64, idle: Duration) {
-    const LOOKS: u32 = 10;
-    let (mut seen, mut looks) = (0, 0);
-    while looks < LOOKS {
-        sleep(idle / LOOKS).await;
-        let now = moved.load(Ordering::Relaxed);
-        looks = if now == seen { looks + 1 } else { 0 };
-        seen = now;
+#[cfg(test)]
+mod tests {
+    use tokio::io::{BufWriter, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_until_more_is_said() {
+        let (mut speaker, from) = duplex(64);
+        let (to, mut listener) = duplex(64);
+        let moved = AtomicU64::new(0);
+        let mut heard = [0; 5];
+        let talk = async {
+            speaker.write_all(b"hello").await.unwrap();
+            timeout(Duration::from_secs(1), listener.read_exact(&mut heard)).await
+        };
+        tokio::select! {
+            ended = copy(from, BufWriter::new(to), &moved) => ended.unwrap(),
+            talked = talk => assert!(talked.is_ok(), "it is kept"),
+        }
+        assert_eq!(&heard, b"hello");
     }
 }

@@ -5,8 +5,8 @@ use tracing::info;
 const OTHERS: u64 = 64;
 
 /// Lets the process have as many sockets as it may have clients, those who wait to be
-/// accepted included, as far as the system
-/// does: many shells grant a program 1,024 files, and a thousand times as many if it asks.
+/// accepted included, as far as the system does: many shells grant a program 1,024 files, and
+/// a thousand times as many if it asks.
 pub(super) fn make_room(clients: usize) {
     let wanted = OTHERS.saturating_add(clients as u64);
     let granted = getrlimit(Resource::Nofile);

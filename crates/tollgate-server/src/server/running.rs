@@ -68,8 +68,10 @@ impl Running {
             .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));
         let app = Arc::new(app);
         let sockets = bind(&settings).await?;
-        let clients = settings.connections.saturating_add(BACKLOG).saturating_mul(sockets.len());
-        descriptors::make_room(clients);
+        // Each client of a proxy has another connection behind it.
+        let behind = sockets.iter().filter(|(protocol, _)| *protocol == Protocol::Proxy).count();
+        let clients = settings.connections.saturating_add(BACKLOG);
+        descriptors::make_room(clients.saturating_mul(sockets.len() + behind));
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
         let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop)?;
@@ -153,11 +155,12 @@ fn listen(
     app: &Arc<App>,
     stop: &channel::Sender<bool>,
 ) -> io::Result<Vec<JoinHandle<Clients>>> {
-    let workers = Arc::new(Workers::start()?);
+    let has_workers = sockets.iter().any(|(protocol, _)| protocol.has_workers());
+    let workers = if has_workers { Some(Arc::new(Workers::start()?)) } else { None };
     let places = settings.connections.min(Semaphore::MAX_PERMITS);
     let listener = |(protocol, socket): Socket| {
         let (app, tls) = (Arc::clone(app), tls.cloned());
-        let workers = protocol.has_workers().then(|| Arc::clone(&workers));
+        let workers = workers.clone().filter(|_| protocol.has_workers());
         let conversation = Conversation { protocol, app, tls, workers, seldom: Seldom::default() };
         let places = Arc::new(Semaphore::new(places));
         Listener { socket, conversation: Arc::new(conversation), places, stopped: stop.subscribe() }

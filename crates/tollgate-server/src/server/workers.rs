@@ -1,6 +1,7 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::io;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -21,9 +22,11 @@ thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many workers there are, at least one.
+/// How many workers there are, at least one. Processors may come and go, and threads do not.
 pub(crate) fn count() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+    static COUNT: LazyLock<usize> =
+        LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+    *COUNT
 }
 
 /// The place of the worker that asks, below [`count`].

@@ -11,6 +11,7 @@ mod drain;
 mod errors;
 mod hurry;
 mod kill;
+mod log;
 mod reload;
 mod server;
 mod settings;

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+
 use crate::proxy::{Proxy, Setup};
 use crate::server::until;
 use crate::upstream::{Upstream, nobody, ok};
@@ -103,23 +106,46 @@ fn a_dead_upstream_is_a_502_until_it_is_back() {
     assert!(log.contains(&address.to_string()), "{log}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upstream_that_takes_no_connection_in_time_is_a_504_or_another_is_asked() {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+/// A listener that accepts nobody and has no room for more, and those who take it.
+async fn full() -> (TcpListener, Vec<JoinHandle<std::io::Result<TcpStream>>>) {
+    let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
-    let full = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap();
     // Those who are not accepted take all the places there are; the last wait in vain.
-    let _waiting: Vec<_> =
-        (0..4).map(|_| tokio::spawn(tokio::net::TcpStream::connect(full))).collect();
+    let waiting = (0..4).map(|_| tokio::spawn(TcpStream::connect(address))).collect();
+    (listener, waiting)
+}
+
+const HASTY: &str = "connect-timeout = '500ms'\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upstream_that_takes_no_connection_in_time_is_a_504_or_another_is_asked() {
+    let (listener, _waiting) = full().await;
     let upstream = Upstream::answering(|_| ok("hello"));
-    let hasty = |urls: &[String]| Setup::to(urls).proxy("connect-timeout = '500ms'\n").start();
-    let full = format!("http://{full}");
+    let hasty = |urls: &[String]| Setup::to(urls).proxy(HASTY).start();
+    let full = format!("http://{}", listener.local_addr().unwrap());
     let alone = hasty(std::slice::from_ref(&full));
     until("all places are taken", || alone.get("/").status() == 504);
     let both = hasty(&[full, upstream.url()]);
     for _ in 0..4 {
         assert_eq!(both.get("/").text(), "hello");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_wait_for_a_connection_that_all_share_do_not_wait_in_turn() {
+    let (listener, _waiting) = full().await;
+    let url = format!("h2c://{}", listener.local_addr().unwrap());
+    let proxy = Setup::to(&[url]).proxy(HASTY).start();
+    until("all places are taken", || proxy.get("/").status() == 504);
+    // In turn, the last would wait for longer than a test does.
+    let mut clients: Vec<_> = (0..100).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    }
+    for client in clients.iter_mut().rev() {
+        assert_eq!(client.response("GET").unwrap().status(), 504);
     }
 }
 

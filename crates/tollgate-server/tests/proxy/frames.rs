@@ -5,7 +5,7 @@ use crate::proxy::Proxy;
 use crate::upstream::{Upstream, ok};
 use crate::wire::Wire;
 
-type Fields<'a> = &'a [(&'a str, &'a str)];
+pub(crate) type Fields<'a> = &'a [(&'a str, &'a str)];
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
@@ -35,7 +35,7 @@ fn literal(text: &str, block: &mut Vec<u8>) {
 }
 
 /// A request on a connection of its own, of which only these fields are right or wrong.
-fn request(fields: Fields<'_>, body: &str) -> Vec<u8> {
+pub(crate) fn request(fields: Fields<'_>, body: &str) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(0);
@@ -64,7 +64,7 @@ fn await_end(wire: &mut Wire) {
     }
 }
 
-const PLAIN: [(&str, &str); 4] =
+pub(crate) const PLAIN: [(&str, &str); 4] =
     [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/case")];
 
 /// A field more than in a plain request, or another in place of one of its own.

@@ -36,7 +36,16 @@ impl Service {
         F: Future<Output = Response<B>> + Send + 'static,
         B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
     {
-        let listener = TcpListener::bind(address).await.unwrap();
+        Self::on(TcpListener::bind(address).await.unwrap(), handle)
+    }
+
+    /// The same for whoever connects to this from now on.
+    fn on<H, F, B>(listener: TcpListener, handle: H) -> Self
+    where
+        H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+    {
         let address = listener.local_addr().unwrap();
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
@@ -89,6 +98,57 @@ async fn one_that_does_not_speak_it_after_all_is_a_502() {
     for _ in 0..3 {
         let response = proxy.get("/");
         assert_eq!(response.status(), 502, "{response:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_on_which_nothing_is_answered_is_not_used_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("h2c://{}", listener.local_addr().unwrap());
+    let proxy = Setup::to(&[url]).proxy("response-timeout = '500ms'\n").start();
+    let accepted = tokio::spawn(async move {
+        // As if its machine had gone: nobody says that the connection is over.
+        let (silent, _) = listener.accept().await.unwrap();
+        (silent, Service::on(listener, saying("hello")))
+    });
+    assert_eq!(proxy.get("/").status(), 504);
+    let _both = accepted.await.unwrap();
+    assert_eq!(proxy.get("/").text(), "hello");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_be_carried_out_twice_is_sent_again_if_its_connection_ends() {
+    for (method, status) in [("GET", 200), ("POST", 502)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("h2c://{}", listener.local_addr().unwrap());
+        let proxy = Setup::to(&[url]).start();
+        let accepted = tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let (end, mut ended) = unbounded_channel();
+            let service = service_fn(move |request: Request<Incoming>| {
+                let end = end.clone();
+                async move {
+                    if request.uri().path() == "/end" {
+                        end.send(()).unwrap();
+                        std::future::pending::<()>().await;
+                    }
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("first"))))
+                }
+            });
+            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            tokio::select! {
+                ended = builder.serve_connection(TokioIo::new(socket), service) => ended.unwrap(),
+                _ = ended.recv() => {}
+            }
+            Service::on(listener, saying("second"))
+        });
+        assert_eq!(proxy.get("/").text(), "first");
+        let mut client = proxy.connect();
+        client.send(format!("{method} /end HTTP/1.1\r\nhost: a\r\n\r\n"));
+        let response = client.response(method).unwrap();
+        assert_eq!(response.status(), status, "{response:?}");
+        let _service = accepted.await.unwrap();
+        assert_eq!(proxy.get("/").text(), "second");
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use crate::frames;
 use crate::proxy::{Proxy, Setup};
 use crate::upstream::Upstream;
 use crate::wire::Wire;
@@ -91,20 +92,27 @@ fn a_client_that_leaves_ends_its_request_at_the_upstream() {
 
 #[test]
 fn a_client_that_stays_and_does_not_read_is_not_waited_for() {
-    let (tell, events) = channel();
-    let upstream = upstream(
-        |wire| {
-            wire.send("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n");
-            while wire.send("x".repeat(100_000)) {}
-        },
-        tell,
-    );
-    let setup =
-        Setup::to(&[upstream.url()]).proxy("idle-timeout = '1s'\n").server("stalled = '1s'\n");
-    let proxy = setup.start();
-    let mut client = proxy.connect();
-    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-    assert_eq!(events.recv_timeout(PATIENCE).unwrap(), Event::Busy);
-    assert_eq!(events.recv_timeout(PATIENCE).unwrap(), Event::Alone);
-    drop(client);
+    let over_http1 = "GET / HTTP/1.1\r\nhost: a\r\n\r\n".as_bytes().to_vec();
+    // The connection still carries other things, and only the response has no room.
+    let over_http2 = frames::request(&frames::PLAIN, "");
+    for request in [over_http1, over_http2] {
+        let (tell, events) = channel();
+        let upstream = upstream(
+            |wire| {
+                wire.send("HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n");
+                while wire.send("x".repeat(100_000)) {}
+                // Until the proxy hangs up: nobody else does.
+                wire.rest();
+            },
+            tell,
+        );
+        let setup =
+            Setup::to(&[upstream.url()]).proxy("idle-timeout = '1s'\n").server("stalled = '1s'\n");
+        let proxy = setup.start();
+        let mut client = proxy.connect();
+        client.send(request);
+        assert_eq!(events.recv_timeout(PATIENCE).unwrap(), Event::Busy);
+        assert_eq!(events.recv_timeout(PATIENCE).unwrap(), Event::Alone);
+        drop(client);
+    }
 }

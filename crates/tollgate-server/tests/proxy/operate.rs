@@ -1,14 +1,15 @@
 //! Another policy, and the end, while requests pass.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
 use crate::message::Message;
-use crate::proxy::Setup;
-use crate::server::until;
+use crate::proxy::{Setup, threads};
+use crate::server::{run, until};
 use crate::upstream::{Upstream, nobody, ok};
 use crate::wire::Wire;
 
@@ -61,6 +62,28 @@ fn a_policy_that_changes_under_load_loses_no_request_and_forgives_nothing() {
     let answered: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
     let last = proxy.get("/");
     assert_eq!(800_000 - remaining(&last), answered + looks + 1);
+}
+
+#[test]
+fn a_change_after_processors_have_gone_is_taken_up_by_all_who_serve() {
+    let upstream = Upstream::answering(|_| ok("hello"));
+    let setup = |burst, time| {
+        let proxy = format!("idle-timeout = '{time}'\n");
+        Setup::to(&[upstream.url()]).policy(&policy(burst)).proxy(&proxy)
+    };
+    let proxy = setup(1000, "60s").start();
+    let allowed = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = allowed.split_once("Cpus_allowed_list:").unwrap().1.trim_start();
+    let first = allowed.split(|digit: char| !digit.is_ascii_digit()).next().unwrap();
+    let pid = proxy.server.pid().to_string();
+    run(Command::new("taskset").args(["--all-tasks", "--cpu-list", "--pid", first, &pid]));
+    // With other time-outs, connections are kept anew.
+    proxy.home.write(&setup(2000, "61s").file());
+    proxy.server.signal("HUP");
+    until("the change", || proxy.get("/").header("ratelimit-policy").unwrap().contains("q=2000"));
+    for _ in 0..2 * threads() {
+        assert_eq!(proxy.get("/").text(), "hello");
+    }
 }
 
 /// Asks on one connection after the other until nobody listens; tells how many had no answer at

@@ -86,6 +86,11 @@ pub(crate) fn listener(server: &Server) -> SocketAddr {
     address.unwrap_or_else(|| panic!("no proxy: {}", server.banner)).parse().unwrap()
 }
 
+/// How many threads clients are served on, which they come to in turn.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().unwrap().get()
+}
+
 impl Proxy {
     /// A proxy in front of one service, without limits to speak of.
     pub(crate) fn to(upstream: &Upstream) -> Self {
@@ -99,6 +104,13 @@ impl Proxy {
     /// Asks on a connection of its own.
     pub(crate) fn get(&self, path: &str) -> Message {
         self.connect().get(path, "")
+    }
+
+    /// Asks from each thread, so that one has what the last client has left behind. Tells what was
+    /// answered first that is not the path.
+    pub(crate) fn echo(&self, path: &str) -> Result<(), Message> {
+        let answers = (0..threads()).map(|_| self.get(path));
+        answers.filter(|answer| answer.text() != path).map(Err).next().unwrap_or(Ok(()))
     }
 
     /// A number among the metrics.

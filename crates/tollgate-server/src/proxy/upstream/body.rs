@@ -46,7 +46,8 @@ impl UpstreamBody {
         let (head, incoming) = response.into_parts();
         let idle = in_flight.0.times.idle;
         let from = Some((source, in_flight));
-        let mut body = Self { incoming, from, request, frames: 0, idle, is_fresh: true };
+        let frames = request.as_ref().map_or(0, |request| request.frames());
+        let mut body = Self { incoming, from, request, frames, idle, is_fresh: true };
         if body.incoming.is_end_stream() {
             poll_fn(|context| {
                 body.end(context);

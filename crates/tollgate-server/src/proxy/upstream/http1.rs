@@ -88,7 +88,7 @@ async fn connect(upstream: &Upstream) -> Result<Http1, Failure> {
 }
 
 /// True if the upstream closed a connection before it answered.
-fn is_gone(error: &hyper::Error) -> bool {
+pub(super) fn is_gone(error: &hyper::Error) -> bool {
     error.is_incomplete_message() || error.is_closed() || error.is_canceled() || is_reset(error)
 }
 
@@ -163,7 +163,7 @@ impl Http1 {
 }
 
 /// A request that can be sent again.
-struct Spare {
+pub(super) struct Spare {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -171,7 +171,7 @@ struct Spare {
 
 impl Spare {
     /// A copy of a request that can be repeated and has no body.
-    fn of(request: &Request<RequestBody>) -> Option<Self> {
+    pub(super) fn of(request: &Request<RequestBody>) -> Option<Self> {
         let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
         may_repeat.then(|| Self {
             method: request.method().clone(),
@@ -180,7 +180,7 @@ impl Spare {
         })
     }
 
-    fn request(self) -> Request<RequestBody> {
+    pub(super) fn request(self) -> Request<RequestBody> {
         let mut request = Request::new(RequestBody::default());
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
@@ -10,12 +11,14 @@ use http::{Request, Uri, header};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
 
 use super::body::Source;
 use super::connect::Speaks;
-use super::http1::Http1;
+use super::http1::{self, Http1, Spare};
 use super::link::Link;
 use super::patience::{HeadWait, Patience};
+use super::pool::KEPT;
 use super::{Answered, Unanswered, Upstream};
 use crate::config::Scheme;
 use crate::proxy::body::RequestBody;
@@ -26,19 +29,32 @@ use crate::proxy::request::name_host;
 #[derive(Debug, Default)]
 pub(super) struct Http2 {
     /// Held while connecting: whoever comes meanwhile waits for the same connection.
-    sender: Mutex<Option<SendRequest<RequestBody>>>,
+    shared: Mutex<Option<Shared>>,
     /// The upstream has chosen HTTP/1.1.
     is_refused: AtomicBool,
+}
+
+/// A connection that requests share.
+#[derive(Clone, Debug)]
+struct Shared {
+    sender: SendRequest<RequestBody>,
+    /// A request was not answered in time. Perhaps nothing arrives any more, which the system
+    /// would find out after a quarter of an hour.
+    has_stalled: Arc<AtomicBool>,
+    /// When a request was sent last.
+    used: Instant,
 }
 
 /// What a request is sent over.
 enum Way {
     /// The connection that there was.
-    Shared(SendRequest<RequestBody>),
+    Shared(Shared),
     /// A connection that all share from now on.
-    New(SendRequest<RequestBody>),
+    New(Shared),
     /// A connection over HTTP/1.1.
     Own(Http1),
+    /// Any over HTTP/1.1, as another request has just found out.
+    Http1,
 }
 
 impl Http2 {
@@ -54,31 +70,48 @@ impl Http2 {
         upstream: &Upstream,
         mut request: Request<RequestBody>,
     ) -> Result<Answered, Unanswered> {
+        let mut may_repeat = true;
         loop {
             match self.way(upstream).await {
-                Ok(Way::Shared(sender)) => match send(upstream, sender, request).await {
-                    // The upstream has closed it, and may well accept another.
-                    Err(Unanswered { unsent: Some(unsent), .. }) => request = *unsent,
-                    answered => return answered,
-                },
-                Ok(Way::New(sender)) => return send(upstream, sender, request).await,
+                Ok(Way::Shared(shared)) => {
+                    let spare = if may_repeat { Spare::of(&request) } else { None };
+                    match (shared.send(upstream, request).await, spare) {
+                        // The upstream has closed it, and may well accept another.
+                        (Err(Unanswered { unsent: Some(unsent), .. }), _) => request = *unsent,
+                        (Err(Unanswered { why: Failure::Broken(error), .. }), Some(spare))
+                            if is_gone(&error) =>
+                        {
+                            may_repeat = false;
+                            request = spare.request();
+                        }
+                        (answered, _) => return answered,
+                    }
+                }
+                Ok(Way::New(shared)) => return shared.send(upstream, request).await,
                 Ok(Way::Own(mut connection)) => {
                     let body = request.body().progress().cloned();
                     let response = connection.send(request, &upstream.times).await?;
                     let source = Source::Http1(connection);
                     return Ok(Answered { response, source, request: body });
                 }
+                Ok(Way::Http1) => return http1::send(upstream, request).await,
                 Err(why) => return Err(Unanswered::unsent(why, request)),
             }
         }
     }
 
     async fn way(&self, upstream: &Upstream) -> Result<Way, Failure> {
-        let mut shared = self.sender.lock().await;
-        if let Some(sender) = shared.as_ref().filter(|sender| !sender.is_closed()) {
-            return Ok(Way::Shared(sender.clone()));
-        }
         let Upstream { connector, url, times, health, .. } = upstream;
+        // If those before connect in vain, one after the other, it is not for long.
+        let shared = timeout(times.connect, self.shared.lock()).await;
+        let mut shared = shared.map_err(|_| Failure::ConnectTimeout)?;
+        if let Some(shared) = shared.as_mut().filter(|shared| shared.is_usable()) {
+            shared.used = Instant::now();
+            return Ok(Way::Shared(shared.clone()));
+        }
+        if self.is_refused() {
+            return Ok(Way::Http1);
+        }
         let connected = connector.connect(url, Speaks::Any, times).await;
         let (link, speaks_http2) = connected.inspect_err(|_| health.failed())?;
         health.connected();
@@ -86,9 +119,10 @@ impl Http2 {
             self.is_refused.store(true, Ordering::Relaxed);
             return Http1::new(link, times).await.map(Way::Own);
         }
-        let sender = handshake(link).await?;
-        *shared = Some(sender.clone());
-        Ok(Way::New(sender))
+        let (sender, used) = (handshake(link).await?, Instant::now());
+        let new = Shared { sender, has_stalled: Arc::default(), used };
+        *shared = Some(new.clone());
+        Ok(Way::New(new))
     }
 }
 
@@ -102,35 +136,58 @@ async fn handshake(link: Link) -> Result<SendRequest<RequestBody>, Failure> {
     Ok(sender)
 }
 
-async fn send(
-    upstream: &Upstream,
-    mut sender: SendRequest<RequestBody>,
-    mut request: Request<RequestBody>,
-) -> Result<Answered, Unanswered> {
-    name_target(upstream, &mut request);
-    let body = request.body().progress().cloned();
-    let mut patience = Patience::new(upstream.times.response);
-    let mut wait = HeadWait::new(&mut patience, &upstream.times, body.clone());
-    let mut response = pin!(sender.try_send_request(request));
-    let answered = poll_fn(|context| match response.as_mut().poll(context) {
-        Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
-        Poll::Ready(Err(error)) => Poll::Ready(Err(Unanswered::of(error, body.as_ref()))),
-        Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
-    })
-    .await;
-    match answered {
-        Ok(response) => Ok(Answered { response, source: Source::Http2(patience), request: body }),
-        Err(mut unanswered) => {
-            // Whoever is asked next may speak HTTP/1.1.
-            if let Some(mut unsent) = unanswered.unsent.take() {
-                let mut uri = std::mem::take(unsent.uri_mut());
-                name_host(&mut uri, unsent.headers_mut());
-                *unsent.uri_mut() = uri;
-                unanswered.unsent = Some(unsent);
-            }
-            Err(unanswered)
-        }
+/// True if the upstream closed the connection, or did not take the request, before it
+/// answered.
+fn is_gone(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+    let is_said = source.is_some_and(|error: &h2::Error| {
+        error.is_io() || error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)
+    });
+    is_said || http1::is_gone(error)
+}
+
+impl Shared {
+    fn is_usable(&self) -> bool {
+        // Relaxed: whoever sees it late waits as those before did.
+        let has_stalled = self.has_stalled.load(Ordering::Relaxed);
+        !self.sender.is_closed() && !has_stalled && self.used.elapsed() < KEPT
     }
+
+    async fn send(
+        mut self,
+        upstream: &Upstream,
+        mut request: Request<RequestBody>,
+    ) -> Result<Answered, Unanswered> {
+        name_target(upstream, &mut request);
+        let body = request.body().progress().cloned();
+        let mut patience = Patience::new(upstream.times.response);
+        let mut wait = HeadWait::new(&mut patience, &upstream.times, body.clone());
+        let mut response = pin!(self.sender.try_send_request(request));
+        let answered = poll_fn(|context| match response.as_mut().poll(context) {
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Unanswered::of(error, body.as_ref()))),
+            Poll::Pending => wait.poll(context).map(|why| Err(why.into())),
+        })
+        .await;
+        answered
+            .map(|response| Answered { response, source: Source::Http2(patience), request: body })
+            .map_err(|unanswered| {
+                if matches!(unanswered.why, Failure::UpstreamStalled) {
+                    self.has_stalled.store(true, Ordering::Relaxed);
+                }
+                for_others(unanswered)
+            })
+    }
+}
+
+/// Makes a request what it was, since whoever is asked next may speak HTTP/1.1.
+fn for_others(mut unanswered: Unanswered) -> Unanswered {
+    if let Some(unsent) = &mut unanswered.unsent {
+        let mut uri = std::mem::take(unsent.uri_mut());
+        name_host(&mut uri, unsent.headers_mut());
+        *unsent.uri_mut() = uri;
+    }
+    unanswered
 }
 
 /// Says whom a request is for, as HTTP/2 does: in its target.

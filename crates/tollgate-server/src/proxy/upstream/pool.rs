@@ -19,7 +19,7 @@ pub(super) struct Pool {
 
 /// How long a connection is kept that nobody uses. Many servers close theirs after 60 s or
 /// more.
-const KEPT: Duration = Duration::from_secs(50);
+pub(super) const KEPT: Duration = Duration::from_secs(50);
 
 impl Pool {
     pub(super) fn new(most: usize) -> Self {

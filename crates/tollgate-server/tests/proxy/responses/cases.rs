@@ -42,6 +42,7 @@ fn lengths() -> Vec<Case> {
         case("different lengths", length("5\r\ncontent-length: 4"), BadGateway),
         case("different lengths in one", length("5, 4"), BadGateway),
         case("equal lengths", length("5\r\ncontent-length: 5"), ToldOrBadGateway(200, "hello")),
+        case("equal lengths in one", length("5, 5"), BadGateway),
         case("no length", with("", "hello"), Told(200, "hello")),
         case("HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\nhello", Told(200, "hello")),
     ]

@@ -141,6 +141,7 @@ pub(super) fn chunks() -> Vec<Case> {
         refused("a chunk that ends with LF", "5\r\nhello\n0\r\n\r\n"),
         refused("a chunk without an end", "5\r\nhello0\r\n\r\n"),
         refused("an extension with LF", "5;a\nb\r\nhello\r\n0\r\n\r\n"),
+        refused("an extension of the last chunk with LF", "5\r\nhello\r\n0;a\n\r\n"),
         refused("an extension with CR", "5;a\rb\r\nhello\r\n0\r\n\r\n"),
         refused(
             "an extension that hides a size",
