@@ -177,6 +177,27 @@ async fn a_client_that_leaves_ends_its_request_there_and_no_other() {
     assert_eq!(proxy.get("/").text(), "hello");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_read_nothing_hold_nobody_up() {
+    // More than all buffers on the way take together.
+    let large = Bytes::from(vec![b'x'; 32 << 20]);
+    let service = Service::start("127.0.0.1:0", move |request: Request<Incoming>| {
+        let is_large = request.uri().path() == "/large";
+        let body = if is_large { large.clone() } else { Bytes::from("hello") };
+        std::future::ready(Response::new(Full::new(body)))
+    })
+    .await;
+    let proxy = Setup::to(&[service.url()]).start();
+    let mut idle: Vec<_> = (0..8).map(|_| proxy.connect()).collect();
+    for client in &mut idle {
+        client.send("GET /large HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert_eq!(client.head().unwrap().status(), 200);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(proxy.get("/").text(), "hello");
+    drop(idle);
+}
+
 /// Tells when a request is over.
 struct Left(tokio::sync::mpsc::UnboundedSender<&'static str>);
 

@@ -126,8 +126,18 @@ impl Http2 {
     }
 }
 
+/// How much of a response may lie here that its client has not read.
+const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// How much of all together: so much that clients who read nothing hold nobody else up.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
 async fn handshake(link: Link) -> Result<SendRequest<RequestBody>, Failure> {
-    let handshake = Builder::new(TokioExecutor::new()).handshake(TokioIo::new(link)).await;
+    let handshake = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .handshake(TokioIo::new(link))
+        .await;
     let (sender, connection) = handshake.map_err(Failure::Broken)?;
     // It ends with its last request, and when the upstream closes it.
     tokio::spawn(async move {
