@@ -94,6 +94,12 @@ impl Node {
     pub fn new(key: impl Into<String>) -> Self {
         Self { key: key.into(), value: None, limit: None, nodes: Vec::new(), shares_values: false }
     }
+
+    /// True if it is for many values, each of which is counted by itself.
+    pub(crate) fn counts_apart(&self) -> bool {
+        let is_for_many = self.value.as_ref().is_none_or(|value| value.ends_with('*'));
+        is_for_many && !self.shares_values
+    }
 }
 
 impl NodeLimit {

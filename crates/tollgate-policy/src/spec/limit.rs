@@ -123,6 +123,15 @@ impl Limit {
         Self::written(At::from(name.into()), At::from(quota.into()))
     }
 
+    /// True if all that meet the limit are counted together, so that it needs room for one.
+    pub(crate) fn counts_together(&self) -> bool {
+        match (&self.per, &self.matches.descriptor) {
+            (Some(per), _) => per.iter().any(|part| part.value == "global"),
+            (None, Some(entries)) => entries.value.values().all(|at| !at.value.ends_with('*')),
+            (None, None) => false,
+        }
+    }
+
     pub(crate) fn written(name: At<String>, quota: At<String>) -> Self {
         Self {
             name,

@@ -1,7 +1,7 @@
 //! Which limits of a policy file descriptors meet, and what they are counted by.
 
 use tollgate_policy::DescriptorKind::{Limited, Unknown};
-use tollgate_policy::{Descriptor, Limit, Policy};
+use tollgate_policy::{Descriptor, Limit, Policy, PolicyBuilder};
 
 use super::common::{gate, gate_of, get};
 use super::{call, left, met};
@@ -165,9 +165,26 @@ fn thousands_of_limits_are_told_apart_by_their_values() {
             .descriptor("path", "*")
             .capacity(8)
     });
-    let policy = limits.fold(Policy::builder(), tollgate_policy::PolicyBuilder::limit);
+    let policy = limits.fold(Policy::builder(), PolicyBuilder::limit);
     let (gate, _) = gate_of(policy.build().unwrap());
     let meets = |tenant: &str| met(&gate, &[("path", "/"), ("tenant", tenant)]);
     assert_eq!(meets("t2999"), (Limited, vec!["l2999".to_owned()]));
     assert_eq!(meets("t3000"), (Unknown, vec![]));
+}
+
+#[test]
+fn limits_that_count_one_thing_leave_the_room_for_callers_to_others() {
+    let exact = (0..100).map(|number| {
+        let limit = Limit::new(format!("exact-{number}"), "1/h").domain("edge");
+        limit.descriptor("remote_address", format!("10.0.0.{number}"))
+    });
+    let global = (0..100).map(|number| Limit::new(format!("all-{number}"), "1/h").per(["global"]));
+    let global = global.enumerate().map(|(number, limit)| limit.path(format!("/{number}")));
+    let open = Limit::new("open", "1/h").domain("edge").descriptor("remote_address", "*");
+    let limits = exact.chain(global).chain([open]);
+    let policy = limits.fold(Policy::builder(), PolicyBuilder::limit);
+    let (gate, _) = gate_of(policy.build().unwrap());
+    let limits = gate.limits();
+    let capacity = |name: &str| limits.iter().find(|limit| limit.name == name).unwrap().capacity;
+    assert_eq!([capacity("open"), capacity("exact-7"), capacity("all-7")], [100_000, 1, 1]);
 }

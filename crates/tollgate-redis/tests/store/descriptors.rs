@@ -141,6 +141,18 @@ async fn what_cannot_be_given_back_in_an_outage_is_as_the_limit_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_limit_in_shadow_that_cannot_be_given_back_to_changes_nothing() {
+    let engine = Fake::new();
+    let in_shadow = "quota = \"10/h\"\nmode = 'shadow'\noutage = 'closed'";
+    let node = engine.node(&POLICY.replace("quota = \"10/h\"", in_shadow));
+    engine.set_down(true);
+    let user = [("user", "7")];
+    let give = Descriptor { gives_back: true, ..hits(&user, 3) };
+    let passage = node.check_descriptors("edge", &[give]).await.unwrap();
+    assert!(passage.is_allowed() && passage.shadow_error().is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_gives_back_while_others_spend_gives_back_all_the_same() {
     let engine = Fake::new();
     let (node, other) = (engine.node(POLICY), engine.node(POLICY));

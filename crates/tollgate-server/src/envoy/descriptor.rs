@@ -12,8 +12,8 @@ use super::table::Table;
 use super::yaml::{Value, read};
 use super::{Algorithm, Problems, unit};
 
-/// How many descriptors a file may have, entries of `replaces` included. Aliases repeat what is written once, also other
-/// aliases, and so a short text could mean more than any memory holds.
+/// How many descriptors a file may have, entries of `replaces` included. Aliases repeat what is
+/// written once, also other aliases, and so a short text could mean more than any memory holds.
 const MOST: usize = 100_000;
 
 /// How many entries deep descriptors may be nested.
@@ -131,6 +131,10 @@ impl Reader<'_> {
             self.wants_values |= table.is(metric, report);
         }
         let shares_values = table.is("share_threshold", report);
+        if shares_values && !value.is_some_and(|value| value.ends_with('*')) {
+            let line = table.line_of("share_threshold");
+            report.note(line, "share_threshold is for a value that ends in \"*\"; leave it out");
+        }
         let (is_shadow, is_quota) =
             (table.is("shadow_mode", report), table.is("quota_mode", report));
         let mode = match (is_quota, is_shadow) {

@@ -174,6 +174,14 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (format!("{START}- key: k\n  shadow_mode: 7\n"), "4: shadow_mode must be true or false"),
         (
+            format!("{START}- key: k\n  share_threshold: true\n"),
+            "4: share_threshold is for a value that ends in \"*\"; leave it out",
+        ),
+        (
+            format!("{START}- {{key: k, value: v, share_threshold: true}}\n"),
+            "3: share_threshold is for a value that ends in \"*\"; leave it out",
+        ),
+        (
             format!("{START}- key: k\n- key: k\n"),
             "4: the descriptor has the same key as that of line 3; keep one",
         ),

@@ -44,19 +44,10 @@ fn answer(
         true => Status::unavailable(error.to_string()),
         false => Status::invalid_argument(error.to_string()),
     })?;
-    let mut response = response(app, asked, &passage);
-    for (place, period) in asked.closed() {
-        response.overall_code = Code::OverLimit as i32;
-        if let Some(status) = response.statuses.get_mut(place) {
-            *status = closed(String::new(), period);
-        }
+    for descriptor in passage.descriptors() {
+        app.grpc.count_descriptor(outcome(&passage, descriptor));
     }
-    for (place, descriptor) in passage.descriptors().enumerate() {
-        let is_closed = asked.closed().any(|(closed, _)| closed == place);
-        let outcome = if is_closed { Outcome::Denied } else { outcome(&passage, descriptor) };
-        app.grpc.count_descriptor(outcome);
-    }
-    Ok(wrapped(&response))
+    Ok(wrapped(&response(app, asked, &passage)))
 }
 
 fn response(app: &App, asked: &Asked, passage: &DescriptorPassage<'_>) -> RateLimitResponse {
@@ -66,10 +57,13 @@ fn response(app: &App, asked: &Asked, passage: &DescriptorPassage<'_>) -> RateLi
         value: value.to_str().unwrap_or_default().to_owned(),
         ..HeaderValue::default()
     };
+    // A limit that lets nothing through has no quota to tell of.
+    let is_open = asked.closed().all(|is_closed| !is_closed);
+    let headers = is_open.then(|| app.layer().descriptor_headers(passage).map(header));
     RateLimitResponse {
         overall_code: code(!passage.is_allowed()),
-        statuses: passage.descriptors().map(status).collect(),
-        response_headers_to_add: app.layer().descriptor_headers(passage).map(header).collect(),
+        statuses: passage.descriptors().zip(asked.closed()).map(status).collect(),
+        response_headers_to_add: headers.into_iter().flatten().collect(),
         dynamic_metadata: metadata(&asked.request, passage),
         ..RateLimitResponse::default()
     }
@@ -79,8 +73,9 @@ fn code(is_denied: bool) -> i32 {
     if is_denied { Code::OverLimit as i32 } else { Code::Ok as i32 }
 }
 
-/// What one descriptor has left, under the limit that is nearest to denying it.
-fn status(descriptor: DescriptorState<'_>) -> DescriptorStatus {
+/// What one descriptor has left, under the limit that is nearest to denying it. If one came
+/// with it, that may let nothing through.
+fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorStatus {
     let code = code(descriptor.is_denied());
     let quota_mode = || descriptor.limits().find(LimitState::is_quota_mode);
     let Some(limit) = descriptor.nearest().or_else(quota_mode) else {
@@ -92,30 +87,18 @@ fn status(descriptor: DescriptorState<'_>) -> DescriptorStatus {
     };
     let decision = limit.decision();
     let name = limit.shown_name().unwrap_or(limit.name()).to_owned();
-    if limit.is_closed() {
-        let period = decision.window().unwrap_or_default();
-        return DescriptorStatus { code, ..closed(name, period) };
+    let unit = decision.window().map_or(0, |window| envoy::lasting(window) as i32);
+    if is_closed || limit.is_closed() {
+        let current_limit = Some(RateLimit { name, requests_per_unit: 0, unit });
+        return DescriptorStatus { code, current_limit, ..DescriptorStatus::default() };
     }
+    let requests_per_unit = small(decision.limit());
     DescriptorStatus {
         code,
-        current_limit: Some(RateLimit {
-            name,
-            requests_per_unit: small(decision.limit()),
-            unit: decision.window().map_or(0, |window| envoy::lasting(window) as i32),
-        }),
+        current_limit: Some(RateLimit { name, requests_per_unit, unit }),
         limit_remaining: small(decision.remaining()),
         duration_until_reset: decision.reset_after().map(duration),
         quota: None,
-    }
-}
-
-/// The status of a descriptor that is never let through.
-fn closed(name: String, period: Duration) -> DescriptorStatus {
-    let unit = envoy::lasting(period) as i32;
-    DescriptorStatus {
-        code: Code::OverLimit as i32,
-        current_limit: Some(RateLimit { name, requests_per_unit: 0, unit }),
-        ..DescriptorStatus::default()
     }
 }
 

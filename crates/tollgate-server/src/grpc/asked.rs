@@ -1,7 +1,5 @@
 //! What a call asks.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
@@ -23,18 +21,13 @@ pub(super) struct Asked {
 
 /// What comes with a descriptor.
 #[derive(Clone, Copy)]
-pub(super) struct Given {
+struct Given {
     hits: u64,
     gives_back: bool,
-    limit: Option<Limit>,
-}
-
-/// A limit that comes with a descriptor, in place of what the policy says.
-#[derive(Clone, Copy)]
-enum Limit {
-    Quota(Quota),
-    /// It lets nothing through in this time, or in any other.
-    Closed(Duration),
+    /// A quota in place of what the policy says.
+    quota: Option<Quota>,
+    /// True if that stands for one that lets nothing through.
+    is_closed: bool,
 }
 
 /// Keys and values of all descriptors, one after the other.
@@ -68,38 +61,22 @@ impl Asked {
     }
 
     /// The descriptors, over the entries of all.
-    ///
-    /// If one of them is never let through, none is spent on, so that the others only look.
     pub(super) fn descriptors<'e>(
         &self,
         mut entries: &'e [(&'e str, &'e str)],
     ) -> SmallVec<[Descriptor<'e>; 4]> {
-        let only_looks = self.closed().next().is_some();
         let descriptor = |(asked, given): (&RateLimitDescriptor, &Given)| {
             let (own, rest) = entries.split_at(asked.entries.len().min(entries.len()));
             entries = rest;
-            Descriptor {
-                entries: own,
-                hits: if only_looks { 0 } else { given.hits },
-                gives_back: given.gives_back && !only_looks,
-                quota: match given.limit {
-                    Some(Limit::Quota(quota)) => Some(quota),
-                    Some(Limit::Closed(_)) | None => None,
-                },
-            }
+            let Given { hits, gives_back, quota, .. } = *given;
+            Descriptor { entries: own, hits, gives_back, quota }
         };
         self.request.descriptors.iter().zip(&self.given).map(descriptor).collect()
     }
 
-    /// The places of descriptors that come with a limit which lets nothing through, and its
-    /// period.
-    pub(super) fn closed(&self) -> impl Iterator<Item = (usize, Duration)> {
-        self.given.iter().enumerate().filter_map(|(place, given)| match given.limit {
-            Some(Limit::Closed(period)) if given.hits > 0 && !given.gives_back => {
-                Some((place, period))
-            }
-            _ => None,
-        })
+    /// For each descriptor, whether it came with a limit that lets nothing through.
+    pub(super) fn closed(&self) -> impl Iterator<Item = bool> {
+        self.given.iter().map(|given| given.is_closed)
     }
 }
 
@@ -109,24 +86,22 @@ impl Given {
             let told = format!("a descriptor may have {ENTRIES} entries, and this one has more");
             return Err(Status::invalid_argument(told));
         }
-        let limit = match &descriptor.limit {
-            None => None,
-            Some(limit) => {
-                let period = envoy::numbered(limit.unit)
-                    .ok_or_else(|| Status::invalid_argument("the limit's unit is not known"))?;
-                Some(match limit.requests_per_unit {
-                    0 => Limit::Closed(period),
-                    amount => {
-                        let quota = envoy::quota(amount, period);
-                        Limit::Quota(
-                            quota.map_err(|error| Status::invalid_argument(error.to_string()))?,
-                        )
-                    }
-                })
-            }
-        };
         let own = descriptor.hits_addend.as_ref().map(|hits| hits.value);
-        let gives_back = descriptor.is_negative_hits;
-        Ok(Self { hits: own.unwrap_or(of_call), gives_back, limit })
+        let (hits, gives_back) = (own.unwrap_or(of_call), descriptor.is_negative_hits);
+        let Some(limit) = &descriptor.limit else {
+            return Ok(Self { hits, gives_back, quota: None, is_closed: false });
+        };
+        let period = envoy::numbered(limit.unit)
+            .ok_or_else(|| Status::invalid_argument("the limit's unit is not known"))?;
+        let quota = envoy::quota(limit.requests_per_unit.max(1), period)
+            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let given = Self { hits, gives_back, quota: Some(quota), is_closed: false };
+        if limit.requests_per_unit > 0 {
+            return Ok(given);
+        }
+        // It is asked for more than there can ever be, so that the call is denied as any other
+        // is. There is nothing to give back.
+        let hits = if hits > 0 && !gives_back { u64::MAX } else { 0 };
+        Ok(Self { hits, gives_back: false, is_closed: true, ..given })
     }
 }

@@ -17,13 +17,15 @@ pub(super) const PREFIX: usize = 5;
 #[derive(Debug)]
 pub(super) struct Message {
     stream: RecvStream,
-    /// Mostly all of it is the first piece, which is not copied.
-    read: Bytes,
+    /// The first piece. Mostly that is all of it, and not copied.
+    first: Bytes,
+    /// All pieces, if there are more.
+    joined: BytesMut,
 }
 
 impl Message {
     pub(super) fn new(stream: RecvStream) -> Self {
-        Self { stream, read: Bytes::new() }
+        Self { stream, first: Bytes::new(), joined: BytesMut::new() }
     }
 
     /// The message, once it has arrived whole.
@@ -32,22 +34,29 @@ impl Message {
             let piece = piece.map_err(|error| Status::new(Code::Cancelled, error.to_string()))?;
             // What cannot be told that there is room for again has ended.
             let _ = self.stream.flow_control().release_capacity(piece.len());
-            if self.read.len() + piece.len() > PREFIX + MESSAGE {
+            if self.first.len().max(self.joined.len()) + piece.len() > PREFIX + MESSAGE {
                 return Poll::Ready(Err(Status::resource_exhausted(format!(
                     "a message may have {MESSAGE} bytes, and this one has more"
                 ))));
             }
-            self.read = if self.read.is_empty() { piece } else { joined(&self.read, &piece) };
+            self.take(piece);
         }
-        Poll::Ready(unwrapped(std::mem::take(&mut self.read)))
+        let joined = std::mem::take(&mut self.joined).freeze();
+        let first = std::mem::take(&mut self.first);
+        Poll::Ready(unwrapped(if joined.is_empty() { first } else { joined }))
     }
-}
 
-fn joined(one: &[u8], other: &[u8]) -> Bytes {
-    let mut both = BytesMut::with_capacity(one.len() + other.len());
-    both.extend_from_slice(one);
-    both.extend_from_slice(other);
-    both.freeze()
+    /// Takes one more piece, of which there may be as many as bytes.
+    fn take(&mut self, piece: Bytes) {
+        if self.first.is_empty() {
+            self.first = piece;
+            return;
+        }
+        if self.joined.is_empty() {
+            self.joined.extend_from_slice(&self.first);
+        }
+        self.joined.extend_from_slice(&piece);
+    }
 }
 
 /// A message without what stands before it.

@@ -74,7 +74,7 @@ impl<'s> Call<'s> {
         let read = message.poll(&mut Context::from_waker(Waker::noop()));
         let asked = match read {
             Poll::Pending => {
-                return Some(Box::pin(async move { finish(late(app, message).await) }));
+                return Some(Box::pin(async move { finish(read_later(app, message).await) }));
             }
             Poll::Ready(read) => read.and_then(Asked::decode),
         };
@@ -92,10 +92,14 @@ impl<'s> Call<'s> {
 }
 
 /// Answers a call whose message is still to arrive.
-async fn late(app: &App, mut message: Message) -> Result<Bytes, Status> {
+async fn read_later(app: &App, mut message: Message) -> Result<Bytes, Status> {
     let read = timeout(app.bounds.stalled, poll_fn(|context| message.poll(context))).await;
-    let read = read.map_err(|_| Status::deadline_exceeded("the message did not arrive in time"))?;
-    answer::later(app, &Asked::decode(read?)?).await
+    answer::later(app, &Asked::decode(read.map_err(|_| late())??)?).await
+}
+
+/// What a client is told whose message is waited for no longer.
+pub(super) fn late() -> Status {
+    Status::deadline_exceeded("the message did not arrive in time")
 }
 
 /// The status for a request that is none of gRPC, such as one of a web page.

@@ -1,6 +1,7 @@
 //! The response of a service that may send for long.
 
 use std::future::poll_fn;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -8,10 +9,15 @@ use h2::{Reason, SendStream};
 use http::Response;
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use tokio::time::timeout;
 
-/// Sends a response as fast as the client reads it, until either ends it.
-pub(super) async fn pipe<B>(response: Response<B>, mut respond: SendResponse<Bytes>)
-where
+/// Sends a response as fast as the client reads it, until either ends it. A client that makes
+/// no room for a message is waited for for so long.
+pub(super) async fn pipe<B>(
+    response: Response<B>,
+    mut respond: SendResponse<Bytes>,
+    patience: Duration,
+) where
     B: Body<Data = Bytes> + Unpin,
 {
     let (head, mut body) = response.into_parts();
@@ -34,9 +40,13 @@ where
                 return;
             }
             Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => match send_all(&mut stream, data).await {
-                    Some(()) => continue,
-                    None => return,
+                Ok(data) => match timeout(patience, send_all(&mut stream, data)).await {
+                    Ok(Some(())) => continue,
+                    Ok(None) => return,
+                    Err(_) => {
+                        stream.send_reset(Reason::CANCEL);
+                        return;
+                    }
                 },
                 Err(frame) => match frame.into_trailers() {
                     Ok(trailers) => stream.send_trailers(trailers).err(),

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::{Request, Response};
+use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
@@ -15,7 +16,8 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::Builder;
 
 use super::body::Messages;
-use super::call::Call;
+use super::bounds::MESSAGE;
+use super::call::{Call, late};
 use super::file_descriptors::file_descriptors;
 use super::health::Health;
 use super::pipe::pipe;
@@ -39,10 +41,15 @@ impl SideServices {
                 .register_file_descriptor_set(file_descriptors())
         };
         let mut services = Self(Vec::new());
-        services.add(HealthServer::new(Health(readiness)));
+        let health = HealthServer::new(Health(readiness));
+        services.add(health.max_decoding_message_size(MESSAGE));
         // What is written here is right: a test asks for it.
-        let _ = reflection().build_v1().map(|service| services.add(service));
-        let _ = reflection().build_v1alpha().map(|service| services.add(service));
+        let _ = reflection()
+            .build_v1()
+            .map(|service| services.add(service.max_decoding_message_size(MESSAGE)));
+        let _ = reflection()
+            .build_v1alpha()
+            .map(|service| services.add(service.max_decoding_message_size(MESSAGE)));
         services
     }
 
@@ -77,8 +84,11 @@ impl Call<'_> {
             Err(status) => drop(reply::send(respond, Err(status))),
             Ok(serve) => {
                 let request = Request::from_parts(head, Body::new(Messages(body)));
-                let Ok(response) = serve(request).await;
-                pipe(response, respond).await;
+                // Whoever asks for one thing is answered once all of the message is there.
+                match timeout(app.bounds.stalled, serve(request)).await {
+                    Ok(Ok(response)) => pipe(response, respond, app.bounds.stalled).await,
+                    Err(_) => drop(reply::send(respond, Err(late()))),
+                }
             }
         }
     }

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -38,13 +39,23 @@ pub(super) const BACKLOG: usize = 1024;
 /// the server stops: it may be on its way.
 const FRESH: Duration = Duration::from_millis(200);
 
+/// Has the system ask clients that are silent whether they are still there. Some may be for as
+/// long as they like, such as those that watch the server's health, and one that is gone without
+/// a word would keep its place for ever. What a listener is told holds for all who connect there.
+fn miss_the_vanished(socket: &TcpListener) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepcnt(socket, 4)
+}
+
 impl Listener {
     pub(super) async fn bind(
         protocol: Protocol,
         address: SocketAddr,
     ) -> Result<TcpListener, String> {
         let flag = protocol.flag();
-        TcpListener::bind(address).await.map_err(|error| {
+        let socket = TcpListener::bind(address).await.map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::AddrInUse => " another program listens there; stop it, or",
                 io::ErrorKind::PermissionDenied => " ports below 1024 are the system's;",
@@ -52,7 +63,10 @@ impl Listener {
                 _ => "",
             };
             format!("cannot listen on {address}: {error};{why} choose another with --{flag}")
-        })
+        })?;
+        // Without it only those are missed to whom something is sent.
+        let _ = miss_the_vanished(&socket);
+        Ok(socket)
     }
 
     /// Serves whoever connects, each in a task of its own, until it is told to stop, and

@@ -6,6 +6,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::client::{channel, start};
+use crate::server::until;
 
 const POLICY: &str = "[[limit]]\nname = 'api'\nmatch = { domain = 'edge' }\nquota = '5/h'\n";
 
@@ -40,4 +41,21 @@ async fn whoever_watches_is_told_when_the_server_is_about_to_end() {
     let (status, log) = server.wait();
     assert!(status.success(), "{log}");
     assert!(!log.contains("did not read their replies"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_watches_is_asked_now_and_then_whether_it_is_still_there() {
+    let (_home, server) = start(POLICY, &[], &[]);
+    let mut health = HealthClient::new(channel(&server).await);
+    let mut watch = health.watch(request("")).await.unwrap().into_inner();
+    assert!(watch.message().await.unwrap().is_some());
+    let port = format!(":{:04X}", server.grpc.port());
+    until("a timer that asks the client", || {
+        let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        sockets.lines().any(|line| {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            // The server's end of an open connection, and the timer of keep-alive.
+            fields[1].ends_with(&port) && fields[3] == "01" && fields[5].starts_with("02:")
+        })
+    });
 }

@@ -3,7 +3,7 @@
 use tonic::Code;
 
 use crate::client::{
-    Client, OK, OVER_LIMIT, descriptor, giving_back, start, with_hits, with_limit,
+    Client, OK, OVER_LIMIT, descriptor, giving_back, metric, start, with_hits, with_limit,
 };
 
 const POLICY: &str = "\
@@ -105,7 +105,23 @@ async fn a_limit_of_nothing_that_comes_with_a_descriptor_denies_and_spends_nothi
     assert_eq!(answer.overall_code, OVER_LIMIT);
     let codes: Vec<_> = answer.statuses.iter().map(|status| status.code).collect();
     assert_eq!(codes, [OK, OVER_LIMIT]);
+    let limit = answer.statuses[1].current_limit.as_ref().unwrap();
+    assert_eq!((limit.requests_per_unit, limit.unit), (0, HOUR));
+    assert!(answer.response_headers_to_add.is_empty(), "{answer:?}");
     assert_eq!(client.status("edge", &two).await.limit_remaining, 9);
+    // It is counted as what it is, and so is what was not spent beside it.
+    let requests = |limit: &str, outcome: &str| {
+        let labels = format!("limit=\"{limit}\",outcome=\"{outcome}\"");
+        metric(&server, &format!("tollgate_requests_total{{{labels}}}"))
+    };
+    assert_eq!(requests("quota-of-call", "denied"), 1.0);
+    assert_eq!(requests("per-address", "allowed"), 1.0);
+    // Whoever only looks, or gives back, is not denied, and the policy's limits are left alone.
+    for looks in [with_hits(&two, 0), giving_back(&two, 1)] {
+        let status = client.status("edge", &with_limit(&looks, 0, HOUR)).await;
+        assert_eq!((status.code, status.current_limit.unwrap().requests_per_unit), (OK, 0));
+    }
+    assert_eq!(client.status("edge", &with_hits(&two, 0)).await.limit_remaining, 9);
     let error = client.try_ask("edge", 0, &[with_limit(&one, 5, UNKNOWN)]).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
 }

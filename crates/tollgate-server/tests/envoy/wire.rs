@@ -5,14 +5,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use h2::client;
 use http::Request;
+use prost::Message;
 use tokio::net::TcpStream as AsyncStream;
+use tokio::time::timeout;
 
 use crate::client::{Client, OK, descriptor, start};
 
 const POLICY: &str = "[[limit]]\nname = 'api'\nmatch = { domain = 'edge' }\nquota = '1000/h'\n";
 const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
 
 /// What a call is answered with: status, code of gRPC, and the message of an error.
 async fn call(
@@ -112,9 +116,67 @@ async fn garbage_and_silence_end_the_connection_and_nothing_else() {
     assert_eq!(client.status("edge", &descriptor(&[("k", "v")])).await.code, OK);
 }
 
+/// Begins a call with a piece of its message, the rest of which never comes. Tells the code of
+/// the answer.
+async fn begin(address: SocketAddr, path: &str, piece: &'static [u8]) -> String {
+    let stream = AsyncStream::connect(address).await.unwrap();
+    let (mut send, connection) = client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = Request::post(format!("http://{address}{path}"))
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let (response, mut stream) = send.send_request(request, false).unwrap();
+    stream.send_data(Bytes::from_static(piece), false).unwrap();
+    let response = timeout(Duration::from_secs(20), response).await.unwrap().unwrap();
+    connection.abort();
+    response.headers()["grpc-status"].to_str().unwrap().to_owned()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_never_comes_is_not_waited_for_for_ever() {
     let (_home, server) = start(POLICY, &[], &["--stalled", "300ms"]);
+    for path in [PATH, HEALTH_CHECK] {
+        assert_eq!(begin(server.grpc, path, &[0, 0]).await, "4", "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_never_takes_its_answer_is_not_waited_for_for_ever() {
+    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms"]);
+    let stream = AsyncStream::connect(server.grpc).await.unwrap();
+    let mut builder = client::Builder::new();
+    let handshake = builder.initial_window_size(0).handshake::<_, Bytes>(stream);
+    let (mut send, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{}{HEALTH_CHECK}", server.grpc))
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let (response, mut stream) = send.send_request(request, false).unwrap();
+    stream.send_data(framed(0, 0, b""), true).unwrap();
+    let mut body = response.await.unwrap().into_body();
+    let ended = timeout(Duration::from_secs(20), body.data()).await.unwrap();
+    assert_eq!(ended.unwrap().unwrap_err().reason(), Some(h2::Reason::CANCEL));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_room_is_made_for_a_message_that_would_be_too_large() {
+    let (_home, server) = start(POLICY, &[], &[]);
+    // Who has no token may check, too. One byte more than there may be.
+    assert_eq!(begin(server.grpc, HEALTH_CHECK, &[0, 0, 1, 0, 1]).await, "11");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_may_come_byte_by_byte() {
+    let (_home, server) = start(POLICY, &[], &[]);
+    let request = RateLimitRequest {
+        domain: "edge".to_owned(),
+        descriptors: vec![descriptor(&[("k", "v")])],
+        hits_addend: 0,
+    };
+    let message = request.encode_to_vec();
+    let message = framed(0, message.len() as u32, &message);
     let stream = AsyncStream::connect(server.grpc).await.unwrap();
     let (mut send, connection) = client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
@@ -123,7 +185,62 @@ async fn a_message_that_never_comes_is_not_waited_for_for_ever() {
         .body(())
         .unwrap();
     let (response, mut stream) = send.send_request(request, false).unwrap();
-    stream.send_data(Bytes::from_static(&[0, 0]), false).unwrap();
-    let response = response.await.unwrap();
-    assert_eq!(response.headers()["grpc-status"], "4");
+    for (place, byte) in message.iter().enumerate() {
+        let is_last = place + 1 == message.len();
+        stream.send_data(Bytes::copy_from_slice(&[*byte]), is_last).unwrap();
+    }
+    let mut body = response.await.unwrap().into_body();
+    let mut answer = BytesMut::new();
+    while let Some(piece) = body.data().await {
+        answer.extend_from_slice(&piece.unwrap());
+    }
+    let answer = RateLimitResponse::decode(&answer[5..]).unwrap();
+    assert_eq!((answer.overall_code, answer.statuses[0].limit_remaining), (OK, 999));
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_opens_calls_only_to_reset_them_is_sent_away() {
+    let (_home, server) = start(POLICY, &[], &[]);
+    let mut head = Vec::new();
+    for (name, value) in
+        [(":method", "POST"), (":scheme", "http"), (":path", PATH), (":authority", "a")]
+    {
+        // As it is, without a table.
+        head.push(0);
+        for text in [name, value] {
+            head.push(text.len() as u8);
+            head.extend(text.bytes());
+        }
+    }
+    let (headers, reset, settings, goaway) = (1, 3, 4, 7);
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(settings, 0, 0, &[]));
+    for stream in (1..2_000).step_by(2) {
+        bytes.extend(frame(headers, 4, stream, &head));
+        bytes.extend(frame(reset, 0, stream, &8_u32.to_be_bytes()));
+    }
+    let mut stream = TcpStream::connect(server.grpc).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // It may be sent away before all of it is sent.
+    let _ = stream.write_all(&bytes);
+    let mut told = Vec::new();
+    let _ = stream.read_to_end(&mut told);
+    let mut rest = &told[..];
+    let mut codes = Vec::new();
+    while let [a, b, c, kind, more @ ..] = rest {
+        let (payload, next) = more[5..].split_at(u32::from_be_bytes([0, *a, *b, *c]) as usize);
+        if *kind == goaway {
+            codes.push(payload[7]);
+        }
+        rest = next;
+    }
+    // To be calm.
+    assert_eq!(codes, [11], "{told:?}");
+    let mut client = Client::to(&server).await;
+    assert_eq!(client.status("edge", &descriptor(&[("k", "v")])).await.code, OK);
 }

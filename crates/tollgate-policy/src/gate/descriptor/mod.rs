@@ -13,7 +13,8 @@ impl<S: Store> Gate<S> {
     /// Decides about the descriptors of a call, and spends what they cost if it passes.
     ///
     /// All of them spend, or, if any limit that enforces denies, none does; those beside the
-    /// one that is denied say what is left. Hits are given back only if the call passes.
+    /// one that is denied say what is left, unless the store has denied without asking for it.
+    /// Hits are given back only if the call passes.
     ///
     /// ```
     /// use tollgate_policy::{Descriptor, Gate, Limit, Policy};
@@ -94,6 +95,10 @@ impl<S: Store> Gate<S> {
             };
             charge.decision = match asked {
                 Ok(decision) => Some(decision),
+                Err(error) if charge.is_shadow => {
+                    passage.passage.shadow_error = Some(error);
+                    None
+                }
                 Err(_) if passage.is_open(&charge) => None,
                 Err(error) => return Err(error),
             };

@@ -70,7 +70,7 @@ impl Compiler<'_> {
                 break;
             }
             let mut per = above.per.clone();
-            if value.is_none_or(|value| value.ends_with('*')) && !node.shares_values {
+            if node.counts_apart() {
                 per.push(Part::Level(Box::new((above.depth, node.key.as_str().into()))));
             }
             let limit = node.limit.as_ref();
@@ -136,9 +136,15 @@ impl Compiler<'_> {
     }
 }
 
-/// How many limits there are in a tree.
-pub(super) fn limits_of(nodes: &[Node]) -> usize {
-    nodes.iter().map(|node| usize::from(node.limit.is_some()) + limits_of(&node.nodes)).sum()
+/// How many limits there are in a tree that count values apart, if those above do not, or do.
+pub(super) fn tables_of(nodes: &[Node], is_open: bool) -> usize {
+    let tables = |node: &Node| {
+        let is_open = is_open || node.counts_apart();
+        let quota = node.limit.as_ref().map(|limit| limit.quota);
+        let is_counted = matches!(quota, Some(NodeQuota::Counted { .. }));
+        usize::from(is_open && is_counted) + tables_of(&node.nodes, is_open)
+    };
+    nodes.iter().map(tables).sum()
 }
 
 /// The limit under which quotas are counted that come with calls. Its own decides nothing, but

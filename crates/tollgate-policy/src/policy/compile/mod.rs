@@ -39,7 +39,8 @@ pub(super) struct Compiler<'s> {
     source: &'s Source,
     /// True if something could not be read, so that more would be found missing than is.
     is_partial: bool,
-    /// How many tables there will be: one for each limit, and each tier of it.
+    /// How many tables there will be that share the room for callers: one for each limit that
+    /// counts some apart, and each tier of it.
     tables: usize,
     problems: Vec<Problem>,
     /// How many problems are not told.
@@ -63,8 +64,9 @@ impl<'s> Compiler<'s> {
         tier_of: Option<TierClosure>,
     ) -> Result<Policy, Vec<Problem>> {
         let tiers = spec.tiers.values().map(|tier| tier.quotas.len());
-        let nodes = spec.domains.iter().map(|domain| domain::limits_of(&domain.nodes));
-        self.tables = spec.limits.len() + tiers.sum::<usize>() + nodes.sum::<usize>();
+        let limits = spec.limits.iter().filter(|limit| !limit.counts_together()).count();
+        let nodes = spec.domains.iter().map(|domain| domain::tables_of(&domain.nodes, false));
+        self.tables = limits + tiers.sum::<usize>() + nodes.sum::<usize>();
         let names_tiers = tier_of.is_some() || spec.identity.tier_header.is_some();
         let identifier = self.identifier(&spec.identity, identify);
         let lists = Lists {
