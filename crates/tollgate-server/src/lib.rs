@@ -3,6 +3,7 @@
 mod app;
 mod commands;
 mod config;
+mod connections;
 pub mod envoy;
 pub mod grpc;
 pub mod http;
@@ -18,5 +19,6 @@ mod together;
 
 pub use self::app::{Access, App, Phase, Readiness};
 pub use self::commands::run;
+pub use self::connections::Connections;
 pub use self::secret::Secret;
 pub use self::store::{AnyLimits, AnyStore, SharedStore};

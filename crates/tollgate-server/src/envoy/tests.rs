@@ -138,11 +138,11 @@ fn aliases_and_merges_repeat_what_was_written_once() {
     assert_eq!(quotas, ["10/s", "10/s", "10/h"]);
 }
 
-#[test]
-fn what_is_wrong_is_told_with_its_line() {
-    const START: &str = "domain: a\ndescriptors:\n";
-    let limit = |limit: &str| format!("{START}- key: k\n  rate_limit: {limit}\n");
-    let cases = [
+const START: &str = "domain: a\ndescriptors:\n";
+
+/// Files and descriptors that are wrong, each with what is told.
+fn wrong_files() -> Vec<(String, &'static str)> {
+    vec![
         (String::new(), "1: the file is empty; write domain: and descriptors:"),
         ("domain: ''\n".to_owned(), "1: the domain is empty; name it"),
         ("descriptors: []\n".to_owned(), "1: the domain is empty; name it"),
@@ -189,6 +189,17 @@ fn what_is_wrong_is_told_with_its_line() {
             format!("{START}- {{key: k, value: v}}\n- {{key: k, value: v}}\n"),
             "4: the descriptor has the same key and the same value as that of line 3; keep one",
         ),
+        (
+            format!("domain: a\ndescriptors: {}", "[".repeat(200)),
+            "2: this is nested more than 128 deep",
+        ),
+    ]
+}
+
+/// The same in `rate_limit`.
+fn wrong_limits() -> Vec<(String, &'static str)> {
+    let limit = |limit: &str| format!("{START}- key: k\n  rate_limit: {limit}\n");
+    vec![
         (limit("5"), "4: rate_limit must be a table, and is a single value"),
         (limit("{requests_per_unit: 5}"), "4: rate_limit has no unit; write second, minute, hour,"),
         (
@@ -236,18 +247,15 @@ fn what_is_wrong_is_told_with_its_line() {
             "4: the alias refers to what it is itself part of",
         ),
         (limit("*none"), "4: this is no YAML:"),
-        (
-            format!("domain: a\ndescriptors: {}", "[".repeat(200)),
-            "2: this is nested more than 128 deep",
-        ),
-    ];
-    for (text, expected) in cases {
+    ]
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    for (text, expected) in wrong_files().into_iter().chain(wrong_limits()) {
         let told = problems(&text);
-        assert!(
-            told[0].starts_with("edge.yaml:") && told[0].contains(expected),
-            "{text}\n{told:?}"
-        );
-        assert_eq!(told.len(), 1, "{text}\n{told:?}");
+        let is_told = told[0].starts_with("edge.yaml:") && told[0].contains(expected);
+        assert!(is_told && told.len() == 1, "{text}\n{told:?}");
     }
 }
 

@@ -2,13 +2,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonic::Code;
 
-use crate::http::Connections;
+use crate::connections::{ConnectionCount, Connections, Open};
 
 /// What clients have done over gRPC so far.
 #[derive(Debug, Default)]
 pub struct Stats {
-    accepted: AtomicU64,
-    closed: AtomicU64,
+    connections: ConnectionCount,
     /// By code.
     calls: [AtomicU64; CODES.len()],
     /// By outcome.
@@ -72,10 +71,7 @@ impl Stats {
     /// How many connections there were, and are.
     #[must_use]
     pub fn connections(&self) -> Connections {
-        // Closed first, so that there are never more closed than accepted.
-        let closed = self.closed.load(Ordering::Relaxed);
-        let accepted = self.accepted.load(Ordering::Relaxed);
-        Connections { accepted, open: accepted.saturating_sub(closed) }
+        self.connections.read()
     }
 
     /// How many calls of the rate-limit service ended with which code. Errors that did not
@@ -93,8 +89,7 @@ impl Stats {
 
     /// Counts a connection as open for as long as the result lives.
     pub(super) fn open(&self) -> Open<'_> {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-        Open(self)
+        self.connections.open()
     }
 
     pub(super) fn count_call(&self, code: Code) {
@@ -105,14 +100,5 @@ impl Stats {
 
     pub(super) fn count_descriptor(&self, outcome: Outcome) {
         self.descriptors[outcome as usize].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A connection that counts as open.
-pub(super) struct Open<'s>(&'s Stats);
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.closed.fetch_add(1, Ordering::Relaxed);
     }
 }

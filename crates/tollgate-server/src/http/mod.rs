@@ -35,6 +35,6 @@ pub use self::connection::serve;
 pub(crate) use self::explain::explain;
 pub(crate) use self::problem::Problem;
 pub(crate) use self::pulse::{AtWork, Pulse};
-pub use self::stats::{Connections, Stats};
+pub use self::stats::Stats;
 pub(crate) use self::stream::Stream;
 pub(crate) use self::watch::Watch;

@@ -3,24 +3,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::StatusCode;
 
 use super::routes::Operation;
+use crate::connections::{ConnectionCount, Connections, Open};
 
 /// What clients have done over HTTP so far.
 #[derive(Debug)]
 pub struct Stats {
-    accepted: AtomicU64,
-    closed: AtomicU64,
+    connections: ConnectionCount,
     /// By route and class of status; the last is for requests without a route.
     requests: [[AtomicU64; CLASSES.len()]; ROUTES],
-}
-
-/// How many connections there were, and are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Connections {
-    /// Those that were opened.
-    pub accepted: u64,
-    /// Those that are open.
-    pub open: u64,
 }
 
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
@@ -31,10 +21,7 @@ impl Stats {
     /// How many connections there were, and are.
     #[must_use]
     pub fn connections(&self) -> Connections {
-        // Closed first, so that there are never more closed than accepted.
-        let closed = self.closed.load(Ordering::Relaxed);
-        let accepted = self.accepted.load(Ordering::Relaxed);
-        Connections { accepted, open: accepted.saturating_sub(closed) }
+        self.connections.read()
     }
 
     /// How many requests had which route and status, such as `("check", "2xx", 7)`. Those
@@ -52,8 +39,7 @@ impl Stats {
 
     /// Counts a connection as open for as long as the result lives.
     pub(super) fn open(&self) -> Open<'_> {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-        Open(self)
+        self.connections.open()
     }
 
     pub(super) fn count(&self, operation: Option<Operation>, status: StatusCode) {
@@ -66,15 +52,6 @@ impl Stats {
 impl Default for Stats {
     fn default() -> Self {
         let requests = std::array::from_fn(|_| Default::default());
-        Self { accepted: AtomicU64::new(0), closed: AtomicU64::new(0), requests }
-    }
-}
-
-/// A connection that counts as open.
-pub(super) struct Open<'s>(&'s Stats);
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.closed.fetch_add(1, Ordering::Relaxed);
+        Self { connections: ConnectionCount::default(), requests }
     }
 }

@@ -12,15 +12,14 @@ use super::Proxy;
 use super::failure::Failure;
 use super::upstream::Upstream;
 use crate::app::{counters, gauges};
+use crate::connections::{ConnectionCount, Open};
 
 /// What happened so far.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
-    accepted: AtomicU64,
-    closed: AtomicU64,
+    connections: ConnectionCount,
     refused: AtomicU64,
-    switched: AtomicU64,
-    switched_back: AtomicU64,
+    switched: ConnectionCount,
     /// By class of status.
     requests: [AtomicU64; CLASSES.len()],
     failures: [AtomicU64; Failure::KINDS.len()],
@@ -31,16 +30,14 @@ const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 // Relaxed throughout: counts order nothing.
 impl Stats {
     /// Counts a connection as open for as long as the result lives.
-    pub(super) fn open(&self) -> Counted<'_> {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-        Counted(&self.closed)
+    pub(super) fn open(&self) -> Open<'_> {
+        self.connections.open()
     }
 
     /// Counts a connection as one that speaks something else, for as long as the result
     /// lives.
-    pub(super) fn switched(&self) -> Counted<'_> {
-        self.switched.fetch_add(1, Ordering::Relaxed);
-        Counted(&self.switched_back)
+    pub(super) fn switched(&self) -> Open<'_> {
+        self.switched.open()
     }
 
     /// What came could not be read as a request.
@@ -55,15 +52,6 @@ impl Stats {
 
     pub(super) fn failed(&self, failure: &Failure) {
         self.failures[failure.kind()].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Something that counts until it is dropped.
-pub(super) struct Counted<'s>(&'s AtomicU64);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -82,18 +70,15 @@ impl Collector for ProxyMetrics {
 impl ProxyMetrics {
     fn clients(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats = &self.0.stats;
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        // What has ended first, so that there are never more than have begun.
-        let (closed, back) = (read(&stats.closed), read(&stats.switched_back));
-        let (accepted, switched) = (read(&stats.accepted), read(&stats.switched));
+        let (clients, switched) = (stats.connections.read(), stats.switched.read());
         let help = "Connections of clients of the proxy that were opened";
-        counters(encoder, "proxy_connections", help, [([], accepted)])?;
+        counters(encoder, "proxy_connections", help, [([], clients.accepted)])?;
         let help = "Connections of clients of the proxy that are open";
-        gauges(encoder, "proxy_open_connections", help, [([], accepted.saturating_sub(closed))])?;
+        gauges(encoder, "proxy_open_connections", help, [([], clients.open)])?;
         let help = "Connections that switched to another protocol, such as WebSocket";
-        counters(encoder, "proxy_upgrades", help, [([], switched)])?;
+        counters(encoder, "proxy_upgrades", help, [([], switched.accepted)])?;
         let help = "Connections that speak another protocol now";
-        gauges(encoder, "proxy_open_upgrades", help, [([], switched.saturating_sub(back))])
+        gauges(encoder, "proxy_open_upgrades", help, [([], switched.open)])
     }
 
     fn requests(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -1,10 +1,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::connections::{ConnectionCount, Connections, Open};
+
 /// What all connections have done so far.
 #[derive(Debug, Default)]
 pub struct Stats {
-    accepted: AtomicU64,
-    closed: AtomicU64,
+    connections: ConnectionCount,
     commands: AtomicU64,
     allowed: AtomicU64,
     limited: AtomicU64,
@@ -51,12 +52,10 @@ impl Stats {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        // Closed first, so that there are never more closed than accepted.
-        let closed = read(&self.closed);
-        let accepted = read(&self.accepted);
+        let Connections { accepted, open } = self.connections.read();
         Counts {
             accepted,
-            open: accepted.saturating_sub(closed),
+            open,
             commands: read(&self.commands),
             allowed: read(&self.allowed),
             limited: read(&self.limited),
@@ -68,8 +67,7 @@ impl Stats {
 
     /// Counts a connection as open for as long as the result lives.
     pub(super) fn open(&self) -> Open<'_> {
-        add(&self.accepted, 1);
-        Open(self)
+        self.connections.open()
     }
 
     /// Adds what a connection has done. Once a batch, since all connections share these
@@ -87,15 +85,6 @@ impl Stats {
 
     pub(super) fn foreign(&self) {
         add(&self.foreign, 1);
-    }
-}
-
-/// A connection that counts as open.
-pub(super) struct Open<'s>(&'s Stats);
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        add(&self.0.closed, 1);
     }
 }
 
