@@ -1,17 +1,16 @@
 //! Whatever comes over a connection of gRPC, calls among it, is answered or refused, and ends.
 #![no_main]
 
+mod common;
+
 use std::future::pending;
-use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
-use tokio::runtime::{Builder, Runtime};
-use tollgate_policy::{Gate, Policy};
 use tollgate_server::grpc::serve;
-use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{AnyStore, App};
+
+use self::common::{RUNTIME, app};
 
 const POLICY: &str = "[[limit]]\nname = 'a'\nquota = '100/h'\nmatch = { domain = 'd' }";
 const PEER: ([u8; 4], u16) = ([127, 0, 0, 1], 1);
@@ -92,23 +91,13 @@ impl Piece {
     }
 }
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
-
-fn app() -> App {
-    let policy = Policy::from_toml(POLICY).expect("a policy");
-    let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
-    let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
-    App::new(gate, POLICY, resp)
-}
-
 fuzz_target!(|pieces: Vec<Piece>| {
     let mut stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     frame(4, 0, 0, &[], &mut stream);
     let mut next = 1;
     pieces.iter().for_each(|piece| piece.write(&mut next, &mut stream));
     RUNTIME.block_on(async {
-        let app = app();
+        let app = app(POLICY);
         let (mut writer, requests) = duplex(1024 * 1024);
         let (mut reader, responses) = duplex(1024 * 1024);
         let send = async {

@@ -2,29 +2,19 @@
 //! answers say.
 #![no_main]
 
+mod common;
+
 use std::future::pending;
-use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-use tokio::runtime::{Builder, Runtime};
-use tollgate_policy::{Gate, Policy};
+use tollgate_server::App;
 use tollgate_server::http::serve;
-use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{AnyStore, App};
+
+use self::common::{RUNTIME, app};
 
 /// One limit for all, which is used up once.
 const POLICY: &str = "[[limit]]\nname = 'a'\nper = 'global'\nquota = 'burst 100'";
-
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
-
-fn app() -> App {
-    let policy = Policy::from_toml(POLICY).expect("a policy");
-    let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
-    let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
-    App::new(gate, POLICY, resp)
-}
 
 async fn ask(app: &App, body: &[u8], headers: &str) -> String {
     let (mut client, server) = duplex(1024 * 1024);
@@ -47,7 +37,7 @@ async fn ask(app: &App, body: &[u8], headers: &str) -> String {
 fuzz_target!(|input: (bool, Vec<u8>)| {
     let (unusual, body) = input;
     RUNTIME.block_on(async {
-        let app = app();
+        let app = app(POLICY);
         let headers = if unusual { "connection: close\r\n" } else { "" };
         let reply = ask(&app, &body, headers).await;
         let ok = reply.starts_with("HTTP/1.1 200 OK\r\n");

@@ -2,17 +2,16 @@
 //! byte by byte: what is read by the short way is not read otherwise by the long one.
 #![no_main]
 
+mod common;
+
 use std::future::pending;
-use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
-use tokio::runtime::{Builder, Runtime};
-use tollgate_policy::{Gate, Policy};
 use tollgate_server::http::serve;
-use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{AnyStore, App};
+
+use self::common::{RUNTIME, app};
 
 /// Nothing depends on the time.
 const POLICY: &str = "[[limit]]\nname = 'a'\nper = 'global'\nquota = 'burst 100'";
@@ -71,20 +70,10 @@ impl Piece {
     }
 }
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
-
-fn app() -> App {
-    let policy = Policy::from_toml(POLICY).expect("a policy");
-    let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
-    let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
-    App::new(gate, POLICY, resp)
-}
-
 /// The status and the body of each response, and what was spent, when so many bytes can be
 /// read at once.
 async fn converse(stream: &[u8], at_once: usize) -> (Vec<(String, String)>, u64) {
-    let app = app();
+    let app = app(POLICY);
     let (mut writer, requests) = duplex(at_once);
     let (mut reader, responses) = duplex(1024 * 1024);
     let server = join(requests, responses);

@@ -1,0 +1,18 @@
+//! A server of which one connection at a time is fuzzed.
+
+use std::sync::{Arc, LazyLock};
+
+use tokio::runtime::{Builder, Runtime};
+use tollgate_policy::{Gate, Policy};
+use tollgate_server::resp::{Endpoint, Throttle};
+use tollgate_server::{AnyStore, App};
+
+pub static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
+
+pub fn app(policy: &str) -> App {
+    let gate = Gate::with_store(Policy::from_toml(policy).expect("a policy"), AnyStore::default());
+    let gate = Arc::new(gate.expect("a small table"));
+    let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
+    App::new(gate, policy, resp)
+}
