@@ -46,8 +46,12 @@ fuzz_target!(|input: Input| {
         let _ = (algorithm.reset_after(word, now), algorithm.wait(word, now, cost));
         let refunded = algorithm.refund(word, now, cost);
         assert!(algorithm.remaining(refunded, now) <= algorithm.limit());
-        assert!(
-            algorithm.spent(algorithm.charge(word, now, cost), now) >= algorithm.spent(word, now)
-        );
+        let given_back = algorithm.give_back(word, now, cost, Word::from_bits(input.word));
+        assert!(algorithm.remaining(given_back, now) <= algorithm.limit());
+        for most in [0, cost, algorithm.most_owed(None), u64::MAX] {
+            let charged = algorithm.charge(word, now, cost, most);
+            assert!(algorithm.spent(charged, now) >= algorithm.spent(word, now));
+        }
+        assert_eq!(algorithm.carry_over(word, now, &algorithm), word);
     }
 });

@@ -28,7 +28,7 @@ pub use self::file::{PolicyFile, Settings, Tables};
 pub use self::gate::{
     Answer, Changes, DescriptorKind, DescriptorPassage, DescriptorState, Explanation, Gate,
     LimitCheck, LimitExplanation, LimitState, LimitSummary, Passage, Receipt, SavedState,
-    StateExplanation,
+    StateExplanation, Uncharged,
 };
 pub use self::key::Key;
 pub use self::lists::ListKind;

@@ -314,7 +314,9 @@ fn a_closure_can_tell_cost_and_tier() {
         .build();
     let (gate, _) = gate_of(policy.unwrap());
     assert_eq!(get("203.0.113.7", "/1234").passes(&gate, 9), 2);
-    assert_eq!(get("203.0.113.7", "/1234").with("gold", "").passes(&gate, 9), 4);
+    // Of the same caller, who has spent 10 of 20 then.
+    assert_eq!(get("203.0.113.7", "/1234").with("gold", "").passes(&gate, 9), 2);
+    assert_eq!(get("203.0.113.8", "/1234").with("gold", "").passes(&gate, 9), 4);
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn what_was_never_spent_is_not_given_back() {
     let call = get("203.0.113.7", "/");
     assert_eq!(call.passes(&gate, 3), 3);
     for _ in 0..3 {
-        gate.cancel(&call.through(&gate));
+        gate.cancel(call.through(&gate));
     }
     assert_eq!(left(&gate), 6);
 
@@ -164,9 +164,10 @@ fn a_request_that_gives_up_waiting_gives_its_place_back() {
     assert_eq!(seconds(&call), 0);
     let second = call.through(&gate);
     assert_eq!(second.wait().as_secs(), 1);
-    gate.cancel(&second);
-    assert_eq!(seconds(&call), 1, "the place is free again");
+    gate.cancel(second);
+    let second = call.through(&gate);
+    assert_eq!(second.wait().as_secs(), 1, "the place is free again");
     assert_eq!(seconds(&call), 2);
-    gate.cancel(&second);
+    gate.cancel(second);
     assert!(!call.through(&gate).is_allowed(), "whoever is not the last leaves a gap");
 }

@@ -60,16 +60,16 @@ async fn if_one_denies_nothing_is_spent_on_any() {
 async fn a_passage_is_settled_by_what_it_really_cost() {
     let gate = gate();
     let receipt = gate.check_limits(&[each(3)]).await.unwrap().receipt().unwrap();
-    assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().left.unwrap().remaining(), 2);
+    assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().settled.unwrap().left.remaining(), 2);
     let receipt = gate.check_limits(&[each(1)]).await.unwrap().receipt().unwrap();
-    assert_eq!(gate.settle_actual(receipt, 9).await.unwrap().left.unwrap().remaining(), 0);
+    assert_eq!(gate.settle_actual(receipt, 9).await.unwrap().settled.unwrap().left.remaining(), 0);
     // In another algorithm everyone starts afresh, so there is nothing to give back.
     let receipt = gate.check_limits(&[total(4)]).await.unwrap().receipt().unwrap();
     let fixed = tollgate_policy::AlgorithmKind::FixedWindow;
     let other = Limit::new("total", "10/day").per(["global"]).algorithm(fixed);
     gate.replace(Policy::builder().limit(other).build().unwrap()).unwrap();
     let _ = gate.check_limits(&[total(3)]).await.unwrap();
-    assert!(gate.settle_actual(receipt, 0).await.unwrap().left.is_none());
+    assert!(gate.settle_actual(receipt, 0).await.unwrap().settled.is_none());
     assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 7);
 }
 
@@ -103,11 +103,11 @@ async fn a_receipt_does_not_hold_the_policy_nor_outlive_what_was_counted() {
     let fixed = tollgate_policy::AlgorithmKind::FixedWindow;
     replace(Limit::new("total", "10/day").algorithm(fixed));
     assert!(old.upgrade().is_none(), "nobody holds it");
-    assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().left.unwrap().remaining(), 4);
+    assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().settled.unwrap().left.remaining(), 4);
     // The limit counts again as it did, but has begun afresh: there is nothing to give back.
     replace(Limit::new("total", "1/h burst 10"));
     let _ = gate.check_limits(&[total(6)]).await.unwrap();
-    assert!(gate.settle_actual(early, 0).await.unwrap().left.is_none());
+    assert!(gate.settle_actual(early, 0).await.unwrap().settled.is_none());
     assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 4);
 }
 

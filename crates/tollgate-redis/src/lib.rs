@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod counted;
 mod counter;
 pub mod engine;
 mod lease;
@@ -10,5 +11,5 @@ mod store;
 
 pub use self::lease::LeaseStats;
 pub use self::name::{Name, Secret};
-pub use self::state::{State, Terms};
+pub use self::state::{Base, State, Terms};
 pub use self::store::{RedisLimits, RedisStore, Settings, Stats};

@@ -7,14 +7,25 @@ use tollgate::algorithm::Word;
 use tollgate::{AlgorithmKind, Timestamp};
 use tollgate_redis::engine::wire::{self, Keys};
 use tollgate_redis::engine::{Fault, Found};
-use tollgate_redis::{Name, State, Terms};
+use tollgate_redis::{Base, Name, State, Terms};
 use tollgate_testing::strategy;
 
 fn states() -> impl Strategy<Value = State> {
-    let limits = strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
-    (limits, any::<bool>(), any::<u64>()).prop_map(|(limit, is_override, bits)| {
-        let terms = Terms { kind: limit.kind, quota: limit.quota, is_override };
-        State { terms, word: Word::from_bits(bits) }
+    let limits = || strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
+    let terms = || {
+        (limits(), 0..3_u8).prop_map(|(limit, of)| Terms {
+            is_override: of == 1,
+            is_tiered: of == 2,
+            ..Terms::new(limit.kind, limit.quota)
+        })
+    };
+    let words = || any::<u64>().prop_map(Word::from_bits);
+    let bases = (terms(), words(), any::<u64>());
+    let bases = bases.prop_map(|(terms, word, idle_at)| Base { terms, word, idle_at });
+    (terms(), words(), proptest::option::of(bases)).prop_map(|(terms, word, base)| State {
+        terms,
+        word,
+        base,
     })
 }
 
@@ -35,7 +46,10 @@ fn reply(now: Timestamp, answers: &[Found]) -> Vec<u8> {
         let (tag, rest) = match answer {
             Found::Passed(word) => (0, word.to_bits().to_be_bytes().to_vec()),
             Found::Denied(word) => (1, word.to_bits().to_be_bytes().to_vec()),
-            Found::Other(state) => (2, [&[34], &state.to_bytes()[..]].concat()),
+            Found::Other(state) => {
+                let bytes = state.to_bytes();
+                (2, [&[bytes.len() as u8], &bytes[..]].concat())
+            }
             Found::Gone => (3, Vec::new()),
         };
         bytes.push(tag);
@@ -86,17 +100,45 @@ proptest! {
 fn the_bytes_of_a_state_are_these() {
     let quota = "10/s burst 20".parse().unwrap();
     let kind = AlgorithmKind::IntervalBucket;
-    let terms = Terms { kind, quota, is_override: true };
-    let bytes = State { terms, word: Word::from_bits(0x0102_0304_0506_0708) }.to_bytes();
+    let terms = Terms { is_override: true, ..Terms::new(kind, quota) };
+    let bytes = State::new(terms, Word::from_bits(0x0102_0304_0506_0708)).to_bytes();
     let numbers = [10_u64, 1_000_000_000, 20].map(u64::to_be_bytes).concat();
     let expected = [&[1, 0x83], &numbers[..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
     assert_eq!(&bytes[..], expected);
 }
 
 #[test]
+fn the_bytes_of_a_state_with_a_base_are_these() {
+    let quota = "10/s burst 20".parse().unwrap();
+    let own = Terms::new(AlgorithmKind::TokenBucket, quota);
+    let tiered = Terms { is_tiered: true, ..own };
+    let base = Base { terms: tiered, word: Word::from_bits(3), idle_at: 5 };
+    let state = State { terms: own, word: Word::from_bits(7), base: Some(base) };
+    let numbers = [10_u64, 1_000_000_000, 20].map(u64::to_be_bytes).concat();
+    let [seven, three, five] = [7_u64, 3, 5].map(u64::to_be_bytes);
+    let bytes: &[&[u8]] = &[&[2, 0], &numbers, &seven, &[2, 0x40], &numbers, &three, &five];
+    assert_eq!(&state.to_bytes()[..], bytes.concat());
+    assert_eq!(State::from_bytes(&bytes.concat()), Ok(state));
+    assert!(State::from_bytes(&bytes.concat()[..75]).is_err());
+    // A base, which the first version has not.
+    assert!(State::from_bytes(&[&[1], &bytes.concat()[1..]].concat()).is_err());
+}
+
+#[test]
+fn a_state_of_the_first_version_is_read_and_written_so() {
+    let quota = "10/s burst 20".parse().unwrap();
+    let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+    let numbers = [10_u64, 1_000_000_000, 20, 7].map(u64::to_be_bytes).concat();
+    let bytes = [&[1, 0], &numbers[..]].concat();
+    let state = State::from_bytes(&bytes).unwrap();
+    assert_eq!(state, State::new(terms, Word::from_bits(7)));
+    assert_eq!(&state.to_bytes()[..], bytes);
+}
+
+#[test]
 fn kinds_are_numbered_in_the_order_of_the_documentation() {
     for (number, kind) in AlgorithmKind::ALL.into_iter().enumerate() {
-        let terms = Terms { kind, quota: "10/s".parse().unwrap(), is_override: false };
+        let terms = Terms::new(kind, "10/s".parse().unwrap());
         assert_eq!(usize::from(terms.to_bytes()[1]), number);
     }
 }
@@ -104,16 +146,20 @@ fn kinds_are_numbered_in_the_order_of_the_documentation() {
 #[test]
 fn what_could_not_have_been_written_is_refused() {
     let quota = "10/s".parse().unwrap();
-    let terms = Terms { kind: AlgorithmKind::FixedWindow, quota, is_override: false };
-    let good = State { terms, word: Word::from_bits(0) }.to_bytes();
+    let terms = Terms::new(AlgorithmKind::FixedWindow, quota);
+    let good = State::new(terms, Word::from_bits(0)).to_bytes();
     let fault = |at: usize, byte: u8| {
-        let mut bytes = good;
+        let mut bytes = good.clone();
         bytes[at] = byte;
         State::from_bytes(&bytes).unwrap_err().fault()
     };
     assert_eq!(fault(0, 0), Fault::Nonsense);
     assert_eq!(fault(0, b'a'), Fault::Nonsense);
-    assert_eq!(fault(0, 2), Fault::NewerState);
+    assert_eq!(fault(0, 3), Fault::NewerState);
+    // What the second version is for has neither tiers nor a base here.
+    assert_eq!(fault(0, 2), Fault::Nonsense);
+    // Tiers, which the first version has not.
+    assert_eq!(fault(1, 0x44), Fault::Nonsense);
     // There are seven kinds.
     assert_eq!(fault(1, 7), Fault::Nonsense);
     // More than one a nanosecond.

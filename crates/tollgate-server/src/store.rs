@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{Decision, Quota, Timestamp};
+use tollgate::{Decision, Quota, Settled, Timestamp};
 use tollgate_policy::store::{
     Charge, LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Store, Usage,
 };
@@ -128,12 +128,12 @@ impl Store for AnyStore {
         &self,
         limits: &AnyLimits,
         charge: &Charge,
-        reserved: u64,
-    ) -> Result<Decision, Error> {
+        actual: u64,
+    ) -> Result<Settled, Error> {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.settle(limits, charge, reserved).await,
+            AnyLimits::Memory(memory, limits) => memory.settle(limits, charge, actual).await,
             AnyLimits::Shared(store, limits) => {
-                Box::pin(store.settle(limits, charge, reserved)).await
+                Box::pin(store.settle(limits, charge, actual)).await
             }
         }
     }
@@ -167,7 +167,7 @@ impl Store for AnyStore {
         }
     }
 
-    fn cancel(&self, limits: &AnyLimits, charge: &Charge) {
+    fn cancel(&self, limits: &AnyLimits, charge: Charge) {
         match limits {
             AnyLimits::Memory(memory, limits) => memory.cancel(limits, charge),
             AnyLimits::Shared(store, limits) => store.cancel(limits, charge),

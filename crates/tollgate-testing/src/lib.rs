@@ -22,6 +22,7 @@ mod exact;
 #[cfg(feature = "gate")]
 mod in_gate;
 mod limit;
+pub mod moving;
 pub mod reference;
 pub mod strategy;
 mod subject;

@@ -166,7 +166,7 @@ impl<S: Store, R> Place<S, R> {
 
 impl<S: Store, R> Drop for Place<S, R> {
     fn drop(&mut self) {
-        if let Some(passage) = self.passage.as_ref().filter(|passage| !passage.wait().is_zero()) {
+        if let Some(passage) = self.passage.take().filter(|passage| !passage.wait().is_zero()) {
             self.settings.gate.cancel(passage);
         }
     }

@@ -14,6 +14,7 @@ pub(crate) struct Log {
     limits: PerLimit<Throttle>,
     blocked: Throttle,
     store: Throttle,
+    debts: Throttle,
 }
 
 impl Log {
@@ -89,6 +90,20 @@ impl Log {
         }
         let Some(suppressed) = self.store.admit(SystemClock.now()) else { return };
         error!(target: "tollgate", %error, suppressed, "the store could not answer");
+    }
+
+    pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
+        if !event_enabled!(target: "tollgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.debts.admit(SystemClock.now()) else { return };
+        warn!(
+            target: "tollgate",
+            limit,
+            uncharged = amount,
+            suppressed,
+            "a cost was not charged in full: the debt has reached the limit's max-debt"
+        );
     }
 
     fn admit(&self, limit: LimitState<'_>) -> Option<u64> {

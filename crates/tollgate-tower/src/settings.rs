@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode, Uri};
 use tollgate_policy::store::Store;
-use tollgate_policy::{Answer, DescriptorPassage, Error, Gate, Passage, Request};
+use tollgate_policy::{Answer, DescriptorPassage, Error, Gate, Passage, Request, Uncharged};
 
 use crate::headers::{Headers, Quotas, Told};
 use crate::log::{About, Log};
@@ -205,9 +205,9 @@ impl<S: Store, R> Settings<S, R> {
         headers: &HeaderMap,
     ) {
         if passage.needs_settling()
-            && let Some(Err(error)) = self.gate.settle_now(passage, status, headers)
+            && let Some(settled) = self.gate.settle_now(passage, status, headers)
         {
-            self.store_failed(&error);
+            self.settled(settled);
         }
     }
 
@@ -217,9 +217,24 @@ impl<S: Store, R> Settings<S, R> {
         status: StatusCode,
         headers: &HeaderMap,
     ) {
-        if let Err(error) = self.gate.settle(passage, status, headers).await {
-            self.store_failed(&error);
+        self.settled(self.gate.settle(passage, status, headers).await);
+    }
+
+    fn settled(&self, settled: Result<Vec<Uncharged>, Error>) {
+        match settled {
+            Ok(uncharged) => {
+                uncharged.iter().for_each(|it| self.uncharged(&it.limit, it.amount));
+            }
+            Err(error) => self.store_failed(&error),
         }
+    }
+
+    /// Counts and logs that a caller would have owed more than a limit's bound.
+    pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
+        if let Some(meter) = &self.meter {
+            meter.uncharged(limit, amount);
+        }
+        self.log.uncharged(limit, amount);
     }
 
     /// Counts and logs that the store could not answer.

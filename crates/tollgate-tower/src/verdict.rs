@@ -38,6 +38,14 @@ impl<S: Store, R> TollgateLayer<S, R> {
         }
     }
 
+    /// Counts and logs what was not charged elsewhere, since a caller would have owed more than
+    /// the limit's [bound](tollgate_policy::Limit::max_debt).
+    pub fn count_uncharged(&self, limit: &str, amount: u64) {
+        if amount > 0 {
+            self.settings.uncharged(limit, amount);
+        }
+    }
+
     /// Tells whether a request that another server is going to serve may go ahead: a 200
     /// without a body, after the wait of a shaper, or a refusal with its 429, 403 or 503;
     /// both with the headers for the client. What the request cost stands, since its

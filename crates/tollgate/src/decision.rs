@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::Timestamp;
-use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::algorithm::{Algorithm, AnyAlgorithm, Charged, Word};
 
 /// The answer to one call: may it go ahead, what is left, and when to come back.
 ///
@@ -38,9 +38,9 @@ enum Outcome {
     Denied,
     /// It would have been allowed, but nothing was to be spent.
     WouldPass,
-    /// The table has no slot for a new client before this moment, if ever.
+    /// The table has no slot for a new client for so many nanoseconds, or ever.
     Full {
-        until: Option<Timestamp>,
+        nanos: Option<u64>,
     },
 }
 
@@ -90,15 +90,16 @@ impl Decision {
         Self { algorithm: algorithm.into(), word, now, cost, outcome }
     }
 
-    /// A call by a client never seen that finds no slot before `until`.
+    /// A call by a client never seen that finds no slot for some time, or ever.
     pub(crate) fn full(
         algorithm: AnyAlgorithm,
         fresh: Word,
         now: Timestamp,
         cost: u64,
-        until: Option<Timestamp>,
+        after: Option<Duration>,
     ) -> Self {
-        Self { algorithm, word: fresh, now, cost, outcome: Outcome::Full { until } }
+        let nanos = after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+        Self { algorithm, word: fresh, now, cost, outcome: Outcome::Full { nanos } }
     }
 
     /// True if the call may go ahead.
@@ -108,14 +109,11 @@ impl Decision {
         matches!(self.outcome, Outcome::Allowed | Outcome::WouldPass)
     }
 
-    /// True if the call was allowed, and paid for.
-    pub(crate) fn has_spent(&self) -> bool {
-        self.outcome == Outcome::Allowed && self.cost > 0
-    }
-
-    /// The word that is left when what was spent is given back, if it has not moved since.
-    pub(crate) fn refunded(&self, now: Timestamp) -> Word {
-        self.algorithm.refund(self.word, now, self.cost)
+    /// The call, to be settled later; `None` if it was denied, or only looked at.
+    #[must_use]
+    pub fn charged(&self) -> Option<Charged> {
+        let Self { algorithm, word, now, cost, outcome } = *self;
+        (outcome == Outcome::Allowed).then_some(Charged { algorithm, word, at: now, cost })
     }
 
     /// True if the call is refused, now or for ever.
@@ -173,6 +171,13 @@ impl Decision {
         self.algorithm.remaining(self.word, self.now)
     }
 
+    /// How much is spent, rounded up: more than the [limit](Self::limit) if the client is in
+    /// debt.
+    #[must_use]
+    pub fn owed(&self) -> u64 {
+        self.algorithm.owed(self.word, self.now)
+    }
+
     /// The time until the same call would pass: zero if it was allowed, `None` if
     /// no waiting helps.
     #[must_use]
@@ -180,7 +185,7 @@ impl Decision {
         match self.outcome {
             Outcome::Allowed | Outcome::WouldPass => Some(Duration::ZERO),
             Outcome::Denied => self.algorithm.retry_after(self.word, self.now, self.cost),
-            Outcome::Full { until } => Some(until?.since(self.now)),
+            Outcome::Full { nanos } => nanos.map(Duration::from_nanos),
         }
     }
 
@@ -197,7 +202,7 @@ impl Decision {
     pub fn wait(&self) -> Duration {
         let word = match self.outcome {
             Outcome::Allowed => self.word,
-            Outcome::WouldPass => self.algorithm.charge(self.word, self.now, self.cost),
+            Outcome::WouldPass => self.algorithm.charge(self.word, self.now, self.cost, u64::MAX),
             Outcome::Denied | Outcome::Full { .. } => return Duration::ZERO,
         };
         self.algorithm.wait(word, self.now, self.cost)

@@ -19,7 +19,7 @@ pub use self::error::Error;
 pub use self::hasher::{KeyedHasher, KeyedState, Seed};
 pub use self::limiter::{
     AllDecision, Builder, Charge, CheckMany, Counts, Limiter, Reservation, Saved, SavedOverride,
-    SavedTable, TierOf, check_all,
+    SavedTable, Settled, TierOf, check_all,
 };
 pub use self::quota::{Quota, QuotaBuilder};
 pub use self::table::{Fingerprint, Table, WhenFull};

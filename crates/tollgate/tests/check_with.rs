@@ -5,7 +5,7 @@ use tollgate::{Clock, Limiter, ManualClock, check_all};
 
 #[test]
 fn a_quota_that_comes_with_a_call_is_spent_with_others_or_not_at_all() {
-    let bucket = |text: &str| TokenBucket::new(&text.parse().unwrap());
+    let bucket = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
     let clock = ManualClock::default();
     let by_call: Limiter<str, _> = Limiter::builder("1/s").clock(clock.clone()).build().unwrap();
     let limit: Limiter<str, _> =
@@ -23,7 +23,7 @@ fn a_quota_that_comes_with_a_call_is_spent_with_others_or_not_at_all() {
 
 #[test]
 fn what_was_spent_by_the_quota_of_a_call_is_given_back_and_cancelled_by_it() {
-    let bucket = TokenBucket::new(&"1/min burst 5".parse().unwrap());
+    let bucket = TokenBucket::new(&"1/min burst 5".parse().unwrap()).unwrap();
     let clock = ManualClock::default();
     let limiter: Limiter<str, _> = Limiter::builder("1/s").clock(clock.clone()).build().unwrap();
     let left = || limiter.peek_with("a", bucket, 0).remaining();
@@ -38,6 +38,6 @@ fn what_was_spent_by_the_quota_of_a_call_is_given_back_and_cancelled_by_it() {
     limiter.refund_with("a", bucket, 3);
     assert_eq!(left(), 1, "what was beyond the burst is owed first");
     let spent = limiter.check_with("a", bucket, 1, clock.now());
-    assert!(limiter.cancel("a", &spent));
+    assert!(limiter.cancel_charged("a", Some(bucket), &spent.charged().unwrap()));
     assert_eq!(left(), 1);
 }

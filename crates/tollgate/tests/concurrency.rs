@@ -198,3 +198,154 @@ fn a_client_is_saved_also_while_its_override_comes_and_goes() {
         assert_eq!(missed, 0);
     });
 }
+
+#[test]
+fn an_override_frees_no_exhausted_client_however_it_comes_and_goes() {
+    // Set once while others ask.
+    let mut passed = 0;
+    for _ in 0..1_000 {
+        let limiter: Limiter<str, _> = Limiter::builder("100/day")
+            .clock(ManualClock::default())
+            .capacity(100)
+            .build()
+            .unwrap();
+        assert!(limiter.check_n("a", 100).is_allowed());
+        passed += on_threads(|thread| match thread {
+            0 => limiter.set_override("a", "50/day").map_or(1, |()| 0),
+            1..5 => (0..20).filter(|_| limiter.check("a").is_allowed()).count() as u64,
+            _ => 0,
+        });
+    }
+    assert_eq!(passed, 0);
+
+    // There and back, all the time.
+    for kind in AlgorithmKind::ALL {
+        let builder = Limiter::<str>::builder("100/day").algorithm(kind).capacity(100);
+        let limiter = builder.clock(ManualClock::default()).build().unwrap();
+        let passed = on_threads(|thread| {
+            if thread == 0 {
+                for round in 0..2_000 {
+                    limiter.set_override("a", ["50/day", "100/day"][round % 2]).unwrap();
+                    limiter.remove_override("a");
+                }
+            }
+            (0..4_000).filter(|_| limiter.check("a").is_allowed()).count() as u64
+        });
+        assert!(passed <= 100, "{kind}: {passed} of 100");
+        assert_eq!(limiter.peek("a").remaining(), 0, "{kind}: all of it was asked for");
+    }
+}
+
+/// A clock that is behind for every other reading.
+struct Stale(ManualClock, AtomicU64);
+
+impl Clock for Stale {
+    fn now(&self) -> tollgate::Timestamp {
+        let reading = self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.now() - Duration::from_millis(if reading.is_multiple_of(2) { 5 } else { 0 })
+    }
+}
+
+#[test]
+fn the_same_quota_again_frees_no_token_whatever_the_clock_says() {
+    let clock = Stale(ManualClock::default(), AtomicU64::new(0));
+    let limiter: Limiter<str, _> =
+        Limiter::builder("1000/s burst 10").clock(clock).build().unwrap();
+    let passed = on_threads(|thread| {
+        if thread == 0 {
+            (0..2_000).for_each(|_| limiter.set_quota("1000/s burst 10").unwrap());
+        }
+        (0..4_000).filter(|_| limiter.check("a").is_allowed()).count() as u64
+    });
+    assert!(passed <= 10, "{passed} of 10 at one instant");
+
+    // Another quota and back: a token takes another time, but there are as many.
+    let passed = on_threads(|thread| {
+        if thread == 0 {
+            for round in 0..2_000 {
+                limiter.set_quota(["500/s burst 10", "1000/s burst 10"][round % 2]).unwrap();
+            }
+        }
+        (0..4_000).filter(|_| limiter.check("a").is_allowed()).count() as u64
+    });
+    assert!(passed <= 5, "{passed}: at most what 5 ms refill");
+}
+
+/// What several threads do at one instant adds up: whatever moves, every call is charged once.
+/// All quotas have one burst, and tokens that take differently long: so all that moves between
+/// them is translated. What is charged goes beyond the burst.
+#[test]
+fn everything_that_moves_at_once_charges_every_call_once() {
+    const BURST: u64 = 2_000;
+    for kind in AlgorithmKind::ALL {
+        let quotas = [1_u64, 2, 5].map(|days| format!("{BURST} per {days} day"));
+        for has_tiers in [false, true] {
+            let builder = Limiter::<u64>::builder(&*quotas[0]).algorithm(kind).capacity(50);
+            // Of tiers, time is kept and not tokens: so all have the same quota there.
+            let builder = match has_tiers {
+                true => builder
+                    .tier("gold", &*quotas[0])
+                    .tier_of(|key: &u64| key.is_multiple_of(2).then_some("gold")),
+                false => builder,
+            };
+            let limiter = builder.clock(ManualClock::default()).build().unwrap();
+            let spent: [AtomicU64; 8] = Default::default();
+            let refunded: [AtomicU64; 8] = Default::default();
+            on_threads(|thread| {
+                let mut random = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+                let mut draw = |below: u64| {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    random % below
+                };
+                for _ in 0..3_000 {
+                    let key = draw(8);
+                    let (spent, refunded) = (&spent[key as usize], &refunded[key as usize]);
+                    let other = &*quotas[draw(3) as usize];
+                    match draw(40) {
+                        0 => limiter.set_override(&key, other).unwrap(),
+                        1 => drop(limiter.remove_override(&key)),
+                        2 if !has_tiers => limiter.set_quota(other).unwrap(),
+                        3 if has_tiers => limiter.set_tier_quota("gold", &*quotas[0]).unwrap(),
+                        4 => drop(limiter.purge_idle()),
+                        5 => limiter.restore(&limiter.save(), limiter.clock().now()),
+                        6..10 => {
+                            let amount = 1 + draw(9);
+                            let settled = limiter.debit(&key, amount);
+                            spent.fetch_add(amount - settled.uncharged, Ordering::Relaxed);
+                        }
+                        10..16 => {
+                            let (estimate, actual) = (1 + draw(5), draw(9));
+                            if let Ok(reservation) = limiter.reserve(&key, estimate) {
+                                limiter.settle(reservation, actual);
+                                spent.fetch_add(estimate.max(actual), Ordering::Relaxed);
+                                let unused = estimate.saturating_sub(actual);
+                                refunded.fetch_add(unused, Ordering::Relaxed);
+                            }
+                        }
+                        _ => {
+                            let cost = 1 + draw(3);
+                            let passes = limiter.check_n(&key, cost).is_allowed();
+                            spent.fetch_add(if passes { cost } else { 0 }, Ordering::Relaxed);
+                        }
+                    }
+                }
+                0
+            });
+            for key in 0..8_u64 {
+                limiter.remove_override(&key);
+                let owed = limiter.peek(&key).owed();
+                let [spent, refunded] =
+                    [&spent, &refunded].map(|of| of[key as usize].load(Ordering::Relaxed));
+                // Windows count as far as their words do, which is at least twice the burst.
+                let least = (spent - refunded).min(2 * BURST);
+                assert!(owed >= least, "{kind}: {owed} owed of {spent} less {refunded}");
+                // What is given back under an override, or is in a snapshot that is put back, may
+                // count again: never more than was spent. A nanosecond more may be a token.
+                assert!(owed <= spent + 1, "{kind}: {owed} owed, and {spent} were spent");
+                assert!(spent - refunded > BURST, "there are debts");
+            }
+        }
+    }
+}

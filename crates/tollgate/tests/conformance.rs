@@ -65,7 +65,7 @@ impl InLimiter {
 
     /// A limiter peeks for one; for more, one has to ask its table.
     fn look(&self, key: &str, cost: u64, now: Timestamp) -> Decision {
-        let (_, table) = self.limiter.tables().next().unwrap();
+        let table = self.limiter.table();
         match cost {
             1 => self.limiter.peek(key),
             _ => table.peek_at(table.fingerprint(key), cost, now),

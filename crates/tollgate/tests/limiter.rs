@@ -90,7 +90,7 @@ fn clients_have_the_quota_of_their_tier() {
     let plans = plans.map(|(client, plan)| (client.to_owned(), plan.to_owned())).to_vec();
     let limiter = Limiter::<str>::builder("10/s")
         .tier("gold", "100/s")
-        .tier_with_capacity("silver", "50/s", 10)
+        .tier("silver", "50/s")
         .tier_of(Plans(plans))
         .build()
         .unwrap();
@@ -224,17 +224,17 @@ fn only_the_last_call_can_be_cancelled() {
     let (limiter, clock) = limiter("1/s burst 5");
     limiter.set_override("special", "1/s burst 3").unwrap();
     for key in ["a", "special"] {
-        let first = limiter.check(key);
-        let second = limiter.check_n(key, 2);
-        assert!(!limiter.cancel(key, &first), "another call came after it");
-        assert!(limiter.cancel(key, &second));
-        assert!(!limiter.cancel(key, &second), "it is taken back already");
-        assert!(limiter.cancel(key, &first), "now it is the last");
-        assert_eq!(limiter.peek(key).remaining(), limiter.peek(key).limit());
+        let reserve = |cost| limiter.reserve(key, cost).unwrap();
+        let (first, second) = (reserve(1), reserve(1));
+        assert!(!limiter.cancel(first), "another call came after it");
+        assert!(limiter.cancel(second));
+        assert_eq!(limiter.peek(key).remaining(), limiter.peek(key).limit() - 1);
+        let third = reserve(1);
+        assert!(limiter.cancel(third), "it is the last");
     }
-    let late = limiter.check("b");
+    let late = limiter.reserve("b", 1).unwrap();
     clock.advance(Duration::from_secs(9));
-    limiter.cancel("b", &late);
+    limiter.cancel(late);
     assert_eq!(limiter.peek("b").remaining(), 5, "never above the burst");
 }
 
@@ -252,6 +252,7 @@ fn a_limiter_built_from_another_knows_what_was_spent() {
     }
     let new =
         builder("1/s burst 20").capacity(5_000).clock(clock.clone()).build_from(&old).unwrap();
+    // All take a second for a token, so that what is owed in time is owed in tokens.
     for (key, left) in [("a", 13), ("gold-1", 30), ("special", 5), ("b", 20)] {
         assert_eq!(new.peek(key).remaining(), left, "{key}");
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use loom::sync::Arc;
 use loom::thread;
 use tollgate::algorithm::{AnyAlgorithm, TokenBucket};
-use tollgate::{Fingerprint, Quota, Table, Timestamp};
+use tollgate::{Fingerprint, Limiter, ManualClock, Quota, Table, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 
 fn bucket(burst: u64) -> AnyAlgorithm {
-    TokenBucket::new(&Quota::per_second(1).burst(burst).build().unwrap()).into()
+    TokenBucket::new(&Quota::per_second(1).burst(burst).build().unwrap()).unwrap().into()
 }
 
 /// A table of two slots, which all clients share.
@@ -38,7 +38,7 @@ fn spend_n(table: &Table, client: Fingerprint, cost: u64, now: Timestamp) -> usi
 /// read under the wrong one counts for too little.
 fn slower(burst: u64) -> AnyAlgorithm {
     let quota = Quota::per(1, Duration::from_secs(2)).burst(burst).build().unwrap();
-    TokenBucket::new(&quota).into()
+    TokenBucket::new(&quota).unwrap().into()
 }
 
 #[test]
@@ -195,5 +195,77 @@ fn purging_never_forgets_what_is_spent() {
         table.purge_idle_at(later);
         assert_eq!(thread.join().unwrap(), 1);
         assert_eq!(spend(&table, client, later), 0);
+    });
+}
+
+/// A limiter of one slot line, whose client has spent all but `left` of four.
+fn limiter(left: u64) -> Arc<Limiter<u64, ManualClock>> {
+    let builder = Limiter::<u64>::builder("1/s burst 4").capacity(1).clock(ManualClock::default());
+    let limiter = Arc::new(builder.build().unwrap());
+    assert!(limiter.check_n(&7, 4 - left).is_allowed());
+    limiter
+}
+
+fn calls(limiter: &Limiter<u64, ManualClock>, count: usize) -> usize {
+    (0..count).filter(|_| limiter.check(&7).is_allowed()).count()
+}
+
+#[test]
+fn an_override_that_comes_charges_every_call_once() {
+    loom::model(|| {
+        let limiter = limiter(1);
+        let other = Arc::clone(&limiter);
+        let thread = thread::spawn(move || calls(&other, 2));
+        limiter.set_override(&7, "1/s burst 4").unwrap();
+        assert_eq!(thread.join().unwrap() + calls(&limiter, 1), 1);
+    });
+}
+
+#[test]
+fn an_override_that_goes_charges_every_call_once() {
+    loom::model(|| {
+        let limiter = limiter(1);
+        limiter.set_override(&7, "1/s burst 4").unwrap();
+        let other = Arc::clone(&limiter);
+        let thread = thread::spawn(move || calls(&other, 2));
+        limiter.remove_override(&7);
+        assert_eq!(thread.join().unwrap() + calls(&limiter, 1), 1);
+    });
+}
+
+#[test]
+fn a_client_that_is_given_an_override_in_its_first_call_is_charged_once() {
+    loom::model(|| {
+        let builder = Limiter::<u64>::builder("1/s burst 1").capacity(1);
+        let limiter = Arc::new(builder.clock(ManualClock::default()).build().unwrap());
+        let other = Arc::clone(&limiter);
+        let thread = thread::spawn(move || calls(&other, 1));
+        limiter.set_override(&7, "1/s burst 1").unwrap();
+        assert_eq!(thread.join().unwrap() + calls(&limiter, 2), 1);
+    });
+}
+
+#[test]
+fn a_call_whose_slot_a_stranger_took_over_with_the_same_word_is_charged_itself() {
+    loom::model(|| {
+        let [ours, _, stranger, heavy] = CLIENTS;
+        let table = table(2);
+        // Nobody takes this one's slot, so there is one other to fight over.
+        table.charge_at(heavy, 10, NOW);
+        assert_eq!(spend(&table, ours, NOW), 1);
+        let other = Arc::clone(&table);
+        // Evicts ours, and leaves the word that ours had.
+        let thread = thread::spawn(move || spend(&other, stranger, NOW));
+        let here = spend(&table, ours, NOW);
+        thread.join().unwrap();
+        let owed = table.iter().map(|(client, word)| {
+            use tollgate::algorithm::Algorithm;
+            (client, table.algorithm().owed(word, NOW))
+        });
+        // Whoever is there has paid for itself.
+        for (client, owed) in owed.filter(|(client, _)| *client != heavy) {
+            assert!((1..=2).contains(&owed), "{client:?} owes {owed}");
+        }
+        assert_eq!(here, 1, "two of two never fail");
     });
 }

@@ -10,7 +10,7 @@ use tollgate::{Fingerprint, KeyedState, Quota, Table, Timestamp, WhenFull};
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 fn bucket(quota: &str) -> AnyAlgorithm {
-    TokenBucket::new(&quota.parse().unwrap()).into()
+    TokenBucket::new(&quota.parse().unwrap()).unwrap().into()
 }
 
 fn client(bits: u64) -> Fingerprint {
@@ -151,7 +151,7 @@ fn what_is_spent_survives_a_restore() {
 #[test]
 fn a_client_restored_twice_keeps_the_larger_debt() {
     let table = Table::new(bucket("1/min burst 50"), 10).unwrap();
-    let word = |spent| table.algorithm().charge(table.algorithm().fresh(NOW), NOW, spent);
+    let word = |spent| table.algorithm().charge(table.algorithm().fresh(NOW), NOW, spent, u64::MAX);
     table.restore_at([(client(7), word(20)), (client(7), word(30)), (client(7), word(10))], NOW);
     assert_eq!(table.peek_at(client(7), 1, NOW).remaining(), 20);
     assert_eq!(table.iter().count(), 1);
@@ -222,7 +222,7 @@ fn a_capacity_of_zero_or_beyond_all_bounds_is_an_error_that_says_so() {
 
 #[test]
 fn quotas_that_come_with_each_call_share_one_word() {
-    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap());
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
     let table = Table::new(bucket("1/s"), 10).unwrap();
     let first = table.check_with(client(1), quota("1/s burst 3600"), 60, NOW);
     assert!(first.is_allowed());
@@ -240,7 +240,7 @@ fn quotas_that_come_with_each_call_share_one_word() {
 
 #[test]
 fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
-    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap());
+    let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
         let table = smallest("1/s", when_full);
         // The first owes the least time, though the most tokens.
@@ -250,16 +250,13 @@ fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
         }
         let newcomer = table.check_with(client(13), quota("7/min"), 1, NOW);
         assert_eq!(newcomer.limit(), 7);
-        match when_full {
-            WhenFull::Deny => {
-                assert!(newcomer.is_denied() && newcomer.is_table_full());
-                assert_eq!(newcomer.retry_after(), Some(Duration::from_secs(1)));
-            }
-            WhenFull::Evict => {
-                assert!(newcomer.is_allowed());
-                let evicted = table.check_with(client(1), quota("1000/s"), 0, NOW);
-                assert_eq!(evicted.remaining(), 1000);
-            }
+        if when_full == WhenFull::Deny {
+            assert!(newcomer.is_denied() && newcomer.is_table_full());
+            assert_eq!(newcomer.retry_after(), Some(Duration::from_secs(1)));
+        } else {
+            assert!(newcomer.is_allowed());
+            let evicted = table.check_with(client(1), quota("1000/s"), 0, NOW);
+            assert_eq!(evicted.remaining(), 1000);
         }
     }
 }

@@ -84,13 +84,12 @@ impl TableState {
     const BYTES_A_SLOT: u64 = 16;
 
     fn of<C: Clock>(limiter: &Limiter<IpAddr, C>) -> Self {
-        let live = limiter.len() as u64;
-        let empty = Self { live, evictions: limiter.evictions(), ..Self::default() };
-        limiter.tables().fold(empty, |sum, (_, table)| Self {
-            capacity: sum.capacity + table.capacity() as u64,
-            slots: sum.slots + table.slots() as u64,
-            ..sum
-        })
+        Self {
+            live: limiter.len() as u64,
+            evictions: limiter.evictions(),
+            capacity: limiter.table().capacity() as u64,
+            slots: limiter.table().slots() as u64,
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {

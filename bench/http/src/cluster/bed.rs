@@ -86,13 +86,14 @@ impl Bare {
         let script = redis::Script::new(scripts::RUN);
         script.prepare_invoke().load_async(client).await?;
         let quota = Quota::per_second(PLENTY).burst(PLENTY).build()?;
-        let terms = Terms { kind: AlgorithmKind::TokenBucket, quota, is_override: false };
-        let fresh = terms.algorithm()?.fresh(Timestamp::ZERO);
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+        let algorithm = terms.algorithm()?;
+        let fresh = algorithm.fresh(Timestamp::ZERO);
         let keys = Keys::new("bare:");
         let call = |caller: usize| {
             let name = Name::from_bytes((caller as u128).to_be_bytes());
             let op = Op::Spend { cost: 1, is_shadow: false };
-            let asked = ask(&Entry { name, terms, fresh, op })?;
+            let asked = ask(&Entry { name, terms, algorithm, fresh, op })?;
             Result::Ok((keys.state(&name).to_vec(), asked.to_vec()))
         };
         let calls = (0..CALLERS).map(call).collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use tollgate::{Decision, Quota};
+use tollgate::{Decision, Quota, Settled};
 
 use super::{Active, Gate, specs};
 use crate::policy::{key_of, per_text};
@@ -107,7 +107,8 @@ impl<S: Store> Gate<S> {
 
     /// Replaces what was [spent](Self::check_limit) under one limit in advance by the
     /// actual cost: takes what is missing, also beyond the burst, or gives back what was
-    /// too much.
+    /// too much. Nobody knows when it was spent, so it is given back also if it has been
+    /// refilled since: where that matters, settle a [receipt](super::Passage::receipt).
     ///
     /// # Errors
     ///
@@ -118,10 +119,10 @@ impl<S: Store> Gate<S> {
         values: &[&str],
         reserved: u64,
         actual: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<Settled, Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
-        self.correct(&active.limits, limit, key, reserved, actual).await.map(drop)
+        self.store.settle(&active.limits, &Charge::new(limit, key, reserved), actual).await
     }
 
     /// Makes a caller as if one limit had never seen it.

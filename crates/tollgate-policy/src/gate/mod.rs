@@ -30,6 +30,7 @@ pub(crate) use self::passage::Charges;
 pub use self::passage::{Answer, Passage};
 pub use self::receipt::Receipt;
 pub use self::saved::SavedState;
+pub use self::settle::Uncharged;
 pub use self::several::LimitCheck;
 use crate::identity::Sender;
 use crate::lists::{ListKind, Lists};

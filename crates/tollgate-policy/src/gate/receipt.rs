@@ -2,6 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::Decision;
+
 use super::{Gate, Passage};
 use crate::policy::Rule;
 use crate::store::{Charge, Settlement, Store};
@@ -19,6 +21,8 @@ pub struct Receipt {
     key: Key,
     tier: Option<Box<str>>,
     reserved: u64,
+    /// What was decided then: in a box, since many receipts are kept for long.
+    decision: Option<Box<Decision>>,
 }
 
 impl Passage<'_> {
@@ -41,8 +45,8 @@ impl Receipt {
             since: rule.since,
             key: charge.key.clone(),
             tier: rule.tier_name(&charge.key).map(Into::into),
-            // A limit in shadow that would have denied took nothing.
-            reserved: if charge.is_allowed() { charge.cost } else { 0 },
+            reserved: charge.spent(),
+            decision: charge.decision.map(Box::new),
         }
     }
 
@@ -52,31 +56,30 @@ impl Receipt {
         &self.limit
     }
 
-    /// The place of the limit in a policy, and the caller's key there, if it still counts the
-    /// same things.
-    fn place(&self, policy: &Policy) -> Option<(usize, Key)> {
-        policy.still(&self.limit, self.since, self.key.clone(), self.tier.as_deref())
+    /// The charge that it is of, if its limit still counts the same things.
+    fn charge(&self, policy: &Policy) -> Option<Charge> {
+        let (limit, key) =
+            policy.still(&self.limit, self.since, self.key.clone(), self.tier.as_deref())?;
+        let decision = self.decision.as_deref().copied();
+        Some(Charge { decision, ..Charge::new(limit, key, self.reserved) })
     }
 }
 
 impl<S: Store> Gate<S> {
     /// Replaces what was spent in advance by the actual cost: takes what is missing, also
-    /// beyond the burst, or gives back what was too much. Nothing is [left](Settlement::left)
-    /// if the limit has gone since, or has begun afresh, so that what was spent stays spent.
+    /// beyond the burst, or gives back what was too much and has not been refilled since.
+    /// Nothing is [settled](Settlement::settled) if the limit has gone since, or has begun afresh, so that what was spent stays spent.
     ///
     /// # Errors
     ///
     /// If the store could not answer.
     pub async fn settle_actual(&self, receipt: Receipt, actual: u64) -> Result<Settlement, Error> {
         let active = self.active();
-        let left = match receipt.place(&active.policy) {
-            Some((limit, key)) => {
-                let reserved = receipt.reserved;
-                Some(self.correct(&active.limits, limit, key, reserved, actual).await?)
-            }
+        let settled = match receipt.charge(&active.policy) {
+            Some(charge) => Some(self.store.settle(&active.limits, &charge, actual).await?),
             None => None,
         };
-        Ok(Settlement { limit: receipt.limit.to_string(), reserved: receipt.reserved, left })
+        Ok(Settlement { limit: receipt.limit.to_string(), reserved: receipt.reserved, settled })
     }
 
     /// Leaves what was spent in advance with the store, where every node that shares it can
@@ -94,8 +97,7 @@ impl<S: Store> Gate<S> {
         lifetime: Duration,
     ) -> Result<bool, Error> {
         let active = self.active();
-        let Some((limit, key)) = receipt.place(&active.policy) else { return Ok(false) };
-        let charge = Charge::new(limit, key, receipt.reserved);
+        let Some(charge) = receipt.charge(&active.policy) else { return Ok(false) };
         self.store.deposit(&active.limits, &charge, id, lifetime).await
     }
 

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
-use tollgate::Decision;
+use tollgate::Settled;
 
 use super::{Gate, Passage, at_once};
+use crate::Error;
 use crate::store::{Charge, Store};
-use crate::{Error, Key};
 
 impl<S: Store> Gate<S> {
     /// Corrects what an allowed request cost by its response, as its limits say: takes
     /// what is missing, also beyond the burst, or gives back what was too much.
+    ///
+    /// What has been refilled since is not given back, and debts have a
+    /// [bound](crate::Limit::max_debt): what could not be charged is told.
     ///
     /// The passage then tells what is left. If this is never called, what the request
     /// cost stands.
@@ -25,9 +28,10 @@ impl<S: Store> Gate<S> {
         passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Uncharged>, Error> {
+        let mut uncharged = Vec::new();
         if !passage.needs_settling() {
-            return Ok(());
+            return Ok(uncharged);
         }
         let policy = Arc::clone(passage.policy());
         let settles = |charge: &Charge| policy.rules[charge.limit].settle.as_ref();
@@ -39,29 +43,18 @@ impl<S: Store> Gate<S> {
         for (charge, actual) in passage.charges.iter_mut().zip(actuals) {
             let Some(actual) = actual else { continue };
             let Some((limit, key)) = active.policy.place_of(&policy, charge) else { continue };
-            // A limit in shadow that would have denied, or could not decide, took nothing.
-            let reserved = if charge.is_allowed() { charge.cost } else { 0 };
-            match self.correct(&active.limits, limit, key, reserved, actual).await {
-                // Settled again, it is settled already.
-                Ok(decision) => {
-                    *charge = Charge { cost: actual, decision: Some(decision), ..charge.clone() }
+            let spent = Charge { limit, key, cost: charge.spent(), ..charge.clone() };
+            match self.store.settle(&active.limits, &spent, actual).await {
+                Ok(Settled { left, uncharged: 0 }) => charge.settled(actual, left),
+                Ok(Settled { left, uncharged: amount }) => {
+                    charge.settled(actual, left);
+                    let limit = Arc::clone(&policy.rules[charge.limit].name);
+                    uncharged.push(Uncharged { limit, amount });
                 }
                 Err(error) => settled = Err(error),
             }
         }
-        settled
-    }
-
-    /// Replaces what was spent in advance by the actual cost, and tells what is left.
-    pub(super) async fn correct(
-        &self,
-        limits: &S::Limits,
-        limit: usize,
-        key: Key,
-        reserved: u64,
-        actual: u64,
-    ) -> Result<Decision, Error> {
-        self.store.settle(limits, &Charge::new(limit, key, actual), reserved).await
+        settled.map(|()| uncharged)
     }
 
     /// [Settles](Self::settle) at once, if the store is in this process. If it is not, nothing
@@ -71,7 +64,7 @@ impl<S: Store> Gate<S> {
         passage: &mut Passage<'_>,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Option<Result<(), Error>> {
+    ) -> Option<Result<Vec<Uncharged>, Error>> {
         if self.store.is_in_process() {
             at_once(self.settle(passage, status, headers))
         } else {
@@ -82,16 +75,27 @@ impl<S: Store> Gate<S> {
     /// Takes an allowed request back that did not go ahead, for one that was to
     /// [wait](Passage::wait) and was given up. What others have spent on since stays
     /// spent: only the last in line can leave without a gap that nobody may fill.
-    pub fn cancel(&self, passage: &Passage<'_>) {
+    pub fn cancel(&self, mut passage: Passage<'_>) {
         if !passage.is_allowed() {
             return;
         }
         let active = self.active();
-        for charge in passage.charges.iter().filter(|charge| charge.is_allowed()) {
-            if let Some((limit, key)) = active.policy.place_of(passage.policy(), charge) {
-                let charge = Charge { limit, key, ..charge.clone() };
-                self.store.cancel(&active.limits, &charge);
+        for charge in std::mem::take(&mut passage.charges) {
+            let place = active.policy.place_of(passage.policy(), &charge);
+            if let Some((limit, key)) = place.filter(|_| charge.is_allowed()) {
+                self.store.cancel(&active.limits, Charge { limit, key, ..charge });
             }
         }
     }
+}
+
+/// What a request cost and was not charged, since its caller would have owed more than the
+/// limit's [bound](crate::Limit::max_debt).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Uncharged {
+    /// The limit's name.
+    pub limit: Arc<str>,
+    /// How much.
+    pub amount: u64,
 }

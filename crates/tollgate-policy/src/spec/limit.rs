@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use tollgate::WhenFull;
+
 #[cfg(feature = "schema")]
 use super::matches::OneOrMore;
 use super::{At, Match, Settle, all};
@@ -46,8 +48,12 @@ pub struct Limit {
     /// less if there are more than ten limits; 1 for a `global` limit.
     pub(crate) capacity: Option<At<u64>>,
     /// What becomes of a new caller when there is no room: `evict` forgets whoever has
-    /// spent least, `deny` refuses the newcomer. Default: `evict`.
+    /// spent least, `protect` does so unless that one is exhausted, `deny` refuses the newcomer.
+    /// Default: `evict`.
     pub(crate) when_full: Option<At<String>>,
+    /// How much a caller may owe beyond its burst when costs are settled. Default: what a day
+    /// refills or ten bursts, whichever is more.
+    pub(crate) max_debt: Option<At<u64>>,
     /// How nodes share the limit, if they share a store: `strict` decides every time there,
     /// `leased` takes slices of a bucket ahead of use. Default: `strict`.
     pub(crate) sharing: Option<At<String>>,
@@ -64,6 +70,10 @@ pub struct Limit {
     #[cfg_attr(feature = "schema", schemars(default, rename = "override"))]
     pub(crate) overrides: Vec<Override>,
 }
+
+/// How it is written what becomes of a new caller when there is no room.
+pub(crate) const WHEN_FULL: [(&str, WhenFull); 3] =
+    [("evict", WhenFull::Evict), ("protect", WhenFull::Protect), ("deny", WhenFull::Deny)];
 
 /// Whether a limit refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
@@ -142,6 +152,7 @@ impl Limit {
             start: None,
             capacity: None,
             when_full: None,
+            max_debt: None,
             sharing: None,
             outage: None,
             mode: None,
@@ -228,10 +239,19 @@ impl Limit {
         self
     }
 
-    /// Refuses new callers when there is no room, rather than forgetting others.
+    /// Says what becomes of a new caller when there is no room.
     #[must_use]
-    pub fn deny_when_full(mut self) -> Self {
-        self.when_full = Some(At::from("deny".to_owned()));
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        let word = WHEN_FULL.iter().find(|(_, known)| *known == when_full);
+        self.when_full = word.map(|(word, _)| At::from((*word).to_owned()));
+        self
+    }
+
+    /// Lets callers owe no more than so much beyond their burst when costs are settled, in
+    /// place of what a day refills or ten bursts, whichever is more.
+    #[must_use]
+    pub fn max_debt(mut self, tokens: u64) -> Self {
+        self.max_debt = Some(At::from(tokens));
         self
     }
 

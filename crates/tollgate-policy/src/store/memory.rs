@@ -1,12 +1,11 @@
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate::algorithm::TokenBucket;
 use tollgate::{
-    Clock, Decision, KeyedState, Limiter, Quota, Seed, SystemClock, TierOf, Timestamp, check_all,
+    Clock, Decision, KeyedState, Limiter, Quota, Seed, Settled, SystemClock, TierOf, Timestamp,
+    check_all,
 };
 
 use super::{Charge, LimitSpec, Store, Usage};
@@ -54,6 +53,10 @@ impl<C: Clock + Clone> Memory<C> {
             .start(spec.start)
             .capacity(spec.capacity)
             .when_full(spec.when_full);
+        let builder = match spec.max_debt {
+            Some(tokens) => builder.max_debt(tokens),
+            None => builder,
+        };
         let builder = spec
             .tiers
             .iter()
@@ -95,13 +98,8 @@ impl<C: Clock> Held<C> {
         earlier: Option<&LimitSpec>,
     ) -> Result<Self, Error> {
         let set = |result: Result<(), tollgate::Error>| result.map_err(|why| refused(spec, &why));
-        if limiter.quota() != spec.quota {
-            set(limiter.set_quota(spec.quota))?;
-        }
-        let had = |tier| earlier.is_some_and(|earlier| earlier.tiers.contains(tier));
-        for (name, quota) in spec.tiers.iter().filter(|tier| !had(tier)) {
-            set(limiter.set_tier_quota(name, *quota))?;
-        }
+        let tiers = spec.tiers.iter().map(|(name, quota)| (name.as_str(), *quota));
+        set(limiter.set_quotas(spec.quota, tiers))?;
         // Overrides that have not changed are left alone: they may have been changed at run
         // time since.
         let by_key = |overrides: &[(Key, Quota)]| -> HashMap<_, _> {
@@ -132,15 +130,10 @@ impl<C: Clock> Held<C> {
         let (old_tiers, tiers): (Vec<_>, Vec<_>) = (tiers(&self.spec), tiers(spec));
         self.spec.capacity == spec.capacity
             && self.spec.when_full == spec.when_full
+            && self.spec.max_debt == spec.max_debt
             && self.spec.start == spec.start
             && old_tiers == tiers
     }
-}
-
-/// The bucket that comes with a charge.
-#[inline]
-fn bucket(charge: &Charge) -> Option<TokenBucket> {
-    charge.quota.as_deref().map(TokenBucket::new)
 }
 
 fn refused(spec: &LimitSpec, why: &tollgate::Error) -> Error {
@@ -158,9 +151,12 @@ impl TierOf<Key> for TierNames {
 
 impl<C: Clock> MemoryLimits<C> {
     /// Takes an allowed charge back, if nothing has been spent since. Tells whether it did.
-    pub fn cancel(&self, charge: &Charge) -> bool {
-        let cancel = |decision| self.limiter(charge).cancel(&charge.key, decision);
-        charge.decision.as_ref().is_some_and(cancel)
+    #[expect(clippy::needless_pass_by_value, reason = "a charge is cancelled once")]
+    pub fn cancel(&self, charge: Charge) -> bool {
+        let charged = charge.decision.and_then(|decision| decision.charged());
+        charged.is_some_and(|charged| {
+            self.limiter(&charge).cancel_charged(&charge.key, charge.bucket(), &charged)
+        })
     }
 
     fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {
@@ -178,7 +174,7 @@ impl<C: Clock> MemoryLimits<C> {
     #[inline]
     fn decide_one(&self, charge: &mut Charge, now: Timestamp) {
         let Charge { key, cost, .. } = &*charge;
-        let decision = match bucket(charge) {
+        let decision = match charge.bucket() {
             None => self.limiter(charge).check_at(key, *cost, now),
             Some(bucket) => self.limiter(charge).check_with(key, bucket, *cost, now),
         };
@@ -186,7 +182,7 @@ impl<C: Clock> MemoryLimits<C> {
     }
 
     fn peek(&self, charge: &Charge, cost: u64) -> Decision {
-        match bucket(charge) {
+        match charge.bucket() {
             None => self.limiter(charge).peek_n(&charge.key, cost),
             Some(bucket) => self.limiter(charge).peek_with(&charge.key, bucket, cost),
         }
@@ -197,7 +193,7 @@ impl<C: Clock> MemoryLimits<C> {
         let (enforced, shadow) = charges.split_at_mut(enforcing);
         let mut all: SmallVec<[_; 4]> = enforced
             .iter()
-            .map(|charge| match bucket(charge) {
+            .map(|charge| match charge.bucket() {
                 None => self.limiter(charge).charge(&charge.key, charge.cost),
                 Some(bucket) => self.limiter(charge).charge_with(&charge.key, bucket, charge.cost),
             })
@@ -265,21 +261,24 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         &self,
         limits: &Self::Limits,
         charge: &Charge,
-        reserved: u64,
-    ) -> Result<Decision, Error> {
-        let (limiter, key) = (limits.limiter(charge), &charge.key);
-        let difference = charge.cost.abs_diff(reserved);
-        match (charge.cost.cmp(&reserved), bucket(charge)) {
-            (Ordering::Greater, None) => limiter.debit(key, difference),
-            (Ordering::Greater, Some(bucket)) => limiter.debit_with(key, bucket, difference),
-            (Ordering::Less, None) => limiter.refund(key, difference),
-            (Ordering::Less, Some(bucket)) => limiter.refund_with(key, bucket, difference),
-            (Ordering::Equal, _) => {}
+        actual: u64,
+    ) -> Result<Settled, Error> {
+        let (limiter, key, bucket) = (limits.limiter(charge), &charge.key, charge.bucket());
+        if let Some(charged) = charge.decision.and_then(|decision| decision.charged()) {
+            return Ok(limiter.settle_charged(key, bucket, &charged, actual));
         }
-        Ok(limits.peek(charge, 0))
+        let missing = actual.saturating_sub(charge.cost);
+        let unused = charge.cost.saturating_sub(actual);
+        match bucket {
+            None if missing > 0 => return Ok(limiter.debit(key, missing)),
+            None => limiter.refund(key, unused),
+            Some(bucket) if missing > 0 => return Ok(limiter.debit_with(key, bucket, missing)),
+            Some(bucket) => limiter.refund_with(key, bucket, unused),
+        }
+        Ok(Settled { left: limits.peek(charge, 0), uncharged: 0 })
     }
 
-    fn cancel(&self, limits: &Self::Limits, charge: &Charge) {
+    fn cancel(&self, limits: &Self::Limits, charge: Charge) {
         limits.cancel(charge);
     }
 

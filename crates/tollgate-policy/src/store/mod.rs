@@ -6,7 +6,8 @@ mod saved;
 use std::future::ready;
 use std::time::Duration;
 
-use tollgate::{AlgorithmKind, Decision, Quota, Start, Timestamp, WhenFull};
+use tollgate::algorithm::TokenBucket;
+use tollgate::{AlgorithmKind, Decision, Quota, Settled, Start, Timestamp, WhenFull};
 
 pub use self::memory::{Memory, MemoryLimits};
 pub use self::saved::SavedLimit;
@@ -74,17 +75,21 @@ pub trait Store: Send + Sync + 'static {
         charge: &Charge,
     ) -> impl Future<Output = Result<Decision, Error>> + Send;
 
-    /// Replaces what was spent in advance by the cost of the charge: takes what is missing
-    /// whether or not it passes, going into debt, or gives back what was too much. Tells
-    /// what there is then.
+    /// Replaces what a charge has spent, its cost, by the actual cost: takes what is missing
+    /// whether or not it passes, going into debt up to the limit's
+    /// [bound](LimitSpec::max_debt), or gives back what was too much. Tells what there is then.
+    ///
+    /// If the charge comes with its [decision](Charge::decision), what has been refilled since
+    /// is not given back.
     fn settle(
         &self,
         limits: &Self::Limits,
         charge: &Charge,
-        reserved: u64,
-    ) -> impl Future<Output = Result<Decision, Error>> + Send;
+        actual: u64,
+    ) -> impl Future<Output = Result<Settled, Error>> + Send;
 
-    /// Keeps a charge that was spent in advance, for its lifetime, where every node can
+    /// Keeps a charge that was spent in advance, with its [decision](Charge::decision), for its
+    /// lifetime, where every node can
     /// [settle](Self::settle_deposit) it by its id. Tells whether it does: a store in process
     /// does not, since there is no other node.
     ///
@@ -119,8 +124,9 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Takes an allowed charge back, if nothing has been spent since. Called when a
-    /// request is dropped, so it cannot wait.
-    fn cancel(&self, limits: &Self::Limits, charge: &Charge);
+    /// request is dropped, so it cannot wait. A charge is cancelled once: later, another may
+    /// have left the same word.
+    fn cancel(&self, limits: &Self::Limits, charge: Charge);
 
     /// Makes a caller as if it had never been seen.
     fn reset(
@@ -130,7 +136,8 @@ pub trait Store: Send + Sync + 'static {
         key: &Key,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Gives a caller a quota of its own, or takes it away.
+    /// Gives a caller a quota of its own, or takes it away. What it had spent before counts
+    /// again then, if that is stricter.
     fn set_override(
         &self,
         limits: &Self::Limits,
@@ -171,7 +178,8 @@ pub struct LimitSpec {
     /// True if that decides nothing, since a quota [comes with each call](Charge::quota). Words
     /// are times then, which must stay what they are.
     pub is_by_call: bool,
-    /// The tiers, by name. [`Key::tier`] is a place among them.
+    /// The tiers, by name. [`Key::tier`] is a place among them. A caller has one allowance,
+    /// whatever its tier: [`AlgorithmKind::with_quotas`].
     pub tiers: Vec<(String, Quota)>,
     /// The quotas of single callers.
     pub overrides: Vec<(Key, Quota)>,
@@ -179,6 +187,9 @@ pub struct LimitSpec {
     pub capacity: usize,
     /// What becomes of a new caller when there is no room.
     pub when_full: WhenFull,
+    /// How much a caller may owe beyond its burst, if that is not the default:
+    /// [`AnyAlgorithm::most_owed`](tollgate::algorithm::AnyAlgorithm::most_owed).
+    pub max_debt: Option<u64>,
     /// How nodes share it, if the store is one that they share.
     pub sharing: Sharing,
     /// What happens while the store cannot be reached.
@@ -220,7 +231,7 @@ pub struct Charge {
     /// A quota that comes with the call, in place of the limit's: it refills, and the limit is
     /// a token bucket. Tiers and overrides do not count then. In a box, since few charges have
     /// one.
-    pub quota: Option<Box<Quota>>,
+    pub quota: Option<Box<CallQuota>>,
     /// True if a denial does not count.
     pub is_shadow: bool,
     /// What was decided, once it is.
@@ -236,13 +247,32 @@ impl Charge {
 
     /// The same with a quota that comes with the call.
     #[must_use]
-    pub fn with_quota(self, quota: Quota) -> Self {
+    pub fn with_quota(self, quota: CallQuota) -> Self {
         Self { quota: Some(Box::new(quota)), ..self }
+    }
+
+    /// The bucket of the quota that comes with the call.
+    #[inline]
+    #[must_use]
+    pub fn bucket(&self) -> Option<TokenBucket> {
+        self.quota.as_deref().map(|own| own.bucket)
     }
 
     pub(crate) fn in_mode(mut self, mode: Mode) -> Self {
         self.is_shadow = mode == Mode::Shadow;
         self
+    }
+
+    /// What it has spent: nothing under a limit in shadow that would have denied, or could
+    /// not decide.
+    pub(crate) fn spent(&self) -> u64 {
+        if self.is_allowed() { self.cost } else { 0 }
+    }
+
+    /// Notes that it was settled. Settled again, it is settled already.
+    pub(crate) fn settled(&mut self, actual: u64, left: Decision) {
+        self.cost = actual;
+        self.decision = Some(left);
     }
 
     pub(crate) fn is_allowed(&self) -> bool {
@@ -251,6 +281,42 @@ impl Charge {
 
     pub(crate) fn is_denied(&self) -> bool {
         self.decision.is_some_and(|decision| decision.is_denied())
+    }
+}
+
+/// A quota that comes with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallQuota {
+    quota: Quota,
+    bucket: TokenBucket,
+}
+
+impl CallQuota {
+    /// A quota that can be counted, whatever the one of the next call.
+    ///
+    /// # Errors
+    ///
+    /// If it is never refilled, or a token bucket cannot keep its rate.
+    pub fn new(quota: Quota) -> Result<Self, Error> {
+        if quota.period().is_none() {
+            return Err(Error::unknown(
+                "a quota that comes with a call has to refill; give it a period",
+            ));
+        }
+        let bucket = TokenBucket::new(&quota).map_err(|why| Error::unknown(why.to_string()))?;
+        Ok(Self { quota, bucket })
+    }
+
+    /// The quota.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// The bucket that counts it.
+    #[must_use]
+    pub fn bucket(&self) -> TokenBucket {
+        self.bucket
     }
 }
 
@@ -263,7 +329,7 @@ pub struct Settlement {
     pub reserved: u64,
     /// What there is now; `None` if the limit has gone since, or counts something else, so
     /// that what was spent stays spent.
-    pub left: Option<Decision>,
+    pub settled: Option<Settled>,
 }
 
 /// How a limit is doing.

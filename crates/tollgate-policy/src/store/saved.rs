@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
-use tollgate::{AlgorithmKind, Clock, Fingerprint, Quota, Saved, SavedTable, Timestamp};
+use tollgate::{AlgorithmKind, Clock, Fingerprint, Quota, Saved, SavedOverride, Timestamp};
 
 use super::memory::Held;
 use super::{Memory, MemoryLimits, Saves};
@@ -73,14 +73,8 @@ impl<C: Clock> Held<C> {
         let SavedLimit { mut spent, set_at_run_time, .. } = saved;
         // What the policy said may have changed: there, what was spent is taken over by
         // whatever quota the caller has now.
-        let (kept, gone): (Vec<_>, Vec<_>) =
-            spent.overrides.into_iter().partition(|saved| set_at_run_time.contains(&saved.client));
-        spent.overrides = kept;
-        spent.tables.extend(gone.into_iter().map(|saved| SavedTable {
-            tier: None,
-            quota: saved.quota,
-            clients: vec![(saved.client, saved.word)],
-        }));
+        let is_kept = |saved: &SavedOverride| set_at_run_time.contains(&saved.client);
+        (spent.overrides, spent.lapsed) = spent.overrides.into_iter().partition(is_kept);
         self.limiter.restore(&spent, then);
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::algorithm::Word;
-use tollgate::{Quota, Timestamp};
+use tollgate::Timestamp;
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use crate::{Name, State, Terms};
 
@@ -122,8 +122,11 @@ impl<E: Engine> Engine for Arc<E> {
 pub struct Entry {
     /// The caller.
     pub name: Name,
-    /// By what it is counted, as far as this node knows.
+    /// By what it is counted, as far as this node knows. They say how the word is packed.
     pub terms: Terms,
+    /// What counts: that of the terms, or another that reads the same words, of a tier or of a
+    /// quota that came with the call.
+    pub algorithm: AnyAlgorithm,
     /// The word of a caller that the engine does not know.
     pub fresh: Word,
     /// What is to be done.
@@ -148,23 +151,48 @@ pub enum Op {
         /// The most that is taken.
         most: u64,
     },
-    /// Spends a cost by a quota that is not that of the terms, which must be of a bucket that
-    /// refills, if it passes: the word of one is a time, whatever the quota.
-    SpendBy {
-        /// How much. 0 always passes, and writes nothing.
-        cost: u64,
-        /// By what. One that never refills is denied: it would count, not tell a time.
-        quota: Quota,
+    /// Takes an amount whether or not it passes, but leaves no more than `most` spent in all,
+    /// nor more than the [deepest](tollgate::algorithm::Algorithm::deepest) debt. 0 writes
+    /// nothing.
+    Charge {
+        /// How much.
+        amount: u64,
+        /// The most that is spent then, unless it is more already.
+        most: u64,
     },
-    /// Takes an amount whether or not it passes. 0 writes nothing.
-    Charge(u64),
     /// Gives an amount back, never more than is spent, nor so much that there is more than
     /// a caller has that the engine does not know. 0 writes nothing.
-    Refund(u64),
+    GiveBack {
+        /// How much.
+        amount: u64,
+        /// The word that the charge left of which it is given back: then nothing of what has
+        /// been refilled since.
+        charged: Option<Word>,
+    },
     /// Writes nothing.
     Look,
-    /// Makes the caller as if it had never been seen before now. An override stays.
+    /// Writes nothing, and is answered with the whole state, also if it has these terms.
+    Read,
+    /// Makes the caller as if it had never been seen before now. An override stays, but not
+    /// what was spent before it came.
     Reset,
+}
+
+impl Op {
+    /// The word that an operation leaves that always passes; any other leaves it as it is.
+    pub(crate) fn left(self, algorithm: &AnyAlgorithm, word: Word, now: Timestamp) -> Word {
+        match self {
+            Self::Charge { amount, most } => {
+                algorithm.charge(word, now, amount, most.min(algorithm.deepest()))
+            }
+            Self::GiveBack { amount, charged: None } => algorithm.refund(word, now, amount),
+            Self::GiveBack { amount, charged: Some(charged) } => {
+                algorithm.give_back(word, now, amount, charged)
+            }
+            Self::Reset => algorithm.fresh(now),
+            Self::Look | Self::Read | Self::Spend { .. } | Self::Take { .. } => word,
+        }
+    }
 }
 
 /// What was decided.
@@ -183,7 +211,8 @@ pub enum Found {
     Passed(Word),
     /// The word that was there, and the operation did not pass.
     Denied(Word),
-    /// A state with other terms, so that the call has to be made again.
+    /// A state with other terms, so that the call has to be made again; or with any, if it was
+    /// to be [read](Op::Read).
     Other(State),
     /// Nothing, although the terms are an override: it was taken away, and what was left has
     /// expired. The call has to be made again without it, or would bring it back.
@@ -199,6 +228,10 @@ pub struct Exchange {
     pub old: Option<State>,
     /// What shall be there: `None` if nothing shall.
     pub new: Option<State>,
-    /// When the new state may be forgotten; `None` if never.
+    /// True if only terms and word are compared, and put in place: what the caller had spent
+    /// before it got a quota of its own stays as it is.
+    pub keeps_base: bool,
+    /// When the new state may be forgotten; `None` if never. A base is kept for as long as it
+    /// needs in any case.
     pub expires: Option<Duration>,
 }

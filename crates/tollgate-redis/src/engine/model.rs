@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollgate::Timestamp;
-use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, TokenBucket, Word};
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
-use super::{Engine, EngineError, Entry, Exchange, Fault, Found, Op, Reply};
+use super::{Engine, EngineError, Entry, Exchange, Found, Op, Reply};
 use crate::{Name, State};
 
 /// What an engine does, without the engine: answers come at once, and time is as it is
@@ -59,7 +59,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// If terms cannot be counted by.
+    /// Never: it is what engines answer.
     pub fn run_now(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
         let mut kept = self.kept();
         let now = kept.now;
@@ -68,7 +68,7 @@ impl Model {
         let mut answers = SmallVec::new();
         let mut is_refused = false;
         for entry in entries {
-            let (found, left) = decide(entry, next.get(&entry.name), now)?;
+            let (found, left) = decide(entry, next.get(&entry.name), now);
             let is_shadow = matches!(entry.op, Op::Spend { is_shadow: true, .. });
             match found {
                 Found::Passed(_) => put(&mut next, entry.name, left),
@@ -86,9 +86,16 @@ impl Model {
     /// [Exchanges](Engine::exchange) a state at once.
     pub fn exchange_now(&self, exchange: &Exchange) -> bool {
         let mut kept = self.kept();
-        let is_there = kept.states.get(&exchange.name) == exchange.old.as_ref();
+        let stored = kept.states.get(&exchange.name).copied();
+        let (is_there, new) = if exchange.keeps_base {
+            let base = stored.and_then(|stored| stored.base);
+            let with_base = |state: Option<State>| state.map(|state| State { base, ..state });
+            (stored == with_base(exchange.old), with_base(exchange.new))
+        } else {
+            (stored == exchange.old, exchange.new)
+        };
         if is_there {
-            put(&mut kept.states, exchange.name, exchange.new);
+            put(&mut kept.states, exchange.name, new);
         }
         is_there
     }
@@ -106,55 +113,44 @@ fn put(states: &mut HashMap<Name, State>, name: Name, state: Option<State>) {
 }
 
 /// What an entry finds, and the state that it leaves if it is carried out.
-fn decide(
-    entry: &Entry,
-    stored: Option<&State>,
-    now: Timestamp,
-) -> Result<(Found, Option<State>), EngineError> {
+fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Option<State>) {
     let terms = entry.terms;
-    if let Some(stored) = stored.filter(|stored| stored.terms != terms) {
-        return Ok((Found::Other(*stored), Some(*stored)));
+    let is_other = |stored: &&State| entry.op == Op::Read || stored.terms != terms;
+    if let Some(stored) = stored.filter(is_other) {
+        return (Found::Other(*stored), Some(*stored));
     }
     if stored.is_none() && terms.is_override {
-        return Ok((Found::Gone, None));
+        return (Found::Gone, None);
     }
-    let algorithm =
-        terms.algorithm().map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;
     let word = stored.map_or(entry.fresh, |state| state.word);
     let writes_nothing = match entry.op {
-        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => true,
-        Op::SpendBy { cost, .. } => cost == 0,
+        Op::Look | Op::Read | Op::Spend { cost: 0, .. } | Op::Charge { amount: 0, .. } => true,
         // Who is not known has nothing to get back, and nothing to forget.
-        Op::Refund(_) | Op::Reset => stored.is_none(),
-        Op::Spend { .. } | Op::Take { .. } | Op::Charge(_) => false,
+        Op::GiveBack { amount, .. } => amount == 0 || stored.is_none(),
+        Op::Reset => stored.is_none(),
+        Op::Spend { .. } | Op::Take { .. } | Op::Charge { .. } => false,
     };
     if writes_nothing {
-        return Ok((Found::Passed(word), stored.copied()));
+        return (Found::Passed(word), stored.copied());
     }
-    Ok(match written(algorithm.starting_from(entry.fresh), word, now, entry.op) {
-        Some(left) => (Found::Passed(word), Some(State { terms, word: left })),
+    let base = stored.and_then(|stored| stored.base).filter(|_| entry.op != Op::Reset);
+    match written(entry.algorithm.starting_from(entry.fresh), word, now, entry.op) {
+        Some(word_left) => (Found::Passed(word), Some(State { terms, word: word_left, base })),
         None => (Found::Denied(word), stored.copied()),
-    })
+    }
 }
 
 /// The word that an operation leaves; `None` if it is denied.
 fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Option<Word> {
     match op {
         Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
-        Op::SpendBy { cost, quota } => match algorithm.layout() {
-            Layout::Bucket { refills: true, .. } if quota.period().is_some() => {
-                TokenBucket::new(&quota).spend(word, now, cost)
-            }
-            _ => None,
-        },
         Op::Take { least, most } => {
             let taken = algorithm.remaining(word, now).min(most);
             if taken < least.max(1) { None } else { algorithm.spend(word, now, taken) }
         }
-        Op::Charge(amount) => Some(algorithm.charge(word, now, amount)),
-        Op::Refund(amount) => Some(algorithm.refund(word, now, amount)),
-        Op::Reset => Some(algorithm.fresh(now)),
-        Op::Look => Some(word),
+        Op::Charge { .. } | Op::GiveBack { .. } | Op::Look | Op::Read | Op::Reset => {
+            Some(op.left(&algorithm, word, now))
+        }
     }
 }
 

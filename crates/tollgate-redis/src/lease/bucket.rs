@@ -1,9 +1,9 @@
 use std::num::NonZeroU32;
 
 use tollgate::AlgorithmKind;
-use tollgate::algorithm::AnyAlgorithm;
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout};
 
-use crate::Terms;
+use crate::counted::Counted;
 
 /// A bucket that slices can be taken of: one whose word is a time and whose tokens are
 /// refilled one by one.
@@ -19,19 +19,20 @@ pub(super) struct Bucket {
 const WORTH_LEASING: u64 = 8;
 
 impl Bucket {
-    /// The bucket of these terms, if it is one to take slices of.
+    /// The bucket that counts so, if it is one to take slices of.
     ///
     /// Windows and interval buckets are refilled all at once, so nothing in them melts; a
     /// shaper's places are in an order that slices would upset; and what is lost of a quota
     /// that is never refilled would be lost for good.
-    pub(super) fn of(terms: &Terms) -> Option<Self> {
-        let is_line = matches!(terms.kind, AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket);
-        let interval = terms.quota.interval().filter(|_| is_line)?;
-        Some(Self {
-            algorithm: terms.algorithm().ok()?,
-            interval: interval.as_nanos() as u64,
-            burst: terms.quota.burst(),
-        })
+    pub(super) fn of(counted: &Counted) -> Option<Self> {
+        let (kind, algorithm) = (counted.terms.kind, counted.algorithm);
+        let is_line = matches!(kind, AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket);
+        match algorithm.layout() {
+            Layout::Bucket { interval, refills: true, .. } if is_line => {
+                Some(Self { algorithm, interval, burst: algorithm.limit() })
+            }
+            _ => None,
+        }
     }
 
     /// The most that one of so many nodes may hold: all of them together hold no more than
@@ -51,9 +52,12 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Terms;
+    use crate::counted::Whose;
 
     fn bucket(kind: AlgorithmKind, quota: &str) -> Option<Bucket> {
-        Bucket::of(&Terms { kind, quota: quota.parse().unwrap(), is_override: false })
+        let terms = Terms::new(kind, quota.parse().unwrap());
+        Counted::of(terms, Whose::Limit).ok().and_then(|counted| Bucket::of(&counted))
     }
 
     #[test]

@@ -1,23 +1,23 @@
 use std::time::Duration;
 
-use tollgate::algorithm::Word;
+use tollgate::algorithm::{Charged, Word};
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
 use super::flight::Flight;
 use super::held::Held;
 use super::size::Size;
-use crate::Terms;
+use crate::counted::Counted;
 use crate::sighting::Sighting;
 
 /// What a node holds and knows of one caller under one limit.
 #[derive(Debug)]
 pub(super) struct Lease<C> {
     pub(super) caller: C,
-    /// The terms that the policy has for the caller.
-    asked: Terms,
-    /// The terms that the engine has, as far as is known.
-    pub(super) terms: Terms,
+    /// What the policy counts the caller by, in its tier.
+    asked: Counted,
+    /// What the engine counts it by, as far as is known.
+    pub(super) counted: Counted,
     pub(super) bucket: Option<Bucket>,
     pub(super) held: Held,
     pub(super) known: Option<Known>,
@@ -52,11 +52,11 @@ const BELIEVED: Duration = Duration::from_secs(1);
 
 impl<C> Lease<C> {
     /// A lease of which nothing was taken yet.
-    pub(super) fn new(caller: C, asked: Terms, local: Timestamp) -> Self {
+    pub(super) fn new(caller: C, asked: Counted, local: Timestamp) -> Self {
         Self {
             caller,
             asked,
-            terms: asked,
+            counted: asked,
             bucket: Bucket::of(&asked),
             held: Held::default(),
             known: None,
@@ -67,19 +67,20 @@ impl<C> Lease<C> {
         }
     }
 
-    /// Begins anew by the terms that the engine turned out to have.
-    pub(super) fn adopt(&mut self, terms: Terms, local: Timestamp)
+    /// Begins anew by what the engine turned out to count by.
+    pub(super) fn adopt(&mut self, counted: Counted, local: Timestamp)
     where
         C: Clone,
     {
         let asked = self.asked;
-        *self = Self { asked, ..Self::new(self.caller.clone(), terms, local) };
+        *self = Self { asked, ..Self::new(self.caller.clone(), counted, local) };
     }
 
-    /// True if the lease is by the terms that the policy has for the caller now.
+    /// True if the lease is by what the policy counts the caller by now. Tiers have the same
+    /// terms, but not slots of the same length.
     #[inline]
-    pub(super) fn is_of(&self, asked: &Terms) -> bool {
-        self.asked == *asked
+    pub(super) fn is_of(&self, asked: &Counted) -> bool {
+        self.asked.is_like(asked)
     }
 
     /// Counts a call, so that what is taken follows demand.
@@ -116,7 +117,7 @@ impl<C> Lease<C> {
     }
 
     /// Takes back a cost, if it is the last that was spent of a slice.
-    pub(super) fn undo(&mut self, spent: &Decision) -> bool {
+    pub(super) fn undo(&mut self, spent: &Charged) -> bool {
         self.bucket.is_some_and(|bucket| self.held.undo(&bucket, spent))
     }
 

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 use tollgate::Decision;
 
-use crate::Terms;
+use crate::counted::Counted;
 use crate::engine::EngineError;
 
 /// A take under way. There is never more than one for a caller: all others wait for it.
@@ -26,7 +26,7 @@ struct Board {
 #[derive(Debug)]
 pub(super) struct Order<C> {
     pub(super) caller: C,
-    pub(super) terms: Terms,
+    pub(super) counted: Counted,
     pub(super) least: u64,
     pub(super) most: u64,
     /// What the call costs that cannot go on without, if there is one.

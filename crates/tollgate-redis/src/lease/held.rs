@@ -1,3 +1,4 @@
+use tollgate::algorithm::Charged;
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
@@ -45,7 +46,7 @@ impl Held {
     }
 
     /// Takes back a cost, if it is the last that was spent of a slice.
-    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Decision) -> bool {
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged) -> bool {
         let mut slices = self.older.iter_mut().chain(self.newer.as_mut());
         slices.any(|slice| slice.undo(bucket, spent))
     }

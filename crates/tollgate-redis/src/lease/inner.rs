@@ -13,7 +13,7 @@ use super::leases::Step;
 use super::source::{Source, Taken};
 use super::stats::{Counters, LeaseStats};
 use super::table::{Place, Shard, Table};
-use crate::Terms;
+use crate::counted::Counted;
 use crate::engine::{EngineError, Exchange};
 
 /// What calls share with the tasks that take and give back.
@@ -58,7 +58,7 @@ impl<S: Source> Inner<S> {
     pub(super) fn step(
         self: &Arc<Self>,
         place: Place,
-        asked: &Terms,
+        asked: &Counted,
         caller: &S::Caller,
         cost: u64,
         is_first: bool,
@@ -89,13 +89,13 @@ impl<S: Source> Inner<S> {
         step
     }
 
-    /// Lets go of a lease by other terms, and if the shard is full of the one that has been
+    /// Lets go of a lease by other terms or of another tier, and if the shard is full of the one that has been
     /// idle longest. Says how they are given back.
     fn make_room(
         &self,
         shard: &mut Shard<S::Caller>,
         place: Place,
-        asked: &Terms,
+        asked: &Counted,
         local: Timestamp,
     ) -> Option<Exchange> {
         let is_full = shard.len() >= self.table.room();
@@ -118,7 +118,7 @@ impl<S: Source> Inner<S> {
     }
 
     async fn fly(self: Arc<Self>, place: Place, order: Order<S::Caller>) {
-        let taken = self.source.take(&order.caller, &order.terms, order.least, order.most).await;
+        let taken = self.source.take(&order.caller, &order.counted, order.least, order.most).await;
         let (landed, back) = self.land(place, &order, taken);
         // Before anybody hears of it: whoever ends the node waits for that.
         if let Some(back) = back {
@@ -140,7 +140,7 @@ impl<S: Source> Inner<S> {
         match shard.lease(place).filter(|lease| lease.expects(order)) {
             Some(lease) if !self.is_closed() => (lease.land(order, taken, local), None),
             _ => {
-                let mut nobodys = Lease::new(order.caller.clone(), order.terms, local);
+                let mut nobodys = Lease::new(order.caller.clone(), order.counted, local);
                 let landed = nobodys.land(order, taken, local);
                 (landed, nobodys.give_back(self.source.margin(), local))
             }
@@ -180,6 +180,6 @@ impl<S: Source> Inner<S> {
     }
 }
 
-fn is_leased(terms: &Terms, nodes: NonZeroU32) -> bool {
-    Bucket::of(terms).is_some_and(|bucket| bucket.most_held(nodes).is_some())
+fn is_leased(counted: &Counted, nodes: NonZeroU32) -> bool {
+    Bucket::of(counted).is_some_and(|bucket| bucket.most_held(nodes).is_some())
 }

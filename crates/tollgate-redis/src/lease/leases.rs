@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use tollgate::algorithm::Charged;
 use tollgate::{Decision, KeyedState, Timestamp};
 
 use super::caller_lease::Spent;
@@ -8,7 +9,7 @@ use super::inner::Inner;
 use super::source::Source;
 use super::stats::LeaseStats;
 use super::table::Place;
-use crate::Terms;
+use crate::counted::Counted;
 use crate::engine::EngineError;
 
 /// The slices of buckets that this node holds, by caller.
@@ -34,12 +35,18 @@ impl<S: Source> Leases<S> {
         self.0.table.place(limit, key)
     }
 
-    /// Spends a cost if it can be decided here and now. `asked` are the terms that the policy
-    /// has for the caller.
+    /// Spends a cost if it can be decided here and now. `asked` is what the policy
+    /// counts the caller by.
     ///
     /// When half of a slice is gone, the next is taken in the background.
     #[inline]
-    pub(crate) fn spend(&self, place: Place, asked: &Terms, cost: u64, local: Timestamp) -> Spent {
+    pub(crate) fn spend(
+        &self,
+        place: Place,
+        asked: &Counted,
+        cost: u64,
+        local: Timestamp,
+    ) -> Spent {
         let mut shard = self.0.table.shard(place);
         let Some(lease) = shard.lease(place).filter(|lease| lease.is_of(asked)) else {
             return Spent::Empty;
@@ -70,7 +77,7 @@ impl<S: Source> Leases<S> {
     pub(crate) fn peek(
         &self,
         place: Place,
-        asked: &Terms,
+        asked: &Counted,
         cost: u64,
         local: Timestamp,
     ) -> Option<Decision> {
@@ -89,7 +96,7 @@ impl<S: Source> Leases<S> {
     pub(crate) async fn decide(
         &self,
         place: Place,
-        asked: &Terms,
+        asked: &Counted,
         caller: &S::Caller,
         cost: u64,
     ) -> Result<Option<Decision>, EngineError> {
@@ -115,7 +122,7 @@ impl<S: Source> Leases<S> {
     }
 
     /// Takes back a cost that was allowed, if nothing was spent since. Tells whether it did.
-    pub(crate) fn undo(&self, place: Place, spent: &Decision) -> bool {
+    pub(crate) fn undo(&self, place: Place, spent: &Charged) -> bool {
         self.0.table.shard(place).lease(place).is_some_and(|lease| lease.undo(spent))
     }
 

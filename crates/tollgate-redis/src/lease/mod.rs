@@ -25,6 +25,8 @@
 //! - A refund moves the word back by what was spent before, perhaps into a slice that is
 //!   held. Slots are then given away twice, but not more of them than were refunded: at most
 //!   `burst + (b - a)/T`, and what was refunded between `a - burst·T` and `b`.
+//! - Slots of one tier are not as long as those of another. Who is asked for in another tier
+//!   begins a lease anew, and what it held is given back or lost.
 //!
 //! # What is held back
 //!

@@ -77,11 +77,11 @@ mod tests {
 
     use super::*;
     use crate::Terms;
+    use crate::counted::{Counted, Whose};
 
     fn bucket(quota: &str) -> Bucket {
-        let quota = quota.parse().unwrap();
-        let kind = AlgorithmKind::TokenBucket;
-        Bucket::of(&Terms { kind, quota, is_override: false }).unwrap()
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota.parse().unwrap());
+        Bucket::of(&Counted::of(terms, Whose::Limit).unwrap()).unwrap()
     }
 
     /// The sizes of takes by a caller who asks for one token every so often, for as long as

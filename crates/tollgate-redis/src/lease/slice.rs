@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tollgate::algorithm::{Algorithm, Word};
+use tollgate::algorithm::{Algorithm, Charged, Word};
 use tollgate::{Decision, Timestamp};
 
 use super::Taken;
@@ -69,10 +69,11 @@ impl Slice {
     }
 
     /// Takes back a cost, if it is the last that was spent. Tells whether it is.
-    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Decision) -> bool {
-        let is_last = self.at == spent.word().to_bits();
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged) -> bool {
+        // Slots of another tier may end at the same moment, but are not as long.
+        let is_last = self.at == spent.word.to_bits() && bucket.algorithm == spent.algorithm;
         if is_last {
-            self.at = self.at.saturating_sub(bucket.span(spent.cost()));
+            self.at = self.at.saturating_sub(bucket.span(spent.cost));
         }
         is_last
     }
@@ -104,7 +105,7 @@ impl Slice {
     /// If anything was taken or spent since, the exchange fails, and they are lost: a lower
     /// word would hand out the slots of others. Refill replaces them.
     pub(super) fn give_back(self, name: Name, terms: Terms, margin: Duration) -> Option<Exchange> {
-        let state = |word| Some(State { terms, word: Word::from_bits(word) });
+        let state = |word| Some(State::new(terms, Word::from_bits(word)));
         // The engine's time has gone on since it was seen, so this is no shorter than what
         // remains.
         let busy = Duration::from_nanos(self.at.saturating_sub(self.seen.now.as_nanos()));
@@ -112,6 +113,7 @@ impl Slice {
             name,
             old: state(self.end),
             new: state(self.at),
+            keeps_base: true,
             expires: (!terms.is_override).then(|| busy + margin),
         })
     }

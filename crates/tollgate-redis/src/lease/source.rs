@@ -6,9 +6,10 @@ use std::time::Duration;
 use tollgate::Timestamp;
 use tollgate::algorithm::Word;
 
+use crate::Name;
+use crate::counted::Counted;
 use crate::engine::{EngineError, Exchange};
 use crate::sighting::Sighting;
-use crate::{Name, Terms};
 
 /// What leases need of the store: an engine to take from, and what the node knows.
 pub(crate) trait Source: fmt::Debug + Send + Sync + 'static {
@@ -24,15 +25,14 @@ pub(crate) trait Source: fmt::Debug + Send + Sync + 'static {
     /// For how long the engine keeps a state after nothing is spent any more.
     fn margin(&self) -> Duration;
 
-    /// Takes up to `most`, but not less than `least`, of a bucket that is counted by these
-    /// terms.
+    /// Takes up to `most`, but not less than `least`, of a bucket that is counted by `wanted`.
     ///
-    /// If the caller turns out to be counted by others, as after an override at run time,
-    /// nothing is taken, and the answer is those.
+    /// If the caller turns out to be counted otherwise, as after an override at run time,
+    /// nothing is taken, and the answer is how.
     fn take(
         &self,
         caller: &Self::Caller,
-        terms: &Terms,
+        wanted: &Counted,
         least: u64,
         most: u64,
     ) -> impl Future<Output = Result<Taken, EngineError>> + Send;
@@ -55,8 +55,8 @@ pub(crate) trait Named {
 pub(crate) struct Taken {
     /// When.
     pub(crate) seen: Sighting,
-    /// By which terms the caller is counted.
-    pub(crate) terms: Terms,
+    /// What the caller is counted by.
+    pub(crate) counted: Counted,
     /// The word that was there.
     pub(crate) word: Word,
     /// Whether anything was taken.

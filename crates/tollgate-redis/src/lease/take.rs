@@ -83,8 +83,8 @@ impl<C: Named + Clone> Lease<C> {
         self.size.sent(most, local);
         let (flight, landing) = Flight::begin();
         self.flight = Some(flight.clone());
-        let (caller, terms) = (self.caller.clone(), self.terms);
-        (flight, Order { caller, terms, least, cost, most, landing })
+        let (caller, counted) = (self.caller.clone(), self.counted);
+        (flight, Order { caller, counted, least, cost, most, landing })
     }
 
     /// True if this is what the order was for.
@@ -107,8 +107,8 @@ impl<C: Named + Clone> Lease<C> {
                 return Landed::Failed(error);
             }
         };
-        if taken.terms != self.terms {
-            self.adopt(taken.terms, local);
+        if !taken.counted.is_like(&self.counted) {
+            self.adopt(taken.counted, local);
             return Landed::Again;
         }
         self.bucket.map_or(Landed::Again, |bucket| self.add(&bucket, order, &taken, local))
@@ -143,6 +143,6 @@ impl<C: Named + Clone> Lease<C> {
         let left = self.held.left(self.bucket.as_ref()?, local);
         let last = self.held.take_last().filter(|_| left > 0)?;
         self.unlearn();
-        last.give_back(self.caller.name(), self.terms, margin)
+        last.give_back(self.caller.name(), self.counted.terms, margin)
     }
 }

@@ -6,6 +6,7 @@ use tollgate::algorithm::{Algorithm, Word};
 
 use super::core::{Caller, Core, TRIES, unsettled};
 use super::stats::Counters;
+use crate::State;
 use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
 use crate::lease::Place;
 use crate::sighting::Sighting;
@@ -31,8 +32,8 @@ pub(super) struct Heard {
     pub(super) seen: Sighting,
     pub(super) word: Word,
     pub(super) passes: bool,
-    /// True if the engine has it under other terms, so that nothing was written.
-    is_other: bool,
+    /// If the engine has it under other terms, so that nothing was written: what is to be there.
+    other: Option<State>,
 }
 
 impl<E: Engine> Core<E> {
@@ -69,10 +70,11 @@ impl<E: Engine> Core<E> {
                 return Ok(true);
             }
             for (asked, found) in asked.iter().zip(&reply.answers) {
-                if let (Found::Other(stored), Some(heard), false) =
-                    (found, asked.heard, asked.is_left_as_it_is())
+                let other = asked.heard.and_then(|heard| heard.other);
+                if let (Found::Other(stored), Some(other), false) =
+                    (found, other, asked.is_left_as_it_is())
                 {
-                    self.bring_over(&asked.caller, stored, heard.word, reply.now).await?;
+                    self.bring_over(&asked.caller, stored, &other, reply.now).await?;
                 }
             }
         }
@@ -82,15 +84,15 @@ impl<E: Engine> Core<E> {
     /// Takes an answer in. One under other terms is what it will be under the caller's own.
     fn hear(&self, asked: &mut Asked, found: &Found, seen: Sighting) -> Result<(), EngineError> {
         let caller = &mut asked.caller;
-        let is_other = matches!(found, Found::Other(_));
-        let (word, passes) = match found {
-            Found::Passed(word) => (*word, true),
-            Found::Denied(word) => (*word, false),
+        let (word, passes, other) = match found {
+            Found::Passed(word) => (*word, true, None),
+            Found::Denied(word) => (*word, false, None),
             Found::Other(stored) => {
                 self.learn(caller, stored, seen.sent)?;
-                let word = caller.carry_over(stored, seen.now)?;
+                let other = caller.translated(stored, caller.counted(), seen.now)?;
                 let algorithm = caller.counted().algorithm;
-                (word, algorithm.spend(word, seen.now, asked.cost).is_some())
+                let passes = algorithm.spend(other.word, seen.now, asked.cost).is_some();
+                (other.word, passes, Some(other))
             }
             Found::Gone => {
                 self.unlearn(caller, seen.sent);
@@ -99,7 +101,7 @@ impl<E: Engine> Core<E> {
             }
         };
         self.confirm(caller, seen.sent);
-        asked.heard = Some(Heard { seen, word, passes, is_other });
+        asked.heard = Some(Heard { seen, word, passes, other });
         Ok(())
     }
 
@@ -130,8 +132,7 @@ impl<E: Engine> Core<E> {
         let exchange = |asked: &Asked| {
             let (heard, spent) = asked.spent()?;
             let (name, counted) = (asked.caller.name, asked.caller.counted());
-            let old = Some(counted.state(spent));
-            Some(self.exchange_for(name, old, (counted, heard.word), heard.seen.now))
+            Some(self.exchange_of_words(name, counted, [spent, heard.word], heard.seen.now))
         };
         asked.iter().rev().filter_map(exchange).collect()
     }
@@ -152,11 +153,9 @@ impl Asked {
         Ok(Entry {
             name: caller.name,
             terms: counted.terms,
+            algorithm: counted.algorithm,
             fresh: caller.fresh(counted, engine).await?,
-            op: match caller.quota {
-                None => Op::Spend { cost: *cost, is_shadow: *is_shadow },
-                Some(quota) => Op::SpendBy { cost: *cost, quota },
-            },
+            op: Op::Spend { cost: *cost, is_shadow: *is_shadow },
         })
     }
 
@@ -167,7 +166,7 @@ impl Asked {
 
     /// True if it is denied without being carried over.
     fn is_left_as_it_is(&self) -> bool {
-        self.is_shadow && self.heard.is_some_and(|heard| heard.is_other && !heard.passes)
+        self.is_shadow && self.heard.is_some_and(|heard| heard.other.is_some() && !heard.passes)
     }
 
     /// What was decided, if what passes has been spent.

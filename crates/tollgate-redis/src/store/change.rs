@@ -2,20 +2,33 @@
 
 use std::cmp::Ordering;
 
-use tollgate::algorithm::{Algorithm, Word};
-use tollgate::{Decision, Timestamp};
+use tollgate::algorithm::{Algorithm, Charged, Layout, Word};
+use tollgate::{Decision, Settled, Timestamp};
 
 use super::core::{Caller, Core, TRIES, counted_by, unsettled};
-use super::terms::Counted;
+use crate::State;
+use crate::counted::{Counted, Whose};
 use crate::engine::{Engine, EngineError, Entry, Fault, Found, Op};
 use crate::sighting::Sighting;
 
 /// What an operation found, and what it left.
-pub(super) struct Left {
-    pub(super) now: Timestamp,
-    /// What the word is counted by.
-    pub(super) counted: Counted,
-    pub(super) word: Word,
+struct Left {
+    now: Timestamp,
+    /// What the words are counted by.
+    counted: Counted,
+    /// The word of a caller that the engine does not know.
+    fresh: Word,
+    found: Word,
+    word: Word,
+}
+
+/// What is left of a charge to be settled.
+#[derive(Clone, Copy)]
+enum Unused {
+    /// Up to so much is given back.
+    Any(u64),
+    /// So much of this charge, but nothing that has been refilled since.
+    Of(Charged, u64),
 }
 
 impl<E: Engine> Core<E> {
@@ -25,42 +38,89 @@ impl<E: Engine> Core<E> {
         mut caller: Caller,
         cost: u64,
     ) -> Result<Decision, EngineError> {
-        let Left { now, counted, word } = self.apply(&mut caller, Op::Look).await?;
-        let word = caller.carry_over(&counted.state(word), now)?;
-        Ok(Decision::peek(caller.counted().algorithm, word, now, cost))
+        for _ in 0..TRIES {
+            let counted = *caller.counted();
+            let (sent, fresh) = (self.local(), caller.fresh(&counted, &self.engine).await?);
+            let Some((now, found)) = self.ask(&caller, &counted, fresh, Op::Look).await? else {
+                break;
+            };
+            let word = match found {
+                Found::Passed(word) | Found::Denied(word) => {
+                    let seen = Sighting { sent, heard: self.local(), now };
+                    self.denials.tell(caller.name, &counted, word, seen, false);
+                    word
+                }
+                Found::Other(stored) => {
+                    self.learn(&mut caller, &stored, sent)?;
+                    caller.translated(&stored, caller.counted(), now)?.word
+                }
+                Found::Gone => {
+                    self.unlearn(&mut caller, sent);
+                    continue;
+                }
+            };
+            return Ok(Decision::peek(caller.counted().algorithm, word, now, cost));
+        }
+        Err(unsettled(&caller.limit))
     }
 
     /// Replaces what was spent in advance by the actual cost, and tells what there is then.
+    /// Without its charge, nobody knows what has been refilled since.
     pub(super) async fn settle(
         &self,
         mut caller: Caller,
+        charged: Option<Charged>,
         reserved: u64,
         actual: u64,
-    ) -> Result<Decision, EngineError> {
+    ) -> Result<Settled, EngineError> {
         let difference = actual.abs_diff(reserved);
-        let op = match actual.cmp(&reserved) {
-            Ordering::Greater => Op::Charge(difference),
-            Ordering::Equal => Op::Look,
-            Ordering::Less => Op::Refund(difference),
-        };
-        if caller.quota.is_some() {
-            return self.settle_by_quota(caller, op).await;
+        match (actual.cmp(&reserved), charged) {
+            (Ordering::Greater, _) => self.charge(caller, difference).await,
+            (Ordering::Equal, _) => {
+                let left = self.apply(&mut caller, |_| Op::Look).await?;
+                Ok(left.settled(0))
+            }
+            (Ordering::Less, None) => self.give_back(caller, Unused::Any(difference)).await,
+            (Ordering::Less, Some(charged)) => {
+                self.give_back(caller, Unused::Of(charged, difference)).await
+            }
         }
-        let Left { now, counted, word } = self.apply(&mut caller, op).await?;
-        Ok(Decision::peek(counted.algorithm, word, now, 0))
     }
 
-    /// Settles by a quota that came with the call. The engine could do so only by that of the
-    /// limit, so it is worked out here, as often as others are faster.
-    async fn settle_by_quota(&self, mut caller: Caller, op: Op) -> Result<Decision, EngineError> {
+    /// Takes an amount whether or not it passes, up to the deepest debt.
+    async fn charge(&self, mut caller: Caller, amount: u64) -> Result<Settled, EngineError> {
+        let max_debt = caller.limit.max_debt;
+        let op =
+            |counted: &Counted| Op::Charge { amount, most: counted.algorithm.most_owed(max_debt) };
+        let left = self.apply(&mut caller, op).await?;
+        Ok(left.settled(amount))
+    }
+
+    /// Gives back what was not used.
+    async fn give_back(&self, mut caller: Caller, unused: Unused) -> Result<Settled, EngineError> {
         for _ in 0..TRIES {
-            let Left { now, counted, word } = self.apply(&mut caller, Op::Look).await?;
-            let settled = left(&counted, word, now, op, counted.fresh(None));
-            let is_settled = settled == word
-                || self.replace(&caller, (&counted, word), (&counted, settled), now).await?;
+            let mut is_settled = true;
+            let op = |counted: &Counted| match unused {
+                Unused::Any(amount) => Op::GiveBack { amount, charged: None },
+                Unused::Of(charged, amount) if charged.algorithm == counted.algorithm => {
+                    is_settled = true;
+                    Op::GiveBack { amount, charged: Some(charged.word) }
+                }
+                // It was charged by something else: only this node can tell what to give back.
+                Unused::Of(..) => {
+                    is_settled = false;
+                    Op::Look
+                }
+            };
+            let mut left = self.apply(&mut caller, op).await?;
+            if let (Unused::Of(charged, amount), false) = (unused, is_settled) {
+                let algorithm = left.counted.algorithm.starting_from(left.fresh);
+                let has_tiers = caller.limit.base.terms.is_tiered;
+                left.word = charged.give_back(&algorithm, left.found, left.now, amount, has_tiers);
+                is_settled = self.replace(&caller, &left).await?;
+            }
             if is_settled {
-                self.denials.forget(caller.name);
-                return Ok(Decision::peek(counted.algorithm, settled, now, 0));
+                return Ok(left.settled(0));
             }
         }
         Err(EngineError::new(
@@ -69,78 +129,120 @@ impl<E: Engine> Core<E> {
         ))
     }
 
+    /// Puts the word that is to be left in place of the one that was found. Who is not known has
+    /// nothing to get back.
+    async fn replace(&self, caller: &Caller, left: &Left) -> Result<bool, EngineError> {
+        if left.word == left.found || left.found == left.fresh {
+            return Ok(true);
+        }
+        let words = [left.found, left.word];
+        let exchange = self.exchange_of_words(caller.name, &left.counted, words, left.now);
+        let is_replaced = self.engine.exchange(&exchange).await?;
+        self.denials.forget(caller.name);
+        Ok(is_replaced)
+    }
+
     /// Makes a caller as if it had never been seen.
     pub(super) async fn reset(&self, mut caller: Caller) -> Result<(), EngineError> {
-        self.apply(&mut caller, Op::Reset).await?;
+        self.apply(&mut caller, |_| Op::Reset).await?;
         self.denials.forget(caller.name);
         Ok(())
     }
 
-    /// Takes a decision back, if nothing has been spent since.
-    pub(super) async fn cancel(&self, caller: &Caller, decision: &Decision) {
-        let (counted, word, now) = (caller.counted(), decision.word(), decision.now());
-        let refunded = counted.algorithm.refund(word, now, decision.cost());
-        let (old, new) = (counted.state(word), (counted, refunded));
-        if self.exchange(caller.name, Some(old), new, now).await == Ok(true) {
+    /// Takes a charge back, if nothing has been spent since.
+    pub(super) async fn cancel(&self, caller: &Caller, charged: &Charged) {
+        let Charged { algorithm, word, at, cost } = *charged;
+        let counted = caller.counted();
+        if counted.algorithm != algorithm {
+            return;
+        }
+        let words = [word, algorithm.refund(word, at, cost)];
+        let exchange = self.exchange_of_words(caller.name, counted, words, at);
+        if self.engine.exchange(&exchange).await == Ok(true) {
             self.denials.forget(caller.name);
+        }
+    }
+
+    /// All that the engine has of a caller, and when.
+    pub(super) async fn read(
+        &self,
+        caller: &Caller,
+    ) -> Result<(Timestamp, Option<State>), EngineError> {
+        // By terms that are no override: where there is none, that is no matter.
+        let counted = &caller.limit.base;
+        match self.ask(caller, counted, counted.fresh(None), Op::Read).await? {
+            Some((now, Found::Other(stored))) => Ok((now, Some(stored))),
+            Some((now, _)) => Ok((now, None)),
+            None => Err(unsettled(&caller.limit)),
         }
     }
 
     /// Carries out what passes in any case, by the terms that the engine has: there is nothing
     /// to be decided, so nothing has to be carried over.
-    pub(super) async fn apply(&self, caller: &mut Caller, op: Op) -> Result<Left, EngineError> {
+    async fn apply(
+        &self,
+        caller: &mut Caller,
+        mut op: impl FnMut(&Counted) -> Op,
+    ) -> Result<Left, EngineError> {
         let mut counted = *caller.counted();
         for _ in 0..TRIES {
             let fresh = caller.fresh(&counted, &self.engine).await?;
-            let sent = self.local();
-            let entry = Entry { name: caller.name, terms: counted.terms, fresh, op };
-            let reply = self.engine.run(&[entry]).await?;
-            match reply.answers.first() {
-                Some(Found::Passed(word) | Found::Denied(word)) => {
-                    let word = left(&counted, *word, reply.now, op, fresh);
-                    let seen = Sighting { sent, heard: self.local(), now: reply.now };
+            let (sent, op) = (self.local(), op(&counted));
+            let Some((now, found)) = self.ask(caller, &counted, fresh, op).await? else { break };
+            match found {
+                Found::Passed(found) | Found::Denied(found) => {
+                    let algorithm = counted.algorithm.starting_from(fresh);
+                    let word = op.left(&algorithm, found, now);
+                    let seen = Sighting { sent, heard: self.local(), now };
                     self.denials.tell(caller.name, &counted, word, seen, false);
-                    return Ok(Left { now: reply.now, counted, word });
+                    return Ok(Left { now, counted, fresh, found, word });
                 }
-                Some(Found::Other(stored)) => {
-                    self.learn(caller, stored, sent)?;
-                    counted = counted_by(stored)?;
-                    if op == Op::Look {
-                        return Ok(Left { now: reply.now, counted, word: stored.word });
-                    }
+                Found::Other(stored) => {
+                    self.learn(caller, &stored, sent)?;
+                    counted = caller.counted_by(&stored)?;
                 }
-                Some(Found::Gone) => {
+                Found::Gone => {
                     self.unlearn(caller, sent);
                     counted = caller.own;
                 }
-                None => break,
             }
         }
         Err(unsettled(&caller.limit))
     }
 
-    /// Puts a word in place of the one that was found, also if that is of a caller whom the
-    /// engine does not know. Tells whether it did.
-    pub(super) async fn replace(
+    /// Asks about a caller alone.
+    async fn ask(
         &self,
         caller: &Caller,
-        (old, word): (&Counted, Word),
-        new: (&Counted, Word),
-        now: Timestamp,
-    ) -> Result<bool, EngineError> {
-        let is_fresh = word == caller.fresh(old, &self.engine).await?;
-        let known = self.exchange(caller.name, Some(old.state(word)), new, now).await?;
-        Ok(known || (is_fresh && self.exchange(caller.name, None, new, now).await?))
+        counted: &Counted,
+        fresh: Word,
+        op: Op,
+    ) -> Result<Option<(Timestamp, Found)>, EngineError> {
+        let (terms, algorithm) = (counted.terms, counted.algorithm);
+        let entry = Entry { name: caller.name, terms, algorithm, fresh, op };
+        let reply = self.engine.run(&[entry]).await?;
+        Ok(reply.answers.first().map(|found| (reply.now, *found)))
     }
 }
 
-/// The word that an operation leaves.
-fn left(counted: &Counted, word: Word, now: Timestamp, op: Op, fresh: Word) -> Word {
-    let algorithm = counted.algorithm.starting_from(fresh);
-    match op {
-        Op::Charge(amount) => algorithm.charge(word, now, amount),
-        Op::Refund(amount) => algorithm.refund(word, now, amount),
-        Op::Reset => algorithm.fresh(now),
-        Op::Look | Op::Spend { .. } | Op::SpendBy { .. } | Op::Take { .. } => word,
+impl Caller {
+    /// What a stored state is counted by as long as it is not carried over. Of one that callers
+    /// of all tiers have, the words of a bucket are times: there this caller's own tier counts.
+    fn counted_by(&self, stored: &State) -> Result<Counted, EngineError> {
+        let own = &self.own;
+        let is_time = matches!(own.algorithm.layout(), Layout::Bucket { .. });
+        if stored.terms.is_tiered && own.whose == Whose::Limit && is_time {
+            return Ok(Counted { terms: stored.terms, ..*own });
+        }
+        counted_by(stored)
+    }
+}
+
+impl Left {
+    /// What there is when so much was to be charged.
+    fn settled(&self, amount: u64) -> Settled {
+        let Self { now, counted: Counted { algorithm, .. }, found, word, .. } = self;
+        let uncharged = algorithm.uncharged(*found, *word, *now, amount);
+        Settled { left: Decision::peek(*algorithm, *word, *now, 0), uncharged }
     }
 }

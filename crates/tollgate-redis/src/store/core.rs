@@ -3,17 +3,18 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::algorithm::{Algorithm, TokenBucket, Word};
-use tollgate::{Clock, Quota, Timestamp};
+use tollgate::algorithm::{Algorithm, Word};
+use tollgate::{Clock, Timestamp};
 use tollgate_policy::Key;
 use tollgate_policy::store::Charge;
 
 use super::Settings;
 use super::denials::Denials;
+use super::given::Given;
 use super::limits::Limit;
 use super::nodes::Nodes;
 use super::stats::Counters;
-use super::terms::{Counted, Given};
+use crate::counted::{Counted, Whose};
 use crate::engine::{Engine, EngineError, Exchange, Fault};
 use crate::{Name, State};
 
@@ -33,13 +34,14 @@ pub(crate) struct Core<E> {
 pub(crate) struct Caller {
     pub(super) limit: Arc<Limit>,
     pub(super) name: Name,
-    /// What the policy says it is counted by.
+    /// Which tier of the limit it is in.
+    pub(super) tier: Option<usize>,
+    /// What the policy says it is counted by, or the quota that came with the call. That has
+    /// still the terms of the limit: all that the engine has is a time, whatever the quota of
+    /// the next call.
     pub(super) own: Counted,
     /// What it was given at run time, as far as this node knows.
     pub(super) given: Option<Counted>,
-    /// The quota that came with the call. The terms are still those of the limit: all that the
-    /// engine has is a time, whatever the quota of the next call.
-    pub(super) quota: Option<Quota>,
 }
 
 /// How often a question is asked again when terms turn out to be others.
@@ -75,20 +77,20 @@ impl<E: Engine> Core<E> {
     pub(super) fn caller(&self, limit: &Arc<Limit>, key: &Key, local: Timestamp) -> Caller {
         let name = limit.caller(key);
         let (own, given) = (*limit.counted(key), self.given.of(name, local));
-        Caller { limit: Arc::clone(limit), name, own, given, quota: None }
+        Caller { limit: Arc::clone(limit), name, tier: key.tier(), own, given }
     }
 
     /// Who is charged under a limit, by the quota that came with the call if there is one.
     pub(super) fn charged(&self, limit: &Arc<Limit>, charge: &Charge, local: Timestamp) -> Caller {
-        let Some(quota) = charge.quota.as_deref() else {
+        let Some(call) = charge.quota.as_deref() else {
             return self.caller(limit, &charge.key, local);
         };
-        let algorithm = TokenBucket::new(quota).into();
+        let (quota, algorithm) = (call.quota(), call.bucket().into());
         Caller {
             name: limit.caller(&charge.key),
-            own: Counted { algorithm, ..*limit.counted(&charge.key) },
+            tier: None,
+            own: Counted { quota, algorithm, ..limit.base },
             given: None,
-            quota: Some(*quota),
             limit: Arc::clone(limit),
         }
     }
@@ -122,53 +124,63 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Puts a state that was found in terms of a caller's own, as `word`. If it has changed
+    /// Puts what a state has [become](Caller::translated) in its place. If it has changed
     /// meanwhile, the next answer tells.
     pub(super) async fn bring_over(
         &self,
         caller: &Caller,
         stored: &State,
-        word: Word,
+        new: &State,
         now: Timestamp,
     ) -> Result<(), EngineError> {
-        let counted = caller.counted();
-        if stored.terms != counted.terms
-            && self.exchange(caller.name, Some(*stored), (counted, word), now).await?
-        {
+        if stored != new && self.exchange(caller.name, Some(*stored), *new, now).await? {
             self.counters.carried_over.add(1);
         }
         Ok(())
     }
 
-    /// Puts a state of the same caller in place of another, and tells whether it did.
+    /// Puts a whole state of the same caller in place of another, and tells whether it did.
     pub(super) async fn exchange(
         &self,
         name: Name,
         old: Option<State>,
-        new: (&Counted, Word),
+        new: State,
         now: Timestamp,
     ) -> Result<bool, EngineError> {
-        self.engine.exchange(&self.exchange_for(name, old, new, now)).await
+        let expires = self.expires(&new, now);
+        let exchange = Exchange { name, old, new: Some(new), keeps_base: false, expires };
+        self.engine.exchange(&exchange).await
     }
 
-    pub(super) fn exchange_for(
+    /// What puts a word in place of another under the same terms, whatever the caller had spent
+    /// before it got a quota of its own.
+    pub(super) fn exchange_of_words(
         &self,
         name: Name,
-        old: Option<State>,
-        (counted, word): (&Counted, Word),
+        counted: &Counted,
+        words: [Word; 2],
         now: Timestamp,
     ) -> Exchange {
-        let expires = self.expires(counted, word, now);
-        Exchange { name, old, new: Some(counted.state(word)), expires }
+        let [old, new] = words.map(|word| counted.state(word));
+        let expires = self.expires(&new, now);
+        Exchange { name, old: Some(old), new: Some(new), keeps_base: true, expires }
     }
 
-    /// When a state may be forgotten: once nothing is spent, so that it means the same as
-    /// none. Overrides are kept.
-    fn expires(&self, counted: &Counted, word: Word, now: Timestamp) -> Option<Duration> {
-        if counted.terms.is_override {
+    /// When a state may be forgotten: once nothing is spent in any tier, so that it means the
+    /// same as none, nor in the base that it has. Overrides are kept.
+    fn expires(&self, state: &State, now: Timestamp) -> Option<Duration> {
+        if state.terms.is_override {
             return None;
         }
-        Some(counted.algorithm.reset_after(word, now)? + self.margin)
+        let idle_after = state.terms.algorithm().ok()?.reset_after(state.word, now)?;
+        let base_after = match state.base.map(|base| base.idle_at) {
+            None => Duration::ZERO,
+            Some(0) => return None,
+            Some(millis) => {
+                Duration::from_millis(millis).saturating_sub(Duration::from_nanos(now.as_nanos()))
+            }
+        };
+        Some(idle_after.max(base_after) + self.margin)
     }
 }
 
@@ -186,16 +198,6 @@ impl Caller {
     ) -> Result<Word, EngineError> {
         Ok(counted.fresh(self.limit.born(engine).await?))
     }
-
-    /// The word that a state under other terms becomes under this caller's.
-    pub(super) fn carry_over(&self, stored: &State, now: Timestamp) -> Result<Word, EngineError> {
-        let counted = self.counted();
-        if stored.terms == counted.terms {
-            return Ok(stored.word);
-        }
-        let old = counted_by(stored)?;
-        Ok(counted.algorithm.carry_over(stored.word, now, &old.algorithm))
-    }
 }
 
 impl<E> fmt::Debug for Core<E> {
@@ -210,11 +212,14 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// What a stored state is counted by.
+/// What a stored state is counted by, if that is a quota of the caller's own.
 pub(super) fn counted_by(stored: &State) -> Result<Counted, EngineError> {
-    Counted::of(stored.terms).map_err(|why| {
-        EngineError::new(Fault::Nonsense, format!("it keeps a quota that cannot be: {why}"))
-    })
+    Counted::of(stored.terms, Whose::Caller).map_err(|why| uncountable(&why))
+}
+
+/// Why a stored quota cannot be counted by.
+pub(super) fn uncountable(why: &tollgate::Error) -> EngineError {
+    EngineError::new(Fault::Nonsense, format!("it keeps a quota that cannot be: {why}"))
 }
 
 /// Terms were others each time.

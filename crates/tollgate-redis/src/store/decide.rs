@@ -84,7 +84,7 @@ impl<E: Engine> RedisStore<E> {
             Asked {
                 charge: index,
                 turn: 0,
-                lease: self.lease(limit, &charge.key),
+                lease: self.lease_of(limit, charge),
                 caller: self.core.charged(limit, charge, local),
                 cost: charge.cost,
                 is_shadow: charge.is_shadow,
@@ -121,7 +121,7 @@ impl<E: Engine> RedisStore<E> {
     fn known(&self, asked: &Asked, local: Timestamp) -> Option<Decision> {
         let Asked { caller, cost, .. } = asked;
         let leased =
-            asked.lease.and_then(|place| self.leases.peek(place, &caller.own.terms, *cost, local));
+            asked.lease.and_then(|place| self.leases.peek(place, &caller.own, *cost, local));
         let denials = &self.core.denials;
         leased.or_else(|| denials.look(caller.name, caller.counted(), *cost, local))
     }

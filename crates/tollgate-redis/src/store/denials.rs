@@ -4,7 +4,7 @@ use tollgate::algorithm::{Algorithm, Word};
 use tollgate::{Decision, Timestamp};
 
 use super::cache::Cache;
-use super::terms::Counted;
+use crate::counted::Counted;
 use crate::sighting::Sighting;
 use crate::{Name, Terms};
 
@@ -25,6 +25,7 @@ pub(super) struct Denials(Cache<Remembered>);
 
 #[derive(Clone, Copy)]
 struct Remembered {
+    /// They say what the word is, whatever the tier or the quota of the next call.
     terms: Terms,
     word: Word,
     seen: Sighting,
@@ -124,13 +125,15 @@ mod tests {
     use tollgate::AlgorithmKind;
 
     use super::*;
+    use crate::counted::Whose;
 
     const NAME: Name = Name::from_bytes([7; 16]);
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
     const START: Timestamp = Timestamp::from_secs(77);
 
     fn counted(quota: &str) -> Counted {
-        Counted::by(AlgorithmKind::TokenBucket, quota.parse().unwrap()).unwrap()
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota.parse().unwrap());
+        Counted::of(terms, Whose::Limit).unwrap()
     }
 
     /// A caller that has just spent all it had.

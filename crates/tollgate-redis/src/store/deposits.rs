@@ -8,10 +8,10 @@ use tollgate_policy::store::{Charge, Settlement};
 
 use super::RedisStore;
 use super::core::Caller;
-use super::limits::{RedisLimits, refused};
-use super::terms::Counted;
+use super::limits::{Limit, RedisLimits, refused};
 use crate::Name;
-use crate::engine::wire::Deposit;
+use crate::counted::Counted;
+use crate::engine::wire::{Deposit, Paid};
 use crate::engine::{Engine, EngineError};
 
 impl<E: Engine> RedisStore<E> {
@@ -24,12 +24,15 @@ impl<E: Engine> RedisStore<E> {
         lifetime: Duration,
     ) -> Result<(), EngineError> {
         let limit = limits.limit(charge.limit);
+        // Not what it was given at run time, which may be taken away before it is settled.
+        let Counted { terms, quota, .. } = *limit.counted(&charge.key);
         let deposit = Deposit {
-            // Not what it was given at run time, which may be taken away before it is settled.
-            terms: limit.counted(&charge.key).terms,
+            terms,
+            quota,
             limit: limit.id(),
             caller: limit.caller(&charge.key),
             reserved: charge.cost,
+            charge: self.paid(limit, charge),
             called: limit.name().to_owned(),
         };
         self.core.engine.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
@@ -48,22 +51,41 @@ impl<E: Engine> RedisStore<E> {
         let kept = self.core.engine.withdraw(self.deposit_of(id)).await.map_err(Error::store)?;
         let Some(kept) = kept else { return Ok(None) };
         let deposit = Deposit::from_bytes(&kept).map_err(Error::store)?;
-        let left = match self.depositor(limits, &deposit) {
+        let settled = match self.depositor(limits, &deposit) {
             Some(caller) => {
-                let settled = self.core.settle(caller, deposit.reserved, actual).await;
+                let (charged, reserved) = (deposit.charged(), deposit.reserved);
+                // Of an unknown charge nobody knows what has been refilled: nothing is given
+                // back.
+                let actual = if charged.is_none() { actual.max(reserved) } else { actual };
+                let settled = self.core.settle(caller, charged, reserved, actual).await;
                 Some(settled.map_err(|why| refused(&deposit.called, &lost(&why)))?)
             }
             None => None,
         };
-        Ok(Some(Settlement { limit: deposit.called, reserved: deposit.reserved, left }))
+        Ok(Some(Settlement { limit: deposit.called, reserved: deposit.reserved, settled }))
     }
 
     /// Who has made a deposit, if its limit still counts the same things.
     fn depositor(&self, limits: &RedisLimits, deposit: &Deposit) -> Option<Caller> {
         let limit = Arc::clone(limits.with_id(deposit.limit)?);
-        let (name, own) = (deposit.caller, Counted::of(deposit.terms).ok()?);
+        let (name, own) = (deposit.caller, Counted::by(deposit.terms, deposit.quota).ok()?);
         let given = self.core.given.of(name, self.core.local());
-        Some(Caller { limit, name, own, given, quota: None })
+        let tier = limit.tier_with(&deposit.quota);
+        Some(Caller { limit, name, tier, own, given })
+    }
+
+    /// What a charge was counted by, if it is anything that nodes share.
+    fn paid(&self, limit: &Limit, charge: &Charge) -> Option<Paid> {
+        let charged = charge.decision.and_then(|decision| decision.charged())?;
+        let own = *limit.counted(&charge.key);
+        let given = self.core.given.last(limit.caller(&charge.key)).flatten();
+        let by_call = charge.quota.as_deref().map(|call| {
+            let (quota, algorithm) = (call.quota(), call.bucket().into());
+            Counted { quota, algorithm, ..limit.base }
+        });
+        let mut known = by_call.into_iter().chain([own]).chain(given);
+        let counted = known.find(|counted| counted.algorithm == charged.algorithm)?;
+        Some(Paid::new(&counted, &charged))
     }
 
     fn deposit_of(&self, id: u128) -> Name {

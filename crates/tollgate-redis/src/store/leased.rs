@@ -24,9 +24,15 @@ impl<E: Engine> RedisStore<E> {
         limit.is_leased.then(|| self.place(limit, key))
     }
 
+    /// The same, unless a quota comes with the call.
+    pub(super) fn lease_of(&self, limit: &Arc<Limit>, charge: &Charge) -> Option<Place> {
+        if charge.quota.is_some() { None } else { self.lease(limit, &charge.key) }
+    }
+
     /// Decides about a call by leases alone, if they can. Otherwise nothing has happened.
     pub(super) fn decide_by_leases(&self, limits: &RedisLimits, charges: &mut [Charge]) -> bool {
-        let is_leased = |charge: &Charge| limits.limit(charge.limit).is_leased;
+        let is_leased =
+            |charge: &Charge| limits.limit(charge.limit).is_leased && charge.quota.is_none();
         if !charges.iter().all(is_leased) {
             return false;
         }
@@ -34,9 +40,8 @@ impl<E: Engine> RedisStore<E> {
         for index in 0..charges.len() {
             let charge = &mut charges[index];
             let limit = limits.limit(charge.limit);
-            let (place, terms) =
-                (self.place(limit, &charge.key), &limit.counted(&charge.key).terms);
-            let (decision, is_over) = match self.leases.spend(place, terms, charge.cost, local) {
+            let (place, own) = (self.place(limit, &charge.key), limit.counted(&charge.key));
+            let (decision, is_over) = match self.leases.spend(place, own, charge.cost, local) {
                 Spent::Allowed(decision) => (Some(decision), false),
                 Spent::Denied(decision) => (Some(decision), !charge.is_shadow),
                 Spent::Empty => (None, true),
@@ -60,13 +65,12 @@ impl<E: Engine> RedisStore<E> {
     ) {
         for charge in charges.iter_mut().rev() {
             let limit = limits.limit(charge.limit);
-            let (place, terms) =
-                (self.place(limit, &charge.key), &limit.counted(&charge.key).terms);
-            if let Some(decision) = charge.decision.take().filter(Decision::is_allowed) {
-                self.leases.undo(place, &decision);
+            let (place, own) = (self.place(limit, &charge.key), limit.counted(&charge.key));
+            if let Some(charged) = charge.decision.take().and_then(|it| it.charged()) {
+                self.leases.undo(place, &charged);
             }
             if is_denied {
-                charge.decision = self.leases.peek(place, terms, charge.cost, local);
+                charge.decision = self.leases.peek(place, own, charge.cost, local);
             }
         }
     }
@@ -90,7 +94,7 @@ impl<E: Engine> RedisStore<E> {
                 call.failed.push(asked);
                 continue;
             }
-            let own = &asked.caller.own.terms;
+            let own = &asked.caller.own;
             match self.leases.decide(place, own, &asked.caller, asked.cost).await {
                 Ok(None) => call.asked.push(asked),
                 Ok(Some(decision)) => {
@@ -114,7 +118,7 @@ impl<E: Engine> RedisStore<E> {
         let mut failure = None;
         for mut asked in std::mem::take(&mut call.shadow) {
             let Some(place) = asked.lease else { continue };
-            let own = &asked.caller.own.terms;
+            let own = &asked.caller.own;
             let decided = self.leases.decide(place, own, &asked.caller, asked.cost).await;
             let decided = match decided {
                 Ok(None) => {
@@ -137,9 +141,10 @@ impl<E: Engine> RedisStore<E> {
         for (asked, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
             let Some(place) = asked.lease else { continue };
             let counters = &self.core.counters;
-            let is_undone = self.leases.undo(place, &decision);
+            let charged = decision.charged();
+            let is_undone = charged.is_some_and(|charged| self.leases.undo(place, &charged));
             if is_undone { &counters.undone } else { &counters.kept_charges }.add(1);
-            let own = &asked.caller.own.terms;
+            let own = &asked.caller.own;
             let left = self.leases.peek(place, own, asked.cost, local);
             call.charges[asked.charge].decision = left;
         }
@@ -155,7 +160,7 @@ impl<E: Engine> RedisStore<E> {
         actual: u64,
     ) -> Option<Decision> {
         let more = actual.checked_sub(reserved).filter(|more| *more > 0)?;
-        let (place, own, local) = (lease?, &caller.own.terms, self.core.local());
+        let (place, own, local) = (lease?, &caller.own, self.core.local());
         match self.leases.spend(place, own, more, local) {
             Spent::Allowed(spent) => Some(self.leases.peek(place, own, 0, local).unwrap_or(spent)),
             Spent::Denied(_) | Spent::Empty => None,

@@ -8,7 +8,7 @@ use tollgate_policy::store::{LimitSpec, Outage, Sharing};
 use tollgate_policy::{Error, Key};
 
 use super::local::Local;
-use super::terms::Counted;
+use crate::counted::{Counted, Whose};
 use crate::engine::{Engine, EngineError};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
@@ -24,12 +24,15 @@ pub(crate) struct Limit {
     name: Box<str>,
     names: Names,
     kind: AlgorithmKind,
-    base: Counted,
+    pub(super) base: Counted,
     tiers: Box<[Counted]>,
     /// By the bytes of their keys.
     overrides: HashMap<Box<[u8]>, Counted>,
     starts_empty: bool,
     born: OnceCell<Timestamp>,
+    /// True if words are times that must stay what they are, since quotas come with calls.
+    pub(super) is_by_call: bool,
+    pub(super) max_debt: Option<u64>,
     pub(super) is_leased: bool,
     pub(super) outage: Outage,
     /// Where it is among those that this node can go by itself.
@@ -58,19 +61,31 @@ impl RedisLimits {
 
 impl Limit {
     fn open(spec: &LimitSpec, secret: &Secret, local: Option<usize>) -> Result<Self, Error> {
-        let counted = |quota: &Quota| {
-            Counted::by(spec.algorithm, *quota).map_err(|why| refused(&spec.name, &why))
+        let refused = |why: tollgate::Error| refused(&spec.name, &why);
+        let kind = spec.algorithm;
+        let quotas: Vec<_> =
+            [spec.quota].into_iter().chain(spec.tiers.iter().map(|(_, quota)| *quota)).collect();
+        // What is counted together must be countable together.
+        kind.with_quotas(&quotas, Start::Full, Timestamp::ZERO).map_err(refused)?;
+        let alone = Terms::new(kind, spec.quota);
+        let tiered = if spec.tiers.is_empty() { None } else { Terms::of_tiers(kind, &quotas) };
+        let terms = tiered.unwrap_or(alone);
+        let counted = |quota: &Quota| Counted::by(terms, *quota).map_err(refused);
+        let own = |(key, quota): &(Key, Quota)| {
+            let counted = Counted::of(Terms::new(kind, *quota), Whose::Caller);
+            Ok((key.as_bytes().into(), counted.map_err(refused)?))
         };
-        let own = |(key, quota): &(Key, Quota)| Ok((key.as_bytes().into(), counted(quota)?));
         Ok(Self {
             name: spec.name.as_str().into(),
             names: secret.names(&spec.name, &spec.per, spec.algorithm),
-            kind: spec.algorithm,
+            kind,
             base: counted(&spec.quota)?,
             tiers: spec.tiers.iter().map(|(_, quota)| counted(quota)).collect::<Result<_, _>>()?,
             overrides: spec.overrides.iter().map(own).collect::<Result<_, Error>>()?,
             starts_empty: spec.start == Start::Empty,
             born: OnceCell::new(),
+            is_by_call: spec.is_by_call,
+            max_debt: spec.max_debt,
             is_leased: spec.sharing == Sharing::Leased,
             outage: spec.outage,
             local,
@@ -99,22 +114,23 @@ impl Limit {
 
     /// What a caller is counted by as the policy says.
     pub(super) fn counted(&self, key: &Key) -> &Counted {
-        self.configured(key).unwrap_or_else(|| self.shared(key))
+        self.configured(key).unwrap_or_else(|| self.shared(key.tier()))
     }
 
     /// What a caller with a quota of its own is counted by when that is taken away.
     pub(super) fn counted_without_override(&self, key: &Key) -> Result<Counted, tollgate::Error> {
-        let shared = *self.shared(key);
+        let shared = *self.shared(key.tier());
         match self.configured(key) {
             None => Ok(shared),
-            // The policy gives it one, so that it is taken away by giving it another.
-            Some(_) => self.given(shared.terms.quota),
+            // The policy gives it one, so that it is taken away by giving it the limit's.
+            Some(_) => Ok(Counted { whose: Whose::Limit, ..self.given(shared.quota)? }),
         }
     }
 
     /// What a caller is counted by that is given a quota at run time.
     pub(super) fn given(&self, quota: Quota) -> Result<Counted, tollgate::Error> {
-        Counted::of(Terms { kind: self.kind, quota, is_override: true })
+        let terms = Terms { is_override: true, ..Terms::new(self.kind, quota) };
+        Counted::of(terms, Whose::Caller)
     }
 
     /// What the policy gives a caller for itself.
@@ -123,8 +139,14 @@ impl Limit {
         if self.overrides.is_empty() { None } else { self.overrides.get(key.as_bytes()) }
     }
 
-    fn shared(&self, key: &Key) -> &Counted {
-        key.tier().and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
+    /// What the callers of a tier are counted by, or those that have none.
+    pub(super) fn shared(&self, tier: Option<usize>) -> &Counted {
+        tier.and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
+    }
+
+    /// A tier that has this quota.
+    pub(super) fn tier_with(&self, quota: &Quota) -> Option<usize> {
+        self.tiers.iter().position(|tier| tier.quota == *quota)
     }
 
     /// When the limit was first asked for, if it starts empty.

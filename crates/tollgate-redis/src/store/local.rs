@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate::{AlgorithmKind, Clock, Quota};
-use tollgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Outage, Store};
+use tollgate_policy::store::{CallQuota, Charge, LimitSpec, Memory, MemoryLimits, Outage, Store};
 use tollgate_policy::{Error, Key};
 
 use super::limits::RedisLimits;
@@ -92,6 +92,9 @@ pub(super) fn local_charge(
     let local = Charge::new(place, charge.key.clone(), charge.cost);
     Some(match charge.quota.as_deref() {
         None => local,
-        Some(quota) => local.with_quota(share_of(AlgorithmKind::TokenBucket, *quota, nodes)),
+        Some(call) => {
+            let share = share_of(AlgorithmKind::TokenBucket, call.quota(), nodes);
+            local.with_quota(CallQuota::new(share).unwrap_or(*call))
+        }
     })
 }

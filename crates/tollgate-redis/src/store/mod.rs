@@ -7,6 +7,7 @@ mod core;
 mod decide;
 mod denials;
 mod deposits;
+mod given;
 mod leased;
 mod limits;
 mod local;
@@ -17,8 +18,8 @@ mod settings;
 mod share;
 mod source;
 mod stats;
-mod terms;
 mod throttle;
+mod translate;
 mod turns;
 
 use std::fmt;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tollgate::{Decision, KeyedState, Quota};
+use tollgate::{Decision, KeyedState, Quota, Settled};
 use tollgate_policy::store::{Charge, LimitSpec, Settlement, Store, Usage};
 use tollgate_policy::{Error, Key};
 
@@ -156,8 +157,8 @@ impl<E: Engine> Store for RedisStore<E> {
 
     async fn peek(&self, limits: &RedisLimits, charge: &Charge) -> Result<Decision, Error> {
         let limit = limits.limit(charge.limit);
-        if let Some(place) = self.lease(limit, &charge.key) {
-            let (own, local) = (&limit.counted(&charge.key).terms, self.core.local());
+        if let Some(place) = self.lease_of(limit, charge) {
+            let (own, local) = (limit.counted(&charge.key), self.core.local());
             if let Some(decision) = self.leases.peek(place, own, charge.cost, local) {
                 return Ok(decision);
             }
@@ -176,22 +177,27 @@ impl<E: Engine> Store for RedisStore<E> {
         &self,
         limits: &RedisLimits,
         charge: &Charge,
-        reserved: u64,
-    ) -> Result<Decision, Error> {
+        actual: u64,
+    ) -> Result<Settled, Error> {
         let caller = self.charged(limits, charge);
-        let lease = self.lease(&caller.limit, &charge.key);
-        if let Some(left) = self.charge_lease(&caller, lease, reserved, charge.cost) {
-            return Ok(left);
+        let (reserved, lease) = (charge.cost, self.lease_of(&caller.limit, charge));
+        if let Some(left) = self.charge_lease(&caller, lease, reserved, actual) {
+            return Ok(Settled { left, uncharged: 0 });
         }
-        let settled = self.core.settle(caller, reserved, charge.cost).await;
+        let charged = charge.decision.and_then(|decision| decision.charged());
+        let settled = self.core.settle(caller, charged, reserved, actual).await;
         lease.into_iter().for_each(|place| self.leases.unlearn(place));
         match settled {
-            Ok(decision) => Ok(decision),
+            Ok(settled) => Ok(settled),
             Err(why) => {
-                let (own, local) = (self.own_charge(limits, charge, &why)?, &limits.local);
+                let (mut own, local) = (self.own_charge(limits, charge, &why)?, &limits.local);
                 // What may have been given back there is not given back here as well.
-                let reserved = if why.is_unanswered() { reserved.min(own.cost) } else { reserved };
-                local.memory.settle(&local.among(self.core.assumed_nodes()), &own, reserved).await
+                if why.is_unanswered() && actual < reserved {
+                    own.cost = actual;
+                } else {
+                    own.decision = charge.decision;
+                }
+                local.memory.settle(&local.among(self.core.assumed_nodes()), &own, actual).await
             }
         }
     }
@@ -216,24 +222,24 @@ impl<E: Engine> Store for RedisStore<E> {
         self.settle_kept(limits, id, actual).await
     }
 
-    fn cancel(&self, limits: &RedisLimits, charge: &Charge) {
-        let Some(decision) = charge.decision else { return };
-        let lease = self.lease(limits.limit(charge.limit), &charge.key);
-        if lease.is_some_and(|place| self.leases.undo(place, &decision)) {
+    fn cancel(&self, limits: &RedisLimits, charge: Charge) {
+        let Some(charged) = charge.decision.and_then(|decision| decision.charged()) else { return };
+        let lease = self.lease_of(limits.limit(charge.limit), &charge);
+        if lease.is_some_and(|place| self.leases.undo(place, &charged)) {
             return;
         }
         let nodes = self.core.assumed_nodes();
-        if let Some(mut own) = local_charge(limits, charge, nodes) {
-            own.decision = Some(decision);
+        if let Some(mut own) = local_charge(limits, &charge, nodes) {
+            own.decision = charge.decision;
             // Counts may be the same here and there: it is taken back once.
-            if limits.local.among(nodes).cancel(&own) {
+            if limits.local.among(nodes).cancel(own) {
                 return;
             }
         }
         if let Ok(runtime) = Handle::try_current() {
-            let caller = self.charged(limits, charge);
+            let caller = self.charged(limits, &charge);
             let core = Arc::clone(&self.core);
-            runtime.spawn(async move { core.cancel(&caller, &decision).await });
+            runtime.spawn(async move { core.cancel(&caller, &charged).await });
         }
     }
 

@@ -75,7 +75,7 @@ impl<E: Engine> RedisStore<E> {
         };
         // If that was taken away, what the policy gives it counts again.
         let counted = given.or_else(|| limit.configured(key).copied());
-        let quota = counted.map(|counted| counted.terms.quota);
+        let quota = counted.map(|counted| counted.quota);
         limits.local.set_override(place, key, quota, self.core.assumed_nodes()).await
     }
 }

@@ -1,7 +1,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tollgate::{AlgorithmKind, Quota};
+use tollgate::algorithm::Algorithm;
+use tollgate::{AlgorithmKind, Quota, Start, Timestamp};
 use tollgate_policy::store::LimitSpec;
 
 /// The limit that a node goes by itself while it cannot ask, as one of `nodes`.
@@ -10,12 +11,56 @@ pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec 
     if limit.is_by_call {
         return share;
     }
-    let tiers = share.tiers.iter_mut().map(|(_, quota)| quota);
-    let overrides = share.overrides.iter_mut().map(|(_, quota)| quota);
-    for quota in tiers.chain(overrides).chain([&mut share.quota]) {
+    for (_, quota) in &mut share.overrides {
         *quota = share_of(limit.algorithm, *quota, nodes);
     }
+    let tiers = share.tiers.iter_mut().map(|(_, quota)| quota);
+    let quotas: Vec<_> = [&mut share.quota].into_iter().chain(tiers).collect();
+    let shares = shares_of_tiers(limit.algorithm, &quotas, nodes);
+    for (place, quota) in quotas.into_iter().enumerate() {
+        let tiered = shares.as_ref().and_then(|shares| shares.get(place));
+        *quota = tiered.copied().unwrap_or_else(|| share_of(limit.algorithm, *quota, nodes));
+    }
+    share.max_debt = share.max_debt.map(|max_debt| max_debt.min(deepest(&share)));
     share
+}
+
+/// The deepest debt that words of a limit can tell, in every tier.
+fn deepest(limit: &LimitSpec) -> u64 {
+    let quotas: Vec<_> =
+        [limit.quota].into_iter().chain(limit.tiers.iter().map(|(_, quota)| *quota)).collect();
+    let algorithms = limit.algorithm.with_quotas(&quotas, Start::Full, Timestamp::ZERO);
+    let debts = algorithms.iter().flatten().map(|it| it.deepest() - it.limit());
+    debts.min().unwrap_or(0)
+}
+
+/// The shares of tiers that are counted together and not continuously, so that all must have the
+/// same period. Where a tier has less than one token for each node, all periods are so many
+/// times longer that it has one. `None` if each has its share for itself.
+fn shares_of_tiers(
+    kind: AlgorithmKind,
+    quotas: &[&mut Quota],
+    nodes: NonZeroU32,
+) -> Option<Vec<Quota>> {
+    let smallest = quotas.iter().map(|quota| quota.amount()).min()?;
+    if quotas.len() == 1 || is_continuous(kind) || smallest == 0 {
+        return None;
+    }
+    let nodes = u64::from(nodes.get());
+    let longer = nodes.div_ceil(smallest);
+    let share = |quota: &&mut Quota| {
+        let period = u64::try_from(quota.period()?.as_nanos()).ok()?.checked_mul(longer)?;
+        let part =
+            |amount: u64| (u128::from(amount) * u128::from(longer) / u128::from(nodes)) as u64;
+        let amount = part(quota.amount()).max(1);
+        // A window has no burst. That of a bucket is divided as it is.
+        let is_bucket = kind == AlgorithmKind::IntervalBucket;
+        let burst = if is_bucket { quota.burst() / nodes } else { amount };
+        Quota::per(amount, Duration::from_nanos(period)).burst(burst.max(1)).build().ok()
+    };
+    // What is left out here are periods of more than a century.
+    let shares: Option<Vec<_>> = quotas.iter().map(share).collect();
+    Some(shares.unwrap_or_else(|| quotas.iter().map(|quota| **quota).collect()))
 }
 
 /// A quota divided by the number of nodes, but at least one token: where there are more
@@ -54,7 +99,6 @@ fn stretched(period: Duration, amount: u64, quota: &Quota) -> Duration {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tollgate::{Start, Timestamp};
 
     use super::*;
 
@@ -79,6 +123,27 @@ mod tests {
         let window = |quota, nodes| share(AlgorithmKind::FixedWindow, quota, nodes);
         assert_eq!(window("10/min", 3), "3/min");
         assert_eq!(window("2/min", 3), "1 per 90 s");
+    }
+
+    fn shares(kind: AlgorithmKind, quotas: &[&str], nodes: u32) -> Option<Vec<String>> {
+        let mut quotas: Vec<Quota> = quotas.iter().map(|quota| quota.parse().unwrap()).collect();
+        let quotas: Vec<_> = quotas.iter_mut().collect();
+        let shares = shares_of_tiers(kind, &quotas, NonZeroU32::new(nodes).unwrap())?;
+        assert!(kind.with_quotas(&shares, Start::Full, Timestamp::ZERO).is_ok());
+        Some(shares.iter().map(Quota::to_string).collect())
+    }
+
+    #[test]
+    fn the_shares_of_tiers_have_one_period_in_which_the_smallest_has_a_token() {
+        let window = |quotas: &[&str], nodes| shares(AlgorithmKind::FixedWindow, quotas, nodes);
+        let told = |shares: [&str; 2]| Some(shares.map(str::to_owned).to_vec());
+        assert_eq!(window(&["10/min", "100/min"], 3), told(["3/min", "33/min"]));
+        assert_eq!(window(&["3/min", "100/min"], 7), told(["1 per 3 min", "42 per 3 min"]));
+        let bucket = |quotas: &[&str], nodes| shares(AlgorithmKind::IntervalBucket, quotas, nodes);
+        let quotas = ["3/min burst 20", "100/min burst 5"];
+        assert_eq!(bucket(&quotas, 7), told(["1 per 3 min burst 2", "42 per 3 min burst 1"]));
+        assert_eq!(window(&["3/min"], 7), None, "there are no tiers");
+        assert_eq!(shares(AlgorithmKind::TokenBucket, &["3/min", "9/h"], 7), None, "only rates");
     }
 
     proptest! {

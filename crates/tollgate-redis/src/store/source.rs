@@ -7,10 +7,11 @@ use tollgate::Timestamp;
 use tollgate::algorithm::Algorithm;
 
 use super::core::{Caller, Core, TRIES, unsettled};
+use crate::Name;
+use crate::counted::Counted;
 use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
 use crate::lease::{Named, Source, Taken};
 use crate::sighting::Sighting;
-use crate::{Name, Terms};
 
 impl Named for Caller {
     fn name(&self) -> Name {
@@ -36,43 +37,44 @@ impl<E: Engine> Source for Core<E> {
     async fn take(
         &self,
         caller: &Caller,
-        terms: &Terms,
+        wanted: &Counted,
         least: u64,
         most: u64,
     ) -> Result<Taken, EngineError> {
         let mut caller = caller.clone();
         // An override is not believed for long, and must not be brought back.
         caller.given =
-            if terms.is_override { self.given.of(caller.name, self.local()) } else { None };
+            if wanted.terms.is_override { self.given.of(caller.name, self.local()) } else { None };
         for _ in 0..TRIES {
             let counted = *caller.counted();
-            let is_other = counted.terms != *terms;
+            let is_other = !counted.is_like(wanted);
             let op = if is_other { Op::Look } else { Op::Take { least, most } };
             let fresh = caller.fresh(&counted, &self.engine).await?;
-            let entry = Entry { name: caller.name, terms: counted.terms, fresh, op };
+            let (terms, algorithm) = (counted.terms, counted.algorithm);
+            let entry = Entry { name: caller.name, terms, algorithm, fresh, op };
             let sent = self.local();
             let reply = self.engine.run(&[entry]).await?;
             let seen = Sighting { sent, heard: self.local(), now: reply.now };
-            let taken = |terms, word, is_granted| Taken { seen, terms, word, is_granted };
+            let taken = |counted, word, is_granted| Taken { seen, counted, word, is_granted };
             match reply.answers.first() {
                 Some(Found::Passed(word)) => {
                     self.confirm(&caller, sent);
-                    return Ok(taken(counted.terms, *word, !is_other));
+                    return Ok(taken(counted, *word, !is_other));
                 }
                 Some(Found::Denied(word)) => {
                     self.confirm(&caller, sent);
-                    return Ok(taken(counted.terms, *word, false));
+                    return Ok(taken(counted, *word, false));
                 }
                 Some(Found::Other(stored)) => {
                     self.learn(&mut caller, stored, sent)?;
-                    let (word, now) = (caller.carry_over(stored, seen.now)?, seen.now);
-                    let counted = caller.counted();
-                    let is_refused = counted.algorithm.remaining(word, now) < least;
-                    let is_found = counted.terms == *terms;
+                    let (counted, now) = (*caller.counted(), seen.now);
+                    let new = caller.translated(stored, &counted, now)?;
+                    let is_refused = counted.algorithm.remaining(new.word, now) < least;
+                    let is_found = counted.is_like(wanted);
                     if !is_found || (is_refused && counted.terms != stored.terms) {
-                        return Ok(taken(counted.terms, word, false));
+                        return Ok(taken(counted, new.word, false));
                     }
-                    self.bring_over(&caller, stored, word, now).await?;
+                    self.bring_over(&caller, stored, &new, now).await?;
                 }
                 Some(Found::Gone) => self.unlearn(&mut caller, sent),
                 None => break,

@@ -3,10 +3,11 @@
 use tollgate::algorithm::Word;
 use tollgate::{AlgorithmKind, Decision, Quota, Timestamp};
 use tollgate_policy::Error;
+use tollgate_policy::store::CallQuota;
 
 use super::RedisStore;
 use super::share::share_of;
-use super::terms::Counted;
+use crate::counted::{Counted, Whose};
 use crate::engine::{Engine, EngineError, Entry, Fault, Found, Op};
 use crate::name::Names;
 use crate::sighting::Sighting;
@@ -16,15 +17,16 @@ use crate::{Secret, Terms};
 /// again, whatever the quota of the next call.
 pub(super) struct Throttled {
     names: Names,
-    terms: Terms,
+    counted: Counted,
 }
 
 impl Throttled {
     pub(super) fn new(secret: &Secret) -> Result<Self, Error> {
         // Decides nothing: it says that the word is a time.
         let quota = Quota::per_second(1).build().map_err(Error::store)?;
-        let terms = Terms { kind: AlgorithmKind::TokenBucket, quota, is_override: false };
-        Ok(Self { names: secret.throttled(), terms })
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+        let counted = Counted::of(terms, Whose::Limit).map_err(Error::store)?;
+        Ok(Self { names: secret.throttled(), counted })
     }
 }
 
@@ -35,7 +37,8 @@ impl<E: Engine> RedisStore<E> {
     ///
     /// # Errors
     ///
-    /// If the engine could not be asked. Go by this node's [share](Self::share) then.
+    /// If the engine could not be asked. Go by this node's [share](Self::share) then. Or if the
+    /// quota never refills.
     pub async fn throttle(
         &self,
         key: &[u8],
@@ -43,8 +46,8 @@ impl<E: Engine> RedisStore<E> {
         cost: u64,
     ) -> Result<Decision, EngineError> {
         let name = self.throttled.names.caller(key);
-        let counted = Counted::by(AlgorithmKind::TokenBucket, quota);
-        let counted = counted.map_err(|why| nonsense(&why.to_string()))?;
+        let call = CallQuota::new(quota).map_err(|why| nonsense(&why.to_string()))?;
+        let counted = Counted { quota, algorithm: call.bucket().into(), ..self.throttled.counted };
         let (denials, counters) = (&self.core.denials, &self.core.counters);
         let sent = self.core.local();
         if cost > 0
@@ -53,10 +56,10 @@ impl<E: Engine> RedisStore<E> {
             counters.by_memory.add(1);
             return Ok(denied);
         }
-        let op = Op::SpendBy { cost, quota };
-        let terms = self.throttled.terms;
-        let asked = self.find(Entry { name, terms, fresh: counted.fresh(None), op }).await;
-        let (word, now) = asked.inspect_err(|_| {
+        let Counted { terms, algorithm, .. } = counted;
+        let op = Op::Spend { cost, is_shadow: false };
+        let entry = Entry { name, terms, algorithm, fresh: counted.fresh(None), op };
+        let (word, now) = self.find(entry).await.inspect_err(|_| {
             denials.forget(name);
             counters.outage_local.add(1);
         })?;

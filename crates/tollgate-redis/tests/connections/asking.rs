@@ -24,12 +24,13 @@ pub(crate) fn options(url: &str) -> Options {
 /// Spends one token of a large bucket.
 pub(crate) fn entry(name: u64) -> Entry {
     let quota = Quota::per_second(1_000_000).build().unwrap();
-    let terms = Terms { kind: AlgorithmKind::TokenBucket, quota, is_override: false };
-    let fresh = terms.algorithm().unwrap().fresh(Timestamp::ZERO);
+    let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+    let algorithm = terms.algorithm().unwrap();
+    let fresh = algorithm.fresh(Timestamp::ZERO);
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&name.to_be_bytes());
     let op = Op::Spend { cost: 1, is_shadow: false };
-    Entry { name: Name::from_bytes(bytes), terms, fresh, op }
+    Entry { name: Name::from_bytes(bytes), terms, algorithm, fresh, op }
 }
 
 /// Asks once, about one caller.

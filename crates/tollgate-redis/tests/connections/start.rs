@@ -31,8 +31,9 @@ async fn use_all(engine: &Engines) {
     ask(engine, 1).await.unwrap();
     let name = Name::from_bytes([7; 16]);
     let terms = entry(1).terms;
-    let state = tollgate_redis::State { terms, word: entry(1).fresh };
-    let put = Exchange { name, old: None, new: Some(state), expires: Some(Duration::from_secs(9)) };
+    let state = tollgate_redis::State::new(terms, entry(1).fresh);
+    let expires = Some(Duration::from_secs(9));
+    let put = Exchange { name, old: None, new: Some(state), keeps_base: false, expires };
     assert!(engine.exchange(&put).await.unwrap());
     assert!(!engine.exchange(&put).await.unwrap());
     assert!(engine.exchange(&Exchange { old: Some(state), new: None, ..put }).await.unwrap());

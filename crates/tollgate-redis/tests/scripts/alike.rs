@@ -46,7 +46,7 @@ fn ask_all(client: &mut Client, (states, calls): &Story) -> Vec<Answer> {
     let mut pipeline = Pipeline::new();
     pipeline.cmd("FLUSHDB").ignore();
     for (name, state) in states {
-        pipeline.cmd("SET").arg(&client.key(name)[..]).arg(&state.to_bytes()).ignore();
+        pipeline.cmd("SET").arg(&client.key(name)[..]).arg(&state.to_bytes()[..]).ignore();
     }
     for (now, entries) in calls {
         pipeline.add_command(client.command(entries, Some(*now)));
@@ -68,7 +68,7 @@ pub(crate) fn compare(client: &mut Client, story: &Story) -> Result<(), TestCase
         let expected = model.run_now(entries).unwrap();
         prop_assert_eq!(wire::reply(&answer.reply, entries.len()).unwrap(), expected);
         for (caller, (state, lifetime)) in answer.kept.into_iter().enumerate() {
-            prop_assert_eq!(state, model.state(&name(caller)));
+            prop_assert_eq!(state, model.state(&name(caller)), "after {:?}", entries);
             if let Some(state) = state.filter(|state| before[caller] != Some(*state)) {
                 outlives_what_is_spent(&state, *now, lifetime)?;
             }
@@ -80,6 +80,10 @@ pub(crate) fn compare(client: &mut Client, story: &Story) -> Result<(), TestCase
 /// A state is kept until nothing is spent, and then for the margin, but not much longer.
 fn outlives_what_is_spent(state: &State, now: Timestamp, millis: i64) -> Result<(), TestCaseError> {
     let algorithm = state.terms.algorithm().unwrap();
+    if state.base.is_some_and(|base| base.idle_at == 0) {
+        prop_assert_eq!(millis, -1);
+        return Ok(());
+    }
     let (Some(reset), Some(window), false) =
         (algorithm.reset_after(state.word, now), algorithm.window(), state.terms.is_override)
     else {
@@ -89,7 +93,11 @@ fn outlives_what_is_spent(state: &State, now: Timestamp, millis: i64) -> Result<
     // The time that a test takes, and some.
     const LATE: Duration = Duration::from_secs(3600);
     let lifetime = Duration::from_millis(millis.try_into().unwrap());
-    let needed = reset.min(Timestamp::MAX.since(Timestamp::ZERO)) + MARGIN;
+    let longest = Timestamp::MAX.since(Timestamp::ZERO);
+    let base = state.base.map_or(0, |base| base.idle_at);
+    let base = Duration::from_millis(base).min(longest);
+    let base = base.saturating_sub(Duration::from_nanos(now.as_nanos()));
+    let needed = reset.min(longest).max(base) + MARGIN;
     prop_assert!(lifetime + LATE > needed, "{lifetime:?} for {needed:?}");
     if reset > Duration::ZERO {
         prop_assert!(lifetime < needed + window + LATE, "{lifetime:?} for {needed:?}");

@@ -25,7 +25,7 @@ impl InEngine {
         Self {
             client: Rc::clone(client),
             algorithm: limit.algorithm().unwrap(),
-            terms: Terms { kind: limit.kind, quota: limit.quota, is_override: false },
+            terms: Terms::new(limit.kind, limit.quota),
         }
     }
 
@@ -34,7 +34,8 @@ impl InEngine {
         let mut name = [0; 16];
         name[..key.len()].copy_from_slice(key.as_bytes());
         let fresh = self.algorithm.fresh(Timestamp::ZERO);
-        let entry = Entry { name: Name::from_bytes(name), terms: self.terms, fresh, op };
+        let (terms, algorithm) = (self.terms, self.algorithm);
+        let entry = Entry { name: Name::from_bytes(name), terms, algorithm, fresh, op };
         let reply = self.client.borrow_mut().run(&[entry], Some(now));
         assert_eq!(reply.now, now);
         match reply.answers[0] {
@@ -59,11 +60,12 @@ impl Subject for InEngine {
     }
 
     fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.run(key, Op::Charge(amount), now);
+        let most = self.algorithm.most_owed(None);
+        self.run(key, Op::Charge { amount, most }, now);
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.run(key, Op::Refund(amount), now);
+        self.run(key, Op::GiveBack { amount, charged: None }, now);
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {

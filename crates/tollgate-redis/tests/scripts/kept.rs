@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::algorithm::{Algorithm, Word};
 use tollgate::{AlgorithmKind, Timestamp};
 use tollgate_redis::engine::{Entry, Fault, Found, Op, wire};
-use tollgate_redis::{Name, State, Terms};
+use tollgate_redis::{Base, Name, State, Terms};
 
 use crate::client::Client;
 use crate::common::Server;
@@ -14,12 +14,13 @@ const ANN: Name = Name::from_bytes([1; 16]);
 const BOB: Name = Name::from_bytes([2; 16]);
 
 fn terms(kind: AlgorithmKind, quota: &str) -> Terms {
-    Terms { kind, quota: quota.parse().unwrap(), is_override: false }
+    Terms::new(kind, quota.parse().unwrap())
 }
 
 fn spends(name: Name, terms: Terms) -> Entry {
-    let fresh = terms.algorithm().unwrap().fresh(Timestamp::ZERO);
-    Entry { name, terms, fresh, op: Op::Spend { cost: 1, is_shadow: false } }
+    let algorithm = terms.algorithm().unwrap();
+    let fresh = algorithm.fresh(Timestamp::ZERO);
+    Entry { name, terms, algorithm, fresh, op: Op::Spend { cost: 1, is_shadow: false } }
 }
 
 /// What a call for two callers fails with, the second of whom has this value.
@@ -36,8 +37,8 @@ fn fault_of(value: &[u8]) -> Fault {
 #[test]
 fn a_state_of_a_later_version_is_left_alone_and_told() {
     let terms = terms(AlgorithmKind::TokenBucket, "10/s");
-    let mut value = State { terms, word: Word::from_bits(0) }.to_bytes().to_vec();
-    value[0] = 2;
+    let mut value = State::new(terms, Word::from_bits(0)).to_bytes().to_vec();
+    value[0] = 3;
     assert_eq!(fault_of(&value), Fault::NewerState);
     value.extend([0; 300]);
     assert_eq!(fault_of(&value), Fault::NewerState);
@@ -46,7 +47,7 @@ fn a_state_of_a_later_version_is_left_alone_and_told() {
 #[test]
 fn values_of_others_are_left_alone_and_told() {
     let terms = terms(AlgorithmKind::TokenBucket, "10/s");
-    let value = State { terms, word: Word::from_bits(0) }.to_bytes();
+    let value = State::new(terms, Word::from_bits(0)).to_bytes();
     assert_eq!(fault_of(b"hello"), Fault::Nonsense);
     assert_eq!(fault_of(b""), Fault::Nonsense);
     assert_eq!(fault_of(&value[..33]), Fault::Nonsense);
@@ -99,7 +100,7 @@ fn overrides_and_what_is_never_refilled_are_kept_for_ever() {
     let given = Terms { is_override: true, ..terms(AlgorithmKind::FixedWindow, "10/h") };
     for terms in [given, terms(AlgorithmKind::TokenBucket, "burst 5")] {
         client.flush();
-        let idle = State { terms, word: spends(ANN, terms).fresh };
+        let idle = State::new(terms, spends(ANN, terms).fresh);
         client.set(&ANN, &idle.to_bytes());
         client.run(&[spends(ANN, terms)], None);
         assert_ne!(client.state(&ANN), Some(idle));
@@ -115,10 +116,108 @@ fn an_override_that_is_gone_is_not_brought_back() {
     let client = &mut Client::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/h");
     let given = Terms { is_override: true, ..own };
-    for op in [Op::Look, Op::Charge(1), Op::Take { least: 1, most: 2 }, Op::Reset] {
+    let charge = Op::Charge { amount: 1, most: 9 };
+    for op in [Op::Look, charge, Op::Take { least: 1, most: 2 }, Op::Reset, Op::Read] {
         let asked = Entry { op, ..spends(BOB, given) };
         let reply = client.run(&[spends(ANN, own), asked], None);
         assert_eq!(reply.answers[1], Found::Gone);
         assert_eq!((client.state(&ANN), client.state(&BOB)), (None, None));
     }
+}
+
+/// A caller who has a quota of its own, and had spent before.
+fn with_base(terms: Terms, idle_at: u64) -> State {
+    let base = Base { terms: self::terms(AlgorithmKind::FixedWindow, "7/h"), word: WORD, idle_at };
+    State { base: Some(base), ..State::new(terms, spends(ANN, terms).fresh) }
+}
+
+const WORD: Word = Word::from_bits(77);
+
+#[test]
+fn what_was_spent_before_an_override_stays_and_a_reset_forgets_it() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    for terms in [own, Terms { is_override: true, ..own }] {
+        let state = with_base(terms, 1);
+        client.set(&ANN, &state.to_bytes());
+        let charge = Op::Charge { amount: 3, most: 9 };
+        let give_back = Op::GiveBack { amount: 1, charged: None };
+        for op in [Op::Spend { cost: 1, is_shadow: false }, charge, give_back] {
+            let reply = client.run(&[Entry { op, ..spends(ANN, terms) }], None);
+            assert!(matches!(reply.answers[0], Found::Passed(_)));
+            let left = client.state(&ANN).unwrap();
+            assert_eq!((left.terms, left.base), (terms, state.base));
+            assert_ne!(left.word, state.word);
+        }
+        client.run(&[Entry { op: Op::Reset, ..spends(ANN, terms) }], None);
+        let left = client.state(&ANN).unwrap();
+        assert_eq!((left.terms, left.base), (terms, None));
+    }
+}
+
+#[test]
+fn a_state_is_kept_until_what_was_spent_before_an_override_is_idle() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/s");
+    let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
+    let soon = |millis: i64| (3_500_000..=3_601_002).contains(&millis);
+    client.set(&ANN, &with_base(own, idle_at).to_bytes());
+    client.run(&[spends(ANN, own)], None);
+    assert!(soon(client.lifetime(&ANN)), "{}", client.lifetime(&ANN));
+    client.set(&ANN, &with_base(own, 0).to_bytes());
+    client.run(&[spends(ANN, own)], None);
+    assert_eq!(client.lifetime(&ANN), -1, "it is never idle");
+    client.set(&ANN, &with_base(own, 1).to_bytes());
+    client.run(&[spends(ANN, own)], None);
+    assert!((1..=1_101).contains(&client.lifetime(&ANN)), "it has been idle for long");
+}
+
+#[test]
+fn states_of_the_first_version_count_and_stay_so() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::FixedWindow, "10/h");
+    let state = State::new(own, spends(ANN, own).fresh);
+    assert_eq!(state.to_bytes()[0], 1);
+    client.set(&ANN, &state.to_bytes());
+    let reply = client.run(&[spends(ANN, own)], None);
+    assert_eq!(reply.answers[0], Found::Passed(state.word));
+    assert_ne!(client.state(&ANN), Some(state));
+    assert_eq!(client.state(&ANN).unwrap().to_bytes()[0], 1);
+    // Tiers that share a state are something else.
+    let tiered = Terms { is_tiered: true, ..own };
+    let reply = client.run(&[spends(ANN, tiered)], None);
+    assert_eq!(reply.answers[0], Found::Other(client.state(&ANN).unwrap()));
+}
+
+#[test]
+fn callers_of_all_tiers_find_one_state() {
+    let client = &mut Client::new(Server::redis());
+    let quotas = ["5/day", "7/day"].map(|quota| quota.parse().unwrap());
+    for kind in AlgorithmKind::ALL {
+        client.flush();
+        let terms = Terms::of_tiers(kind, &quotas).unwrap();
+        let spends = |quota| {
+            let algorithm = terms.algorithm_of(quota).unwrap();
+            Entry { algorithm, ..spends(ANN, terms) }
+        };
+        let mut pass = |quota| {
+            let passed = |found: &Found| matches!(found, Found::Passed(_));
+            (0..9).filter(|_| passed(&client.run(&[spends(quota)], None).answers[0])).count()
+        };
+        assert_eq!([pass(&quotas[1]), pass(&quotas[0])], [7, 0], "{kind}");
+        assert_eq!(client.state(&ANN).unwrap().to_bytes()[0], 2);
+    }
+}
+
+#[test]
+fn what_is_read_is_told_whole() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    let read = Entry { op: Op::Read, ..spends(ANN, own) };
+    let nothing = client.run(std::slice::from_ref(&read), None);
+    assert_eq!(nothing.answers[0], Found::Passed(read.fresh));
+    let state = with_base(own, 5);
+    client.set(&ANN, &state.to_bytes());
+    assert_eq!(client.run(&[read], None).answers[0], Found::Other(state));
+    assert_eq!(client.state(&ANN), Some(state));
 }

@@ -6,7 +6,7 @@ use redis::FromRedisValue;
 use tollgate::algorithm::Word;
 use tollgate::{AlgorithmKind, Timestamp};
 use tollgate_redis::engine::{Exchange, scripts, wire};
-use tollgate_redis::{Name, State, Terms};
+use tollgate_redis::{Base, Name, State, Terms};
 
 use crate::client::Client;
 use crate::common::Server;
@@ -16,8 +16,7 @@ const BOB: Name = Name::from_bytes([2; 16]);
 
 fn state(bits: u64) -> State {
     let quota = "10/s".parse().unwrap();
-    let terms = Terms { kind: AlgorithmKind::TokenBucket, quota, is_override: false };
-    State { terms, word: Word::from_bits(bits) }
+    State::new(Terms::new(AlgorithmKind::TokenBucket, quota), Word::from_bits(bits))
 }
 
 fn call<T: FromRedisValue>(
@@ -40,7 +39,8 @@ fn exchange(
     new: Option<State>,
     expires: Option<Duration>,
 ) -> bool {
-    let arguments = wire::exchange(&Exchange { name: ANN, old, new, expires });
+    let exchange = Exchange { name: ANN, old, new, keeps_base: false, expires };
+    let arguments = wire::exchange(&exchange);
     let key = client.key(&ANN);
     call(client, scripts::EXCHANGE, &key, &arguments)
 }
@@ -104,4 +104,31 @@ fn what_is_born_stays_born_then() {
     let bob = born(client, BOB);
     assert!(bob > ann);
     assert_eq!((born(client, ANN), born(client, BOB)), (ann, bob));
+}
+
+#[test]
+fn words_are_exchanged_whatever_was_spent_before_an_override() {
+    let client = &mut Client::new(Server::redis());
+    let (one, two) = (state(1), state(2));
+    let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
+    for base in [None, Some(Base { terms: one.terms, word: one.word, idle_at })] {
+        let with_base = |state: State| State { base, ..state };
+        let words = |client: &mut Client, old, new| {
+            let expires = Some(Duration::from_secs(5));
+            let exchange =
+                Exchange { name: ANN, old: Some(old), new: Some(new), keeps_base: true, expires };
+            let key = client.key(&ANN);
+            call::<bool>(client, scripts::EXCHANGE, &key, &wire::exchange(&exchange))
+        };
+        client.flush();
+        assert!(!words(client, one, two), "nothing is there");
+        client.set(&ANN, &with_base(one).to_bytes());
+        assert!(!words(client, two, one));
+        assert!(words(client, one, two));
+        assert_eq!(client.state(&ANN), Some(with_base(two)));
+        let kept = if base.is_some() { 3_500_000..=3_602_000 } else { 1..=5_000 };
+        assert!(kept.contains(&client.lifetime(&ANN)), "{}", client.lifetime(&ANN));
+        // The whole of it is another state, if there is a base.
+        assert_eq!(exchange(client, Some(two), Some(one), None), base.is_none());
+    }
 }

@@ -244,13 +244,13 @@ impl Client {
         let checks: Vec<_> = call.limits.iter().map(check).collect();
         let called = self.world.elapsed();
         let passage = self.gate.check_limits(&checks).await;
-        match &passage {
+        let is_allowed = passage.as_ref().is_ok_and(Passage::is_allowed);
+        match passage {
             Err(_) => self.answers.lock().unwrap().failed += 1,
             Ok(passage) if call.is_cancelled => self.gate.cancel(passage),
-            Ok(passage) if passage.is_allowed() => self.admit(call, called, passage),
+            Ok(passage) if passage.is_allowed() => self.admit(call, called, &passage),
             Ok(_) => self.answers.lock().unwrap().denied += 1,
         }
-        let is_allowed = passage.is_ok_and(|passage| passage.is_allowed());
         self.world.trace(u64::from(is_allowed));
         if let Some(actual) = call.actual.filter(|_| is_allowed && !call.is_cancelled) {
             let limit = name(call.limits[0]);

@@ -212,7 +212,7 @@ impl World {
 
     /// Keeps account of what is given away and given back.
     fn wrote(&self, name: Name, before: Option<State>, after: Option<State>, now: Timestamp) {
-        let Some(State { terms, word }) = after else { return };
+        let Some(State { terms, word, .. }) = after else { return };
         let (left, found) = (word.to_bits(), before.map_or(0, |state| state.word.to_bits()));
         let mut inner = self.inner();
         let given = if left > found {
@@ -231,7 +231,7 @@ impl World {
     }
 
     fn note_refund(&self, entry: &Entry) {
-        if let Op::Refund(tokens) = entry.op {
+        if let Op::GiveBack { amount: tokens, .. } = entry.op {
             let refund = Refund { quota: entry.terms.quota, at: self.elapsed(), tokens };
             self.inner().refunds.push(refund);
         }

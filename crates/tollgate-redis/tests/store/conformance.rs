@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{AlgorithmKind, Timestamp};
+use tollgate_policy::{Gate, Policy};
 use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server};
 use tollgate_redis::{Name, RedisStore, Secret, Settings};
 use tollgate_testing::conformance::{histories, recorded};
+use tollgate_testing::moving::{MovingGate, Quotas, moving, policy_under_load, under_load};
 use tollgate_testing::{InGate, Limit, Subject};
 
 use super::common;
@@ -78,23 +80,44 @@ fn in_store<E: Timed>(
     runtime: &Arc<Runtime>,
     wanted: &Limit,
 ) -> InGate<RedisStore<Arc<E>>> {
-    static SUBJECTS: AtomicU64 = AtomicU64::new(0);
-    // Each has names of its own, so that one engine serves them all.
-    let number = SUBJECTS.fetch_add(1, Ordering::Relaxed);
-    let secret = Secret::new(format!("a secret of subject {number}")).unwrap();
-    // What is remembered is not told to the nanosecond.
-    let settings = Settings::default()
-        .nodes(1.try_into().unwrap())
-        .remembered(0)
-        .secret(secret)
-        .margin(Duration::from_secs(1000));
-    let store = RedisStore::new(Arc::clone(engine), &settings).unwrap();
+    let store = RedisStore::new(Arc::clone(engine), &settings()).unwrap();
     let engine = Arc::clone(engine);
     let set_now = move |now| engine.set_now(now);
     let mut subject = InGate::new(wanted, store, Arc::clone(runtime), set_now).unwrap();
     // The limit is born when it is first asked for.
     subject.peek("nobody", 0, wanted.born);
     subject
+}
+
+fn settings() -> Settings {
+    static SUBJECTS: AtomicU64 = AtomicU64::new(0);
+    // Each has names of its own, so that one engine serves them all.
+    let number = SUBJECTS.fetch_add(1, Ordering::Relaxed);
+    let secret = Secret::new(format!("a secret of subject {number}")).unwrap();
+    // What is remembered is not told to the nanosecond.
+    Settings::default()
+        .nodes(1.try_into().unwrap())
+        .remembered(0)
+        .secret(secret)
+        .margin(Duration::from_secs(1000))
+}
+
+/// A gate over the store, whose restarts find what the engine has kept.
+fn moving_in_store<E: Timed>(
+    engine: &Arc<E>,
+    runtime: &Arc<Runtime>,
+    kind: AlgorithmKind,
+    quotas: &Quotas,
+) -> MovingGate<RedisStore<Arc<E>>> {
+    let settings = settings();
+    let store = RedisStore::new(Arc::clone(engine), &settings).unwrap();
+    let restart = move |old: &Gate<RedisStore<Arc<E>>>, policy: Policy, _| {
+        let engine = Arc::clone(old.store().engine());
+        Gate::with_store(policy, RedisStore::new(engine, &settings).unwrap()).unwrap()
+    };
+    let engine = Arc::clone(engine);
+    let set_now = move |now| engine.set_now(now);
+    MovingGate::new(kind, quotas, store, Arc::clone(runtime), set_now, restart).unwrap()
 }
 
 fn runtime() -> Arc<Runtime> {
@@ -119,6 +142,16 @@ fn a_gate_over_the_store_answers_as_the_model() {
 }
 
 #[test]
+fn what_moves_over_the_store_forgives_nothing() {
+    let runtime = runtime();
+    for kind in AlgorithmKind::ALL {
+        moving(kind, 300, |kind, quotas, start| {
+            moving_in_store(&Arc::new(Model::new(start)), &runtime, kind, quotas)
+        });
+    }
+}
+
+#[test]
 fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
     for redis in [common::Server::redis(), common::Server::valkey()] {
         let runtime = runtime();
@@ -129,6 +162,23 @@ fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
             let subject = |wanted: &Limit| in_store(&real, &runtime, wanted);
             recorded(kind, subject);
             histories(kind, 5, subject);
+            moving(kind, 20, |kind, quotas, _| moving_in_store(&real, &runtime, kind, quotas));
         }
+    }
+}
+
+#[test]
+fn what_moves_over_a_real_server_under_load_charges_every_call_once() {
+    let redis = common::Server::redis();
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let options = Options::new(&redis.url()).unwrap().command_time_out(Duration::from_secs(10));
+    let server = Arc::new(runtime.block_on(Server::connect(options)).unwrap());
+    for kind in AlgorithmKind::ALL {
+        let _entered = runtime.enter();
+        let store = RedisStore::new(Arc::clone(&server), &settings()).unwrap();
+        let gate = Gate::with_store(policy_under_load(kind, 50), store).unwrap();
+        under_load(kind, &gate, &runtime, 300, |gate| {
+            gate.replace(policy_under_load(kind, 51)).unwrap();
+        });
     }
 }

@@ -21,7 +21,7 @@ async fn reserve(node: &Node, key: &str, cost: u64, id: u128) {
 async fn settle(node: &Node, id: u128, cost: u64) -> Option<u64> {
     let settled = node.settle_deposit(id, cost).await.unwrap()?;
     assert_eq!(settled.limit, "l");
-    Some(settled.left.unwrap().remaining())
+    Some(settled.settled.unwrap().left.remaining())
 }
 
 /// Forgets the state of whoever is asked about next, as if it had expired.
@@ -93,8 +93,8 @@ async fn a_limit_with_another_quota_is_settled_and_one_that_counts_otherwise_is_
         let changed = engine.node(&lines.collect::<Vec<_>>().join("\n"));
         reserve(&node, "bob", 1, 3).await;
         let settled = changed.settle_deposit(3, 0).await.unwrap().unwrap();
-        let Settlement { limit, reserved, left } = settled;
-        assert_eq!((limit.as_str(), reserved, left.is_none()), ("l", 1, true), "{other}");
+        let Settlement { limit, reserved, settled } = settled;
+        assert_eq!((limit.as_str(), reserved, settled.is_none()), ("l", 1, true), "{other}");
     }
     assert_eq!(left(&node, "l", "bob").await, 7);
 }
@@ -155,4 +155,51 @@ async fn what_is_lost_while_it_is_settled_stays_spent_and_is_told() {
     }
     assert_eq!(settle(&node, lost.unwrap(), 0).await, None);
     assert_eq!(left(&node, "l", "alice").await, 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_been_refilled_of_deposits_is_not_given_back() {
+    let engine = Fake::new();
+    let policy = POLICY.replace("10/h", "10/min");
+    let (node, other) = (engine.node(&policy), engine.node(&policy));
+    for id in 0..20 {
+        if id > 0 {
+            tokio::time::sleep(MINUTE).await;
+        }
+        let check = LimitCheck { limit: "l", values: &["alice"], cost: 10 };
+        let receipt = node.check_limits(&[check]).await.unwrap().receipt().unwrap();
+        assert!(node.deposit(&receipt, id, 60 * MINUTE).await.unwrap());
+    }
+    for id in 0..20 {
+        assert!(settle(&other, id, 0).await.unwrap() <= 10);
+    }
+    assert_eq!(passes(&node, "l", "alice", 100).await, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deposit_of_a_tier_or_an_override_is_settled_by_what_it_was_counted_by() {
+    let engine = Fake::new();
+    let tiers = "[tier.gold]\ncallers = ['user:alice']\nl = '100/h'";
+    let policy = format!("{POLICY}\n{tiers}");
+    let (node, other) = (engine.node(&policy), engine.node(&policy));
+    reserve(&node, "alice", 60, 1).await;
+    let exchanges = engine.exchanges();
+    assert_eq!(settle(&other, 1, 20).await, Some(80));
+    assert_eq!(engine.exchanges(), exchanges, "one round trip");
+    assert_eq!(left(&node, "l", "alice").await, 80);
+    node.set_override("l", &["bob"], Some("50/h".parse().unwrap())).await.unwrap();
+    reserve(&node, "bob", 40, 2).await;
+    assert_eq!(settle(&other, 2, 10).await, Some(40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_deposit_of_the_first_version_nothing_is_given_back_and_more_is_charged() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    reserve(&node, "alice", 3, 1).await;
+    reserve(&node, "alice", 3, 2).await;
+    engine.age_deposits();
+    assert_eq!(settle(&other, 1, 1).await, Some(4));
+    assert_eq!(settle(&other, 2, 5).await, Some(2));
+    assert_eq!(left(&node, "l", "alice").await, 2);
 }

@@ -21,6 +21,7 @@ struct Inner {
     delay: Mutex<Duration>,
     is_down: AtomicBool,
     hangs: AtomicBool,
+    keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     runs: AtomicUsize,
     exchanges: AtomicUsize,
@@ -57,6 +58,7 @@ impl Fake {
             delay: Mutex::default(),
             is_down: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
@@ -66,6 +68,11 @@ impl Fake {
 
     pub(crate) fn model(&self) -> &Model {
         &self.0.model
+    }
+
+    /// The time, for others to go by.
+    pub(crate) fn clock(&self) -> TokioClock {
+        self.0.clock
     }
 
     /// A node with this policy.
@@ -96,6 +103,11 @@ impl Fake {
     /// No answer comes within the [time-out](TIME_OUT).
     pub(crate) fn hang(&self) {
         self.0.hangs.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on, what was deposited is as the first version has written it.
+    pub(crate) fn age_deposits(&self) {
+        self.0.keeps_old_deposits.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn set_slot_down(&self, slot: Option<u16>) {
@@ -181,7 +193,12 @@ impl Engine for Fake {
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, EngineError> {
         self.travel(Some(&name)).await?;
-        self.0.model.withdraw(name).await
+        let kept = self.0.model.withdraw(name).await?;
+        if !self.0.keeps_old_deposits.load(Ordering::SeqCst) {
+            return Ok(kept);
+        }
+        // The same up to what was reserved, and then what the limit is called: one letter.
+        Ok(kept.map(|kept| [&[1], &kept[1..67], &kept[kept.len() - 1..]].concat()))
     }
 }
 

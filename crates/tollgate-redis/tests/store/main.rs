@@ -1,6 +1,7 @@
 //! The store, over an engine in memory, and over real ones.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
+mod alike;
 mod all_or_nothing;
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,3 +16,4 @@ mod overrides;
 mod settle;
 mod terms;
 mod throttle;
+mod tiers;

@@ -220,7 +220,7 @@ async fn what_was_decided_here_is_taken_back_here_and_nowhere_else() {
     assert_eq!(left(&node, "l", "alice").await, 9);
     engine.set_down(false);
     assert_eq!(passes(&node, "l", "alice", 1).await, 1);
-    node.cancel(&here);
+    node.cancel(here);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(left(&node, "l", "alice").await, 9);
     engine.set_down(true);

@@ -70,19 +70,35 @@ async fn what_is_settled_under_another_quota_is_not_cut() {
     assert_eq!(left(&large, "l", "alice").await, 40);
 }
 
+/// A limit with a tier, in which these callers are.
+fn tiers(callers: &str, algorithm: &str) -> String {
+    format!(
+        "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nalgorithm = '{algorithm}'\n\
+         [tier.gold]\ncallers = [{callers}]\nl = '50/h'"
+    )
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_changes_its_tier_takes_along_what_it_has_spent() {
     let engine = Fake::new();
-    let tiers = |callers: &str| {
-        format!(
-            "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\n\
-             [tier.gold]\ncallers = [{callers}]\nl = '50/h'"
-        )
-    };
-    let node = engine.node(&tiers("'user:bob'"));
+    let node = engine.node(&tiers("'user:bob'", "fixed-window"));
     assert_eq!(passes(&node, "l", "alice", 12).await, 10);
-    let _ = node.replace(Policy::from_toml(&tiers("'user:alice'")).unwrap()).unwrap();
+    let gold = Policy::from_toml(&tiers("'user:alice'", "fixed-window")).unwrap();
+    let _ = node.replace(gold).unwrap();
     assert_eq!(passes(&node, "l", "alice", 50).await, 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_owes_the_same_time_in_every_tier() {
+    let engine = Fake::new();
+    let node = engine.node(&tiers("'user:bob'", "token-bucket"));
+    assert_eq!(passes(&node, "l", "alice", 12).await, 10);
+    let gold = Policy::from_toml(&tiers("'user:alice'", "token-bucket")).unwrap();
+    let _ = node.replace(gold).unwrap();
+    assert_eq!(passes(&node, "l", "alice", 50).await, 0);
+    // The new rate counts at once, and the burst as it refills.
+    tokio::time::sleep(std::time::Duration::from_secs(30 * 60)).await;
+    assert_eq!(passes(&node, "l", "alice", 50).await, 25);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate::{Clock, Decision, SystemClock};
+use tollgate::{Clock, SystemClock};
 use tollgate_policy::store::Settlement;
 use tollgate_policy::{Error, Receipt};
 
@@ -53,7 +53,8 @@ pub(super) struct SettleBody<'a> {
     /// What the reservation was called.
     #[serde(borrow)]
     reservation: Text<'a>,
-    /// The actual cost. More than was reserved is taken, also beyond what there is.
+    /// The actual cost. More than was reserved is taken, also beyond what there is, up to the
+    /// limit's `max-debt`. Less is given back, unless it has been refilled since.
     cost: u64,
 }
 
@@ -66,6 +67,9 @@ pub(super) struct Settled<'a> {
     reserved: u64,
     /// What it cost.
     cost: u64,
+    /// What of it was not charged, since the caller would owe more than the limit's
+    /// `max-debt`: mostly 0.
+    uncharged: u64,
     /// The most that can be spent at once.
     max: u64,
     /// How much can still be spent now.
@@ -113,13 +117,13 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
         Ok(id) => settle_kept(app, id, cost).await.map_err(|error| Problem::of_store(&error))?,
         Err(_) => None,
     };
-    let Some(Settlement { limit, reserved, left }) = settled else {
+    let Some(Settlement { limit, reserved, settled }) = settled else {
         return Err(Problem::not_found(
             "there is no such reservation: it is settled already, has expired, or was forgotten; \
              what it reserved stays spent",
         ));
     };
-    let Some(left) = left else {
+    let Some(settled) = settled else {
         return Err(Problem::new(
             StatusCode::CONFLICT,
             format_args!(
@@ -128,7 +132,8 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
             ),
         ));
     };
-    json(&Settled::new(&limit, reserved, cost, &left))
+    app.layer().count_uncharged(&limit, settled.uncharged);
+    json(&Settled::new(&limit, reserved, cost, settled))
 }
 
 /// Settles a reservation, wherever it is kept; `None` if it is nowhere.
@@ -140,9 +145,11 @@ async fn settle_kept(app: &App, id: u128, cost: u64) -> Result<Option<Settlement
 }
 
 impl<'a> Settled<'a> {
-    fn new(limit: &'a str, reserved: u64, cost: u64, left: &Decision) -> Self {
+    fn new(limit: &'a str, reserved: u64, cost: u64, settled: tollgate::Settled) -> Self {
+        let tollgate::Settled { left, uncharged } = settled;
         let (max, remaining) = (left.limit(), left.remaining());
-        Self { limit, reserved, cost, max, remaining, reset_after: Seconds(left.reset_after()) }
+        let reset_after = Seconds(left.reset_after());
+        Self { limit, reserved, cost, uncharged, max, remaining, reset_after }
     }
 }
 

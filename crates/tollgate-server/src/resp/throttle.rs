@@ -71,7 +71,7 @@ impl<K> Throttle<K> {
     ) -> Result<Self, Error> {
         // Decides nothing: the table only needs to know that its words are times.
         let any_quota = Quota::per_second(1).build()?;
-        let words = AnyAlgorithm::TokenBucket(TokenBucket::new(&any_quota));
+        let words = AnyAlgorithm::TokenBucket(TokenBucket::new(&any_quota)?);
         let table = Table::with_hasher(words, capacity, when_full, hasher)?;
         Ok(Self { table, clock, seed: hasher.seed() })
     }
@@ -103,12 +103,13 @@ impl<K> Throttle<K> {
         few.into_iter().flatten().for_each(|client| self.table.touch(client));
     }
 
-    fn decide(&self, key: &[u8], quota: &Quota, quantity: u64) -> Decision
+    fn decide(&self, key: &[u8], quota: &Quota, quantity: u64) -> Result<Decision, CommandError>
     where
         K: Clock,
     {
-        let (client, bucket) = (self.table.fingerprint(key), TokenBucket::new(quota));
-        self.table.check_with(client, bucket, quantity, self.clock.now())
+        let bucket = TokenBucket::new(quota).map_err(CommandError::new)?;
+        let client = self.table.fingerprint(key);
+        Ok(self.table.check_with(client, bucket, quantity, self.clock.now()))
     }
 }
 
@@ -120,7 +121,7 @@ pub(super) async fn run<C: Checks, K: Clock>(
     let Call { key, quota, quantity } = Call::parse(args)?;
     let decision = match endpoint.checks.throttle(key, quota, quantity).await {
         Throttled::There(decision) => decision,
-        Throttled::Here(quota) => endpoint.throttle.decide(key, &quota, quantity),
+        Throttled::Here(quota) => endpoint.throttle.decide(key, &quota, quantity)?,
     };
     Ok(if quantity > 0 { Five::from(decision) } else { look(decision) })
 }

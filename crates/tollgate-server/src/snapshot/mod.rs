@@ -5,8 +5,13 @@
 //! record  1  list, added, entry                     one change of a list
 //!         2  name, per, algorithm, tables, overrides  one limit
 //!         3  pairs                                  some keys of CL.THROTTLE
+//! table   tiered  quota  pairs…  no pairs
+//! override  at run time  quota  pair  has a base  base
 //! pair    fingerprint  word
 //! ```
+//!
+//! Version 1 had a table for each tier, with its name, and overrides without what was spent
+//! before them.
 //!
 //! Numbers are little-endian, texts and pairs are preceded by how many there are, quotas
 //! and algorithms are texts as in the policy file. The checksum is a CRC-32 of all that
@@ -34,8 +39,9 @@ pub use self::writer::Writer;
 
 const MAGIC: [u8; 8] = *b"TOLLGATE";
 
-/// Raised by whoever changes the format, so that an older server does not misread it.
-const VERSION: u32 = 1;
+/// Raised by whoever changes the format, so that an older server does not misread it. Those
+/// before it are read for ever.
+const VERSION: u32 = 2;
 
 /// How many pairs stand in one row. As many as fit a buffer.
 const ROW: usize = 4096;

@@ -15,6 +15,7 @@ use super::{Boot, Error, MAGIC, Moment, ROW, VERSION, tag};
 pub struct Reader<R> {
     input: R,
     checksum: Hasher,
+    version: u32,
     moment: Moment,
     seed: Seed,
     is_over: bool,
@@ -41,7 +42,8 @@ impl<R: Read> Reader<R> {
         let (moment, seed) =
             (Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None }, [0; 16]);
         let seed = Seed::from_bytes(seed);
-        let mut reader = Self { input, checksum: Hasher::new(), moment, seed, is_over: false };
+        let checksum = Hasher::new();
+        let mut reader = Self { input, checksum, version: 0, moment, seed, is_over: false };
         match reader.array() {
             Ok(MAGIC) => {}
             // It may well be one: a disk that fails must not forgive everyone.
@@ -50,7 +52,7 @@ impl<R: Read> Reader<R> {
         }
         match u32::from_le_bytes(reader.array()?) {
             0 => return Err(Error::damaged("there is no version 0")),
-            VERSION => {}
+            known @ 1..=VERSION => reader.version = known,
             newer => return Err(Error::newer(newer)),
         }
         let clock = Timestamp::from_nanos(reader.number()?);
@@ -112,28 +114,41 @@ impl<R: Read> Reader<R> {
     fn limit(&mut self) -> Result<SavedLimit, Error> {
         let (name, per, algorithm) = (self.text()?, self.text()?, self.parsed()?);
         let (mut spent, mut at_run_time) = (Saved::default(), HashSet::new());
-        for _ in 0..self.count()? {
-            spent.tables.push(self.table()?);
+        let tables = self.count()?;
+        for _ in 0..tables {
+            spent.tables.push(self.table(tables > 1)?);
         }
         for _ in 0..self.count()? {
             let is_set_at_run_time = self.flag("override")?;
             let quota = self.quota()?;
             let (client, word) = self.pair()?;
-            spent.overrides.push(SavedOverride { client, quota, word });
+            let base = if self.version == 1 { None } else { self.base()? };
+            spent.overrides.push(SavedOverride { client, quota, word, base });
             at_run_time.extend(is_set_at_run_time.then_some(client));
         }
         Ok(SavedLimit::new(name, per, algorithm, spent, at_run_time))
     }
 
-    fn table(&mut self) -> Result<SavedTable, Error> {
-        let has_tier = self.flag("tier")?;
-        let tier = Some(self.text()?).filter(|_| has_tier);
+    fn base(&mut self) -> Result<Option<Word>, Error> {
+        let has_base = self.flag("base")?;
+        let word = Word::from_bits(self.number()?);
+        Ok(has_base.then_some(word))
+    }
+
+    /// One table, of several if there were `others`: then each is of a tier.
+    fn table(&mut self, others: bool) -> Result<SavedTable, Error> {
+        let mut is_tiered = self.flag("tier")?;
+        if self.version == 1 {
+            // The tier's name: callers have one allowance now, whatever their tier.
+            self.text()?;
+            is_tiered |= others;
+        }
         let quota = self.quota()?;
         let mut clients = Vec::new();
         loop {
             let row = self.row()?;
             if row.is_empty() {
-                return Ok(SavedTable { tier, quota, clients });
+                return Ok(SavedTable { quota, is_tiered, clients });
             }
             clients.extend(row);
         }

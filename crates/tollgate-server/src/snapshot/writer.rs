@@ -69,6 +69,8 @@ impl<W: Write> Writer<W> {
             self.bytes(&[u8::from(at_run_time)])?;
             self.text(&saved.quota.to_string())?;
             self.pair((saved.client, saved.word))?;
+            self.bytes(&[u8::from(saved.base.is_some())])?;
+            self.number(saved.base.map_or(0, Word::to_bits))?;
         }
         Ok(())
     }
@@ -104,8 +106,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn table(&mut self, table: &SavedTable) -> io::Result<()> {
-        self.bytes(&[u8::from(table.tier.is_some())])?;
-        self.text(table.tier.as_deref().unwrap_or_default())?;
+        self.bytes(&[u8::from(table.is_tiered)])?;
         self.text(&table.quota.to_string())?;
         table.clients.chunks(ROW).try_for_each(|row| self.row(row))?;
         self.row(&[])

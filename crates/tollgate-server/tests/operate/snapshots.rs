@@ -131,3 +131,63 @@ fn without_a_snapshot_no_file_is_written() {
 fn spend_key(server: &Server) {
     assert_eq!(Resp::connect(server.resp).unwrap().ask(THROTTLE).unwrap()[0], 0);
 }
+
+#[test]
+fn a_debt_survives_a_restart_and_a_reload_that_only_adds_room() {
+    let policy = |more: &str| {
+        format!(
+            "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
+             [[limit]]\nname = 'tokens'\nper = 'ip'\nquota = '1000/min'\n{more}"
+        )
+    };
+    let home = Home::new(&policy(""));
+    let server = home.start(&[]);
+    let post = |server: &Server, path: &str, body: &str| {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--fail-with-body", "-H", "content-type: application/json", "-d", body]);
+        run(curl.arg(server.url(path)))
+    };
+    let reserve = |server: &Server, key: &str| {
+        let body = format!("{{\"limit\":\"tokens\",\"key\":\"{key}\",\"cost\":500}}");
+        let reserved = post(server, "/v1/reserve", &body);
+        let (_, rest) = reserved.split_once("\"reservation\":\"").unwrap();
+        rest[..32].to_owned()
+    };
+    let settle = |server: &Server, id: &str, cost: u64| {
+        post(server, "/v1/settle", &format!("{{\"reservation\":\"{id}\",\"cost\":{cost}}}"))
+    };
+    let id = reserve(&server, "203.0.113.7");
+    assert!(settle(&server, &id, 60_000).contains("\"uncharged\":0"));
+    // A bound holds what a service reports by mistake.
+    let id = reserve(&server, "203.0.113.8");
+    let settled = settle(&server, &id, u64::MAX);
+    assert!(!settled.contains("\"uncharged\":0"), "{settled}");
+    let metrics = server.get("/metrics");
+    assert!(metrics.contains("tollgate_uncharged_total{limit=\"tokens\"} 184467"), "{metrics}");
+
+    // Denied for an hour less a minute, and for a day.
+    let waits = |server: &Server| {
+        ["203.0.113.7", "203.0.113.8"].map(|key| {
+            let mut client = Resp::connect(server.resp).unwrap();
+            let answer = client.ask(&format!("TG.CHECK tokens {key}")).unwrap();
+            assert_eq!(answer[0], 1, "{answer:?}");
+            answer[3]
+        })
+    };
+    let owed = |[hour, day]: [i64; 2]| {
+        assert!((3_400..=3_541).contains(&hour), "{hour} s");
+        assert!((86_000..=86_401).contains(&day), "{day} s");
+    };
+    owed(waits(&server));
+    home.write(&policy("capacity = 5000\nwhen-full = 'protect'\n"));
+    server.signal("HUP");
+    crate::server::until("a reload", || {
+        server.get("/metrics").contains("tollgate_reloads_total{outcome=\"accepted\"} 1")
+    });
+    owed(waits(&server));
+    let log = server.stop();
+    assert!(log.contains("max-debt"), "{log}");
+    let server = home.start(&[]);
+    owed(waits(&server));
+    server.stop();
+}

@@ -8,13 +8,13 @@ use crate::exact::{Nanos, floor, nanos, time_until, whole};
 use crate::{Observed, Subject};
 
 /// Many clients under one rule.
-pub(super) struct Clients<R: Rule> {
+pub(crate) struct Clients<R: Rule> {
     rule: R,
     known: BTreeMap<String, R::State>,
 }
 
 impl<R: Rule> Clients<R> {
-    pub(super) fn new(rule: R) -> Self {
+    pub(crate) fn new(rule: R) -> Self {
         Self { rule, known: BTreeMap::new() }
     }
 

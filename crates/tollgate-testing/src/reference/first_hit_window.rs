@@ -3,11 +3,12 @@ use std::time::Duration;
 use num_rational::BigRational as Rational;
 use tollgate::Quota;
 
-use super::Rule;
+use super::{Rule, carried};
 use crate::exact::{Nanos, round_up, whole};
 
 /// A count for a window that begins with the first call after the last one ended.
-pub(super) struct FirstHitWindow {
+#[derive(Clone)]
+pub(crate) struct FirstHitWindow {
     limit: u64,
     length: Nanos,
     /// Windows begin at multiples of this.
@@ -16,13 +17,13 @@ pub(super) struct FirstHitWindow {
 
 /// The window of the last call.
 #[derive(Clone)]
-pub(super) struct Window {
+pub(crate) struct Window {
     begin: Nanos,
     count: u64,
 }
 
 impl FirstHitWindow {
-    pub(super) fn new(quota: &Quota, length: Duration, step: Duration) -> Self {
+    pub(crate) fn new(quota: &Quota, length: Duration, step: Duration) -> Self {
         Self { limit: quota.burst(), length: length.as_nanos(), step: step.as_nanos() }
     }
 
@@ -59,5 +60,35 @@ impl Rule for FirstHitWindow {
     fn give_back(&self, client: &Window, now: Nanos, amount: u64) -> Window {
         let Window { begin, count } = self.current(client, now);
         Window { begin, count: count.saturating_sub(amount) }
+    }
+
+    fn carry_over(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let kept = self.keep(client, now, old);
+        Window { count: carried(kept.count, old.limit, self.limit), ..kept }
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { begin, count } = old.current(client, now);
+        // Lengths are rounded up to steps.
+        let is_alike = self.length.abs_diff(old.length) < self.step.max(old.step);
+        let begin = round_up(if is_alike { begin } else { now }, self.step);
+        Window { begin, count }
+    }
+
+    fn give_back_charged(
+        &self,
+        client: &Window,
+        now: Nanos,
+        amount: u64,
+        charged: &Window,
+    ) -> Window {
+        let (current, charged) = (self.current(client, now), self.current(charged, now));
+        let is_same = current.begin.abs_diff(charged.begin) < self.length;
+        let amount = amount.min(charged.count);
+        if is_same { self.give_back(client, now, amount) } else { client.clone() }
     }
 }

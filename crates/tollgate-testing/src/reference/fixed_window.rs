@@ -3,24 +3,25 @@ use std::time::Duration;
 use num_rational::BigRational as Rational;
 use tollgate::Quota;
 
-use super::Rule;
+use super::{Rule, carried};
 use crate::exact::{Nanos, whole};
 
 /// A count for each window of the clock.
-pub(super) struct FixedWindow {
+#[derive(Clone)]
+pub(crate) struct FixedWindow {
     limit: u64,
     length: Nanos,
 }
 
 /// The last window in which the client was written.
 #[derive(Clone)]
-pub(super) struct Window {
+pub(crate) struct Window {
     number: Nanos,
     count: u64,
 }
 
 impl FixedWindow {
-    pub(super) fn new(quota: &Quota, length: Duration) -> Self {
+    pub(crate) fn new(quota: &Quota, length: Duration) -> Self {
         Self { limit: quota.burst(), length: length.as_nanos() }
     }
 
@@ -54,5 +55,33 @@ impl Rule for FixedWindow {
     fn give_back(&self, client: &Window, now: Nanos, amount: u64) -> Window {
         let Window { number, count } = self.current(client, now);
         Window { number, count: count.saturating_sub(amount) }
+    }
+
+    fn carry_over(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { number, count } = old.current(client, now);
+        let number = if self.length == old.length { number } else { now / self.length };
+        Window { number, count: carried(count, old.limit, self.limit) }
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { number, count } = old.current(client, now);
+        let number = if self.length == old.length { number } else { now / self.length };
+        Window { number, count }
+    }
+
+    fn give_back_charged(
+        &self,
+        client: &Window,
+        now: Nanos,
+        amount: u64,
+        charged: &Window,
+    ) -> Window {
+        let is_same = self.current(client, now).number == self.current(charged, now).number;
+        let amount = amount.min(self.current(charged, now).count);
+        if is_same { self.give_back(client, now, amount) } else { client.clone() }
     }
 }

@@ -9,13 +9,14 @@ use crate::Limit;
 use crate::exact::floor;
 
 /// A queue: what waits in it is what a token bucket would owe.
-pub(super) struct LeakyBucket {
+#[derive(Clone)]
+pub(crate) struct LeakyBucket {
     bucket: TokenBucket,
     shapes: bool,
 }
 
 impl LeakyBucket {
-    pub(super) fn new(limit: &Limit) -> Self {
+    pub(crate) fn new(limit: &Limit) -> Self {
         let shapes = limit.kind == AlgorithmKind::LeakyShaper;
         Self { bucket: TokenBucket::new(limit), shapes }
     }
@@ -44,8 +45,32 @@ impl Rule for LeakyBucket {
         self.bucket.take(debt, now, amount)
     }
 
+    fn take_up_to(&self, debt: &Debt, now: Nanos, amount: u64, most: u64) -> Debt {
+        self.bucket.take_up_to(debt, now, amount, most)
+    }
+
     fn give_back(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
         self.bucket.give_back(debt, now, amount)
+    }
+
+    fn carry_over(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
+        self.bucket.carry_over(debt, now, &old.bucket)
+    }
+
+    fn worth(&self, tokens: u64, other: &Self) -> u64 {
+        self.bucket.worth(tokens, &other.bucket)
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
+        self.bucket.keep(debt, now, &old.bucket)
+    }
+
+    fn give_back_charged(&self, debt: &Debt, now: Nanos, amount: u64, charged: &Debt) -> Debt {
+        self.bucket.give_back_charged(debt, now, amount, charged)
     }
 
     /// A call's turn comes when everything that was there before it has left.

@@ -19,13 +19,13 @@ use tollgate::algorithm::AnyAlgorithm;
 use tollgate::{AlgorithmKind, Error, Timestamp};
 
 use self::clients::Clients;
-use self::first_hit_window::FirstHitWindow;
-use self::fixed_window::FixedWindow;
-use self::interval_bucket::IntervalBucket;
-use self::leaky_bucket::LeakyBucket;
-use self::sliding_window::SlidingWindow;
-use self::token_bucket::TokenBucket;
-use crate::exact::Nanos;
+pub(crate) use self::first_hit_window::FirstHitWindow;
+pub(crate) use self::fixed_window::FixedWindow;
+pub(crate) use self::interval_bucket::IntervalBucket;
+pub(crate) use self::leaky_bucket::LeakyBucket;
+pub(crate) use self::sliding_window::SlidingWindow;
+pub(crate) use self::token_bucket::TokenBucket;
+use crate::exact::{Nanos, floor, whole};
 use crate::{Limit, Subject};
 
 /// A [`Subject`] that is right.
@@ -45,7 +45,7 @@ pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
     // The steps to which the real algorithms round are theirs to choose.
     Ok(match limit.algorithm()? {
         AnyAlgorithm::IntervalBucket(real) => {
-            Box::new(Clients::new(IntervalBucket::new(limit, real.period(), real.resolution())))
+            Box::new(Clients::new(IntervalBucket::new(limit, &real)))
         }
         AnyAlgorithm::FixedWindow(real) if limit.kind == AlgorithmKind::FirstHitWindow => {
             Box::new(Clients::new(FirstHitWindow::new(quota, real.length(), real.resolution())))
@@ -59,8 +59,13 @@ pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
     })
 }
 
+/// What is spent when a limit changes.
+fn carried(spent: u64, old: u64, new: u64) -> u64 {
+    spent.min(old).min(new) + spent.saturating_sub(old)
+}
+
 /// How one algorithm counts.
-trait Rule {
+pub(crate) trait Rule {
     /// What is known of one client.
     type State: Clone;
 
@@ -81,8 +86,47 @@ trait Rule {
     /// The client after it has spent `amount` more.
     fn take(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
+    /// The client after it has spent up to `amount` more, but no more than `most` in all.
+    fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State
+    where
+        Self: Sized,
+    {
+        self.take(state, now, amount.min(floor(&(whole(most) - self.spent(state, now)))))
+    }
+
     /// The client after it has got back `amount` of what it had spent.
     fn give_back(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
+
+    /// The client under this rule, which was in a state of another: what it has spent stays
+    /// spent, in tokens, of the old limit no more than the new one has, and all beyond it.
+    fn carry_over(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
+
+    /// The client under the rule of another tier: in time, or counted as before.
+    fn keep(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
+
+    /// How many whole tokens take as long to refill as `tokens` of another rule: as many, unless
+    /// they are refilled one by one.
+    fn worth(&self, tokens: u64, _other: &Self) -> u64 {
+        tokens
+    }
+
+    /// This rule with the slower refill of two: if nobody knows in which tier a client was.
+    fn slower(&self, _other: &Self) -> Self;
+
+    /// The client as another tier of the limit sees it.
+    fn in_tier(&self, state: &Self::State, now: Nanos, other: &Self) -> Self::State {
+        self.keep(state, now, other)
+    }
+
+    /// The client after it has got back up to `amount` of a call that left `charged` behind,
+    /// but nothing of what has been refilled since.
+    fn give_back_charged(
+        &self,
+        state: &Self::State,
+        now: Nanos,
+        amount: u64,
+        charged: &Self::State,
+    ) -> Self::State;
 
     /// How long the call of a client that was in this state should wait.
     fn wait(&self, _before: &Self::State, _now: Nanos) -> Duration {

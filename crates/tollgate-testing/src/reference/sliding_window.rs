@@ -3,18 +3,19 @@ use std::collections::BTreeMap;
 use num_rational::BigRational as Rational;
 use tollgate::Quota;
 
-use super::Rule;
-use crate::exact::{Nanos, difference, fraction, whole};
+use super::{Rule, carried};
+use crate::exact::{Nanos, difference, floor, fraction, whole};
 
 /// A count for each window of the clock, of which the last two count.
-pub(super) struct SlidingWindow {
+#[derive(Clone)]
+pub(crate) struct SlidingWindow {
     limit: u64,
     period: Nanos,
 }
 
 /// The calls of every window, and the last window in which the client was written.
 #[derive(Clone)]
-pub(super) struct Windows {
+pub(crate) struct Windows {
     calls: BTreeMap<Nanos, u64>,
     last: Nanos,
 }
@@ -26,7 +27,7 @@ impl Windows {
 }
 
 impl SlidingWindow {
-    pub(super) fn new(quota: &Quota) -> Self {
+    pub(crate) fn new(quota: &Quota) -> Self {
         // A limit has either a period, or an algorithm that needs none.
         let period = quota.period().map_or(1, |period| period.as_nanos());
         Self { limit: quota.burst(), period }
@@ -43,6 +44,25 @@ impl SlidingWindow {
         let mut calls = client.calls.clone();
         calls.insert(window, changed(client.calls_in(Some(window))));
         Windows { calls, last: window }
+    }
+}
+
+impl SlidingWindow {
+    /// A client of another rule, with what `change` makes of what it has spent.
+    fn moved(
+        &self,
+        client: &Windows,
+        now: Nanos,
+        old: &Self,
+        change: impl Fn(u64) -> u64,
+    ) -> Windows {
+        if self.period == old.period {
+            // What the previous window weighs is not cut.
+            return old.with(client, now, change);
+        }
+        let spent = floor(&old.spent(client, now).ceil());
+        let last = now / self.period;
+        Windows { calls: BTreeMap::from([(last, change(spent))]), last }
     }
 }
 
@@ -71,5 +91,34 @@ impl Rule for SlidingWindow {
 
     fn give_back(&self, client: &Windows, now: Nanos, amount: u64) -> Windows {
         self.with(client, now, |calls| calls.saturating_sub(amount))
+    }
+
+    fn carry_over(&self, client: &Windows, now: Nanos, old: &Self) -> Windows {
+        self.moved(client, now, old, |count| carried(count, old.limit, self.limit))
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, client: &Windows, now: Nanos, old: &Self) -> Windows {
+        self.moved(client, now, old, |count| count)
+    }
+
+    fn give_back_charged(
+        &self,
+        client: &Windows,
+        now: Nanos,
+        amount: u64,
+        charged: &Windows,
+    ) -> Windows {
+        let (window, last) = (self.current(client, now), charged.last);
+        if last > window || window - last > 1 {
+            return client.clone();
+        }
+        let amount = amount.min(charged.calls_in(Some(last)));
+        let mut calls = client.calls.clone();
+        calls.insert(last, client.calls_in(Some(last)).saturating_sub(amount));
+        Windows { calls, last: window }
     }
 }

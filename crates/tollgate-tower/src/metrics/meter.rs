@@ -5,7 +5,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use tollgate::{Clock, SystemClock, Timestamp};
 use tollgate_policy::{Answer, LimitState, Mode, Passage};
 
-use super::{Labels, Metrics};
+use super::{Labels, LimitLabel, Metrics};
 use crate::per_limit::PerLimit;
 
 /// Counts what one layer decides.
@@ -67,6 +67,11 @@ impl Meter {
 
     pub(crate) fn store_failed(&self) {
         self.metrics.store_errors.inc();
+    }
+
+    pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
+        let label = LimitLabel { limit: limit.to_owned() };
+        self.metrics.uncharged.get_or_create(&label).inc_by(amount);
     }
 
     pub(crate) fn missing_peer(&self) {

@@ -37,6 +37,7 @@ use self::usage::Usages;
 /// | `tollgate_unlimited_total` | requests that met no limit, or whose caller is on the allow list |
 /// | `tollgate_blocked_total` | requests whose caller is on the block list |
 /// | `tollgate_store_errors_total` | times that the store could not answer |
+/// | `tollgate_uncharged_total{limit}` | what costs were not charged in full, since debts have a bound |
 /// | `tollgate_missing_peer_total` | requests whose peer's address is not known |
 /// | `tollgate_decision_seconds` | how long decisions take, of one in 64 |
 /// | `tollgate_live_callers{limit}` | callers with something spent |
@@ -52,6 +53,7 @@ pub struct Metrics {
     unlimited: Counter,
     blocked: Counter,
     store_errors: Counter,
+    uncharged: Family<LimitLabel, Counter>,
     missing_peer: Counter,
     decision_seconds: Histogram,
     usages: Arc<Usages>,
@@ -61,6 +63,11 @@ pub struct Metrics {
 struct Labels {
     limit: String,
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabel {
+    limit: String,
 }
 
 /// From what a decision in memory takes to what one over a network may take.
@@ -78,6 +85,7 @@ impl Metrics {
             unlimited: Counter::default(),
             blocked: Counter::default(),
             store_errors: Counter::default(),
+            uncharged: Family::default(),
             missing_peer: Counter::default(),
             decision_seconds: Histogram::new(BUCKETS),
             usages: Arc::default(),
@@ -92,6 +100,8 @@ impl Metrics {
         registry.register("blocked", "Requests of blocked callers", self.blocked.clone());
         let help = "Times that the store could not answer";
         registry.register("store_errors", help, self.store_errors.clone());
+        let help = "What was not charged, since debts have a bound";
+        registry.register("uncharged", help, self.uncharged.clone());
         let help = "Requests whose peer's address is not known";
         registry.register("missing_peer", help, self.missing_peer.clone());
         let help = "How long decisions take, of one in 64";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tollgate::{Decision, ManualClock, Quota};
+use tollgate::{Decision, ManualClock, Quota, Settled};
 use tollgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Store, Usage};
 use tollgate_policy::{Error, Gate, Key, Policy};
 use tollgate_tower::TollgateLayer;
@@ -56,13 +56,13 @@ impl Store for Remote {
         &self,
         limits: &Self::Limits,
         charge: &Charge,
-        reserved: u64,
-    ) -> Result<Decision, Error> {
+        actual: u64,
+    ) -> Result<Settled, Error> {
         self.travel().await?;
-        self.memory.settle(limits, charge, reserved).await
+        self.memory.settle(limits, charge, actual).await
     }
 
-    fn cancel(&self, limits: &Self::Limits, charge: &Charge) {
+    fn cancel(&self, limits: &Self::Limits, charge: Charge) {
         self.memory.cancel(limits, charge);
     }
 

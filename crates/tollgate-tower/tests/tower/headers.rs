@@ -186,7 +186,8 @@ prop_compose! {
         burst in prop_oneof![1_u64..100, any::<u64>()],
         refills in prop::bool::weighted(0.9),
     ) -> (AlgorithmKind, String) {
-        // No longer than the longest time that a refill may take.
+        // No more than a bucket keeps exactly enough, nor longer than a refill may take.
+        let amount = amount.min(nanos / 1_000);
         let burst = 1 + burst % ((1 << 61) / nanos.div_ceil(amount));
         let quota = match kind {
             AlgorithmKind::TokenBucket if !refills => format!("burst {burst}"),

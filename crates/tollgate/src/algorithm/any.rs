@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    Algorithm, FixedWindow, IntervalBucket, LeakyBucket, SlidingWindow, TokenBucket, Word,
+    Algorithm, FixedWindow, IntervalBucket, Layout, LeakyBucket, SlidingWindow, TokenBucket, Word,
 };
 use crate::Timestamp;
 use crate::seq_cell::Numbers;
@@ -35,22 +35,48 @@ macro_rules! chosen {
     };
 }
 
+/// Calls an algorithm with another of the same kind, or does something else.
+macro_rules! of_one_kind {
+    ($any:expr, $other:expr, |$new:ident, $old:ident| $call:expr, $else:expr) => {
+        match ($any, $other) {
+            (AnyAlgorithm::TokenBucket($new), AnyAlgorithm::TokenBucket($old)) => $call,
+            (AnyAlgorithm::LeakyBucket($new), AnyAlgorithm::LeakyBucket($old)) => $call,
+            (AnyAlgorithm::IntervalBucket($new), AnyAlgorithm::IntervalBucket($old)) => $call,
+            (AnyAlgorithm::FixedWindow($new), AnyAlgorithm::FixedWindow($old)) => $call,
+            (AnyAlgorithm::SlidingWindow($new), AnyAlgorithm::SlidingWindow($old)) => $call,
+            _ => $else,
+        }
+    };
+}
+
 impl Algorithm for AnyAlgorithm {
     fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word> {
         chosen!(self, algorithm => algorithm.spend(word, now, cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        chosen!(self, algorithm => algorithm.charge(word, now, amount))
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+        chosen!(self, algorithm => algorithm.charge(word, now, amount, most))
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
         chosen!(self, algorithm => algorithm.refund(word, now, amount))
     }
 
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        chosen!(self, algorithm => algorithm.give_back(word, now, amount, charged))
+    }
+
     #[inline]
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
         chosen!(self, algorithm => algorithm.spent(word, now))
+    }
+
+    fn owed(&self, word: Word, now: Timestamp) -> u64 {
+        chosen!(self, algorithm => algorithm.owed(word, now))
+    }
+
+    fn deepest(&self) -> u64 {
+        chosen!(self, algorithm => algorithm.deepest())
     }
 
     fn idle_since(&self, word: Word, now: Timestamp) -> Timestamp {
@@ -64,6 +90,14 @@ impl Algorithm for AnyAlgorithm {
 
     fn limit(&self) -> u64 {
         chosen!(self, algorithm => algorithm.limit())
+    }
+
+    fn refill_in(&self, time: Duration) -> u64 {
+        chosen!(self, algorithm => algorithm.refill_in(time))
+    }
+
+    fn exhausted_from(&self) -> u64 {
+        chosen!(self, algorithm => algorithm.exhausted_from())
     }
 
     fn window(&self) -> Option<Duration> {
@@ -89,15 +123,11 @@ impl Algorithm for AnyAlgorithm {
     /// Words of different algorithms have nothing in common: between them, a
     /// client starts afresh.
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
-        use AnyAlgorithm as Any;
-        match (self, old) {
-            (Any::TokenBucket(new), Any::TokenBucket(old)) => new.carry_over(word, now, old),
-            (Any::LeakyBucket(new), Any::LeakyBucket(old)) => new.carry_over(word, now, old),
-            (Any::IntervalBucket(new), Any::IntervalBucket(old)) => new.carry_over(word, now, old),
-            (Any::FixedWindow(new), Any::FixedWindow(old)) => new.carry_over(word, now, old),
-            (Any::SlidingWindow(new), Any::SlidingWindow(old)) => new.carry_over(word, now, old),
-            _ => self.fresh(now),
-        }
+        of_one_kind!(self, old, |new, old| new.carry_over(word, now, old), self.fresh(now))
+    }
+
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        of_one_kind!(self, old, |new, old| new.keep(word, now, old), self.fresh(now))
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
@@ -112,9 +142,33 @@ pub(crate) type Raw = [u64; 7];
 const REFILLING_TOKEN_BUCKET: u64 = 0;
 
 impl AnyAlgorithm {
-    /// The one of two words that has more spent, the second if they are even.
-    pub(crate) fn larger(&self, one: Word, other: Word, now: Timestamp) -> Word {
-        if self.spent(one, now) > self.spent(other, now) { one } else { other }
+    /// How many whole tokens are spent.
+    pub(super) fn whole_owed(&self, word: Word, now: Timestamp) -> u64 {
+        match self.layout() {
+            Layout::Bucket { interval, .. } => self.spent(word, now) / interval,
+            _ => self.owed(word, now),
+        }
+    }
+
+    /// By what slots are told idle that several quotas share: nobody is before it is under
+    /// all of them.
+    pub(crate) fn slower(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::IntervalBucket(one), Self::IntervalBucket(other)) => one.slower(other).into(),
+            _ => self,
+        }
+    }
+
+    /// The stricter of two words: the one that has more spent, or, if they are even, for longer.
+    /// The second, if that is even too.
+    #[must_use]
+    pub fn larger(&self, one: Word, other: Word, now: Timestamp) -> Word {
+        let rank = |word| {
+            // What is never refilled is spent for longest.
+            let reset_after = self.reset_after(word, now).unwrap_or(Duration::MAX);
+            (self.spent(word, now), reset_after)
+        };
+        if rank(one) > rank(other) { one } else { other }
     }
 
     pub(crate) fn to_raw(self) -> Raw {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::packing::{Packing, period_of, without_burst};
+use super::packing::{Packing, carried, period_of, refill_in, without_burst};
 use super::{Algorithm, Word};
 use crate::{Error, Quota, Timestamp};
 
@@ -15,7 +15,7 @@ use crate::{Error, Quota, Timestamp};
 /// to 10⁹, of a millisecond to 10⁶, and any quota that is one can be counted. A
 /// window that begins with the first call counts to 10⁶ in a second, and twice as
 /// far with every doubling of the period; beginning and length are each rounded up
-/// by less than 0.1 % of the period. Debt goes as deep as the amount, and is
+/// by less than 0.1 % of the period. Debt goes at least as deep as the amount, and is
 /// forgotten when the window ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
@@ -48,6 +48,11 @@ impl FixedWindow {
         Ok(Self { packing, length: packing.quanta(period), limit: quota.burst() })
     }
 
+    /// A smaller limit in words of this one.
+    pub(super) const fn with_limit(self, quota: &Quota) -> Self {
+        Self { limit: quota.burst(), ..self }
+    }
+
     fn period(quota: &Quota) -> Result<u64, Error> {
         let period = period_of(quota, "a fixed window")?;
         without_burst(quota, "a fixed window")?;
@@ -76,6 +81,14 @@ impl FixedWindow {
         Self { packing: Packing { quantum, count_bits }, length, limit }
     }
 
+    /// True if windows are equally long, but for how their length is rounded.
+    fn is_as_long_as(&self, other: &Self) -> bool {
+        match self.is_aligned() || other.is_aligned() {
+            true => self.length() == other.length(),
+            false => self.packing.rounds_alike(self.length(), other.packing, other.length()),
+        }
+    }
+
     const fn is_aligned(&self) -> bool {
         self.length == 1
     }
@@ -97,6 +110,17 @@ impl FixedWindow {
         if self.is_aligned() { self.packing.floor(now) } else { self.packing.ceil(now) }
     }
 
+    /// A word of `old` as one of this, with what `change` makes of the count.
+    fn moved(&self, word: Word, now: Timestamp, old: &Self, change: impl Fn(u64) -> u64) -> Word {
+        if self == old {
+            return word;
+        }
+        let (begun, count) = old.counted(word, now);
+        // A window of the same length goes on; any other begins now.
+        let began = if self.is_as_long_as(old) { old.packing.begin(begun) } else { now };
+        self.packing.repack(self.beginning(began), change(count), word, old.packing)
+    }
+
     /// The time until the window that began at `begun` ends.
     fn ends_after(&self, begun: u64, now: Timestamp) -> Duration {
         self.packing.until(begun.saturating_add(self.length), now)
@@ -113,9 +137,9 @@ impl Algorithm for FixedWindow {
         passes.then(|| self.packing.pack(begun, count + cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let (begun, count) = self.counted(word, now);
-        self.packing.pack(begun, count.saturating_add(amount))
+        self.packing.pack(begun, count.saturating_add(amount).min(most.max(count)))
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
@@ -123,8 +147,21 @@ impl Algorithm for FixedWindow {
         self.packing.pack(begun, count.saturating_sub(amount))
     }
 
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        let (begun, _) = self.counted(word, now);
+        let (charged, count) = self.counted(charged, now);
+        // Only into the window that was charged, which has no count if it is over. A word that
+        // has moved may be late by a step, but windows do not overlap.
+        let is_same = charged.abs_diff(begun) < self.length;
+        if is_same { self.refund(word, now, amount.min(count)) } else { word }
+    }
+
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
         self.counted(word, now).1
+    }
+
+    fn owed(&self, word: Word, now: Timestamp) -> u64 {
+        self.spent(word, now)
     }
 
     fn fresh(&self, floor: Timestamp) -> Word {
@@ -132,6 +169,18 @@ impl Algorithm for FixedWindow {
     }
 
     fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn deepest(&self) -> u64 {
+        self.packing.most()
+    }
+
+    fn refill_in(&self, time: Duration) -> u64 {
+        refill_in(self.limit, self.length(), time)
+    }
+
+    fn exhausted_from(&self) -> u64 {
         self.limit
     }
 
@@ -156,11 +205,11 @@ impl Algorithm for FixedWindow {
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
-        let (begun, count) = old.counted(word, now);
-        // A window of the same length goes on; any other begins now.
-        let began = if self.length() == old.length() { old.packing.begin(begun) } else { now };
-        let count = count.min(self.limit);
-        self.packing.repack(self.beginning(began), count, word, old.packing)
+        self.moved(word, now, old, |count| carried(count, old.limit, self.limit))
+    }
+
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        self.moved(word, now, old, |count| count)
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {

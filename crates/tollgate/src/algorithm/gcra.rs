@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::Word;
-use crate::{Quota, Timestamp};
+use crate::{Error, Quota, Timestamp};
 
 /// The arithmetic that token and leaky bucket share: the generic cell rate
 /// algorithm over the time at which everything spent is restored.
@@ -21,13 +21,17 @@ pub(super) struct Gcra {
     refills: bool,
 }
 
-/// No debt is deeper, so that words stay clear of `u64::MAX`.
-const DEEPEST: u64 = 1 << 63;
+/// No word is later, so that words stay clear of `u64::MAX`.
+const LATEST: u64 = 1 << 63;
+
+/// Any debt of so many nanoseconds can be told, at any time.
+const DEEPEST: u64 = 1 << 62;
 
 impl Gcra {
-    pub(super) fn new(quota: &Quota) -> Self {
+    pub(super) fn new(quota: &Quota) -> Result<Self, Error> {
         let interval = quota.interval().map_or(1, |interval| interval.as_nanos() as u64);
-        Self { interval, span: quota.burst() * interval, refills: quota.period().is_some() }
+        refuse_a_slow_rate(quota, interval)?;
+        Ok(Self { interval, span: quota.burst() * interval, refills: quota.period().is_some() })
     }
 
     pub(super) const fn to_raw(self) -> [u64; 2] {
@@ -68,17 +72,46 @@ impl Gcra {
         (cost == 0).then_some(word)
     }
 
-    pub(super) fn charge(self, word: Word, now: Timestamp, amount: u64) -> Word {
+    /// Takes `amount`, but leaves no more than `most` spent in all.
+    pub(super) fn charge(self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let price = amount.saturating_mul(self.interval);
-        let base = word.0.max(self.time(now));
-        // A word that is deeper already, as only a foreign one can be, stays so.
-        Word(base.saturating_add(price).min(DEEPEST.max(word.0)))
+        let now = self.time(now);
+        let deepest = now.saturating_add(most.saturating_mul(self.interval)).min(LATEST);
+        // A word that is deeper already stays so.
+        Word(word.0.max(now).saturating_add(price).min(deepest.max(word.0)))
     }
 
     pub(super) fn refund(self, word: Word, now: Timestamp, amount: u64) -> Word {
-        let price = amount.saturating_mul(self.interval);
+        self.give_back(word, now, amount, Word(u64::MAX))
+    }
+
+    /// Gives `amount` back, but nothing of a charge that left `charged` behind and has been
+    /// refilled since: refill reaches `charged` at that very moment.
+    pub(super) fn give_back(self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        let price = amount.saturating_mul(self.interval).min(self.spent(charged, now));
         // Not below `now`: idle is as full as a bucket gets, also if time steps back.
         Word(word.0.saturating_sub(price).max(self.time(now).min(word.0)))
+    }
+
+    /// How many tokens are spent, rounded up.
+    pub(super) const fn owed(self, word: Word, now: Timestamp) -> u64 {
+        self.spent(word, now).div_ceil(self.interval)
+    }
+
+    /// The most tokens that can be owed.
+    pub(super) const fn deepest(self) -> u64 {
+        DEEPEST / self.interval
+    }
+
+    /// How many tokens are refilled in some time.
+    pub(super) fn refill_in(self, time: Duration) -> u64 {
+        let tokens = if self.refills { time.as_nanos() / u128::from(self.interval) } else { 0 };
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    }
+
+    /// From how much spent on, nothing remains.
+    pub(super) const fn exhausted_from(self) -> u64 {
+        self.span - self.interval + 1
     }
 
     #[inline]
@@ -116,22 +149,59 @@ impl Gcra {
     }
 
     pub(super) fn carry_over(self, word: Word, now: Timestamp, old: Self) -> Word {
-        let debt = u128::from(old.spent(word, now)) * u128::from(self.interval);
-        let debt = debt.div_ceil(u128::from(old.interval)).min(u128::from(self.span)) as u64;
+        if self == old {
+            return word;
+        }
+        let spent = old.spent(word, now);
+        let (within, beyond) = (spent.min(old.span), spent.saturating_sub(old.span));
+        let [within, beyond, span, interval, old_interval] =
+            [within, beyond, self.span, self.interval, old.interval].map(u128::from);
+        // Tokens, as multiples of both intervals: of the burst no more than there is now, of
+        // what is owed beyond it everything.
+        let debt = (within * interval).min(span * old_interval) + beyond * interval;
+        let debt = debt.div_ceil(old_interval);
         let now = self.time(now);
-        let carried = now + debt;
-        // An idle word must move as well: a decision that priced its call under
-        // the old quota would otherwise still find the word it started from.
-        let unmoved = debt == 0 && carried == word.0 && self.interval != old.interval;
-        Word(if unmoved { carried.saturating_sub(1) } else { carried })
+        let carried = (u128::from(now) + debt).min(u128::from(LATEST)) as u64;
+        // A call that is under way was priced under the old quota: it must not find the word
+        // that it started from. An idle word moves as well, and stays idle.
+        let is_misread = carried == word.0 && self.interval != old.interval;
+        Word(match (is_misread, debt) {
+            (false, _) => carried,
+            (true, 0) => carried.saturating_sub(1),
+            (true, _) => carried + 1,
+        })
+    }
+
+    /// The word under `self`: unchanged, as long as it is a time for both.
+    pub(super) fn keep(self, word: Word, now: Timestamp, old: Self) -> Word {
+        if self.refills == old.refills { word } else { self.carry_over(word, now, old) }
     }
 
     pub(super) fn rebase(self, word: Word, then: Timestamp, now: Timestamp) -> Word {
-        Word(self.time(now) + self.spent(word, then).min(DEEPEST))
+        Word((self.time(now) + self.spent(word, then).min(LATEST)).min(LATEST))
     }
 
     #[inline(always)]
     const fn time(self, now: Timestamp) -> u64 {
         if self.refills { now.as_nanos() } else { 0 }
     }
+}
+
+/// Refuses a rate that whole nanoseconds between two tokens would make slower by more than a
+/// thousandth: only rates above a million a second can be.
+fn refuse_a_slow_rate(quota: &Quota, interval: u64) -> Result<(), Error> {
+    let Some(period) = quota.period() else { return Ok(()) };
+    let kept = u128::from(interval) * u128::from(quota.amount());
+    let slower = kept - period.as_nanos();
+    if slower * 1000 <= kept {
+        return Ok(());
+    }
+    let percent = slower as f64 * 100.0 / kept as f64;
+    Err(Error::algorithm(format!(
+        "\"{quota}\" is one every {} to {interval} ns; a bucket keeps whole nanoseconds and would \
+         be {percent:.1} % slower: use \"1 per {interval} ns burst {}\", count in larger units, \
+         or use a fixed-window",
+        interval - 1,
+        quota.burst(),
+    )))
 }

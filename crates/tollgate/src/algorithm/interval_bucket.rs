@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::packing::{Packing, period_of};
+use super::packing::{Packing, carried, period_of, refill_in};
 use super::{Algorithm, Word};
 use crate::{Error, Quota, Timestamp};
 
@@ -18,7 +18,7 @@ use crate::{Error, Quota, Timestamp};
 /// in steps of less than a thousandth of the period and rounded up, so the rate
 /// is never above the stated one and below it by less than 0.1 %. Bursts of up
 /// to a million can be counted for a period of a second; every doubling of the
-/// period doubles that. Debt goes as deep as the burst.
+/// period doubles that. Debt goes as deep as what 36 years refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntervalBucket {
     packing: Packing,
@@ -59,6 +59,19 @@ impl IntervalBucket {
         Ok(Self { start, ..full })
     }
 
+    /// The same with a smaller burst, in words of this one. What it starts with is what
+    /// `born` says: empty since then, or full.
+    pub(super) fn with_quota(self, quota: &Quota, born: Option<Timestamp>) -> Self {
+        let (amount, burst) = (quota.amount(), quota.burst());
+        let empty = |born| self.packing.pack(self.packing.ceil(born), burst);
+        Self { amount, burst, start: born.map_or(Word(0), empty), ..self }
+    }
+
+    /// The same with the smaller amount of two: idle under it is idle under both.
+    pub(super) fn slower(self, other: Self) -> Self {
+        Self { amount: self.amount.min(other.amount), ..self }
+    }
+
     /// The period as it is kept: rounded up to the word's resolution.
     #[must_use]
     pub fn period(&self) -> Duration {
@@ -84,17 +97,85 @@ impl IntervalBucket {
 
     /// The last refill and what is spent, after every refill due by `now`.
     fn refilled(&self, word: Word, now: Timestamp) -> (u64, u64) {
+        if self.tells_debts_exactly() {
+            return self.all_owed(word, now);
+        }
+        self.after_refills(self.packing.unpack(word), now)
+    }
+
+    /// The same, with all that is owed: less than one refill too much, if debts are not told
+    /// [exactly](Self::tells_debts_exactly).
+    fn all_owed(&self, word: Word, now: Timestamp) -> (u64, u64) {
         let (last, spent) = self.packing.unpack(word);
+        if !self.is_told_by_a_refill(last, spent, now) {
+            return self.after_refills((last, spent), now);
+        }
+        let ahead = last - self.packing.ceil(now);
+        let periods = ahead.div_ceil(self.period).min(last / self.period);
+        let owed = spent.saturating_add(periods.saturating_mul(self.amount));
+        (last - periods * self.period, owed)
+    }
+
+    fn after_refills(&self, (last, spent): (u64, u64), now: Timestamp) -> (u64, u64) {
         let periods = self.packing.floor(now).saturating_sub(last) / self.period;
         let spent = spent.saturating_sub(periods.saturating_mul(self.amount));
         (last + periods * self.period, spent)
+    }
+
+    /// True if a debt may be deeper than the count says, since the last refill is yet to come:
+    /// see [`pack`](Self::pack). Time that went back looks the same. One step is nothing: a
+    /// word that [moves](Self::moved) may be that late.
+    fn is_told_by_a_refill(&self, last: u64, spent: u64, now: Timestamp) -> bool {
+        spent > self.burst && last > self.packing.ceil(now).saturating_add(1)
+    }
+
+    /// True unless a refill is more than half of what the count has room for: then the rest of
+    /// one counts as a whole. Half, so that what is left of a debt is more than the burst of any
+    /// tier.
+    #[must_use]
+    pub const fn tells_debts_exactly(&self) -> bool {
+        self.amount <= self.packing.most() / 2
     }
 
     /// The word after `spent` becomes `spent + amount`.
     fn take(&self, last: u64, spent: u64, now: Timestamp, amount: u64) -> Word {
         // The call that finds the bucket full begins a period.
         let last = if spent == 0 { last.max(self.packing.ceil(now)) } else { last };
-        self.packing.pack(last, spent.saturating_add(amount))
+        self.pack(last, spent.saturating_add(amount))
+    }
+
+    /// The word of a refill and what is spent after it. A debt deeper than the count is told by
+    /// a later refill, after which the rest of it is left: what passes is the same.
+    fn pack(&self, last: u64, spent: u64) -> Word {
+        let most = self.packing.most();
+        if spent <= most {
+            return self.packing.pack(last, spent);
+        }
+        let periods = (spent - most).div_ceil(self.amount);
+        let left = spent.saturating_sub(periods.saturating_mul(self.amount));
+        let refill = last.saturating_add(periods.saturating_mul(self.period));
+        let is_exact = self.tells_debts_exactly() && refill <= self.packing.last();
+        self.packing.pack(refill, if is_exact { left } else { most })
+    }
+
+    /// True if periods are equally long, but for how they are rounded.
+    fn is_as_long_as(&self, other: &Self) -> bool {
+        self.packing.rounds_alike(self.period(), other.packing, other.period())
+    }
+
+    /// A word of `old` as one of this, with a refill at a moment and what is spent after it.
+    fn moved(&self, word: Word, old: &Self, refill: Timestamp, spent: u64) -> Word {
+        let last = self.packing.ceil(refill);
+        let packed = self.pack(last, spent);
+        // The same bits would not mean the same: rather a later refill.
+        let is_misread = packed == word && self.packing != old.packing;
+        if is_misread { self.pack(last + 1, spent) } else { packed }
+    }
+
+    /// When a word's last refill was, if that counts here: time already waited does only
+    /// towards a period of the same length.
+    fn refill_of(&self, old: &Self, last: u64, now: Timestamp) -> Timestamp {
+        if self.is_as_long_as(old) { old.packing.begin(last) } else { now }
     }
 
     /// The time until `tokens` have been refilled.
@@ -114,23 +195,40 @@ impl Algorithm for IntervalBucket {
         passes.then(|| self.take(last, spent, now, cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let (last, spent) = self.refilled(word, now);
-        self.take(last, spent, now, amount)
+        let (first, owed) = self.all_owed(word, now);
+        let amount = amount.min(most.saturating_sub(owed));
+        match spent.saturating_add(amount) <= self.packing.most() {
+            true => self.take(last, spent, now, amount),
+            false => self.take(first, owed, now, amount),
+        }
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
         let (last, spent) = self.refilled(word, now);
-        // Not beyond what a client never seen would have.
+        // Not beyond what a client never seen would have, nor while nobody knows how deep a debt
+        // is.
         let (_, least) = self.refilled(self.start, now);
+        let is_unknown = self.is_told_by_a_refill(last, spent, now);
+        let least = if is_unknown { least.max(self.burst) } else { least };
         match spent.saturating_sub(amount).max(least) {
-            left if left < spent => self.packing.pack(last, left),
+            left if left < spent => self.pack(last, left),
             _ => word,
         }
     }
 
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        // Refills pay for what was charged before, and then for this charge.
+        self.refund(word, now, amount.min(self.spent(charged, now)))
+    }
+
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
         self.refilled(word, now).1
+    }
+
+    fn owed(&self, word: Word, now: Timestamp) -> u64 {
+        self.all_owed(word, now).1
     }
 
     fn fresh(&self, floor: Timestamp) -> Word {
@@ -143,6 +241,21 @@ impl Algorithm for IntervalBucket {
     }
 
     fn limit(&self) -> u64 {
+        self.burst
+    }
+
+    fn deepest(&self) -> u64 {
+        // As many refills as come in 36 years, which times have room for until 2080.
+        let refills = (1 << 60) / (self.period * self.packing.quantum);
+        let owed = self.burst.saturating_add(self.amount.saturating_mul(refills));
+        owed.max(self.packing.most())
+    }
+
+    fn refill_in(&self, time: Duration) -> u64 {
+        refill_in(self.amount, self.period(), time)
+    }
+
+    fn exhausted_from(&self) -> u64 {
         self.burst
     }
 
@@ -171,15 +284,30 @@ impl Algorithm for IntervalBucket {
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        if self == old {
+            return word;
+        }
+        let (last, owed) = old.all_owed(word, now);
+        let refill = self.refill_of(old, last, now);
+        self.moved(word, old, refill, carried(owed, old.burst, self.burst))
+    }
+
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        if self == old {
+            return word;
+        }
+        let (last, spent) = old.packing.unpack(word);
+        if last > old.packing.ceil(now) {
+            // A debt that is told by a refill is owed until then, whatever is refilled.
+            return self.moved(word, old, old.packing.begin(last), spent);
+        }
         let (last, spent) = old.refilled(word, now);
-        let spent = spent.min(self.burst);
-        // The time already waited counts only towards a period of the same length.
-        let began = if self.period() == old.period() { old.packing.begin(last) } else { now };
-        self.packing.repack(self.packing.ceil(began), spent, word, old.packing)
+        self.moved(word, old, self.refill_of(old, last, now), spent)
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
-        let (last, spent) = self.refilled(word, then);
+        // As it is: refills that are due are those of the tier that asks next.
+        let (last, spent) = self.packing.unpack(word);
         self.packing.pack(self.packing.shifted(last, then, now), spent)
     }
 }

@@ -75,7 +75,7 @@ impl AlgorithmKind {
     ) -> Result<AnyAlgorithm, Error> {
         use AnyAlgorithm as Any;
         Ok(match (self, start) {
-            (Self::TokenBucket, Start::Full) => Any::TokenBucket(TokenBucket::new(quota)),
+            (Self::TokenBucket, Start::Full) => Any::TokenBucket(TokenBucket::new(quota)?),
             (Self::TokenBucket, Start::Empty) => {
                 Any::TokenBucket(TokenBucket::starting_empty(quota, born)?)
             }
@@ -94,6 +94,87 @@ impl AlgorithmKind {
             (Self::FirstHitWindow, _) => Any::FixedWindow(FixedWindow::from_first_hit(quota)?),
             (Self::SlidingWindow, _) => Any::SlidingWindow(SlidingWindow::new(quota)?),
         })
+    }
+
+    /// The algorithms of several quotas, in their order, for callers who may have one now and
+    /// another later: the tiers of a limit. A word of one is a word of all.
+    ///
+    /// Token and leaky buckets owe time, whatever the quota. Windows and interval buckets
+    /// count, with room for the largest quota, so all must have the same period.
+    ///
+    /// # Errors
+    ///
+    /// As for [`with_quota`](Self::with_quota); or if the quotas have nothing in common.
+    pub fn with_quotas(
+        self,
+        quotas: &[Quota],
+        start: Start,
+        born: Timestamp,
+    ) -> Result<Vec<AnyAlgorithm>, Error> {
+        let algorithms = quotas.iter().map(|quota| self.with_quota(quota, start, born));
+        let algorithms: Vec<_> = algorithms.collect::<Result<_, _>>()?;
+        let (Some(first), Some(largest)) =
+            (quotas.first(), quotas.iter().max_by_key(|quota| quota.burst()))
+        else {
+            return Ok(algorithms);
+        };
+        for quota in quotas {
+            self.expect_alike(first, quota)?;
+        }
+        let born = (start == Start::Empty).then_some(born);
+        Ok(match self {
+            Self::FirstHitWindow => {
+                let widest = FixedWindow::from_first_hit(largest)?;
+                quotas.iter().map(|quota| widest.with_limit(quota).into()).collect()
+            }
+            Self::IntervalBucket => {
+                let widest = IntervalBucket::new(largest)?;
+                quotas.iter().map(|quota| widest.with_quota(quota, born).into()).collect()
+            }
+            // The words of others do not depend on how large the quota is.
+            _ => algorithms,
+        })
+    }
+
+    /// A quota by which the words of all [tiers](Self::with_quotas) can be read; the first is the
+    /// limit's own. `None` if there are none.
+    #[must_use]
+    pub fn widest(self, quotas: &[Quota]) -> Option<Quota> {
+        let base = *quotas.first()?;
+        let largest = *quotas.iter().max_by_key(|quota| quota.burst())?;
+        Some(match self {
+            // The words of buckets are times, whatever the quota.
+            Self::TokenBucket | Self::LeakyBucket | Self::LeakyShaper => base,
+            // By the slowest refill, nobody is idle too early.
+            Self::IntervalBucket => {
+                let slowest = quotas.iter().map(Quota::amount).min()?;
+                let period = base.period().unwrap_or_default();
+                Quota::per(slowest, period).burst(largest.burst()).build().unwrap_or(largest)
+            }
+            _ => largest,
+        })
+    }
+
+    /// Refuses two quotas of which a word of one would not be a word of the other.
+    fn expect_alike(self, one: &Quota, other: &Quota) -> Result<(), Error> {
+        let (period, others) = (one.period(), other.period());
+        match self {
+            Self::TokenBucket | Self::LeakyBucket | Self::LeakyShaper => {
+                if period.is_some() == others.is_some() {
+                    return Ok(());
+                }
+                Err(Error::tier(format!(
+                    "\"{one}\" and \"{other}\" cannot be tiers of one limit: one is refilled and \
+                     the other never; refill both or none"
+                )))
+            }
+            _ if period == others => Ok(()),
+            _ => Err(Error::tier(format!(
+                "\"{one}\" and \"{other}\" cannot be tiers of one {self}: a caller who changes \
+                 tiers keeps its count, so all must have the same period; give them one, or use \
+                 a token-bucket"
+            ))),
+        }
     }
 }
 

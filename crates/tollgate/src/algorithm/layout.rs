@@ -18,7 +18,7 @@ use super::{AnyAlgorithm, IntervalBucket, TokenBucket, Word};
 /// use tollgate::algorithm::{AnyAlgorithm, Layout, TokenBucket};
 /// use tollgate::Quota;
 ///
-/// let bucket: AnyAlgorithm = TokenBucket::new(&Quota::per_second(10).burst(20).build()?).into();
+/// let bucket: AnyAlgorithm = TokenBucket::new(&Quota::per_second(10).burst(20).build()?)?.into();
 /// let layout = Layout::Bucket { interval: 100_000_000, span: 2_000_000_000, refills: true };
 /// assert_eq!(bucket.layout(), layout);
 /// # Ok::<(), tollgate::Error>(())

@@ -27,7 +27,8 @@ impl LeakyBucket {
     ///
     /// # Errors
     ///
-    /// If the quota is never refilled: a queue has to drain.
+    /// If the quota is never refilled: a queue has to drain. And as for
+    /// [`TokenBucket::new`](super::TokenBucket::new).
     pub fn meter(quota: &Quota) -> Result<Self, Error> {
         Self::new(quota, false)
     }
@@ -36,13 +37,14 @@ impl LeakyBucket {
     ///
     /// # Errors
     ///
-    /// If the quota is never refilled: a queue has to drain.
+    /// If the quota is never refilled: a queue has to drain. And as for
+    /// [`TokenBucket::new`](super::TokenBucket::new).
     pub fn shaper(quota: &Quota) -> Result<Self, Error> {
         Self::new(quota, true)
     }
 
     fn new(quota: &Quota, shapes: bool) -> Result<Self, Error> {
-        let gcra = Gcra::new(quota);
+        let gcra = Gcra::new(quota)?;
         if !gcra.refills() {
             return Err(Error::algorithm(format!(
                 "a leaky bucket has to drain, and \"{quota}\" never does; \
@@ -68,16 +70,24 @@ impl Algorithm for LeakyBucket {
         self.gcra.spend(word, now, cost)
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        self.gcra.charge(word, now, amount)
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+        self.gcra.charge(word, now, amount, most)
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
         self.gcra.refund(word, now, amount)
     }
 
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        self.gcra.give_back(word, now, amount, charged)
+    }
+
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
         self.gcra.spent(word, now)
+    }
+
+    fn owed(&self, word: Word, now: Timestamp) -> u64 {
+        self.gcra.owed(word, now)
     }
 
     fn idle_since(&self, word: Word, now: Timestamp) -> Timestamp {
@@ -90,6 +100,18 @@ impl Algorithm for LeakyBucket {
 
     fn limit(&self) -> u64 {
         self.gcra.limit()
+    }
+
+    fn deepest(&self) -> u64 {
+        self.gcra.deepest()
+    }
+
+    fn refill_in(&self, time: Duration) -> u64 {
+        self.gcra.refill_in(time)
+    }
+
+    fn exhausted_from(&self) -> u64 {
+        self.gcra.exhausted_from()
     }
 
     fn window(&self) -> Option<Duration> {
@@ -114,6 +136,10 @@ impl Algorithm for LeakyBucket {
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
         self.gcra.carry_over(word, now, old.gcra)
+    }
+
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        self.gcra.keep(word, now, old.gcra)
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {

@@ -12,6 +12,8 @@
 //! decide in memory, in a test and over a remote store.
 
 mod any;
+mod charged;
+mod debt;
 mod fixed_window;
 mod gcra;
 mod interval_bucket;
@@ -25,6 +27,7 @@ mod token_bucket;
 use std::time::Duration;
 
 pub use self::any::AnyAlgorithm;
+pub use self::charged::Charged;
 pub use self::fixed_window::FixedWindow;
 pub use self::interval_bucket::IntervalBucket;
 pub use self::kind::AlgorithmKind;
@@ -75,18 +78,35 @@ pub trait Algorithm: Copy + sealed::Sealed {
     #[must_use]
     fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word>;
 
-    /// Takes `amount` whether or not it passes, going into debt beyond the burst.
+    /// Takes `amount` whether or not it passes, going into debt beyond the burst, but
+    /// leaves no more than `most` spent in all, nor more than the [deepest](Self::deepest)
+    /// debt. Who has more spent already keeps that.
     #[must_use]
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word;
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word;
 
     /// Gives `amount` back, never beyond what a client never seen would have.
     #[must_use]
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word;
 
+    /// Gives back up to `amount` of a call that left `charged` behind, but nothing of what
+    /// has been refilled since: of a bucket what `charged` still owes, of a window only
+    /// what counts in the window that was charged.
+    #[must_use]
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word;
+
     /// How much is spent, on a scale that orders the clients of one limit by
     /// their share of the burst. Zero means idle.
     #[must_use]
     fn spent(&self, word: Word, now: Timestamp) -> u64;
+
+    /// How many tokens are spent, rounded up: more than the [limit](Self::limit) if the
+    /// client is in debt.
+    #[must_use]
+    fn owed(&self, word: Word, now: Timestamp) -> u64;
+
+    /// The most that can be [owed](Self::owed): what the word can tell.
+    #[must_use]
+    fn deepest(&self) -> u64;
 
     /// A moment, as early as can be told, since when an idle client has been idle.
     #[must_use]
@@ -102,6 +122,14 @@ pub trait Algorithm: Copy + sealed::Sealed {
     /// The most that can be spent at once.
     #[must_use]
     fn limit(&self) -> u64;
+
+    /// How much is refilled in some time, or can be spent in the windows that it has.
+    #[must_use]
+    fn refill_in(&self, time: Duration) -> u64;
+
+    /// From how much [spent](Self::spent) on, nothing remains.
+    #[must_use]
+    fn exhausted_from(&self) -> u64;
 
     /// The time in which the whole limit is refilled, or begins anew; `None` if it
     /// never is.
@@ -128,14 +156,20 @@ pub trait Algorithm: Copy + sealed::Sealed {
         Duration::ZERO
     }
 
-    /// Translates a word of `old` into one of `self`, which has another quota:
-    /// what is spent stays spent, in tokens, up to the new limit.
+    /// Translates a word of `old` into one of `self`, which may have another quota. The
+    /// same quota leaves the word as it is. Otherwise what is spent stays spent, in tokens:
+    /// of the old burst no more than the new one has, and all that is owed beyond it.
     ///
     /// Where `word` would count for less under `self` than under `old`, the result
     /// differs from it, so that a decision still under way on the old word fails its
     /// exchange.
     #[must_use]
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word;
+
+    /// A word of `old` under `self`, a quota of another [tier](AlgorithmKind::with_quotas):
+    /// buckets owe the same time, windows have the same count.
+    #[must_use]
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word;
 
     /// A word that means at `now` what `word` meant at `then`: for a client that comes
     /// from another clock, out of a snapshot for example. Windows that follow the clock

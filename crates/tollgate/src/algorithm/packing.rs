@@ -11,7 +11,7 @@ use crate::{Error, Quota, Timestamp};
 /// ```
 ///
 /// The count has room for twice the limit, so that debt can be as deep as the
-/// limit itself; deeper debt is cut to that. The time has the rest, in steps of
+/// limit itself. The time has the rest, in steps of
 /// `quantum` nanoseconds that reach to [`Timestamp::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packing {
@@ -75,7 +75,7 @@ impl Packing {
     }
 
     /// The last time that can be told apart.
-    const fn last(self) -> u64 {
+    pub(super) const fn last(self) -> u64 {
         u64::MAX >> self.count_bits
     }
 
@@ -116,6 +116,12 @@ impl Packing {
         shifted.div_ceil(self.quantum)
     }
 
+    /// True if two lengths differ by no more than how they are rounded.
+    pub(super) fn rounds_alike(self, length: Duration, other: Self, others: Duration) -> bool {
+        let coarser = self.quantum.max(other.quantum);
+        length.abs_diff(others) < Duration::from_nanos(coarser)
+    }
+
     /// `period` in quanta, rounded up.
     pub(super) const fn quanta(self, period: u64) -> u64 {
         period.div_ceil(self.quantum)
@@ -147,4 +153,16 @@ pub(super) fn without_burst(quota: &Quota, what: &str) -> Result<(), Error> {
          leave it out, or use a token bucket",
         quota.burst(),
     )))
+}
+
+/// What is spent, when the limit changes: of the old limit no more than the new one has, and
+/// all that is owed beyond it.
+pub(super) fn carried(spent: u64, old: u64, new: u64) -> u64 {
+    spent.min(old).min(new).saturating_add(spent.saturating_sub(old))
+}
+
+/// How much `amount` each `period` is in some time.
+pub(super) fn refill_in(amount: u64, period: Duration, time: Duration) -> u64 {
+    let periods = time.as_nanos() / period.as_nanos().max(1);
+    u64::try_from(periods.saturating_mul(u128::from(amount))).unwrap_or(u64::MAX)
 }

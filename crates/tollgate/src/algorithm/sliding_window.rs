@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::packing::{Packing, period_of, without_burst};
+use super::packing::{Packing, carried, period_of, refill_in, without_burst};
 use super::{Algorithm, Word};
 use crate::{Error, Quota, Timestamp};
 
@@ -15,7 +15,7 @@ use crate::{Error, Quota, Timestamp};
 ///
 /// The word is the window, which follows the clock, and the two counts. A second
 /// counts to 16,000, a minute to 131,000, an hour to a million, a day to eight
-/// million. Debt goes as deep as the amount, and is forgotten after two windows.
+/// million. Debt goes at least as deep as the amount, and is forgotten after two windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     /// The quantum is the period. Each of the two counts has `count_bits`.
@@ -87,6 +87,23 @@ impl SlidingWindow {
         counts.current + self.weighted(counts)
     }
 
+    /// A word of `old` as one of this, with what `change` makes of the count.
+    fn moved(&self, word: Word, now: Timestamp, old: &Self, change: impl Fn(u64) -> u64) -> Word {
+        if self == old {
+            return word;
+        }
+        let counts = old.counts(word, now);
+        if self.period() == old.period() {
+            // Only the weight of the previous window counts, so it is not cut.
+            return self.pack(counts.window, counts.previous, change(counts.current));
+        }
+        let spent = change(old.estimate(&counts));
+        let window = self.packing.floor(now);
+        let packed = self.pack(window, 0, spent);
+        // The same bits would not mean the same: rather a later window.
+        if packed == word { self.pack(window + 1, 0, spent) } else { packed }
+    }
+
     /// How far into a window `count` calls of the window before weigh at most
     /// `room`.
     fn decays_after(&self, count: u64, room: u64) -> u64 {
@@ -108,9 +125,12 @@ impl Algorithm for SlidingWindow {
         passes.then(|| self.pack(counts.window, counts.previous, counts.current + cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        let Counts { window, previous, current, .. } = self.counts(word, now);
-        self.pack(window, previous, current.saturating_add(amount))
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+        let counts = self.counts(word, now);
+        // What the previous window weighs is spent as well.
+        let most = most.saturating_sub(self.weighted(&counts)).max(counts.current);
+        let current = counts.current.saturating_add(amount).min(most);
+        self.pack(counts.window, counts.previous, current)
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
@@ -118,8 +138,25 @@ impl Algorithm for SlidingWindow {
         self.pack(window, previous, current.saturating_sub(amount))
     }
 
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        let Counts { window, previous, current, .. } = self.counts(word, now);
+        let (rest, count) = self.packing.unpack(charged);
+        let (charged, _) = self.packing.unpack(Word(rest));
+        let amount = amount.min(count);
+        // Only into the window that was charged, as long as that counts.
+        match window.checked_sub(charged) {
+            Some(0) => self.pack(window, previous, current.saturating_sub(amount)),
+            Some(1) => self.pack(window, previous.saturating_sub(amount), current),
+            _ => word,
+        }
+    }
+
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
         self.estimate(&self.counts(word, now))
+    }
+
+    fn owed(&self, word: Word, now: Timestamp) -> u64 {
+        self.spent(word, now)
     }
 
     fn fresh(&self, floor: Timestamp) -> Word {
@@ -127,6 +164,18 @@ impl Algorithm for SlidingWindow {
     }
 
     fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn deepest(&self) -> u64 {
+        self.packing.most()
+    }
+
+    fn refill_in(&self, time: Duration) -> u64 {
+        refill_in(self.limit, Duration::from_nanos(self.period()), time)
+    }
+
+    fn exhausted_from(&self) -> u64 {
         self.limit
     }
 
@@ -167,16 +216,11 @@ impl Algorithm for SlidingWindow {
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
-        let counts = old.counts(word, now);
-        if self.period() == old.period() {
-            // Only the weight of the previous window counts, so it is not cut.
-            return self.pack(counts.window, counts.previous, counts.current.min(self.limit));
-        }
-        let spent = old.estimate(&counts).min(self.limit);
-        let window = self.packing.floor(now);
-        let packed = self.pack(window, 0, spent);
-        // The same bits would not mean the same: rather a later window.
-        if packed == word { self.pack(window + 1, 0, spent) } else { packed }
+        self.moved(word, now, old, |count| carried(count, old.limit, self.limit))
+    }
+
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        self.moved(word, now, old, |count| count)
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {

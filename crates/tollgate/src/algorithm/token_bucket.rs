@@ -19,7 +19,7 @@ use crate::{Error, Quota, Timestamp};
 /// use tollgate::algorithm::{Algorithm, TokenBucket};
 /// use tollgate::{Quota, Timestamp};
 ///
-/// let bucket = TokenBucket::new(&Quota::per_second(1).burst(5).build()?);
+/// let bucket = TokenBucket::new(&Quota::per_second(1).burst(5).build()?)?;
 /// let now = Timestamp::from_secs(1_700_000_000);
 /// let word = bucket.spend(bucket.fresh(Timestamp::ZERO), now, 3).unwrap();
 /// assert_eq!(bucket.remaining(word, now), 2);
@@ -35,24 +35,34 @@ pub struct TokenBucket {
 
 impl TokenBucket {
     /// A bucket that starts full.
-    #[must_use]
-    pub fn new(quota: &Quota) -> Self {
-        Self { gcra: Gcra::new(quota), start: Word(0) }
+    ///
+    /// # Errors
+    ///
+    /// If the rate is above 1,000,000 a second and whole nanoseconds between two tokens would
+    /// make it slower by more than 0.1 %.
+    pub fn new(quota: &Quota) -> Result<Self, Error> {
+        Ok(Self { gcra: Gcra::new(quota)?, start: Word(0) })
     }
 
     /// A bucket that was empty at `born` and has been filling since.
     ///
     /// # Errors
     ///
-    /// If the quota is never refilled: such a bucket would stay empty.
+    /// If the quota is never refilled: such a bucket would stay empty. And as for
+    /// [`new`](Self::new).
     pub fn starting_empty(quota: &Quota, born: Timestamp) -> Result<Self, Error> {
-        let gcra = Gcra::new(quota);
+        let gcra = Gcra::new(quota)?;
         if !gcra.refills() {
             return Err(Error::algorithm(format!(
                 "a bucket of \"{quota}\" is never refilled, so it cannot start empty"
             )));
         }
         Ok(Self { gcra, start: gcra.exhausted(born) })
+    }
+
+    /// What is given back leaves no more than a client never seen would have.
+    fn not_beyond_the_start(self, word: Word, refunded: Word) -> Word {
+        Word(refunded.0.max(self.start.0.min(word.0)))
     }
 
     pub(super) const fn refills(self) -> bool {
@@ -76,19 +86,25 @@ impl Algorithm for TokenBucket {
         self.gcra.spend(word, now, cost)
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        self.gcra.charge(word, now, amount)
+    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+        self.gcra.charge(word, now, amount, most)
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        let refunded = self.gcra.refund(word, now, amount);
-        // Not beyond what a client never seen would have.
-        Word(refunded.0.max(self.start.0.min(word.0)))
+        self.not_beyond_the_start(word, self.gcra.refund(word, now, amount))
+    }
+
+    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+        self.not_beyond_the_start(word, self.gcra.give_back(word, now, amount, charged))
     }
 
     #[inline]
     fn spent(&self, word: Word, now: Timestamp) -> u64 {
         self.gcra.spent(word, now)
+    }
+
+    fn owed(&self, word: Word, now: Timestamp) -> u64 {
+        self.gcra.owed(word, now)
     }
 
     fn idle_since(&self, word: Word, now: Timestamp) -> Timestamp {
@@ -104,6 +120,18 @@ impl Algorithm for TokenBucket {
 
     fn limit(&self) -> u64 {
         self.gcra.limit()
+    }
+
+    fn deepest(&self) -> u64 {
+        self.gcra.deepest()
+    }
+
+    fn refill_in(&self, time: Duration) -> u64 {
+        self.gcra.refill_in(time)
+    }
+
+    fn exhausted_from(&self) -> u64 {
+        self.gcra.exhausted_from()
     }
 
     fn window(&self) -> Option<Duration> {
@@ -124,6 +152,10 @@ impl Algorithm for TokenBucket {
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
         self.gcra.carry_over(word, now, old.gcra)
+    }
+
+    fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word {
+        self.gcra.keep(word, now, old.gcra)
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {

@@ -10,14 +10,23 @@ use crate::sync::lock_plain;
 
 /// The system's time, read from the processor's time-stamp counter.
 ///
-/// Nanoseconds since the Unix epoch at the process's first reading, and monotonic
-/// from there: setting the system clock changes nothing. A reading costs a
-/// counter read and a multiplication, about a third of a `clock_gettime`. Every
-/// 17 ms one of the callers compares the counter with the operating system's
-/// monotonic clock and corrects its pace, so the two stay within about a
-/// microsecond of each other for as long as the process runs; who calls in that
-/// moment waits for it. Where there is no
-/// reliable counter, the operating system's clock is read every time.
+/// Nanoseconds since the Unix epoch. A reading costs a counter read and a multiplication, about
+/// a third of a `clock_gettime`. Every 17 ms one of the callers compares the counter with the
+/// operating system's clocks and corrects its pace; who calls in that moment waits for it. A
+/// counter whose pace changes by more than 3 % is not believed. Where there is no reliable
+/// counter, the operating system's clock is read every time.
+///
+/// # What it promises
+///
+/// - **It never jumps.** The pace is that of the operating system's monotonic clock, so setting
+///   the time of day refills nobody.
+/// - **It follows the time of day**, since windows begin at whole minutes and midnights: where
+///   the two differ, this clock runs faster or slower by 0.05 %, as time daemons do, until they
+///   meet. A correction of a second takes 34 minutes. After one of hours, or if the machine was
+///   suspended for as long, restart the process if windows shall begin on time at once.
+/// - **Within a thread it never goes back.** Between threads it may, by some microseconds:
+///   two cores read their counters at slightly different moments. No call passes by that which
+///   would not have passed had time stood still.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -34,11 +43,20 @@ struct Counted {
     counter: quanta::Clock,
     /// How many ticks one line serves.
     serves: u64,
+    /// The pace that the counter was calibrated to.
+    calibrated: u64,
     line: SeqCell<3>,
-    last: Mutex<Comparison>,
+    last: Mutex<Last>,
     /// The system's two clocks when the process began to read time: the second as
     /// nanoseconds since the epoch.
     began: (Instant, u64),
+}
+
+/// The last comparison, and by how much the time of day was followed until then.
+#[derive(Clone, Copy)]
+struct Last {
+    comparison: Comparison,
+    followed: i64,
 }
 
 /// One reading of the counter and of the system's clock, as close together as
@@ -62,20 +80,25 @@ struct Line {
 /// below a microsecond, and a comparison costs one caller some hundred nanoseconds.
 const SERVES: u64 = 1 << 24;
 
+/// A pace that differs from the calibrated one by more than this part of it is not believed: a
+/// counter may start again when a machine wakes up.
+const BELIEVED: u64 = 32;
+
+/// The time of day is followed by at most this part of what has passed: 0.05 %, as much as time
+/// daemons change the pace of clocks.
+const FOLLOWED: i64 = 2_000;
+
 impl Counted {
     fn start() -> Self {
         let counter = quanta::Clock::new();
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // A system clock that is set later than this is wrong, and would leave no
-        // room to count on from there.
-        let unix = unix.as_nanos().min(u128::from(Timestamp::MAX.as_nanos() - (1 << 58)));
-        let began = (Instant::now(), unix as u64);
+        let began = (Instant::now(), time_of_day());
         let first = Comparison { ticks: counter.raw(), nanos: began.1 };
-        let pace = counter.delta_as_nanos(0, 1 << 32);
+        let calibrated = counter.delta_as_nanos(0, 1 << 32).max(1);
         // At most 2³¹, so that it can be shifted by 32 bits.
-        let serves = ((SERVES << 32) / pace.max(1)).clamp(1, 1 << 31);
-        let line = Line::through(first, first.nanos, pace, serves).to_numbers();
-        Self { counter, serves, line: SeqCell::new(line), last: Mutex::new(first), began }
+        let serves = ((SERVES << 32) / calibrated).clamp(1, 1 << 31);
+        let line = Line::through(first, first.nanos, calibrated, serves).to_numbers();
+        let last = Mutex::new(Last { comparison: first, followed: 0 });
+        Self { counter, serves, calibrated, line: SeqCell::new(line), last, began }
     }
 
     #[inline]
@@ -106,33 +129,57 @@ impl Counted {
         if ticks < self.serves || ticks.wrapping_neg() < self.serves {
             return;
         }
-        let next = self.comparison();
-        let elapsed = u128::from(next.nanos.saturating_sub(last.nanos));
-        let pace = match next.ticks.checked_sub(last.ticks) {
-            Some(ticks) if ticks > 0 => ((elapsed << 32) / u128::from(ticks)) as u64,
-            // The counter has started again, as it may when a machine wakes up.
-            _ => line.pace,
-        };
+        let next = self.comparison(last.followed);
+        let pace = next.pace_since(last.comparison, self.calibrated);
         // Nobody was told a time after the end of the old line, so time may
         // continue from there if the line had run ahead.
         let told = line.after(self.serves);
-        *last = next;
+        let elapsed = next.nanos.saturating_sub(last.comparison.nanos);
+        let followed = last.followed + step_towards(time_of_day(), next.nanos, elapsed);
+        *last = Last { comparison: next, followed };
         self.line.write(Line::through(next, told, pace, self.serves).to_numbers());
     }
 
     /// The tightest of a few readings: an interrupt may come between the two clocks.
-    fn comparison(&self) -> Comparison {
+    fn comparison(&self, followed: i64) -> Comparison {
         let reading = || {
             let before = self.counter.raw();
             let elapsed = self.began.0.elapsed().as_nanos() as u64;
             let after = self.counter.raw();
-            let nanos = self.began.1 + elapsed;
+            let nanos = (self.began.1 + elapsed).saturating_add_signed(followed);
             let width = after.saturating_sub(before);
             (width, Comparison { ticks: before + width / 2, nanos })
         };
         let best = [reading(), reading(), reading()].into_iter().min_by_key(|(width, _)| *width);
         best.map_or_else(|| reading().1, |(_, comparison)| comparison)
     }
+}
+
+impl Comparison {
+    /// The pace of the counter since an earlier comparison, if it can be believed.
+    fn pace_since(self, earlier: Self, calibrated: u64) -> u64 {
+        let elapsed = u128::from(self.nanos.saturating_sub(earlier.nanos));
+        let Some(ticks) = self.ticks.checked_sub(earlier.ticks).filter(|ticks| *ticks > 0) else {
+            return calibrated;
+        };
+        let pace = u64::try_from((elapsed << 32) / u128::from(ticks)).unwrap_or(u64::MAX);
+        let is_believed = pace.abs_diff(calibrated) <= calibrated / BELIEVED;
+        if is_believed { pace } else { calibrated }
+    }
+}
+
+/// Nanoseconds since the epoch, as the system says now. If it says later than this it is wrong,
+/// and would leave no room to count on from there.
+fn time_of_day() -> u64 {
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    unix.as_nanos().min(u128::from(Timestamp::MAX.as_nanos() - (1 << 58))) as u64
+}
+
+/// How far to follow the time of day now, after some time.
+fn step_towards(time_of_day: u64, now: u64, elapsed: u64) -> i64 {
+    let most = (elapsed / FOLLOWED.unsigned_abs()).min(SERVES) as i64;
+    let ahead = i128::from(time_of_day) - i128::from(now);
+    ahead.clamp(i128::from(-most), i128::from(most)) as i64
 }
 
 impl Line {
@@ -158,5 +205,54 @@ impl Line {
     #[inline(always)]
     fn from_numbers(n: Numbers<'_, 3>) -> Self {
         Self { ticks: n.get(0), nanos: n.get(1), pace: n.get(2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A counter of one tick a nanosecond.
+    const CALIBRATED: u64 = 1 << 32;
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_counter_that_started_again_does_not_put_time_ahead() {
+        let last = Comparison { ticks: 1_000, nanos: 1_700_000_000 * SECOND };
+        // An hour later, it has counted a few ticks since it started again.
+        for ticks in [1, 999, 1_000, 1_001, 1_000_000] {
+            let next = Comparison { ticks, nanos: last.nanos + 3_600 * SECOND };
+            let pace = next.pace_since(last, CALIBRATED);
+            let line = Line::through(next, next.nanos, pace, SERVES);
+            let served = line.after(SERVES) - next.nanos;
+            assert!(served <= SERVES + SERVES / 32, "{served} ns in {SERVES} after {ticks} ticks");
+            assert!(served >= SERVES - SERVES / 32, "{served} ns in {SERVES} after {ticks} ticks");
+        }
+    }
+
+    #[test]
+    fn a_pace_within_three_percent_is_believed() {
+        let last = Comparison { ticks: 0, nanos: 0 };
+        for percent in [97, 98, 100, 102, 103] {
+            let next = Comparison { ticks: SECOND, nanos: SECOND / 100 * percent };
+            assert_eq!(
+                next.pace_since(last, CALIBRATED),
+                (u128::from(CALIBRATED) * u128::from(percent) / 100) as u64
+            );
+        }
+        let next = Comparison { ticks: SECOND, nanos: SECOND / 100 * 104 };
+        assert_eq!(next.pace_since(last, CALIBRATED), CALIBRATED);
+    }
+
+    #[test]
+    fn the_time_of_day_is_followed_by_a_two_thousandth_of_what_has_passed() {
+        let now = 1_700_000_000 * SECOND;
+        let step = |ahead: i64| step_towards(now.saturating_add_signed(ahead), now, SERVES);
+        let most = (SERVES / 2_000) as i64;
+        assert_eq!(step(0), 0);
+        assert_eq!((step(7), step(-7)), (7, -7));
+        assert_eq!((step(3_600 * SECOND as i64), step(-3_600 * SECOND as i64)), (most, -most));
+        // However long nobody has asked, one step is no longer than what a line serves.
+        assert_eq!(step_towards(u64::MAX, now, u64::MAX), SERVES as i64);
     }
 }

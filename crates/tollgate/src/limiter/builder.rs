@@ -1,13 +1,14 @@
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
-use std::sync::atomic::AtomicBool;
 
 use super::Limiter;
 use super::counters::Counters;
+use super::manage::rules;
 use super::overrides::Overrides;
-use super::tiers::{Common, TierOf, Tiers};
+use super::tiers::{TierOf, Tiers};
 use crate::algorithm::{AlgorithmKind, Start};
-use crate::{Clock, Error, KeyedState, Quota, SystemClock, Timestamp, WhenFull};
+use crate::sync::AtomicBool;
+use crate::{Clock, Error, KeyedState, Quota, SystemClock, Table, Timestamp, WhenFull};
 
 /// Builds a [`Limiter`].
 ///
@@ -32,7 +33,8 @@ pub struct Builder<K: ?Sized, C = SystemClock, S = KeyedState> {
     when_full: WhenFull,
     clock: C,
     hasher: S,
-    tiers: Vec<(String, Result<Quota, Error>, Option<usize>)>,
+    max_debt: Option<u64>,
+    tiers: Vec<(String, Result<Quota, Error>)>,
     resolver: Option<Box<dyn TierOf<K>>>,
     key: PhantomData<fn(&K)>,
 }
@@ -53,6 +55,7 @@ impl<K: ?Sized> Builder<K> {
             when_full: WhenFull::default(),
             clock: SystemClock,
             hasher: KeyedState::new(),
+            max_debt: None,
             tiers: Vec::new(),
             resolver: None,
             key: PhantomData,
@@ -87,35 +90,22 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
         self
     }
 
+    /// Lets clients owe no more than `tokens` beyond their burst: what
+    /// [settling](Limiter::settle) and [debits](Limiter::debit) would charge beyond it is not
+    /// charged. Unless set, that is what a day refills or ten bursts, whichever is more, so
+    /// that no mistake locks a client out for ever.
+    pub fn max_debt(mut self, tokens: u64) -> Self {
+        self.max_debt = Some(tokens);
+        self
+    }
+
     /// Adds a tier: clients whom [`tier_of`](Self::tier_of) gives this name have
-    /// this quota, and a table of the limiter's capacity to themselves.
-    pub fn tier<Q: TryInto<Quota>>(self, name: impl Into<String>, quota: Q) -> Self
+    /// this quota. All tiers share the limiter's table and its capacity.
+    pub fn tier<Q: TryInto<Quota>>(mut self, name: impl Into<String>, quota: Q) -> Self
     where
         Error: From<Q::Error>,
     {
-        self.add_tier(name.into(), quota.try_into().map_err(Error::from), None)
-    }
-
-    /// Adds a [tier](Self::tier) with room for a number of clients of its own.
-    pub fn tier_with_capacity<Q: TryInto<Quota>>(
-        self,
-        name: impl Into<String>,
-        quota: Q,
-        clients: usize,
-    ) -> Self
-    where
-        Error: From<Q::Error>,
-    {
-        self.add_tier(name.into(), quota.try_into().map_err(Error::from), Some(clients))
-    }
-
-    fn add_tier(
-        mut self,
-        name: String,
-        quota: Result<Quota, Error>,
-        capacity: Option<usize>,
-    ) -> Self {
-        self.tiers.push((name, quota, capacity));
+        self.tiers.push((name.into(), quota.try_into().map_err(Error::from)));
         self
     }
 
@@ -146,6 +136,7 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
             capacity: self.capacity,
             when_full: self.when_full,
             hasher: self.hasher,
+            max_debt: self.max_debt,
             tiers: self.tiers,
             resolver: self.resolver,
             key: PhantomData,
@@ -163,6 +154,7 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
             capacity: self.capacity,
             when_full: self.when_full,
             clock: self.clock,
+            max_debt: self.max_debt,
             tiers: self.tiers,
             resolver: self.resolver,
             key: PhantomData,
@@ -175,54 +167,63 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> Builder<K, C, S> {
     ///
     /// # Errors
     ///
-    /// If a quota is not valid, or not for the algorithm; if the capacity is 0 or
-    /// more than memory can be had for; if two tiers have one name.
+    /// If a quota is not valid, or not for the algorithm; if the tiers have [nothing in
+    /// common](AlgorithmKind::with_quotas), or two have one name; if a debt is deeper than a
+    /// word can tell; if the capacity is 0 or more than memory can be had for.
     pub fn build(self) -> Result<Limiter<K, C, S>, Error> {
         let born = self.clock.now();
         self.build_born(born)
     }
 
-    /// Builds the limiter with what the clients of an old one have spent, in tokens,
-    /// up to the new limits; with the old one's hasher and overrides. For changes that
-    /// a running limiter cannot make: of its capacity, its tiers, what it does when
+    /// Builds the limiter with what the clients of an old one have spent, in tokens, as for
+    /// [`set_quota`](Limiter::set_quota); with the old one's hasher and overrides. For changes
+    /// that a running limiter cannot make: of its capacity, its tiers, what it does when
     /// full. If the algorithm changes, all start afresh.
     ///
-    /// Clients of a tier that is no more take what they have spent along. What is spent
-    /// on the old limiter meanwhile may be missed, so nobody should use it by then.
+    /// What is spent on the old limiter meanwhile may be missed, so nobody should use it by
+    /// then.
     ///
     /// # Errors
     ///
     /// As for [`build`](Self::build).
     pub fn build_from(mut self, old: &Limiter<K, C, S>) -> Result<Limiter<K, C, S>, Error> {
-        self.hasher = old.tiers.base().hasher().clone();
+        self.hasher = old.table.hasher().clone();
+        let is_alike = self.kind == old.kind;
         let limiter = self.build_born(old.born)?;
-        let now = limiter.clock.now();
-        limiter.restore_at(&old.save(), now, now);
+        if is_alike {
+            let now = limiter.clock.now();
+            limiter.restore_at(&old.save(), now, now);
+        }
         Ok(limiter)
     }
 
     fn build_born(self, born: Timestamp) -> Result<Limiter<K, C, S>, Error> {
-        let common = Common {
+        let named = self.tiers.into_iter().map(|(name, quota)| Ok((name, quota?)));
+        let named = named.collect::<Result<Vec<_>, Error>>()?;
+        let base = self.quota?;
+        let quotas: Vec<_> =
+            [base].into_iter().chain(named.iter().map(|(_, quota)| *quota)).collect();
+        let rules = rules(self.kind, &quotas, self.start, born, self.max_debt)?;
+        let is_plain = self.resolver.is_none();
+        let tiers = Tiers::new(base, named, self.resolver)?;
+        let table = Table::with_tiers(
+            rules.base,
+            &rules.tiers,
+            self.capacity,
+            self.when_full,
+            self.hasher,
+        )?;
+        Ok(Limiter {
+            table,
+            tiers,
+            overrides: Overrides::new(),
+            plain: AtomicBool::new(is_plain),
+            clock: self.clock,
+            counters: Counters::new(),
             kind: self.kind,
             start: self.start,
             born,
-            when_full: self.when_full,
-            hasher: self.hasher,
-        };
-        let base = common.tier(self.quota?, self.capacity)?;
-        let named = self.tiers.into_iter().map(|(name, quota, capacity)| {
-            Ok((name, common.tier(quota?, capacity.unwrap_or(self.capacity))?))
-        });
-        let plain = AtomicBool::new(self.resolver.is_none());
-        Ok(Limiter {
-            plain,
-            tiers: Tiers::new(base, named.collect::<Result<_, Error>>()?, self.resolver)?,
-            overrides: Overrides::new(),
-            clock: self.clock,
-            counters: Counters::new(),
-            kind: common.kind,
-            start: common.start,
-            born: common.born,
+            max_debt: self.max_debt,
             #[cfg(feature = "tokio")]
             queues: super::until_ready::Queues::default(),
             key: PhantomData,

@@ -3,6 +3,7 @@ use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
 use super::Limiter;
+use super::act::Own;
 use super::tiers::Client;
 use crate::algorithm::TokenBucket;
 use crate::table::Written;
@@ -58,9 +59,9 @@ fn spend(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
             break;
         };
         let (decision, written) =
-            charge.limiter.decide(charge.client, charge.own, charge.cost, now);
+            charge.limiter.decide(charge.client, charge.own.as_ref(), charge.cost, now);
         charge.decision = Some(decision);
-        charge.written = Some(written);
+        charge.written = written;
         if decision.is_denied() {
             take_back(earlier, now);
             return false;
@@ -72,8 +73,8 @@ fn spend(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
 /// Undoes charges, the last one first, so that two on one client come apart.
 fn take_back(charges: &mut [Charge<'_>], now: Timestamp) {
     for charge in charges.iter_mut().rev() {
-        if let Some(written) = charge.written.take().filter(|w| w.before != w.after) {
-            charge.limiter.undo(charge.client, charge.own, written);
+        if let Some(written) = charge.written.take() {
+            charge.limiter.undo(charge.client, charge.own.as_ref(), written, now);
         }
     }
     for charge in charges {
@@ -87,7 +88,7 @@ pub struct Charge<'a> {
     limiter: &'a dyn Spend,
     client: Client,
     /// The quota that comes with the call, if it is not the limiter's.
-    own: Own,
+    own: Option<TokenBucket>,
     cost: u64,
     decision: Option<Decision>,
     written: Option<Written>,
@@ -111,7 +112,7 @@ impl Charge<'_> {
     }
 
     fn look(&self, now: Timestamp) -> Decision {
-        self.limiter.look(self.client, self.own, self.cost, now)
+        self.limiter.look(self.client, self.own.as_ref(), self.cost, now)
     }
 }
 
@@ -183,36 +184,35 @@ impl<'a, A: AsRef<[Charge<'a>]>> AllDecision<A> {
 
 /// A limiter, whatever its keys, clock and hasher.
 trait Spend: Send + Sync {
-    fn look(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> Decision;
-    fn decide(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> (Decision, Written);
-    fn undo(&self, client: Client, own: Own, written: Written);
+    fn look(&self, client: Client, own: Own<'_>, cost: u64, now: Timestamp) -> Decision;
+    fn decide(
+        &self,
+        client: Client,
+        own: Own<'_>,
+        cost: u64,
+        now: Timestamp,
+    ) -> (Decision, Option<Written>);
+    fn undo(&self, client: Client, own: Own<'_>, written: Written, now: Timestamp);
     fn count(&self, decision: Option<&Decision>, allowed: bool);
 }
 
-/// The quota that comes with a call, if one does: then tiers and overrides do not count.
-type Own = Option<TokenBucket>;
-
 impl<K: ?Sized, C: Clock, S: Send + Sync> Spend for Limiter<K, C, S> {
-    fn look(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> Decision {
-        match own {
-            None => Limiter::look(self, client, cost, now),
-            own => self.tiers.base().peek_by(client.fingerprint, own, cost, now),
-        }
+    fn look(&self, client: Client, own: Own<'_>, cost: u64, now: Timestamp) -> Decision {
+        Limiter::look(self, client, own, cost, now)
     }
 
-    fn decide(&self, client: Client, own: Own, cost: u64, now: Timestamp) -> (Decision, Written) {
-        match own {
-            None => Limiter::decide(self, client, cost, now),
-            own => self.tiers.base().decide(client.fingerprint, own, cost, now),
-        }
+    fn decide(
+        &self,
+        client: Client,
+        own: Own<'_>,
+        cost: u64,
+        now: Timestamp,
+    ) -> (Decision, Option<Written>) {
+        self.spend_and_tell(client, own, cost, now)
     }
 
-    fn undo(&self, client: Client, own: Own, written: Written) {
-        let undone = match own {
-            None => Limiter::undo(self, client, written),
-            Some(_) => self.tiers.base().undo(client.fingerprint, written),
-        };
-        if !undone {
+    fn undo(&self, client: Client, own: Own<'_>, written: Written, now: Timestamp) {
+        if !Limiter::undo(self, client, own, written, now) {
             self.counters.kept_charge();
         }
     }

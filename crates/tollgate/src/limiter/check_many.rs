@@ -69,7 +69,7 @@ where
         // These loads depend on nothing, so the processor has all of them under
         // way before the first exchange makes it wait.
         for client in self.ahead.into_iter().flatten() {
-            limiter.table(client).touch(client.fingerprint);
+            limiter.table.touch(client.fingerprint);
         }
         self.now = limiter.clock.now();
         self.next = 0;

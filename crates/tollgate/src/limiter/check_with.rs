@@ -2,7 +2,8 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use super::{Charge, Limiter};
+use super::tiers::Client;
+use super::{Charge, Limiter, Settled};
 use crate::algorithm::TokenBucket;
 use crate::{Clock, Decision, Timestamp};
 
@@ -13,30 +14,26 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// Spends `cost` for a client if all of it passes at `now` under a quota that comes with
     /// the call.
     pub fn check_with(&self, key: &K, bucket: TokenBucket, cost: u64, now: Timestamp) -> Decision {
-        let table = self.tiers.base();
-        let decision = table.check_with(table.fingerprint(key), bucket, cost, now);
+        let decision = self.table.check_with(self.fingerprint(key), bucket, cost, now);
         self.counters.count(&decision);
         decision
     }
 
     /// What [`check_with`](Self::check_with) would answer now, without spending.
     pub fn peek_with(&self, key: &K, bucket: TokenBucket, cost: u64) -> Decision {
-        let table = self.tiers.base();
-        table.peek_by(table.fingerprint(key), Some(bucket), cost, self.clock.now())
+        self.look(self.by_call(key), Some(&bucket), cost, self.clock.now())
     }
 
     /// Gives `amount` back to a client, as [`check_with`](Self::check_with) has spent it, and
     /// never more than that.
     pub fn refund_with(&self, key: &K, bucket: TokenBucket, amount: u64) {
-        let table = self.tiers.base();
-        table.refund_with(table.fingerprint(key), bucket, amount, self.clock.now());
+        self.give_back(self.by_call(key), Some(&bucket), amount, self.clock.now());
     }
 
     /// Takes `amount` from a client whether or not it passes under a quota that comes with the
     /// call.
-    pub fn debit_with(&self, key: &K, bucket: TokenBucket, amount: u64) {
-        let table = self.tiers.base();
-        table.charge_with(table.fingerprint(key), bucket, amount, self.clock.now());
+    pub fn debit_with(&self, key: &K, bucket: TokenBucket, amount: u64) -> Settled {
+        self.take(self.by_call(key), Some(&bucket), amount, self.clock.now())
     }
 
     /// A cost for one client under a quota that comes with the call, to be spent together with
@@ -46,5 +43,9 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         S: Send + Sync,
     {
         self.charge(key, cost).with(bucket)
+    }
+
+    fn by_call(&self, key: &K) -> Client {
+        Client::of_base(self.fingerprint(key))
     }
 }

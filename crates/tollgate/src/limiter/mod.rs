@@ -1,5 +1,6 @@
 //! One limit, for any number of clients.
 
+mod act;
 mod builder;
 mod check_all;
 mod check_many;
@@ -17,8 +18,8 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use self::act::Settled;
 pub use self::builder::Builder;
 pub use self::check_all::{AllDecision, Charge, check_all};
 pub use self::check_many::CheckMany;
@@ -29,8 +30,8 @@ pub use self::reservation::Reservation;
 pub use self::snapshot::{Saved, SavedOverride, SavedTable};
 pub use self::tiers::TierOf;
 use self::tiers::{Client, Tiers};
-use crate::algorithm::{AlgorithmKind, Start};
-use crate::table::Written;
+use crate::algorithm::{Algorithm, AlgorithmKind, Start};
+use crate::sync::{AtomicBool, Ordering};
 use crate::{
     Clock, Decision, Error, Fingerprint, KeyedState, Quota, SystemClock, Table, Timestamp,
 };
@@ -77,7 +78,8 @@ use crate::{
 /// 4,096), and a kilobyte or two. It is `Sync`; share it by reference or in an `Arc`. Checks of known clients are lock-free,
 /// and there is no background task.
 pub struct Limiter<K: ?Sized, C = SystemClock, S = KeyedState> {
-    tiers: Tiers<K, S>,
+    table: Table<S>,
+    tiers: Tiers<K>,
     overrides: Overrides,
     /// True while there are neither tiers nor overrides.
     plain: AtomicBool,
@@ -86,6 +88,7 @@ pub struct Limiter<K: ?Sized, C = SystemClock, S = KeyedState> {
     kind: AlgorithmKind,
     start: Start,
     born: Timestamp,
+    max_debt: Option<u64>,
     #[cfg(feature = "tokio")]
     queues: until_ready::Queues,
     key: PhantomData<fn(&K)>,
@@ -125,7 +128,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     #[inline(always)]
     pub fn check_n(&self, key: &K, cost: u64) -> Decision {
         // Before the clock, whose reading holds up what comes after it: 2 ns.
-        let fingerprint = self.tiers.base().fingerprint(key);
+        let fingerprint = self.table.fingerprint(key);
         self.check_fingerprint(fingerprint, key, cost, self.clock.now())
     }
 
@@ -135,7 +138,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// see one kind of time only. A denial changes nothing.
     #[inline(always)]
     pub fn check_at(&self, key: &K, cost: u64, now: Timestamp) -> Decision {
-        self.check_fingerprint(self.tiers.base().fingerprint(key), key, cost, now)
+        self.check_fingerprint(self.table.fingerprint(key), key, cost, now)
     }
 
     #[inline(always)]
@@ -165,44 +168,37 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 
     /// What [`check_n`](Self::check_n) would answer now, without spending.
     pub fn peek_n(&self, key: &K, cost: u64) -> Decision {
-        self.look(self.client(key), cost, self.clock.now())
+        self.look(self.client(key), None, cost, self.clock.now())
     }
 
     /// Gives `amount` back to a client, never more than it has spent. What is given
-    /// back counts as never spent.
+    /// back counts as never spent, also if it has been refilled since: for work that may take
+    /// a while, [`reserve`](Self::reserve) and [`settle`](Self::settle).
     pub fn refund(&self, key: &K, amount: u64) {
-        self.give_back(self.client(key), amount, self.clock.now());
+        self.give_back(self.client(key), None, amount, self.clock.now());
     }
 
     /// Takes `amount` from a client whether or not it passes, going into debt beyond
-    /// the burst.
-    pub fn debit(&self, key: &K, amount: u64) {
-        self.take(self.client(key), amount, self.clock.now());
+    /// the burst, no deeper than the limiter's [bound](Builder::max_debt).
+    pub fn debit(&self, key: &K, amount: u64) -> Settled {
+        self.take(self.client(key), None, amount, self.clock.now())
     }
 
-    /// Takes an allowed call back, if nothing has been spent since, and tells whether
-    /// it did. What the call cost then counts as never spent.
-    ///
-    /// This is for whoever leaves a [shaper](crate::AlgorithmKind::LeakyShaper)'s queue:
-    /// only the last in line can go without leaving a gap that nobody may fill.
-    pub fn cancel(&self, key: &K, decision: &Decision) -> bool {
-        let (client, now) = (self.client(key), self.clock.now());
-        let pinned = self.overrides.with(client.fingerprint, |pinned| pinned.cancel(decision, now));
-        pinned.unwrap_or_else(|| self.table(client).cancel_at(client.fingerprint, decision, now))
-    }
-
-    /// Makes a client as if it had never been seen.
+    /// Makes a client as if it had never been seen, whatever its tier.
     pub fn reset(&self, key: &K) {
-        let (client, now) = (self.client(key).fingerprint, self.clock.now());
-        if self.overrides.with(client, |pinned| pinned.reset(now)).is_none() {
-            // In every tier: it may have been in another.
-            self.tables().for_each(|(_, table)| table.reset_at(client, now));
-        }
+        let (client, now) = (self.client(key), self.clock.now());
+        self.overrides.with(client.fingerprint, |pinned| match pinned {
+            Some(pinned) => {
+                pinned.base = None;
+                pinned.word = pinned.algorithm.fresh(now);
+            }
+            None => self.table.reset_at(client.fingerprint, now),
+        });
     }
 
     /// The fingerprint by which a client is known.
     pub fn fingerprint(&self, key: &K) -> Fingerprint {
-        self.tiers.base().fingerprint(key)
+        self.table.fingerprint(key)
     }
 
     /// The clock that the limiter reads.
@@ -213,7 +209,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// Who a key stands for, and in which tier.
     #[inline(always)]
     fn client(&self, key: &K) -> Client {
-        self.client_of(self.tiers.base().fingerprint(key), key)
+        self.client_of(self.table.fingerprint(key), key)
     }
 
     #[inline]
@@ -227,11 +223,12 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     /// Most limiters have no other quota, and need not ask who is special.
     #[inline(always)]
     fn check_at_home(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Option<Decision> {
-        // A hint: an override that is set meanwhile is set after this check.
+        // A hint: an override that is set meanwhile takes the client out of the table, and
+        // this check then finds it nowhere.
         if !self.plain.load(Ordering::Relaxed) {
             return None;
         }
-        let decision = self.tiers.base().check_at_home(client, cost, now)?;
+        let decision = self.table.check_at_home(client, cost, now)?;
         self.counters.count(&decision);
         Some(decision)
     }
@@ -240,49 +237,9 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     #[cold]
     #[inline(never)]
     fn check_anywhere(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
-        let Client { fingerprint, .. } = client;
-        let pinned = self.overrides.with(fingerprint, |pinned| pinned.decide(cost, now).0);
-        let decision =
-            pinned.unwrap_or_else(|| self.table(client).check_anywhere(fingerprint, cost, now));
+        let decision = self.spend(client, None, cost, now);
         self.counters.count(&decision);
         decision
-    }
-
-    /// Spends `cost` if it passes, and tells what was written.
-    fn decide(&self, client: Client, cost: u64, now: Timestamp) -> (Decision, Written) {
-        let Client { fingerprint, .. } = client;
-        let pinned = self.overrides.with(fingerprint, |pinned| pinned.decide(cost, now));
-        pinned.unwrap_or_else(|| self.table(client).decide(fingerprint, None, cost, now))
-    }
-
-    fn look(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
-        let Client { fingerprint, .. } = client;
-        let pinned = self.overrides.with(fingerprint, |pinned| pinned.peek(cost, now));
-        pinned.unwrap_or_else(|| self.table(client).peek_at(fingerprint, cost, now))
-    }
-
-    fn take(&self, client: Client, amount: u64, now: Timestamp) {
-        let Client { fingerprint, .. } = client;
-        let pinned = self.overrides.with(fingerprint, |pinned| pinned.charge(amount, now));
-        pinned.unwrap_or_else(|| self.table(client).charge_at(fingerprint, amount, now));
-    }
-
-    fn give_back(&self, client: Client, amount: u64, now: Timestamp) {
-        let Client { fingerprint, .. } = client;
-        let pinned = self.overrides.with(fingerprint, |pinned| pinned.refund(amount, now));
-        pinned.unwrap_or_else(|| self.table(client).refund_at(fingerprint, amount, now));
-    }
-
-    /// Takes a decision back, if nothing has been spent since.
-    fn undo(&self, client: Client, written: Written) -> bool {
-        let Client { fingerprint, .. } = client;
-        let pinned = self.overrides.with(fingerprint, |pinned| pinned.undo(written));
-        pinned.unwrap_or_else(|| self.table(client).undo(fingerprint, written))
-    }
-
-    #[inline(always)]
-    fn table(&self, client: Client) -> &Table<S> {
-        self.tiers.table(client.tier)
     }
 }
 

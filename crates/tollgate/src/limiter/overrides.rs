@@ -1,38 +1,58 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
-use crate::sync::lock_plain;
-use crate::table::Written;
-use crate::{Decision, Fingerprint, Quota, Timestamp};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::{Fingerprint, Quota, Timestamp};
 
 /// The clients that have a quota of their own.
 ///
 /// They are few and known by name, so each has a permanent word, outside the
 /// table and never evicted. Every check has to ask whether its client is one of
 /// them: a filter of 4096 bits says no at once for almost all that are not.
+///
+/// A client's word is in the table or here, never in both. Whoever the filter sends here
+/// holds the client's stripe for the whole call, also if it then goes to the table, so that
+/// no override comes or goes meanwhile. Whoever it does not send here may find the client's
+/// word in the table, which is the only one then; but before it enters a client there, it asks
+/// the filter again.
 pub(super) struct Overrides {
     filter: [AtomicU64; FILTER_WORDS],
-    stripes: Box<[Mutex<HashMap<Fingerprint, Pinned>>]>,
+    stripes: Box<[Mutex<Stripe>]>,
     /// Held while one comes or goes, before a stripe is.
     changing: Mutex<()>,
 }
+
+type Stripe = HashMap<Fingerprint, Pinned>;
 
 /// One client's own quota and word.
 pub(super) struct Pinned {
     pub(super) quota: Quota,
     pub(super) algorithm: AnyAlgorithm,
     pub(super) word: Word,
+    /// The word that the client had in the table, by the table's rule: it counts again when
+    /// the override goes.
+    pub(super) base: Option<Word>,
+    /// When it was last given: time does not go back for the next quota.
+    pub(super) since: Timestamp,
 }
 
-const FILTER_WORDS: usize = 64;
-const STRIPES: usize = 16;
+// Loom explores every interleaving, so it gets the fewest.
+#[cfg(not(tollgate_loom))]
+mod size {
+    pub(super) const FILTER_WORDS: usize = 64;
+    pub(super) const STRIPES: usize = 16;
+}
+#[cfg(tollgate_loom)]
+mod size {
+    pub(super) const FILTER_WORDS: usize = 1;
+    pub(super) const STRIPES: usize = 1;
+}
+use size::{FILTER_WORDS, STRIPES};
 
 impl Overrides {
     pub(super) fn new() -> Self {
         Self {
-            filter: [const { AtomicU64::new(0) }; FILTER_WORDS],
+            filter: std::array::from_fn(|_| AtomicU64::new(0)),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             changing: Mutex::default(),
         }
@@ -42,31 +62,34 @@ impl Overrides {
     #[inline(always)]
     pub(super) fn may_have(&self, client: Fingerprint) -> bool {
         let (word, bit) = place(client);
-        // A hint: the stripe's lock orders what it leads to.
+        // A hint, unless a stripe of the table is held: `set` takes the client out of the
+        // table, under that stripe, after it has set the bit.
         self.filter[word].load(Ordering::Relaxed) & bit != 0
     }
 
-    /// What `act` makes of the client's override, if it has one.
+    /// What `act` makes of the client's override, if it has one. None comes or goes meanwhile.
     pub(super) fn with<T>(
         &self,
         client: Fingerprint,
-        act: impl FnOnce(&mut Pinned) -> T,
-    ) -> Option<T> {
-        if !self.may_have(client) {
-            return None;
-        }
-        self.stripe(client).get_mut(&client).map(act)
+        act: impl FnOnce(Option<&mut Pinned>) -> T,
+    ) -> T {
+        act(self.stripe(client).get_mut(&client))
     }
 
-    /// Gives the client the override that `make` makes of its current one.
-    pub(super) fn set(&self, client: Fingerprint, make: impl FnOnce(Option<&Pinned>) -> Pinned) {
-        let _changing = self.hold();
+    /// Gives the client the override that `make` makes of its current one, while
+    /// [held](Self::hold).
+    pub(super) fn set(
+        &self,
+        _changing: &MutexGuard<'_, ()>,
+        client: Fingerprint,
+        make: impl FnOnce(Option<&mut Pinned>) -> Pinned,
+    ) {
         let mut stripe = self.stripe(client);
-        // First, so that checks of the client wait for the stripe while `make` takes
-        // its word out of the table. As in `may_have`, the lock orders it.
+        // First, so that nobody enters the client again once `make` has taken it out of the
+        // table.
         let (word, bit) = place(client);
         self.filter[word].fetch_or(bit, Ordering::Relaxed);
-        let pinned = make(stripe.get(&client));
+        let pinned = make(stripe.get_mut(&client));
         stripe.insert(client, pinned);
     }
 
@@ -83,21 +106,22 @@ impl Overrides {
         stripe.remove(&client).map(|pinned| pinned.quota)
     }
 
-    /// Lets no override come or go.
+    /// Lets no override come or go, and no quota change: the words that overrides keep of the
+    /// table, and the table's rule, go together.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
-        lock_plain(&self.changing)
+        lock(&self.changing)
     }
 
     /// Every client's override. Locks one stripe after the other.
-    pub(super) fn each(&self, mut visit: impl FnMut(Fingerprint, &Pinned)) {
+    pub(super) fn each(&self, mut visit: impl FnMut(Fingerprint, &mut Pinned)) {
         for stripe in &self.stripes {
-            lock_plain(stripe).iter().for_each(|(client, pinned)| visit(*client, pinned));
+            lock(stripe).iter_mut().for_each(|(client, pinned)| visit(*client, pinned));
         }
     }
 
-    fn stripe(&self, client: Fingerprint) -> MutexGuard<'_, HashMap<Fingerprint, Pinned>> {
+    fn stripe(&self, client: Fingerprint) -> MutexGuard<'_, Stripe> {
         let index = client.to_bits() as usize % STRIPES;
-        lock_plain(&self.stripes[index])
+        lock(&self.stripes[index])
     }
 }
 
@@ -109,23 +133,14 @@ fn place(client: Fingerprint) -> (usize, u64) {
 }
 
 impl Pinned {
-    pub(super) fn decide(&mut self, cost: u64, now: Timestamp) -> (Decision, Written) {
-        let before = self.word;
-        let (decision, next) = Decision::of(self.algorithm, before, now, cost);
-        self.word = next.unwrap_or(before);
-        (decision, Written { before, after: self.word })
-    }
-
-    pub(super) fn peek(&self, cost: u64, now: Timestamp) -> Decision {
-        Decision::peek(self.algorithm, self.word, now, cost)
-    }
-
-    pub(super) fn charge(&mut self, amount: u64, now: Timestamp) {
-        self.word = self.algorithm.charge(self.word, now, amount);
-    }
-
-    pub(super) fn refund(&mut self, amount: u64, now: Timestamp) {
-        self.word = self.algorithm.refund(self.word, now, amount);
+    /// Takes a step on the word, as a table does.
+    pub(super) fn act<T>(
+        &mut self,
+        mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> T {
+        let (answer, next) = step(&self.algorithm, self.word);
+        self.word = next.unwrap_or(self.word);
+        answer
     }
 
     /// Adds what the client had spent elsewhere: the larger debt stays.
@@ -134,23 +149,15 @@ impl Pinned {
         self.word = self.algorithm.larger(carried, self.word, now);
     }
 
-    pub(super) fn cancel(&mut self, decision: &Decision, now: Timestamp) -> bool {
-        let unmoved = decision.has_spent() && self.word == decision.word();
-        if unmoved {
-            self.refund(decision.cost(), now);
-        }
-        unmoved
+    /// Adds what the client had spent in a table, by the rule of the present one.
+    pub(super) fn add_base(&mut self, word: Word, rule: &AnyAlgorithm, now: Timestamp) {
+        self.base = Some(self.base.map_or(word, |base| rule.larger(word, base, now)));
     }
 
-    pub(super) fn reset(&mut self, now: Timestamp) {
-        self.word = self.algorithm.fresh(now);
-    }
-
-    pub(super) fn undo(&mut self, written: Written) -> bool {
-        let unmoved = self.word == written.after;
-        if unmoved {
-            self.word = written.before;
-        }
-        unmoved
+    /// The word that the client has by the table's rule when the override goes: the stricter
+    /// of what it has spent under the override, and of what it had spent before.
+    pub(super) fn left(&self, rule: &AnyAlgorithm, now: Timestamp) -> Word {
+        let carried = rule.carry_over(self.word, now, &self.algorithm);
+        self.base.map_or(carried, |base| rule.larger(base, carried, now))
     }
 }

@@ -1,9 +1,9 @@
 //! Taking what clients have spent out of one process and into another.
 
 use super::Limiter;
-use super::tiers::Tier;
-use crate::algorithm::{Algorithm, Word};
-use crate::{Clock, Fingerprint, Quota, Timestamp};
+use super::tiers::Client;
+use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::{Clock, Error, Fingerprint, Quota, Timestamp};
 
 /// What the clients of a limiter have spent.
 ///
@@ -12,19 +12,22 @@ use crate::{Clock, Fingerprint, Quota, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// The clients by tier, those of the limiter's own quota first.
+    /// The clients without a quota of their own: one table.
     pub tables: Vec<SavedTable>,
     /// The clients that have a quota of their own.
     pub overrides: Vec<SavedOverride>,
+    /// Clients that had one, which shall not come back: what was spent under it counts.
+    pub lapsed: Vec<SavedOverride>,
 }
 
-/// What the clients of one tier have spent.
+/// What the clients of one table have spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedTable {
-    /// The tier; `None` for the limiter's own quota.
-    pub tier: Option<String>,
     /// The quota under which the words have their meaning.
     pub quota: Quota,
+    /// True if clients may have been in different tiers. Then nobody knows how many tokens
+    /// a bucket owes, only for how long.
+    pub is_tiered: bool,
     /// Every client that had something spent.
     pub clients: Vec<(Fingerprint, Word)>,
 }
@@ -38,6 +41,8 @@ pub struct SavedOverride {
     pub quota: Quota,
     /// What it has spent.
     pub word: Word,
+    /// What it had spent before it was given that quota, as a word of the first table.
+    pub base: Option<Word>,
 }
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
@@ -45,53 +50,138 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     /// what is spent meanwhile may or may not be in it. Changes of overrides wait.
     #[must_use]
     pub fn save(&self) -> Saved {
-        // A client that gained or lost its override meanwhile could be in neither place.
+        // A client that gained or lost its override meanwhile could be in neither place. Nor
+        // does a quota change.
         let _settled = self.overrides.hold();
         let now = self.clock.now();
-        let tables = self.tiers.iter().map(|(name, tier)| {
-            let algorithm = tier.table().algorithm();
-            let live = tier.table().iter().filter(|(_, word)| algorithm.spent(*word, now) > 0);
-            SavedTable {
-                tier: name.map(str::to_owned),
-                quota: tier.quota(),
-                clients: live.collect(),
-            }
-        });
-        let tables = tables.collect();
+        let table = SavedTable {
+            quota: self.kind.widest(&self.tiers.quotas()).unwrap_or_else(|| self.quota()),
+            is_tiered: self.tiers.are_some(),
+            clients: self.table.live(now).collect(),
+        };
         let mut overrides = Vec::new();
         self.overrides.each(|client, pinned| {
-            overrides.push(SavedOverride { client, quota: pinned.quota, word: pinned.word });
+            let (quota, word, base) = (pinned.quota, pinned.word, pinned.base);
+            overrides.push(SavedOverride { client, quota, word, base });
         });
-        Saved { tables, overrides }
+        Saved { tables: vec![table], overrides, lapsed: Vec::new() }
     }
 
     /// Puts back what clients had spent when it was saved. `then` is the time, on the
     /// clock of that time, at which it is now: when it was saved, and what has passed
     /// since.
     ///
-    /// What is spent stays spent, in tokens, up to the limiter's quota. Where a client
-    /// is known already, the larger debt stays; overrides that were saved go before those
-    /// that there are. Clients of a tier that is no more take
-    /// what they have spent along. Quotas that the algorithm cannot count are left out.
+    /// What is spent stays spent, in tokens, as for [`set_quota`](Self::set_quota); under the
+    /// same quota, to the last bit. Where a client is known already, the larger debt stays;
+    /// overrides that were saved go before those that there are. Quotas that the algorithm
+    /// cannot count are left out.
     pub fn restore(&self, saved: &Saved, then: Timestamp) {
         self.restore_at(saved, then, self.clock.now());
     }
 
     pub(super) fn restore_at(&self, saved: &Saved, then: Timestamp, now: Timestamp) {
-        for SavedTable { tier, quota, clients } in &saved.tables {
-            let Ok(meaning) = self.algorithm(quota) else { continue };
-            let heir = self.tiers.named(tier.as_deref()).map_or(self.tiers.base(), Tier::table);
-            for (client, word) in clients {
-                let word = meaning.rebase(*word, then, now);
-                let pinned = self.overrides.with(*client, |pinned| pinned.add(word, &meaning, now));
-                pinned.unwrap_or_else(|| heir.put_in_at(*client, word, &meaning, now));
+        let changing = self.overrides.hold();
+        let base = saved.tables.first().and_then(|table| self.meaning(table).ok());
+        for table in &saved.tables {
+            let Ok(meaning) = self.meaning(table) else { continue };
+            for (client, word) in &table.clients {
+                self.put_back(*client, *word, meaning, then, now);
             }
         }
-        for SavedOverride { client, quota, word } in &saved.overrides {
-            let Ok(algorithm) = self.algorithm(quota) else { continue };
-            self.pin(*client, *quota, algorithm, now);
-            let word = algorithm.rebase(*word, then, now);
-            self.overrides.with(*client, |pinned| pinned.add(word, &algorithm, now));
+        for kept in &saved.overrides {
+            if let Ok(algorithm) = self.read(&kept.quota) {
+                self.pin(&changing, Client::of_base(kept.client), kept.quota, algorithm);
+                self.put_back_override(kept, &algorithm, base, then, now);
+            }
+        }
+        for lapsed in &saved.lapsed {
+            if let Ok(algorithm) = self.read(&lapsed.quota) {
+                self.put_back_override(lapsed, &algorithm, base, then, now);
+            }
+        }
+    }
+
+    fn put_back(
+        &self,
+        client: Fingerprint,
+        word: Word,
+        meaning: Meaning,
+        then: Timestamp,
+        now: Timestamp,
+    ) {
+        let word = meaning.algorithm.rebase(word, then, now);
+        self.overrides.with(client, |pinned| match pinned {
+            None => self.table.put_in(client, now, |rule| meaning.in_table(word, rule, now)),
+            Some(pinned) => {
+                let rule = self.table.algorithm();
+                pinned.add(word, &meaning.algorithm, now);
+                pinned.add_base(meaning.in_table(word, &rule, now), &rule, now);
+            }
+        });
+    }
+
+    fn put_back_override(
+        &self,
+        saved: &SavedOverride,
+        algorithm: &AnyAlgorithm,
+        base: Option<Meaning>,
+        then: Timestamp,
+        now: Timestamp,
+    ) {
+        let client = saved.client;
+        let word = algorithm.rebase(saved.word, then, now);
+        let before = |rule: &AnyAlgorithm| {
+            let (word, meaning) = saved.base.zip(base)?;
+            Some(meaning.in_table(meaning.algorithm.rebase(word, then, now), rule, now))
+        };
+        self.overrides.with(client, |pinned| match pinned {
+            Some(pinned) => {
+                let rule = self.table.algorithm();
+                pinned.add(word, algorithm, now);
+                before(&rule).into_iter().for_each(|base| pinned.add_base(base, &rule, now));
+            }
+            None => self.table.put_in(client, now, |rule| {
+                let carried = rule.carry_over(word, now, algorithm);
+                before(rule).map_or(carried, |base| rule.larger(base, carried, now))
+            }),
+        });
+    }
+
+    /// What reads the words of a quota that was saved: also of one that is refused by now, since a
+    /// bucket cannot keep its rate. One token takes as long under the rate that it kept.
+    fn read(&self, quota: &Quota) -> Result<AnyAlgorithm, Error> {
+        self.algorithm(quota).or_else(|why| match quota.interval() {
+            Some(interval) => {
+                self.algorithm(&Quota::per(1, interval).burst(quota.burst()).build()?)
+            }
+            None => Err(why),
+        })
+    }
+
+    fn meaning(&self, table: &SavedTable) -> Result<Meaning, Error> {
+        let is_tiered = table.is_tiered;
+        let is_same = is_tiered == self.tiers.are_some()
+            && self.kind.widest(&self.tiers.quotas()) == Some(table.quota);
+        Ok(Meaning { algorithm: self.read(&table.quota)?, is_tiered, is_same })
+    }
+}
+
+/// What the words of a saved table mean.
+#[derive(Clone, Copy)]
+struct Meaning {
+    algorithm: AnyAlgorithm,
+    is_tiered: bool,
+    /// True if the present tiers are those of then.
+    is_same: bool,
+}
+
+impl Meaning {
+    /// The word under the rule of a table.
+    fn in_table(self, word: Word, rule: &AnyAlgorithm, now: Timestamp) -> Word {
+        match (self.is_tiered, self.is_same) {
+            (true, true) => word,
+            (true, false) => rule.keep(word, now, &self.algorithm),
+            (false, _) => rule.carry_over(word, now, &self.algorithm),
         }
     }
 }

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Limiter;
 use super::tiers::Client;
 use crate::sync::lock_plain;
-use crate::table::Written;
 use crate::{Clock, Decision, Fingerprint};
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
@@ -98,12 +97,12 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     ) -> Result<Decision, Decision> {
         let line = self.queues.join(client.fingerprint);
         let Ok(_turn) = timeout_at(deadline, line.turn.lock()).await else {
-            return Err(self.look(client, cost, self.clock.now()));
+            return Err(self.look(client, None, cost, self.clock.now()));
         };
         loop {
-            let (decision, written) = self.decide(client, cost, self.clock.now());
+            let decision = self.spend(client, None, cost, self.clock.now());
             if decision.is_allowed() {
-                return self.wait_for_turn(client, decision, written, deadline).await;
+                return self.wait_for_turn(client, decision, deadline).await;
             }
             match decision.retry_after() {
                 Some(after) if in_time(after, deadline) => sleep(after).await,
@@ -118,13 +117,12 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         &self,
         client: Client,
         decision: Decision,
-        written: Written,
         deadline: Instant,
     ) -> Result<Decision, Decision> {
         if decision.wait().is_zero() {
             return Ok(decision);
         }
-        let place = Place { limiter: self, client, written };
+        let place = Place { limiter: self, client, decision };
         if !in_time(decision.wait(), deadline) {
             return Err(decision);
         }
@@ -139,16 +137,18 @@ fn in_time(wait: Duration, deadline: Instant) -> bool {
 }
 
 /// A place in a shaper's queue, given back when dropped.
-struct Place<'l, K: ?Sized, C, S> {
+struct Place<'l, K: ?Sized, C: Clock, S> {
     limiter: &'l Limiter<K, C, S>,
     client: Client,
-    written: Written,
+    decision: Decision,
 }
 
-impl<K: ?Sized, C, S> Drop for Place<'_, K, C, S> {
+impl<K: ?Sized, C: Clock, S> Drop for Place<'_, K, C, S> {
     fn drop(&mut self) {
         // Only the last in line can leave without a gap that nobody may fill.
-        self.limiter.undo(self.client, self.written);
+        if let Some(charged) = self.decision.charged() {
+            self.limiter.uncharge(self.client, None, &charged, self.limiter.clock.now());
+        }
     }
 }
 

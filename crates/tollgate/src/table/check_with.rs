@@ -1,8 +1,8 @@
 //! Quotas that come with each call.
 
-use super::update::{Full, attempt, by};
+use super::update::{By, attempt};
 use super::{Fingerprint, Table};
-use crate::algorithm::{Algorithm, AnyAlgorithm, TokenBucket};
+use crate::algorithm::{Algorithm, TokenBucket};
 use crate::{Decision, Timestamp};
 
 impl<S> Table<S> {
@@ -29,21 +29,39 @@ impl<S> Table<S> {
         let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
         let at_home = home
             .slot_of(client)
-            .and_then(|slot| attempt(home, slot, client, || Some(bucket), spend));
-        at_home.unwrap_or_else(|| self.decide(client, Some(bucket), cost, now).0)
+            .and_then(|slot| attempt::<false, _, _>(home, slot, client, || Some(bucket), spend));
+        match at_home {
+            Some(decision) => decision,
+            None => self.check_with_anywhere(client, bucket, cost, now),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_with_anywhere(
+        &self,
+        client: Fingerprint,
+        bucket: TokenBucket,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
+        self.check_by(client, By::Call(&bucket), cost, now)
     }
 
     /// Takes `amount` from a client whether or not it passes under a quota of the caller's own,
-    /// as [`charge_at`](Self::charge_at) does under the table's.
+    /// but leaves no more than `most` spent in all.
     pub fn charge_with(
         &self,
         client: Fingerprint,
         bucket: TokenBucket,
         amount: u64,
+        most: u64,
         now: Timestamp,
     ) {
         if amount > 0 {
-            self.rewrite(client, now, |_, word| bucket.charge(word, now, amount));
+            self.rewrite(client, By::Call(&bucket), now, |bucket, word| {
+                bucket.charge(word, now, amount, most)
+            });
         }
     }
 
@@ -56,23 +74,8 @@ impl<S> Table<S> {
         amount: u64,
         now: Timestamp,
     ) {
-        self.rewrite(client, now, |_, word| bucket.refund(word, now, amount));
-    }
-
-    /// What [`decide`](Self::decide) would answer, without spending.
-    pub(crate) fn peek_by(
-        &self,
-        client: Fingerprint,
-        own: Option<TokenBucket>,
-        cost: u64,
-        now: Timestamp,
-    ) -> Decision {
-        let look = |algorithm: &AnyAlgorithm, word| {
-            (Decision::peek(by(algorithm, own), word, now, cost), None)
-        };
-        self.update(client, now, self.when_full, &look).unwrap_or_else(|full| {
-            let algorithm = by(&full.algorithm, own);
-            Full { algorithm, ..full }.decision(now, cost)
-        })
+        self.rewrite(client, By::Call(&bucket), now, |bucket, word| {
+            bucket.refund(word, now, amount)
+        });
     }
 }

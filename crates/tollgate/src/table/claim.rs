@@ -1,7 +1,9 @@
 //! Entering a client: choose a slot, and take it from whoever had it.
 
+use std::time::Duration;
+
 use super::geometry::{Group, Line, PREFERRED_UP_TO, SLOTS_A_LINE};
-use super::update::Full;
+use super::update::{By, Missed};
 use super::{CLAIMED, Fingerprint, Table, WhenFull};
 use crate::Timestamp;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
@@ -36,34 +38,44 @@ impl<S> Table<S> {
     pub(super) fn enter<T>(
         &self,
         client: Fingerprint,
+        by: By<'_>,
         groups: &[Group; 2],
         now: Timestamp,
         when_full: WhenFull,
-        step: &impl Fn(&AnyAlgorithm, Word) -> (T, Option<Word>),
-    ) -> Result<T, Full> {
+        mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Missed> {
         // Changes of quota hold every stripe, so this one is not changing.
-        let algorithm = self.algorithm();
+        let idle_rule = self.idle_rule();
+        let algorithm = self.rule_of(by);
         let fresh = algorithm.fresh(self.reclaimed());
         // Whatever can panic does so here, before a slot is claimed.
         let (answer, word) = step(&algorithm, fresh);
-        let Some(word) = word.filter(|word| algorithm.spent(*word, now) > 0) else {
+        let Some(word) = word.filter(|word| idle_rule.spent(*word, now) > 0) else {
             return Ok(answer);
         };
         loop {
-            let Some(candidate) = self.candidate(groups, &algorithm, now) else {
+            let Some(candidate) = self.candidate(groups, &idle_rule, now) else {
                 // Every slot is changing hands, which takes a few instructions.
                 yield_now();
                 continue;
             };
-            if candidate.spent > 0 && when_full == WhenFull::Deny {
-                let until = self.first_idle(groups, &algorithm, now);
-                if until == Some(now) {
+            let is_kept = match when_full {
+                WhenFull::Evict => false,
+                WhenFull::Protect => candidate.spent >= self.strictest(by).exhausted_from(),
+                WhenFull::Deny => candidate.spent > 0,
+            };
+            if is_kept {
+                let after = match when_full {
+                    WhenFull::Protect => self.first_not_exhausted(groups, by, now),
+                    _ => self.first_idle(groups, &idle_rule, now),
+                };
+                if after == Some(Duration::ZERO) {
                     // A slot has fallen idle since it was looked at.
                     continue;
                 }
-                return Err(Full { algorithm, fresh, until });
+                return Err(Missed::Full { algorithm, fresh, after });
             }
-            let idle_since = algorithm.idle_since(Word::from_bits(candidate.bits), now);
+            let idle_since = idle_rule.idle_since(Word::from_bits(candidate.bits), now);
             if self.claim(candidate, client, word, idle_since) {
                 return Ok(answer);
             }
@@ -151,17 +163,46 @@ impl<S> Table<S> {
         (crowd, least)
     }
 
-    /// When the first slot that a client could live in falls idle, if ever.
+    /// The time until the first slot that a client could live in falls idle, if ever.
     fn first_idle(
         &self,
         groups: &[Group; 2],
         algorithm: &AnyAlgorithm,
         now: Timestamp,
-    ) -> Option<Timestamp> {
+    ) -> Option<Duration> {
+        self.words(groups).filter_map(|word| algorithm.reset_after(word, now)).min()
+    }
+
+    /// The time until the first client in those slots is not exhausted any more, if ever: not
+    /// zero, since the one that has spent least was.
+    fn first_not_exhausted(
+        &self,
+        groups: &[Group; 2],
+        by: By<'_>,
+        now: Timestamp,
+    ) -> Option<Duration> {
+        let algorithm = self.strictest(by);
+        let after = self.words(groups).filter_map(|word| algorithm.retry_after(word, now, 1)).min();
+        after.map(|after| after.max(Duration::from_nanos(1)))
+    }
+
+    /// The rule by which a client is exhausted: of all tiers, since nobody can tell which it is
+    /// in, the one with the least to spend.
+    fn strictest(&self, by: By<'_>) -> AnyAlgorithm {
+        match by {
+            By::Call(bucket) => (*bucket).into(),
+            _ => self
+                .rules()
+                .min_by_key(Algorithm::exhausted_from)
+                .unwrap_or_else(|| self.algorithm()),
+        }
+    }
+
+    /// The words of all slots that a client could live in. One that changes hands reads as a
+    /// word that is never idle.
+    fn words(&self, groups: &[Group; 2]) -> impl Iterator<Item = Word> {
         let lines = groups.as_flattened().iter().map(|line| &self.lines[*line]);
-        // A slot that changes hands reads as a word that is never idle.
-        let words = lines.flat_map(|line| &line.words).map(|word| word.load(Ordering::Relaxed));
-        let idle_after = |bits| algorithm.reset_after(Word::from_bits(bits), now);
-        words.filter_map(idle_after).min().map(|after| now + after)
+        let words = lines.flat_map(|line| &line.words);
+        words.map(|word| Word::from_bits(word.load(Ordering::Relaxed)))
     }
 }

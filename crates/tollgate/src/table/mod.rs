@@ -6,7 +6,7 @@ mod geometry;
 mod sweep;
 mod update;
 
-pub(crate) use self::update::Written;
+pub(crate) use self::update::{By, Missed, Written};
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -33,9 +33,7 @@ use crate::{Decision, Error, KeyedState, Timestamp};
 /// Up to its capacity of clients with something spent at once, a table finds a
 /// slot for a new client all but always (in simulation at full capacity and under
 /// steady churn, no client was evicted in six million first calls). Beyond that, [`WhenFull`]
-/// decides. Evicting forgets the client that has spent the smallest share of its
-/// burst among 24, so a flood of clients that have spent less does not free one that
-/// is throttled.
+/// decides.
 ///
 /// # Concurrency
 ///
@@ -53,6 +51,8 @@ pub struct Table<S = KeyedState> {
     stripes: Box<[Stripe; STRIPES]>,
     when_full: WhenFull,
     capacity: usize,
+    /// What they mean to clients of each tier: words of one rule are words of all.
+    tiers: Box<[SeqCell<7>]>,
     turnover: Turnover,
 }
 
@@ -65,9 +65,20 @@ struct Turnover {
     reclaimed: AtomicU64,
     /// How many clients with something spent were forgotten.
     evictions: AtomicU64,
+    /// When the rules last changed: time does not go back for the next change.
+    changed: AtomicU64,
 }
 
 impl Turnover {
+    /// Notes that the rules change at `now`, and tells when: not before the last time. If time
+    /// went back between two changes, what passed in between would be refilled twice, at two
+    /// rates.
+    fn change(&self, now: Timestamp) -> Timestamp {
+        // Every stripe is held, whose lock orders it.
+        let last = self.changed.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        now.max(Timestamp::from_nanos(last))
+    }
+
     /// Notes that a slot is reclaimed, before it changes hands.
     fn reclaim(&self, idle_since: Timestamp) {
         // Ordered by the release of the slot's new fingerprint, which comes after.
@@ -108,11 +119,29 @@ impl Fingerprint {
 }
 
 /// What becomes of a new client when the table has no idle slot for it.
+///
+/// A client lives in one of 24 slots, so "the table" is these 24: a table of capacity `c` has
+/// about `1.6·c` slots, and a flood has to keep most of them busy at once. A client is busy
+/// until what it spent is refilled. So a flood of `f` new keys a second, each of which takes
+/// `r` seconds to be refilled, fills a capacity of about `1.6·c = f·r` slots. A larger capacity
+/// resists it under every choice.
+///
+/// | | a throttled client is freed by | a new client |
+/// |---|---|---|
+/// | `Evict` | a flood of keys that have spent no less than it: with a burst of 1, any | always gets a slot |
+/// | `Protect` | no call; a client that has something left (4 of 5 spent) may be forgotten | is denied where all 24 are exhausted |
+/// | `Deny` | no call, and no call makes anybody forgotten | is denied where all 24 have anything spent |
+///
+/// A [debt](Table::charge_at) of a client without a slot enters under every choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WhenFull {
-    /// Forget the client that has spent the smallest share of its burst.
+    /// Forget the client that has spent the smallest share of its burst among 24.
     #[default]
     Evict,
+    /// Forget that one if it could still spend something, and deny the new client if it could
+    /// not: then all of them are throttled, and stay so.
+    Protect,
     /// Deny the new client until a slot is idle.
     Deny,
 }
@@ -143,16 +172,33 @@ impl<S> Table<S> {
         when_full: WhenFull,
         hasher: S,
     ) -> Result<Self, Error> {
+        Self::with_tiers(algorithm, &[], capacity, when_full, hasher)
+    }
+
+    /// A table for clients of several tiers, whose algorithms [go
+    /// together](crate::AlgorithmKind::with_quotas).
+    pub(crate) fn with_tiers(
+        algorithm: AnyAlgorithm,
+        tiers: &[AnyAlgorithm],
+        capacity: usize,
+        when_full: WhenFull,
+        hasher: S,
+    ) -> Result<Self, Error> {
         let geometry = Geometry::for_capacity(capacity)?;
         Ok(Self {
             hasher,
             rule: SeqCell::new(algorithm.to_raw()),
+            tiers: tiers.iter().map(|tier| SeqCell::new(tier.to_raw())).collect(),
             lines: geometry.lines()?,
             geometry,
             stripes: Box::new(std::array::from_fn(|_| Stripe(Mutex::new(())))),
             when_full,
             capacity,
-            turnover: Turnover { reclaimed: AtomicU64::new(0), evictions: AtomicU64::new(0) },
+            turnover: Turnover {
+                reclaimed: AtomicU64::new(0),
+                evictions: AtomicU64::new(0),
+                changed: AtomicU64::new(0),
+            },
         })
     }
 
@@ -172,47 +218,49 @@ impl<S> Table<S> {
     /// What [`check_at`](Self::check_at) would answer, given a slot, without spending:
     /// what remains is what there is now.
     pub fn peek_at(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Decision {
-        self.peek_by(client, None, cost, now)
+        self.peek_by(client, By::Base, cost, now)
     }
 
     /// Takes `amount` from a client whether or not it passes, going into debt
-    /// beyond the burst. When the table is full, another client is forgotten even
-    /// if the table [denies](WhenFull::Deny): a debt must be remembered.
+    /// beyond the burst, as deep as a word can tell. When the table is full, another client is
+    /// forgotten whatever [`WhenFull`] says: a debt must be remembered.
     pub fn charge_at(&self, client: Fingerprint, amount: u64, now: Timestamp) {
         if amount > 0 {
-            self.rewrite(client, now, |algorithm, word| algorithm.charge(word, now, amount));
+            self.rewrite(client, By::Base, now, |algorithm, word| {
+                algorithm.charge(word, now, amount, algorithm.deepest())
+            });
         }
     }
 
     /// Gives `amount` back to a client, never more than it has spent.
     pub fn refund_at(&self, client: Fingerprint, amount: u64, now: Timestamp) {
-        self.rewrite(client, now, |algorithm, word| algorithm.refund(word, now, amount));
-    }
-
-    /// Takes an allowed call back, if nothing has been spent since, and tells whether
-    /// it did.
-    pub fn cancel_at(&self, client: Fingerprint, decision: &Decision, now: Timestamp) -> bool {
-        let cancel = |_: &AnyAlgorithm, word| {
-            let unmoved = decision.has_spent() && word == decision.word();
-            (unmoved, unmoved.then(|| decision.refunded(now)))
-        };
-        self.update(client, now, self.when_full, &cancel).unwrap_or(false)
+        self.rewrite(client, By::Base, now, |algorithm, word| algorithm.refund(word, now, amount));
     }
 
     /// Makes a client as if it had never been seen.
     pub fn reset_at(&self, client: Fingerprint, now: Timestamp) {
-        self.rewrite(client, now, |algorithm, _| algorithm.fresh(now));
+        self.rewrite(client, By::Base, now, |algorithm, _| algorithm.fresh(now));
     }
 
     /// What the words of this table mean.
     pub fn algorithm(&self) -> AnyAlgorithm {
+        self.rule_of(By::Base)
+    }
+
+    /// What a client's word means in one call.
+    pub(crate) fn rule_of(&self, by: By<'_>) -> AnyAlgorithm {
         loop {
-            if let Some(algorithm) = self.rule() {
-                return algorithm;
+            if let Some(algorithm) = self.cell_of(by).read(AnyAlgorithm::from_raw) {
+                return if let By::Call(bucket) = by { (*bucket).into() } else { algorithm };
             }
             // Whoever changes it holds every stripe.
             drop(lock(&self.stripes[0].0));
         }
+    }
+
+    /// What happens to a new client when there is no room.
+    pub(crate) fn when_full(&self) -> WhenFull {
+        self.when_full
     }
 
     /// How many clients with something spent the table is made for.
@@ -241,8 +289,27 @@ impl<S> Table<S> {
         &self.hasher
     }
 
-    fn rule(&self) -> Option<AnyAlgorithm> {
-        self.rule.read(AnyAlgorithm::from_raw)
+    /// Where it stands what a client's word means in one call, and whether that changes.
+    #[inline(always)]
+    fn cell_of(&self, by: By<'_>) -> &SeqCell<7> {
+        match by {
+            By::Base | By::Call(_) => &self.rule,
+            By::Tier(tier) => &self.tiers[tier],
+        }
+    }
+
+    /// The rules of all tiers, the table's own first. A stripe must be held.
+    fn rules(&self) -> impl Iterator<Item = AnyAlgorithm> {
+        std::iter::once(&self.rule)
+            .chain(&self.tiers)
+            .filter_map(|rule| rule.read(AnyAlgorithm::from_raw))
+    }
+
+    /// The rule by which slots are idle, and busy ones are compared: nobody is idle by it who
+    /// is not in every tier.
+    fn idle_rule(&self) -> AnyAlgorithm {
+        let base = self.algorithm();
+        if self.tiers.is_empty() { base } else { self.rules().fold(base, AnyAlgorithm::slower) }
     }
 
     fn stripe(&self, client: Fingerprint) -> &Mutex<()> {

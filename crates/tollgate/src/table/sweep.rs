@@ -2,17 +2,18 @@
 //! path of any call.
 
 use super::geometry::{Line, SLOTS_A_LINE};
-use super::{CLAIMED, Fingerprint, Table, WhenFull};
+use super::update::By;
+use super::{CLAIMED, Fingerprint, Table};
 use crate::Timestamp;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use crate::seq_cell::SeqCell;
 use crate::sync::{Ordering, lock};
 
 impl<S> Table<S> {
     /// How many clients have something spent at `now`. Looks at every slot.
     #[must_use]
     pub fn len_at(&self, now: Timestamp) -> usize {
-        let algorithm = self.algorithm();
-        self.iter().filter(|(_, word)| algorithm.spent(*word, now) > 0).count()
+        self.live(now).count()
     }
 
     /// Empties the slots of idle clients and tells how many there were.
@@ -30,6 +31,12 @@ impl<S> Table<S> {
         self.each_slot().filter_map(|(line, slot)| line.entry(slot))
     }
 
+    /// The same of clients with something spent at `now`.
+    pub(crate) fn live(&self, now: Timestamp) -> impl Iterator<Item = (Fingerprint, Word)> {
+        let rule = self.idle_rule();
+        self.iter().filter(move |(_, word)| rule.spent(*word, now) > 0)
+    }
+
     /// Enters clients with the words they had, as [`iter`](Self::iter) gave them.
     ///
     /// The words must be of this table's algorithm and quota, and the fingerprints
@@ -40,50 +47,82 @@ impl<S> Table<S> {
         now: Timestamp,
     ) {
         for (client, word) in clients {
-            self.rewrite(client, now, |algorithm, known| algorithm.larger(word, known, now));
+            self.rewrite(client, By::Base, now, |algorithm, known| {
+                algorithm.larger(word, known, now)
+            });
         }
     }
 
-    /// Makes a client as if it had never been seen, and tells the word it had and
-    /// what that meant.
-    pub(crate) fn take_out_at(&self, client: Fingerprint, now: Timestamp) -> (Word, AnyAlgorithm) {
-        let take = |algorithm: &AnyAlgorithm, word| {
-            let fresh = algorithm.fresh(now);
-            ((word, *algorithm), (fresh != word).then_some(fresh))
-        };
-        // Nothing enters, so the table is never full.
-        let taken = self.update(client, now, WhenFull::Evict, &take);
-        taken.unwrap_or_else(|full| (full.fresh, full.algorithm))
-    }
-
-    /// Enters a client with a word that had its meaning from `old`.
-    pub(crate) fn put_in_at(
-        &self,
-        client: Fingerprint,
-        word: Word,
-        old: &AnyAlgorithm,
-        now: Timestamp,
-    ) {
-        self.rewrite(client, now, |algorithm, known| {
-            let carried = algorithm.carry_over(word, now, old);
-            algorithm.larger(carried, known, now)
-        });
-    }
-
-    /// Changes the quota. What each client has spent stays spent, in tokens, up to
-    /// the new limit. If the algorithm changes too, all start afresh.
+    /// Changes the quota. What each client has spent stays spent, in tokens: of the old burst
+    /// no more than the new one has, and all that is owed beyond it. The same quota changes
+    /// nothing. If the algorithm changes too, all start afresh.
     ///
     /// Looks at every slot, some 10 ms for a million; calls wait meanwhile.
     pub fn set_algorithm_at(&self, new: AnyAlgorithm, now: Timestamp) {
+        let _ = self.set_rules(new, &[], || now);
+    }
+
+    /// Changes the quotas of the table and of its tiers. If there are tiers, nobody can tell
+    /// which words are of which, so buckets owe the time that they did, and windows keep
+    /// their counts.
+    ///
+    /// The clock is read once nobody decides by the old rules any more: no word is from later.
+    /// Tells the table's old rule and the time, if anything has changed.
+    pub(crate) fn set_rules(
+        &self,
+        new: AnyAlgorithm,
+        tiers: &[AnyAlgorithm],
+        now: impl FnOnce() -> Timestamp,
+    ) -> Option<(AnyAlgorithm, Timestamp)> {
         let _entering = self.hold_stripes();
-        let old = self.algorithm();
+        let old = self.idle_rule();
+        let rules: Vec<_> = self.rules().collect();
+        // A tier that is not named keeps its quota.
+        let tier = |(index, old): (usize, &AnyAlgorithm)| *tiers.get(index).unwrap_or(old);
+        let tiers: Vec<_> = rules.iter().skip(1).enumerate().map(tier).collect();
+        if rules.iter().eq([&new].into_iter().chain(&tiers)) {
+            return None;
+        }
         // From here on, callers who look for the quota wait for a stripe. Those
         // who have read the old one fail to exchange any word carried over.
         self.rule.begin();
+        self.tiers.iter().for_each(SeqCell::begin);
+        let now = self.turnover.change(now());
         for (line, slot) in self.each_slot() {
-            line.carry_over(slot, |word| new.carry_over(word, now, &old));
+            line.carry_over(slot, |word| self.carried(word, now, &old, &new));
         }
         self.rule.finish(new.to_raw());
+        self.tiers.iter().zip(&tiers).for_each(|(rule, tier)| rule.finish(tier.to_raw()));
+        Some((old, now))
+    }
+
+    /// A word of this table after its rule has changed.
+    pub(crate) fn carried(
+        &self,
+        word: Word,
+        now: Timestamp,
+        old: &AnyAlgorithm,
+        new: &AnyAlgorithm,
+    ) -> Word {
+        match self.tiers.is_empty() {
+            true => new.carry_over(word, now, old),
+            false => new.keep(word, now, old),
+        }
+    }
+
+    /// Enters a client with the word that `make` makes under the table's rule. Where it is known
+    /// already, the larger debt stays.
+    pub(crate) fn put_in(
+        &self,
+        client: Fingerprint,
+        now: Timestamp,
+        make: impl Fn(&AnyAlgorithm) -> Word,
+    ) {
+        self.rewrite(client, By::Base, now, |rule, known| {
+            // What is nothing in one tier may be something in another.
+            let idle_rule = self.rules().fold(*rule, AnyAlgorithm::slower);
+            idle_rule.larger(make(rule), known, now)
+        });
     }
 
     fn each_slot(&self) -> impl Iterator<Item = (&Line, usize)> {
@@ -98,7 +137,7 @@ impl<S> Table<S> {
         // Under a stripe, so that the word and the quota go together: a word that is
         // still in place below was of this quota all along.
         let _entering = lock(self.stripe(client));
-        let algorithm = self.algorithm();
+        let algorithm = self.idle_rule();
         let unmoved = line.entry(slot) == Some((client, word));
         if !unmoved || algorithm.spent(word, now) > 0 {
             return false;

@@ -1,10 +1,23 @@
 //! Serving a client: find its slot, compute, exchange its word.
 
+use std::time::Duration;
+
 use super::geometry::{Group, Line, SLOTS_A_LINE};
 use super::{CLAIMED, Fingerprint, Table, WhenFull};
 use crate::algorithm::{AnyAlgorithm, TokenBucket, Word};
 use crate::sync::{Ordering, back_off, lock};
 use crate::{Decision, Timestamp};
+
+/// What a client's word counts by in one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By<'q> {
+    /// The table's own rule.
+    Base,
+    /// The rule of a tier.
+    Tier(usize),
+    /// A quota that comes with the call.
+    Call(&'q TokenBucket),
+}
 
 /// The word that a decision replaced, and the one it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,19 +26,30 @@ pub(crate) struct Written {
     pub(crate) after: Word,
 }
 
-/// No slot is idle for a client never seen, whose word would be `fresh`.
+/// Why a client that is not in the table did not enter it.
 #[derive(Debug)]
-pub(super) struct Full {
-    pub(super) algorithm: AnyAlgorithm,
-    pub(super) fresh: Word,
-    /// When the first slot falls idle, if ever.
-    pub(super) until: Option<Timestamp>,
+pub(crate) enum Missed {
+    /// No slot is to be had for a client never seen, whose word would be `fresh`.
+    Full {
+        algorithm: AnyAlgorithm,
+        fresh: Word,
+        /// The time until the first slot is to be had, if ever.
+        after: Option<Duration>,
+    },
+    /// Its word is kept elsewhere.
+    Elsewhere,
 }
 
-impl Full {
+impl Missed {
+    /// What a call is told that finds no slot.
     #[cold]
-    pub(super) fn decision(self, now: Timestamp, cost: u64) -> Decision {
-        Decision::full(self.algorithm, self.fresh, now, cost, self.until)
+    pub(crate) fn decision(self, now: Timestamp, cost: u64) -> Decision {
+        match self {
+            Self::Full { algorithm, fresh, after } => {
+                Decision::full(algorithm, fresh, now, cost, after)
+            }
+            Self::Elsewhere => unreachable!("whoever keeps words elsewhere looks there"),
+        }
     }
 }
 
@@ -35,7 +59,7 @@ impl<S> Table<S> {
     pub fn check_at(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Decision {
         match self.check_at_home(client, cost, now) {
             Some(decision) => decision,
-            None => self.check_anywhere(client, cost, now),
+            None => self.check_by(client, By::Base, cost, now),
         }
     }
 
@@ -51,45 +75,57 @@ impl<S> Table<S> {
         let home = &self.lines[self.geometry.home(client)];
         let bucket = || self.rule.read(AnyAlgorithm::token_bucket_from_raw)?;
         let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
-        attempt(home, home.slot_of(client)?, client, bucket, spend)
+        attempt::<false, _, _>(home, home.slot_of(client)?, client, bucket, spend)
     }
 
     /// Decides for any client of any algorithm.
-    pub(crate) fn check_anywhere(
+    #[cold]
+    #[inline(never)]
+    pub(super) fn check_by(
         &self,
         client: Fingerprint,
+        by: By<'_>,
         cost: u64,
         now: Timestamp,
     ) -> Decision {
-        let spend = |algorithm: &AnyAlgorithm, word| Decision::of(*algorithm, word, now, cost);
-        let decided = self.update(client, now, self.when_full, &spend);
-        decided.unwrap_or_else(|full| full.decision(now, cost))
+        self.decide(client, by, cost, now, |algorithm, word| {
+            Decision::of(*algorithm, word, now, cost)
+        })
     }
 
-    /// Spends `cost` if it passes, under a quota of the caller's own if there is one, and
-    /// tells what was written.
-    pub(crate) fn decide(
+    /// What [`check_by`](Self::check_by) would answer, given a slot, without spending.
+    pub(super) fn peek_by(
         &self,
         client: Fingerprint,
-        own: Option<TokenBucket>,
+        by: By<'_>,
         cost: u64,
         now: Timestamp,
-    ) -> (Decision, Written) {
-        let spend = |algorithm: &AnyAlgorithm, before: Word| {
-            let (decision, next) = Decision::of(by(algorithm, own), before, now, cost);
-            ((decision, Written { before, after: next.unwrap_or(before) }), next)
-        };
-        self.update(client, now, self.when_full, &spend).unwrap_or_else(|full| {
-            let nothing = Written { before: full.fresh, after: full.fresh };
-            let algorithm = by(&full.algorithm, own);
-            (Full { algorithm, ..full }.decision(now, cost), nothing)
+    ) -> Decision {
+        self.decide(client, by, cost, now, |algorithm, word| {
+            (Decision::peek(*algorithm, word, now, cost), None)
         })
+    }
+
+    #[inline]
+    fn decide(
+        &self,
+        client: Fingerprint,
+        by: By<'_>,
+        cost: u64,
+        now: Timestamp,
+        step: impl Fn(&AnyAlgorithm, Word) -> (Decision, Option<Word>),
+    ) -> Decision {
+        match self.update(client, by, now, self.when_full, here, step) {
+            Ok(decision) => decision,
+            Err(missed) => missed.decision(now, cost),
+        }
     }
 
     /// Replaces a client's word by what `change` makes of it.
     pub(super) fn rewrite(
         &self,
         client: Fingerprint,
+        by: By<'_>,
         now: Timestamp,
         change: impl Fn(&AnyAlgorithm, Word) -> Word,
     ) {
@@ -98,25 +134,7 @@ impl<S> Table<S> {
             ((), (changed != word).then_some(changed))
         };
         // Evicting never finds the table full.
-        let _ = self.update(client, now, WhenFull::Evict, &step);
-    }
-
-    /// Puts `before` back if a client's word is still `after`.
-    ///
-    /// If it is not, the charge stays: taking it back later could hand out a token
-    /// that refill has already replaced.
-    pub(crate) fn undo(&self, client: Fingerprint, written: Written) -> bool {
-        // With every stripe held no slot changes hands, so the word is ours and
-        // not a stranger's that looks alike.
-        let _entering = self.hold_stripes();
-        let groups = self.geometry.groups(client);
-        let Some((line, slot)) = self.find(client, &groups) else {
-            return false;
-        };
-        let (before, after) = (written.before.to_bits(), written.after.to_bits());
-        // Release as in `attempt`.
-        let cell = &line.words[slot];
-        cell.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let _ = self.update(client, by, now, WhenFull::Evict, here, step);
     }
 
     /// Begins to load what a decision about the client will need, without waiting for
@@ -127,28 +145,43 @@ impl<S> Table<S> {
         self.lines[self.geometry.home(client)].touch();
     }
 
-    /// Takes `step` on a client's word. The step tells its answer and the word to
-    /// put in place of the one it was given, if any.
-    pub(super) fn update<T>(
+    /// Takes `step` on a client's word. The step tells its answer, and the word to put in place
+    /// of the one it was given, if any. It is taken again for another word if somebody else was
+    /// faster.
+    ///
+    /// A client that is not in the table enters it unless its word `is_elsewhere`: that is
+    /// asked with the client's stripe held, as [`take_out`](Self::take_out) holds it.
+    #[inline]
+    pub(crate) fn update<T>(
         &self,
         client: Fingerprint,
+        by: By<'_>,
         now: Timestamp,
         when_full: WhenFull,
-        step: &impl Fn(&AnyAlgorithm, Word) -> (T, Option<Word>),
-    ) -> Result<T, Full> {
+        is_elsewhere: impl Fn() -> bool,
+        mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Missed> {
         let groups = self.geometry.groups(client);
         // All of them begin to load, rather than one after the other.
         groups.as_flattened().iter().for_each(|line| self.lines[*line].touch());
-        let try_on = |(line, slot)| attempt(line, slot, client, || self.rule(), step);
+        let cell = self.cell_of(by);
+        let rule = || {
+            let rule = cell.read(AnyAlgorithm::from_raw)?;
+            Some(if let By::Call(bucket) = by { (*bucket).into() } else { rule })
+        };
+        let mut try_on = |(line, slot)| attempt::<true, _, _>(line, slot, client, rule, &mut step);
         loop {
-            if let Some(answer) = self.find(client, &groups).and_then(try_on) {
+            if let Some(answer) = self.find(client, &groups).and_then(&mut try_on) {
                 return Ok(answer);
             }
             // Under its stripe, a client that is not found is known to be nowhere,
             // and the quota does not change.
             let entering = lock(self.stripe(client));
             match self.find(client, &groups) {
-                None => return self.enter(client, &groups, now, when_full, step),
+                None if is_elsewhere() => return Err(Missed::Elsewhere),
+                None => {
+                    return self.enter(client, by, &groups, now, when_full, step);
+                }
                 Some(slot) => {
                     if let Some(answer) = try_on(slot) {
                         return Ok(answer);
@@ -158,6 +191,19 @@ impl<S> Table<S> {
             // It was stolen from us just now.
             drop(entering);
         }
+    }
+
+    /// Takes a client out of the table with its word, if it is there. Whoever looks for it
+    /// afterwards finds it nowhere.
+    pub(crate) fn take_out(&self, client: Fingerprint) -> Option<Word> {
+        // With every stripe held no slot changes hands, so what is claimed is the client's own.
+        let _entering = self.hold_stripes();
+        let (line, slot) = self.find(client, &self.geometry.groups(client))?;
+        // Orderings and their reasons as in `claim`.
+        let bits = line.words[slot].swap(CLAIMED, Ordering::AcqRel);
+        line.fingerprints[slot].store(0, Ordering::Release);
+        line.words[slot].store(0, Ordering::Release);
+        Some(Word::from_bits(bits))
     }
 
     /// The slot of a client, wherever it is. A slot that is being stolen from it
@@ -181,20 +227,24 @@ impl<S> Table<S> {
     }
 }
 
-/// What a word counts by: the quota of the caller's own, if there is one.
-pub(super) fn by(algorithm: &AnyAlgorithm, own: Option<TokenBucket>) -> AnyAlgorithm {
-    own.map_or(*algorithm, AnyAlgorithm::from)
+/// Of a table that nothing is kept beside.
+const fn here() -> bool {
+    false
 }
 
 /// Takes `step` on one slot, however often other callers get there first; `None` if
 /// the slot is not the client's any more, or if the quota is changing.
+///
+/// `CAREFUL` notices if the slot has changed hands and was given the very same word meanwhile:
+/// then a stranger was charged, and we have yet to be. Words of buckets are times, the same only
+/// if both clients spent in the same nanosecond, so the short way does without (3 % of it).
 #[inline(always)]
-pub(super) fn attempt<A, T>(
+pub(super) fn attempt<const CAREFUL: bool, A, T>(
     line: &Line,
     slot: usize,
     client: Fingerprint,
     rule: impl Fn() -> Option<A>,
-    step: impl Fn(&A, Word) -> (T, Option<Word>),
+    mut step: impl FnMut(&A, Word) -> (T, Option<Word>),
 ) -> Option<T> {
     let (fingerprint, cell) = (&line.fingerprints[slot], &line.words[slot]);
     loop {
@@ -210,13 +260,17 @@ pub(super) fn attempt<A, T>(
         }
         let (answer, next) = step(&rule()?, Word::from_bits(bits));
         let unmoved = match next {
-            // If the slot was stolen and given the very same word since, the stranger
-            // is charged. That admits nothing: our own word was forgotten when the
-            // slot was stolen.
             // Release pairs with the acquire above, in whoever reads this word.
-            Some(next) => cell
-                .compare_exchange(bits, next.to_bits(), Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok(),
+            Some(next) => {
+                let is_exchanged = cell
+                    .compare_exchange(bits, next.to_bits(), Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok();
+                // The exchange has acquired the word, so it shows whose it is. Nobody's: it was
+                // taken out since, with our charge. (An empty slot has another word.)
+                let whose = if CAREFUL { fingerprint.load(Ordering::Relaxed) } else { 0 };
+                // Without a branch: two instructions less.
+                is_exchanged & ((whose == client.to_bits()) | (whose == 0))
+            }
             // Nothing is exchanged, so nothing has shown that the word was ours: the
             // slot may have been a stranger's when the word was read, and ours again
             // when the fingerprint was. The acquires above keep these loads after

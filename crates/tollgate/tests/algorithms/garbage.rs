@@ -15,9 +15,13 @@ fn ask_everything(algorithm: &AnyAlgorithm, word: Word, now: Timestamp, cost: u6
     let _ = algorithm.retry_after(word, now, cost);
     let _ = algorithm.reset_after(word, now);
     let _ = algorithm.wait(word, now, cost);
+    let _ = algorithm.owed(word, now);
     let mut words = vec![
-        algorithm.charge(word, now, cost),
+        algorithm.charge(word, now, cost, u64::MAX),
+        algorithm.charge(word, now, u64::MAX, cost),
         algorithm.refund(word, now, cost),
+        algorithm.give_back(word, now, cost, Word::from_bits(cost)),
+        algorithm.give_back(word, now, u64::MAX, word),
         algorithm.fresh(now),
     ];
     words.extend(algorithm.spend(word, now, cost));
@@ -38,7 +42,7 @@ proptest! {
 
     #[test]
     fn a_charge_never_lowers_a_debt(client in garbage()) {
-        let charged = client.algorithm.charge(client.word, client.now, client.cost);
+        let charged = client.algorithm.charge(client.word, client.now, client.cost, u64::MAX);
         let spent = |word| client.algorithm.spent(word, client.now);
         prop_assert!(spent(charged) >= spent(client.word));
     }
@@ -46,8 +50,12 @@ proptest! {
     #[test]
     fn any_word_can_be_carried_over(client in garbage(), to in limits()) {
         let new = to.algorithm().unwrap();
-        let word = new.carry_over(client.word, client.now, &client.algorithm);
-        prop_assert_ne!(word.to_bits(), u64::MAX);
-        ask_everything(&new, word, client.now, client.cost);
+        for word in [
+            new.carry_over(client.word, client.now, &client.algorithm),
+            new.keep(client.word, client.now, &client.algorithm),
+        ] {
+            prop_assert_ne!(word.to_bits(), u64::MAX);
+            ask_everything(&new, word, client.now, client.cost);
+        }
     }
 }

@@ -72,7 +72,7 @@ fn live(limit: Limit, start: Timestamp, past: &[(bool, Size, Pause)], size: Size
         let amount = size.under(&limit);
         word = match gives {
             true => algorithm.refund(word, now, amount),
-            false => algorithm.charge(word, now, amount),
+            false => algorithm.charge(word, now, amount, u64::MAX),
         };
         now = now + pause.under(&limit);
     }

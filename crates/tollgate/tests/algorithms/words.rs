@@ -42,7 +42,7 @@ impl Subject for Words {
     }
 
     fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.keep(key, now, self.algorithm.charge(self.word(key), now, amount));
+        self.keep(key, now, self.algorithm.charge(self.word(key), now, amount, u64::MAX));
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {

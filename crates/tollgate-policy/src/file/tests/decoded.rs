@@ -42,7 +42,8 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(public.algorithm.as_ref().unwrap().value, "token-bucket");
     assert_eq!(public.start.as_ref().unwrap().value, "full");
     assert_eq!(public.capacity.as_ref().unwrap().value, 100_000);
-    assert_eq!(public.when_full.as_ref().unwrap().value, "evict");
+    assert_eq!(public.when_full.as_ref().unwrap().value, "protect");
+    assert_eq!(public.max_debt.as_ref().unwrap().value, 5000);
     assert_eq!(public.mode.as_ref().unwrap().value, Mode::Enforce);
     assert_eq!(public.overrides[0].quota.value, "1000/s");
     assert_eq!(public.overrides[0].parts["caller"].value, "api-key:partner-7");

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::passage::{DescriptorKind, DescriptorPassage, Standing};
 use crate::descriptor::{DomainLimits, Limited, Met, Reached};
 use crate::policy::{Cost, Rule};
-use crate::store::Charge;
+use crate::store::{CallQuota, Charge};
 use crate::{Descriptor, Error, Key, Policy};
 
 /// What is to be given back, each with the place of its descriptor.
@@ -76,7 +76,7 @@ impl Charged<'_, '_> {
                 Limited::Not => kind = DescriptorKind::Unlimited,
                 Limited::By(place) => {
                     kind = DescriptorKind::Limited;
-                    self.add(place, descriptor);
+                    self.add(place, descriptor, None);
                 }
             },
         }
@@ -84,7 +84,7 @@ impl Charged<'_, '_> {
             let scope = self.policy.rules[place].scope.as_ref();
             if scope.is_some_and(|scope| scope.is_for(descriptor.entries)) {
                 kind = DescriptorKind::Limited;
-                self.add(place, descriptor);
+                self.add(place, descriptor, None);
             }
         });
         Standing::new(kind, met.and_then(|met| met.name.clone()))
@@ -92,26 +92,22 @@ impl Charged<'_, '_> {
 
     /// Charges a descriptor under the quota that came with it.
     fn by_call_quota(&mut self, descriptor: &Descriptor<'_>) -> Result<Standing, Error> {
-        if descriptor.quota.is_some_and(|quota| quota.period().is_none()) {
-            return Err(Error::unknown(
-                "a quota that comes with a call has to refill; give it a period",
-            ));
-        }
+        let quota = descriptor.quota.map(CallQuota::new).transpose()?;
         let place = self.policy.descriptors.call_quota.ok_or_else(|| {
             Error::unknown(
                 "the policy keeps no room for quotas that come with calls; build it with \
                  `call_quotas`",
             )
         })?;
-        self.add(place, descriptor);
+        self.add(place, descriptor, quota);
         Ok(Standing::new(DescriptorKind::Limited, None))
     }
 
-    fn add(&mut self, place: usize, descriptor: &Descriptor<'_>) {
+    fn add(&mut self, place: usize, descriptor: &Descriptor<'_>, quota: Option<CallQuota>) {
         let rule = &self.policy.rules[place];
         let charge = Charge::new(place, Key::global(), cost(rule, descriptor));
         let charge = charge.in_mode(rule.mode);
-        let mut charge = match descriptor.quota {
+        let mut charge = match quota {
             Some(quota) => charge.with_quota(quota),
             None => charge,
         };

@@ -86,13 +86,12 @@ impl<S: Store> Gate<S> {
     ) -> Result<(), Error> {
         let is_allowed = passage.is_allowed();
         for (owner, refund) in refunds {
-            let reserved = refund.cost;
-            let mut charge = Charge { cost: 0, ..refund };
             let asked = if is_allowed {
-                self.store.settle(limits, &charge, reserved).await
+                self.store.settle(limits, &refund, 0).await.map(|settled| settled.left)
             } else {
-                self.store.peek(limits, &charge).await
+                self.store.peek(limits, &Charge { cost: 0, ..refund.clone() }).await
             };
+            let mut charge = Charge { cost: 0, ..refund };
             charge.decision = match asked {
                 Ok(decision) => Some(decision),
                 Err(error) if charge.is_shadow => {

@@ -179,6 +179,7 @@ fn spec(
         overrides: Vec::new(),
         capacity,
         when_full: WhenFull::default(),
+        max_debt: None,
         sharing: Sharing::default(),
         outage: Outage::default(),
     }

@@ -16,8 +16,7 @@ use crate::spec::{self, At, Limit, Tier};
 use crate::store::{LimitSpec, Outage, Sharing};
 use crate::suggest::hint;
 
-/// The limits of a policy, and their tiers, have room for so many callers in all, unless
-/// told otherwise: 26 MB, and at most 100,000 each.
+/// The limits of a policy have room for so many callers in all, unless told otherwise: 26 MB, and at most 100,000 each.
 const ROOM: u64 = 1_000_000;
 
 impl Compiler<'_> {
@@ -43,7 +42,9 @@ impl Compiler<'_> {
         }
         let start = self.start(&place, limit);
         let quota = self.quota(&place, &limit.quota, algorithm, start);
-        let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start);
+        let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start, quota);
+        let all: Vec<_> = quota.into_iter().chain(quotas.iter().map(|(_, quota)| *quota)).collect();
+        let max_debt = self.max_debt(&place, limit, algorithm, &all);
         let matches = Matches {
             methods: self.each(&limit.matches.method, &place, method),
             hosts: self.each(&limit.matches.host, &place, HostPattern::parse),
@@ -62,6 +63,7 @@ impl Compiler<'_> {
             overrides: Vec::new(),
             capacity: self.capacity(&place, limit, per.is_empty()),
             when_full: self.when_full(&place, limit),
+            max_debt,
             sharing: self.sharing(&place, limit),
             outage: self.outage(&place, limit),
         };
@@ -124,8 +126,22 @@ impl Compiler<'_> {
     }
 
     fn when_full(&mut self, place: &str, limit: &Limit) -> WhenFull {
-        let words = [("evict", WhenFull::Evict), ("deny", WhenFull::Deny)];
-        self.word(place, "when-full", limit.when_full.as_ref(), &words)
+        self.word(place, "when-full", limit.when_full.as_ref(), &spec::WHEN_FULL)
+    }
+
+    /// The bound of debts, which every quota of the limit must be able to tell.
+    fn max_debt(
+        &mut self,
+        place: &str,
+        limit: &Limit,
+        algorithm: AlgorithmKind,
+        quotas: &[Quota],
+    ) -> Option<u64> {
+        let at = limit.max_debt.as_ref()?;
+        let algorithms = algorithm.with_quotas(quotas, Start::Full, Timestamp::ZERO).ok()?;
+        let told = algorithms.iter().try_for_each(|algorithm| algorithm.expect_debt(at.value));
+        self.take(at, told.map_err(|why| format!("{place}, max-debt: {why}")));
+        Some(at.value)
     }
 
     fn sharing(&mut self, place: &str, limit: &Limit) -> Sharing {
@@ -179,13 +195,18 @@ impl Compiler<'_> {
         tiers: &BTreeMap<String, Tier>,
         algorithm: AlgorithmKind,
         start: Start,
+        base: Option<Quota>,
     ) -> Vec<(String, Quota)> {
         let mut quotas = Vec::new();
         for (name, tier) in tiers {
             let Some(at) = tier.quotas.get(limit) else { continue };
             let place = format!("tier {name:?}, limit {limit:?}");
-            let quota = self.quota(&place, at, algorithm, start);
-            quotas.extend(quota.map(|quota| (name.clone(), quota)));
+            let Some(quota) = self.quota(&place, at, algorithm, start) else { continue };
+            quotas.push((name.clone(), quota));
+            // Whoever changes tiers takes along what was spent.
+            let Some(base) = base else { continue };
+            let alike = algorithm.with_quotas(&[base, quota], start, Timestamp::ZERO);
+            self.take(at, alike.map_err(|why| format!("{place}: {why}")));
         }
         quotas
     }

@@ -40,7 +40,7 @@ pub(super) struct Compiler<'s> {
     /// True if something could not be read, so that more would be found missing than is.
     is_partial: bool,
     /// How many tables there will be that share the room for callers: one for each limit that
-    /// counts some apart, and each tier of it.
+    /// counts some apart.
     tables: usize,
     problems: Vec<Problem>,
     /// How many problems are not told.
@@ -63,10 +63,9 @@ impl<'s> Compiler<'s> {
         identify: Option<IdentifyClosure>,
         tier_of: Option<TierClosure>,
     ) -> Result<Policy, Vec<Problem>> {
-        let tiers = spec.tiers.values().map(|tier| tier.quotas.len());
         let limits = spec.limits.iter().filter(|limit| !limit.counts_together()).count();
         let nodes = spec.domains.iter().map(|domain| domain::tables_of(&domain.nodes, false));
-        self.tables = limits + tiers.sum::<usize>() + nodes.sum::<usize>();
+        self.tables = limits + nodes.sum::<usize>();
         let names_tiers = tier_of.is_some() || spec.identity.tier_header.is_some();
         let identifier = self.identifier(&spec.identity, identify);
         let lists = Lists {

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
-use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, TokenBucket};
-use tollgate::{AlgorithmKind, Timestamp};
+use tollgate::Timestamp;
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, Word};
 
 use crate::engine::{EngineError, Entry, Exchange, Fault, Op};
 use crate::{Name, State};
@@ -23,6 +23,8 @@ enum Action {
     Charge = 4,
     Refund = 5,
     Reset = 6,
+    GiveBack = 7,
+    Read = 8,
 }
 
 /// The amounts that an action is about.
@@ -32,35 +34,33 @@ type Amounts = SmallVec<[u64; 4]>;
 ///
 /// # Errors
 ///
-/// If the terms cannot be counted by.
+/// If no engine can count so.
 pub fn ask(entry: &Entry) -> Result<Argument, EngineError> {
-    let Entry { terms, fresh, op, .. } = entry;
-    let algorithm =
-        terms.algorithm().map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;
+    let Entry { terms, algorithm, fresh, op, .. } = entry;
     let layout = algorithm.layout();
     let number = number_of(layout).ok_or_else(|| {
         let text = format!("no engine can count by a {} yet; use another kind", terms.kind);
         EngineError::new(Fault::Nonsense, text)
     })?;
+    let op = match *op {
+        Op::Charge { amount, most } => Op::Charge { amount, most: most.min(algorithm.deepest()) },
+        op => op,
+    };
     let (action, amounts) = match layout {
-        // Its word is no time.
-        Layout::Bucket { refills: false, .. } if matches!(op, Op::SpendBy { cost: 1.., .. }) => {
-            (Action::Refuse, smallvec![])
-        }
         Layout::Bucket { interval, span, .. } => {
             // Only a token bucket may start with less than it holds.
-            let start = if terms.kind == AlgorithmKind::TokenBucket { fresh.to_bits() } else { 0 };
-            of_bucket(*op, interval, span, start)
+            let has_start = matches!(algorithm, AnyAlgorithm::TokenBucket(_));
+            of_bucket(op, interval, span, if has_start { fresh.to_bits() } else { 0 })
         }
-        _ => of_counter(*op),
+        _ => of_counter(op),
     };
     let is_shadow = matches!(op, Op::Spend { is_shadow: true, .. });
-    let is_kept = terms.is_override || algorithm.window().is_none();
+    let is_kept = terms.is_override || matches!(layout, Layout::Bucket { refills: false, .. });
 
     let mut argument = Argument::from_slice(&terms.to_bytes());
     put(&mut argument, &[fresh.to_bits()]);
     argument.extend([action as u8, u8::from(is_shadow), u8::from(is_kept), number]);
-    put_layout(&mut argument, layout);
+    put_layout(&mut argument, layout, terms.quota.amount());
     put(&mut argument, &amounts);
     Ok(argument)
 }
@@ -82,52 +82,57 @@ fn number_of(layout: Layout) -> Option<u8> {
 fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) {
     let price = |amount: u64| amount.saturating_mul(interval);
     match op {
-        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => {
-            (Action::Look, smallvec![])
-        }
-        Op::SpendBy { cost: 0, .. } => (Action::Look, smallvec![]),
+        Op::Read => (Action::Read, smallvec![]),
+        op if writes_nothing(op) => (Action::Look, smallvec![]),
         Op::Spend { cost, .. } => match span.checked_sub(price(cost)) {
             Some(room) => (Action::Spend, smallvec![price(cost), room]),
             // It costs more than there ever is.
             None => (Action::Refuse, smallvec![]),
         },
-        Op::SpendBy { cost, quota } => {
-            match AnyAlgorithm::TokenBucket(TokenBucket::new(&quota)).layout() {
-                Layout::Bucket { interval, span, refills: true, .. } => {
-                    of_bucket(Op::Spend { cost, is_shadow: false }, interval, span, start)
-                }
-                _ => (Action::Refuse, smallvec![]),
-            }
-        }
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most, interval, span]),
-        Op::Charge(amount) => (Action::Charge, smallvec![price(amount)]),
-        Op::Refund(amount) => (Action::Refund, smallvec![price(amount), start]),
+        Op::Charge { amount, most } => (Action::Charge, smallvec![price(amount), price(most)]),
+        Op::GiveBack { amount, charged } => {
+            // Nothing is refilled as late as that.
+            let charged = charged.map_or(u64::MAX, Word::to_bits);
+            (Action::Refund, smallvec![price(amount), start, charged])
+        }
         Op::Reset => (Action::Reset, smallvec![start]),
+        Op::Look => (Action::Look, smallvec![]),
     }
 }
 
 /// What is done with the word of a counter. To spend is to take no less and no more.
 fn of_counter(op: Op) -> (Action, Amounts) {
     match op {
-        Op::Look | Op::Spend { cost: 0, .. } | Op::Charge(0) | Op::Refund(0) => {
-            (Action::Look, smallvec![])
-        }
-        Op::SpendBy { cost: 0, .. } => (Action::Look, smallvec![]),
+        Op::Read => (Action::Read, smallvec![]),
+        op if writes_nothing(op) => (Action::Look, smallvec![]),
         Op::Spend { cost, .. } => (Action::Take, smallvec![cost, cost]),
-        Op::SpendBy { .. } => (Action::Refuse, smallvec![]),
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most]),
-        Op::Charge(amount) => (Action::Charge, smallvec![amount]),
-        Op::Refund(amount) => (Action::Refund, smallvec![amount]),
+        Op::Charge { amount, most } => (Action::Charge, smallvec![amount, most]),
+        Op::GiveBack { amount, charged: None } => (Action::Refund, smallvec![amount]),
+        Op::GiveBack { amount, charged: Some(charged) } => {
+            (Action::GiveBack, smallvec![amount, charged.to_bits()])
+        }
         Op::Reset => (Action::Reset, smallvec![]),
+        Op::Look => (Action::Look, smallvec![]),
     }
 }
 
+/// True if an amount of nothing is asked for.
+fn writes_nothing(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Spend { cost: 0, .. } | Op::Charge { amount: 0, .. } | Op::GiveBack { amount: 0, .. }
+    )
+}
+
 /// The numbers that every action on a counter needs. Those of a bucket are in its amounts.
-fn put_layout(argument: &mut Argument, layout: Layout) {
+/// `slowest` is what refills who is in the slowest tier: nobody is idle before that one is.
+fn put_layout(argument: &mut Argument, layout: Layout, slowest: u64) {
     match layout {
         Layout::IntervalBucket { quantum, count_bits, period, amount, burst } => {
             argument.push(count_bits as u8);
-            put(argument, &[quantum, period, amount, burst]);
+            put(argument, &[quantum, period, amount, burst, slowest]);
         }
         Layout::FixedWindow { quantum, count_bits, length, limit } => {
             argument.push(count_bits as u8);
@@ -156,12 +161,13 @@ pub fn override_clock(now: Timestamp, margin: Duration) -> Argument {
 
 /// The arguments of an [exchange](crate::engine::scripts::EXCHANGE).
 #[must_use]
-pub fn exchange(exchange: &Exchange) -> [Argument; 3] {
+pub fn exchange(exchange: &Exchange) -> [Argument; 4] {
     let bytes = |state: Option<State>| {
         state.map_or_else(Argument::new, |state| Argument::from_slice(&state.to_bytes()))
     };
     let expires = exchange.expires.map_or_else(Argument::new, millis);
-    [bytes(exchange.old), bytes(exchange.new), expires]
+    let keeps_base = Argument::from_slice(if exchange.keeps_base { b"1" } else { b"" });
+    [bytes(exchange.old), bytes(exchange.new), expires, keeps_base]
 }
 
 /// How long something is kept, in milliseconds: at least one, since an engine takes none for a

@@ -8,6 +8,6 @@ mod reply;
 mod state;
 
 pub use self::arguments::{Argument, announce, ask, exchange, millis, override_clock};
-pub(crate) use self::deposit::Deposit;
+pub(crate) use self::deposit::{Deposit, Paid};
 pub use self::keys::{Key, Keys};
 pub use self::reply::{born, reply};

@@ -2,7 +2,7 @@ use smallvec::SmallVec;
 use tollgate::Timestamp;
 use tollgate::algorithm::Word;
 
-use super::state::{VERSION, newer};
+use super::state::{FIRST_VERSION, newer};
 use crate::State;
 use crate::engine::{EngineError, Fault, Found, Reply};
 
@@ -30,7 +30,7 @@ pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, EngineError> {
 pub fn born(bytes: &[u8]) -> Result<Timestamp, EngineError> {
     let mut rest = Rest(bytes);
     match rest.byte()? {
-        VERSION => {}
+        FIRST_VERSION => {}
         version => return Err(newer("birth", version)),
     }
     let born = rest.moment()?;

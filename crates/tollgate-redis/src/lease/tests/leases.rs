@@ -7,6 +7,7 @@ use tokio::time::sleep;
 use tollgate::algorithm::Word;
 
 use super::source::{Node, ROUND_TRIP};
+use crate::counted::{Counted, Whose};
 use crate::engine::EngineError;
 use crate::lease::{Source, Spent};
 use crate::{State, Terms};
@@ -29,7 +30,7 @@ async fn a_busy_caller_with_quota_to_spare_seldom_needs_the_engine_and_soon_neve
     assert!(asked < 40, "{asked} calls to begin with");
     for call in 0..10_000 {
         // Nothing to wait for: the next slice is there before the last is used up.
-        let spent = node.leases.spend(node.place(0), &node.terms, 1, node.source.local());
+        let spent = node.leases.spend(node.place(0), &node.counted, 1, node.source.local());
         assert!(matches!(spent, Spent::Allowed(_)));
         if call % 10 == 0 {
             sleep(Duration::from_millis(1)).await;
@@ -166,8 +167,8 @@ async fn what_is_held_serves_while_the_engine_is_down() {
 async fn a_lease_follows_the_terms_that_the_engine_has() {
     let node = Node::new("1000/s");
     let quota = "1/s burst 50".parse().unwrap();
-    let terms = Terms { quota, is_override: true, ..node.terms };
-    let state = State { terms, word: Word::from_bits(0) };
+    let terms = Terms { quota, is_override: true, ..node.counted.terms };
+    let state = State::new(terms, Word::from_bits(0));
     node.source.model.set_state(Node::name(0), Some(state));
     let allowed = calls(&node, 100, Duration::from_micros(1)).await;
     assert_eq!(allowed, 50);
@@ -178,8 +179,9 @@ async fn a_lease_is_given_back_when_the_policy_has_other_terms() {
     let mut node = Node::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     assert!(node.stored(0) < 975);
-    node.terms.quota = "10/s burst 2000".parse().unwrap();
-    let asked = node.terms;
+    let terms = Terms { quota: "10/s burst 2000".parse().unwrap(), ..node.counted.terms };
+    node.counted = Counted::of(terms, Whose::Limit).unwrap();
+    let asked = node.counted;
     let local = node.source.local();
     assert!(matches!(node.leases.spend(node.place(0), &asked, 1, local), Spent::Empty));
     assert!(node.try_call(0, 1).await.is_ok());
@@ -223,12 +225,32 @@ async fn a_cost_is_taken_back_by_its_decision() {
     let node = Node::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     let local = node.source.local();
-    let spend = || node.leases.spend(node.place(0), &node.terms, 2, local);
+    let spend = || node.leases.spend(node.place(0), &node.counted, 2, local);
     let (Spent::Allowed(first), Spent::Allowed(second)) = (spend(), spend()) else {
         panic!("both are allowed");
     };
-    assert!(!node.leases.undo(node.place(0), &first));
-    assert!(node.leases.undo(node.place(0), &second));
+    let [undone, undoable] = [first, second].map(|decision| decision.charged().unwrap());
+    assert!(!node.leases.undo(node.place(0), &undone));
+    assert!(node.leases.undo(node.place(0), &undoable));
     let Spent::Allowed(again) = spend() else { panic!("it is allowed") };
     assert_eq!(again.word(), second.word());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_in_another_tier_does_not_spend_the_slices_of_the_one_before() {
+    let mut node = Node::new("10/s burst 1000");
+    calls(&node, 20, Duration::from_micros(1)).await;
+    let local = node.source.local();
+    let Spent::Allowed(spent) = node.leases.spend(node.place(0), &node.counted, 1, local) else {
+        panic!("it is allowed");
+    };
+    // The same terms, and slots ten times as long.
+    node.counted = Counted::by(node.counted.terms, "1/s burst 100".parse().unwrap()).unwrap();
+    let peeked = node.leases.peek(node.place(0), &node.counted, 1, local);
+    assert!(peeked.is_none());
+    assert!(matches!(node.leases.spend(node.place(0), &node.counted, 1, local), Spent::Empty));
+    assert!(node.try_call(0, 1).await.is_ok());
+    sleep(Duration::from_millis(10)).await;
+    assert_eq!(node.leases.stats().given_back, 1);
+    assert!(!node.leases.undo(node.place(0), &spent.charged().unwrap()));
 }

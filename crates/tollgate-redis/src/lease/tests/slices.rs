@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tollgate::algorithm::{Algorithm, Word};
 use tollgate::{AlgorithmKind, Decision, Timestamp};
 
+use crate::counted::{Counted, Whose};
 use crate::engine::{Entry, Found, Model, Op};
 use crate::lease::Taken;
 use crate::lease::bucket::Bucket;
@@ -42,7 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 /// One bucket in an engine, nodes that hold slices of it, and all that was admitted.
 struct Fleet {
-    terms: Terms,
+    counted: Counted,
     bucket: Bucket,
     model: Model,
     now: Timestamp,
@@ -56,11 +57,12 @@ struct Fleet {
 impl Fleet {
     fn new() -> Self {
         let quota = "1000/s burst 40".parse().unwrap();
-        let terms = Terms { kind: AlgorithmKind::TokenBucket, quota, is_override: false };
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+        let counted = Counted::of(terms, Whose::Limit).unwrap();
         let now = Timestamp::from_secs(1_700_000_000);
         Self {
-            terms,
-            bucket: Bucket::of(&terms).unwrap(),
+            counted,
+            bucket: Bucket::of(&counted).unwrap(),
             model: Model::new(now),
             now,
             nodes: [Held::default(); NODES],
@@ -83,7 +85,8 @@ impl Fleet {
 
     fn run(&self, op: Op) -> Found {
         let fresh = Word::from_bits(0);
-        let entry = Entry { name: NAME, terms: self.terms, fresh, op };
+        let Counted { terms, algorithm, .. } = self.counted;
+        let entry = Entry { name: NAME, terms, algorithm, fresh, op };
         self.model.run_now(&[entry]).unwrap().answers[0]
     }
 
@@ -91,7 +94,7 @@ impl Fleet {
         let local = self.local(node);
         let seen = Sighting { sent: local, heard: local, now: self.now };
         if let Found::Passed(word) = self.run(Op::Take { least: 1, most }) {
-            let taken = Taken { seen, terms: self.terms, word, is_granted: true };
+            let taken = Taken { seen, counted: self.counted, word, is_granted: true };
             let slice = Slice::of(&self.bucket, &taken, most).unwrap();
             self.pass(delay);
             self.nodes[node].add(slice);
@@ -120,14 +123,15 @@ impl Fleet {
                 let slice = self.nodes[node].take_last();
                 let margin = Duration::from_secs(1);
                 if let Some(back) =
-                    slice.and_then(|slice| slice.give_back(NAME, self.terms, margin))
+                    slice.and_then(|slice| slice.give_back(NAME, self.counted.terms, margin))
                 {
                     self.model.exchange_now(&back);
                 }
             }
             Event::Undo => {
                 if let Some((node, decision)) = last {
-                    assert!(self.nodes[node].undo(&self.bucket, &decision));
+                    let charged = decision.charged().unwrap();
+                    assert!(self.nodes[node].undo(&self.bucket, &charged));
                     self.admitted.pop();
                 }
             }
@@ -223,8 +227,8 @@ fn only_the_last_cost_is_taken_back_and_only_once() {
     fleet.take(1, 10, 0);
     let local = fleet.local(1);
     let (bucket, held) = (fleet.bucket, &mut fleet.nodes[1]);
-    let first = held.spend(&bucket, 3, local).unwrap();
-    let second = held.spend(&bucket, 4, local).unwrap();
+    let mut spend = |cost| held.spend(&bucket, cost, local).unwrap().charged().unwrap();
+    let (first, second) = (spend(3), spend(4));
     assert!(!held.undo(&bucket, &first));
     assert!(held.undo(&bucket, &second));
     assert!(!held.undo(&bucket, &second));

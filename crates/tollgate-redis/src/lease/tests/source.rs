@@ -7,10 +7,11 @@ use tokio::time::{Instant, sleep};
 use tollgate::algorithm::{Algorithm, Word};
 use tollgate::{AlgorithmKind, KeyedState, Timestamp};
 
+use crate::counted::{Counted, Whose};
 use crate::engine::{EngineError, Entry, Exchange, Fault, Found, Model, Op};
 use crate::lease::{Leases, Named, Place, Source, Spent, Taken};
 use crate::sighting::Sighting;
-use crate::{Name, State, Terms};
+use crate::{Name, Terms};
 
 /// A node that has no store, only leases, and an engine a millisecond away.
 #[derive(Debug)]
@@ -71,19 +72,23 @@ impl Source for TestSource {
     async fn take(
         &self,
         caller: &TestCaller,
-        terms: &Terms,
+        wanted: &Counted,
         least: u64,
         most: u64,
     ) -> Result<Taken, EngineError> {
         let sent = self.local();
         let op = Op::Take { least, most };
-        let entry = Entry { name: caller.0, terms: *terms, fresh: Word::from_bits(0), op };
+        let Counted { terms, algorithm, .. } = *wanted;
+        let entry = Entry { name: caller.0, terms, algorithm, fresh: Word::from_bits(0), op };
         let reply = self.call(|model| model.run_now(&[entry])).await??;
         let seen = Sighting { sent, heard: sent, now: reply.now };
         Ok(match reply.answers[0] {
-            Found::Passed(word) => Taken { seen, terms: *terms, word, is_granted: true },
-            Found::Denied(word) => Taken { seen, terms: *terms, word, is_granted: false },
-            Found::Other(State { terms, word }) => Taken { seen, terms, word, is_granted: false },
+            Found::Passed(word) => Taken { seen, counted: *wanted, word, is_granted: true },
+            Found::Denied(word) => Taken { seen, counted: *wanted, word, is_granted: false },
+            Found::Other(state) => {
+                let counted = Counted::of(state.terms, Whose::Caller).unwrap();
+                Taken { seen, counted, word: state.word, is_granted: false }
+            }
             Found::Gone => panic!("no override is taken away here"),
         })
     }
@@ -97,7 +102,7 @@ impl Source for TestSource {
 pub(super) struct Node {
     pub(super) source: Arc<TestSource>,
     pub(super) leases: Leases<TestSource>,
-    pub(super) terms: Terms,
+    pub(super) counted: Counted,
 }
 
 impl Node {
@@ -115,8 +120,8 @@ impl Node {
         });
         let leases = Leases::new(Arc::clone(&source), KeyedState::new(), room);
         let kind = AlgorithmKind::TokenBucket;
-        let terms = Terms { kind, quota: quota.parse().unwrap(), is_override: false };
-        Self { source, leases, terms }
+        let terms = Terms::new(kind, quota.parse().unwrap());
+        Self { source, leases, counted: Counted::of(terms, Whose::Limit).unwrap() }
     }
 
     pub(super) fn place(&self, caller: u8) -> Place {
@@ -139,13 +144,13 @@ impl Node {
         cost: u64,
     ) -> Result<Option<bool>, EngineError> {
         let place = self.place(caller);
-        match self.leases.spend(place, &self.terms, cost, self.source.local()) {
+        match self.leases.spend(place, &self.counted, cost, self.source.local()) {
             Spent::Allowed(_) => return Ok(Some(true)),
             Spent::Denied(_) => return Ok(Some(false)),
             Spent::Empty => {}
         }
         let caller = TestCaller(Self::name(caller));
-        let decision = self.leases.decide(place, &self.terms, &caller, cost).await?;
+        let decision = self.leases.decide(place, &self.counted, &caller, cost).await?;
         Ok(decision.map(|decision| decision.is_allowed()))
     }
 
@@ -156,7 +161,7 @@ impl Node {
 
     /// What the engine has left for a caller.
     pub(super) fn stored(&self, caller: u8) -> u64 {
-        let algorithm = self.terms.algorithm().unwrap();
+        let algorithm = self.counted.algorithm;
         let word = self.source.model.state(&Self::name(caller)).map(|state| state.word);
         algorithm.remaining(word.unwrap_or(Word::from_bits(0)), self.source.engine_now())
     }

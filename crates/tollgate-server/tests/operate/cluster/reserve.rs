@@ -38,7 +38,8 @@ fn what_is_reserved_at_one_server_is_settled_at_the_other_and_once() {
     assert_eq!(remaining(&other), 300);
     let settled = settle(&other, &id, 30);
     assert!(
-        settled.contains("\"reserved\":100,\"cost\":30,\"max\":400,\"remaining\":370"),
+        settled
+            .contains("\"reserved\":100,\"cost\":30,\"uncharged\":0,\"max\":400,\"remaining\":370"),
         "{settled}"
     );
     for server in [&one, &other] {

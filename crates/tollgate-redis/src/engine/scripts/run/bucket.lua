@@ -4,8 +4,9 @@
 -- SPEND   the price (8), and the most that may be spent before it (8): both in nanoseconds
 -- TAKE    at least so many tokens (8), at most so many (8), a token's price (8), that of all
 --         that there can be (8)
--- CHARGE  the price (8)
--- REFUND  the price (8), and the word below which nothing is given back (8)
+-- CHARGE  the price (8), and that of the most that may be spent then (8)
+-- REFUND  the price (8), the word below which nothing is given back (8), and the word that the
+--         charge left (8): what has been refilled since is not given back
 -- RESET   the word below which nothing is forgotten (8)
 
 local function take_from_bucket(wh, wl, th, tl, ask)
@@ -24,13 +25,16 @@ local function bucket(action, wh, wl, th, tl, ask)
   if action == TAKE then
     return take_from_bucket(wh, wl, th, tl, ask)
   elseif action == CHARGE then
-    local ph, pl = read('>I4I4', ask, NUMBERS)
+    local ph, pl, mh, ml = read('>I4I4I4I4', ask, NUMBERS)
     local bh, bl = larger(wh, wl, th, tl)
     bh, bl = plus(bh, bl, ph, pl)
-    -- No debt is deeper than 2^63, unless it was so already.
-    return smaller(bh, bl, larger(2147483648, 0, wh, wl))
+    mh, ml = plus(th, tl, mh, ml)
+    -- No debt is deeper than 2^63 either, unless it was so already.
+    mh, ml = smaller(mh, ml, 2147483648, 0)
+    return smaller(bh, bl, larger(mh, ml, wh, wl))
   elseif action == REFUND then
-    local ph, pl, fh, fl = read('>I4I4I4I4', ask, NUMBERS)
+    local ph, pl, fh, fl, ch, cl = read('>I4I4I4I4I4I4', ask, NUMBERS)
+    ph, pl = smaller(ph, pl, minus(ch, cl, th, tl))
     -- Not below now either: idle is as full as a bucket gets.
     fh, fl = larger(fh, fl, th, tl)
     fh, fl = smaller(fh, fl, wh, wl)

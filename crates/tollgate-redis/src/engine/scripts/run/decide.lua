@@ -36,15 +36,20 @@ local act
 -- What is found of a caller; if something is to be written, that and in how many
 -- milliseconds it may be forgotten; and whether nothing may be written for any.
 local function decide(ask, value)
+  local length, version = value and #value, value and byte(value, 1)
   local fh, fl, action, is_shadow, is_kept, layout = read('>I4I4BBBB', ask, 27)
   local wh, wl = fh, fl
   if not value then
     -- Only an exchange gives an override: to write one here would bring back one that was
     -- taken away.
-    if string.byte(ask, 2) >= OVERRIDE then return write('B', 3), nil, nil, true end
+    if byte(ask, 2) >= OVERRIDE then return write('B', 3), nil, nil, true end
     -- Who is not known has nothing to get back, and nothing to forget.
-    if action == REFUND or action == RESET then action = LOOK end
-  elseif #value == 34 and sub(value, 1, 26) == sub(ask, 1, 26) then
+    if action == REFUND or action == GIVE_BACK or action == RESET or action == READ then
+      action = LOOK
+    end
+  elseif action ~= READ and sub(value, 2, 26) == sub(ask, 2, 26)
+    and ((length == 34 and version <= VERSION) or (length == WITH_BASE and version == VERSION))
+  then
     wh, wl = read('>I4I4', value, 27)
   else
     local state = sub(value, 1, 255)
@@ -63,12 +68,20 @@ local function decide(ask, value)
   if not h then
     return write('>BI4I4', 1, wh, wl), nil, nil, is_shadow == 0
   end
-  local expiry
-  if is_kept == 0 then
-    -- Nothing is kept for longer than there is time.
-    expiry = math.ceil(math.min(math.max(idle_after, 0), 2^62) / 1000000) + margin
+  -- In milliseconds. Nothing is kept for longer than there is time.
+  local expiry = is_kept == 0 and math.min(math.max(idle_after, 0), 2^62) / 1000000
+  local left
+  if length == WITH_BASE and action ~= RESET then
+    left = write('>c26I4I4', value, h, l) .. sub(value, 35)
+    -- Nor is it forgotten before its base is idle: never, if that is never.
+    local high, low = read('>I4I4', value, 69)
+    local idle_at = math.min(high * LIMB + low, 2^62 / 1000000)
+    if idle_at == 0 then expiry = false end
+    expiry = expiry and math.max(expiry, idle_at - (nh * LIMB + nl) / 1000000)
+  else
+    left = write('>c26I4I4', action ~= RESET and value or ask, h, l)
   end
-  return write('>BI4I4', 0, wh, wl), write('>c26I4I4', ask, h, l), expiry
+  return write('>BI4I4', 0, wh, wl), left, expiry and math.ceil(expiry) + margin
 end
 
 local function keep(key, value, expiry)

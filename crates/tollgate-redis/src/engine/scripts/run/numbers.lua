@@ -75,3 +75,10 @@ local function divide(nh, nl, dh, dl)
   return floor(quotient / LIMB), quotient % LIMB, rh, rl
 end
 
+-- The quotient, rounded up.
+local function divide_up(nh, nl, dh, dl)
+  local qh, ql, rh, rl = divide(nh, nl, dh, dl)
+  if rh > 0 or rl > 0 then return plus(qh, ql, 0, 1) end
+  return qh, ql
+end
+

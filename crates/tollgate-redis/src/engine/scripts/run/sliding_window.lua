@@ -2,8 +2,11 @@
 -- of the current one. A count has at most 31 bits, so that it is a plain number here.
 --
 -- All actions: how many bits a count has (1), a window in nanoseconds (8), the limit (8), and
--- TAKE    at least so much (8), at most so much (8)
--- CHARGE, REFUND  so much (8)
+-- TAKE       at least so much (8), at most so much (8)
+-- CHARGE     so much (8), and the most that may be spent then (8)
+-- REFUND     so much (8)
+-- GIVE_BACK  so much (8), and the word that the charge left (8): it is given back to the window
+--            that was charged, as long as that counts
 
 -- A number of 32 bits times one of 64, as three of 32.
 local function scaled(count, h, l)
@@ -57,16 +60,40 @@ local function sliding_window(action, wh, wl, nh, nl, ask)
     past_h, past_l = 0, 0
   end
 
-  local xh, xl, most = read('>I4I4', ask, amounts)
+  local xh, xl, second = read('>I4I4', ask, amounts)
   if action == REFUND then
     return left(h, l, previous, minus(0, current, xh, xl))
-  elseif action == TAKE then
-    local part_h, part_l = minus(qh, ql, past_h, past_l)
-    local spent = current + weighted(previous, part_h, part_l, qh, ql)
-    local rh, rl = minus(mh, ml, floor(spent / LIMB), spent % LIMB)
-    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, most))
-    if not xh then return nil end
+  elseif action == GIVE_BACK then
+    local charged_h, charged_l = read('>I4I4', ask, second)
+    local over_h, over_l, _, count = split(charged_h, charged_l, bits)
+    charged_h, charged_l = split(over_h, over_l, bits)
+    xh, xl = smaller(xh, xl, 0, count)
+    if charged_h == h and charged_l == l then
+      return left(h, l, previous, minus(0, current, xh, xl))
+    end
+    charged_h, charged_l = plus(charged_h, charged_l, 0, 1)
+    if charged_h == h and charged_l == l then
+      local _, rest = minus(0, previous, xh, xl)
+      return left(h, l, rest, 0, current)
+    end
+    local _, _, ends = left(h, l, previous, 0, current)
+    return wh, wl, ends
   end
-  return left(h, l, previous, plus(0, current, xh, xl))
+
+  local part_h, part_l = minus(qh, ql, past_h, past_l)
+  local weight = weighted(previous, part_h, part_l, qh, ql)
+  if action == TAKE then
+    local spent = current + weight
+    local rh, rl = minus(mh, ml, floor(spent / LIMB), spent % LIMB)
+    xh, xl = taken(rh, rl, xh, xl, read('>I4I4', ask, second))
+    if not xh then return nil end
+    return left(h, l, previous, plus(0, current, xh, xl))
+  end
+  -- What the previous window weighs is spent as well.
+  local most_h, most_l = read('>I4I4', ask, second)
+  most_h, most_l = minus(most_h, most_l, 0, weight)
+  most_h, most_l = larger(most_h, most_l, 0, current)
+  xh, xl = plus(0, current, xh, xl)
+  return left(h, l, previous, smaller(xh, xl, most_h, most_l))
 end
 

@@ -1,43 +1,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
-use tollgate::{AlgorithmKind, Error, Quota, Start, Timestamp};
+use tollgate::Timestamp;
 
 use super::cache::Cache;
-use crate::{Name, State, Terms};
-
-/// Terms, and the algorithm that counts by them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
-    pub(crate) terms: Terms,
-    pub(crate) algorithm: AnyAlgorithm,
-}
-
-impl Counted {
-    /// By a quota of the policy.
-    pub(crate) fn by(kind: AlgorithmKind, quota: Quota) -> Result<Self, Error> {
-        Self::of(Terms { kind, quota, is_override: false })
-    }
-
-    /// By any terms.
-    pub(crate) fn of(terms: Terms) -> Result<Self, Error> {
-        Ok(Self { terms, algorithm: terms.algorithm()? })
-    }
-
-    /// The word of a caller that the engine does not know. `born` is when a limit that
-    /// starts empty was first asked for.
-    pub(crate) fn fresh(&self, born: Option<Timestamp>) -> Word {
-        let Terms { kind, quota, .. } = &self.terms;
-        let empty = born.and_then(|born| kind.with_quota(quota, Start::Empty, born).ok());
-        empty.unwrap_or(self.algorithm).fresh(Timestamp::ZERO)
-    }
-
-    /// What the engine keeps of a caller that has this word.
-    pub(crate) fn state(&self, word: Word) -> State {
-        State { terms: self.terms, word }
-    }
-}
+use crate::Name;
+use crate::counted::Counted;
 
 /// The overrides that were given at run time, as far as this node has met them.
 ///
