@@ -3,7 +3,7 @@
 use super::Limiter;
 use super::tiers::Client;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Charged, TokenBucket, Word};
-use crate::table::{By, Missed, Written};
+use crate::table::{By, Full, Written};
 use crate::{Decision, Timestamp, WhenFull};
 
 /// The quota that comes with a call, if one does: then tiers and overrides do not count.
@@ -29,19 +29,17 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         own: Own<'_>,
         now: Timestamp,
         when_full: WhenFull,
-        mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
-    ) -> Result<T, Missed> {
+        step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Full> {
         let fingerprint = client.fingerprint;
         let may_have = || self.overrides.may_have(fingerprint);
-        if client.tier == 0 && own.is_none() && !may_have() {
-            // The others are apart, so that this does not pay for them.
-            match self.table.update(fingerprint, By::Base, now, when_full, may_have, &mut step) {
-                // It was given an override just now.
-                Err(Missed::Elsewhere) => {}
-                acted => return acted,
-            }
+        if client.tier != 0 || own.is_some() || may_have() {
+            return self.act_otherwise(client, own, now, when_full, step);
         }
-        self.act_otherwise(client, own, now, when_full, step)
+        // The others are apart, so that this does not pay for them. If it is given an override
+        // just now, it is one of them.
+        let go_there = |step| self.act_on_override(client, By::Base, now, when_full, step);
+        self.table.update(fingerprint, By::Base, now, when_full, step, (may_have, go_there))
     }
 
     /// The same for clients with a tier, an override or a quota that comes with the call.
@@ -53,22 +51,34 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         own: Own<'_>,
         now: Timestamp,
         when_full: WhenFull,
-        mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
-    ) -> Result<T, Missed> {
+        step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Full> {
         let fingerprint = client.fingerprint;
         let by = own.map_or(client.by(), By::Call);
         let may_have = || own.is_none() && self.overrides.may_have(fingerprint);
-        if !may_have() {
-            match self.table.update(fingerprint, by, now, when_full, may_have, &mut step) {
-                // As above.
-                Err(Missed::Elsewhere) => {}
-                acted => return acted,
-            }
+        if may_have() {
+            return self.act_on_override(client, by, now, when_full, step);
         }
-        // No override comes or goes while its stripe is held.
+        let go_there = |step| self.act_on_override(client, by, now, when_full, step);
+        self.table.update(fingerprint, by, now, when_full, step, (may_have, go_there))
+    }
+
+    /// The same for a client that may have an override: none comes or goes while its stripe is
+    /// held.
+    #[cold]
+    #[inline(never)]
+    fn act_on_override<T>(
+        &self,
+        client: Client,
+        by: By<'_>,
+        now: Timestamp,
+        when_full: WhenFull,
+        step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Full> {
+        let fingerprint = client.fingerprint;
         self.overrides.with(fingerprint, |pinned| match pinned {
             Some(pinned) => Ok(pinned.act(step)),
-            None => self.table.update(fingerprint, by, now, when_full, || false, step),
+            None => self.table.update_here(fingerprint, by, now, when_full, step),
         })
     }
 
@@ -101,7 +111,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         let step = |algorithm: &AnyAlgorithm, word| Decision::of(*algorithm, word, now, cost);
         match self.act(client, own, now, self.table.when_full(), step) {
             Ok(decision) => decision,
-            Err(missed) => missed.decision(now, cost),
+            Err(full) => full.decision(now, cost),
         }
     }
 
@@ -119,7 +129,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         };
         match self.act(client, own, now, self.table.when_full(), step) {
             Ok(decided) => decided,
-            Err(missed) => (missed.decision(now, cost), None),
+            Err(full) => (full.decision(now, cost), None),
         }
     }
 
@@ -129,7 +139,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
             |algorithm: &AnyAlgorithm, word| (Decision::peek(*algorithm, word, now, cost), None);
         match self.act(client, own, now, self.table.when_full(), step) {
             Ok(decision) => decision,
-            Err(missed) => missed.decision(now, cost),
+            Err(full) => full.decision(now, cost),
         }
     }
 
@@ -183,7 +193,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         };
         match self.act(client, own, now, WhenFull::Evict, step) {
             Ok(settled) => settled,
-            Err(missed) => Settled { left: missed.decision(now, 0), uncharged: 0 },
+            Err(full) => Settled { left: full.decision(now, 0), uncharged: 0 },
         }
     }
 

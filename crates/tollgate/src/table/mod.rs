@@ -6,7 +6,7 @@ mod geometry;
 mod sweep;
 mod update;
 
-pub(crate) use self::update::{By, Missed, Written};
+pub(crate) use self::update::{By, Full, Written};
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -308,7 +308,10 @@ impl<S> Table<S> {
     /// The rule by which slots are idle, and busy ones are compared: nobody is idle by it who
     /// is not in every tier.
     fn idle_rule(&self) -> AnyAlgorithm {
-        let base = self.algorithm();
+        self.idle_rule_of(self.algorithm())
+    }
+
+    fn idle_rule_of(&self, base: AnyAlgorithm) -> AnyAlgorithm {
         if self.tiers.is_empty() { base } else { self.rules().fold(base, AnyAlgorithm::slower) }
     }
 

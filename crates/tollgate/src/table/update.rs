@@ -26,30 +26,19 @@ pub(crate) struct Written {
     pub(crate) after: Word,
 }
 
-/// Why a client that is not in the table did not enter it.
+/// No slot is to be had for a client never seen, whose word would be `fresh`.
 #[derive(Debug)]
-pub(crate) enum Missed {
-    /// No slot is to be had for a client never seen, whose word would be `fresh`.
-    Full {
-        algorithm: AnyAlgorithm,
-        fresh: Word,
-        /// The time until the first slot is to be had, if ever.
-        after: Option<Duration>,
-    },
-    /// Its word is kept elsewhere.
-    Elsewhere,
+pub(crate) struct Full {
+    pub(super) algorithm: AnyAlgorithm,
+    pub(super) fresh: Word,
+    /// The time until the first slot is to be had, if ever.
+    pub(super) after: Option<Duration>,
 }
 
-impl Missed {
-    /// What a call is told that finds no slot.
+impl Full {
     #[cold]
     pub(crate) fn decision(self, now: Timestamp, cost: u64) -> Decision {
-        match self {
-            Self::Full { algorithm, fresh, after } => {
-                Decision::full(algorithm, fresh, now, cost, after)
-            }
-            Self::Elsewhere => unreachable!("whoever keeps words elsewhere looks there"),
-        }
+        Decision::full(self.algorithm, self.fresh, now, cost, self.after)
     }
 }
 
@@ -115,9 +104,9 @@ impl<S> Table<S> {
         now: Timestamp,
         step: impl Fn(&AnyAlgorithm, Word) -> (Decision, Option<Word>),
     ) -> Decision {
-        match self.update(client, by, now, self.when_full, here, step) {
+        match self.update_here(client, by, now, self.when_full, step) {
             Ok(decision) => decision,
-            Err(missed) => missed.decision(now, cost),
+            Err(full) => full.decision(now, cost),
         }
     }
 
@@ -134,7 +123,7 @@ impl<S> Table<S> {
             ((), (changed != word).then_some(changed))
         };
         // Evicting never finds the table full.
-        let _ = self.update(client, by, now, WhenFull::Evict, here, step);
+        let _ = self.update_here(client, by, now, WhenFull::Evict, step);
     }
 
     /// Begins to load what a decision about the client will need, without waiting for
@@ -150,17 +139,21 @@ impl<S> Table<S> {
     /// faster.
     ///
     /// A client that is not in the table enters it unless its word `is_elsewhere`: that is
-    /// asked with the client's stripe held, as [`take_out`](Self::take_out) holds it.
+    /// asked with the client's stripe held, as [`take_out`](Self::take_out) holds it. Then the
+    /// step is taken there.
     #[inline]
-    pub(crate) fn update<T>(
+    pub(crate) fn update<T, F>(
         &self,
         client: Fingerprint,
         by: By<'_>,
         now: Timestamp,
         when_full: WhenFull,
-        is_elsewhere: impl Fn() -> bool,
-        mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
-    ) -> Result<T, Missed> {
+        mut step: F,
+        (is_elsewhere, go_there): (impl Fn() -> bool, impl FnOnce(F) -> Result<T, Full>),
+    ) -> Result<T, Full>
+    where
+        F: FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    {
         let groups = self.geometry.groups(client);
         // All of them begin to load, rather than one after the other.
         groups.as_flattened().iter().for_each(|line| self.lines[*line].touch());
@@ -178,7 +171,10 @@ impl<S> Table<S> {
             // and the quota does not change.
             let entering = lock(self.stripe(client));
             match self.find(client, &groups) {
-                None if is_elsewhere() => return Err(Missed::Elsewhere),
+                None if is_elsewhere() => {
+                    drop(entering);
+                    return go_there(step);
+                }
                 None => {
                     return self.enter(client, by, &groups, now, when_full, step);
                 }
@@ -191,6 +187,20 @@ impl<S> Table<S> {
             // It was stolen from us just now.
             drop(entering);
         }
+    }
+
+    /// The same for a client whose word can be nowhere else.
+    #[inline]
+    pub(crate) fn update_here<T>(
+        &self,
+        client: Fingerprint,
+        by: By<'_>,
+        now: Timestamp,
+        when_full: WhenFull,
+        step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
+    ) -> Result<T, Full> {
+        let nowhere = |_| unreachable!("its word is nowhere else");
+        self.update(client, by, now, when_full, step, (|| false, nowhere))
     }
 
     /// Takes a client out of the table with its word, if it is there. Whoever looks for it
@@ -225,11 +235,6 @@ impl<S> Table<S> {
         }
         None
     }
-}
-
-/// Of a table that nothing is kept beside.
-const fn here() -> bool {
-    false
 }
 
 /// Takes `step` on one slot, however often other callers get there first; `None` if
