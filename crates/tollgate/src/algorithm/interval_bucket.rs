@@ -197,12 +197,13 @@ impl Algorithm for IntervalBucket {
 
     fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let (last, spent) = self.refilled(word, now);
-        let (first, owed) = self.all_owed(word, now);
-        let amount = amount.min(most.saturating_sub(owed));
-        match spent.saturating_add(amount) <= self.packing.most() {
-            true => self.take(last, spent, now, amount),
-            false => self.take(first, owed, now, amount),
+        let counted = amount.min(most.saturating_sub(spent));
+        if spent.saturating_add(counted) <= self.packing.most() {
+            return self.take(last, spent, now, counted);
         }
+        // What the count has no room for is told with all that is owed.
+        let (last, owed) = self.all_owed(word, now);
+        self.take(last, owed, now, amount.min(most.saturating_sub(owed)))
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {

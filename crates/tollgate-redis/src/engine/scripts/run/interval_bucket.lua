@@ -106,11 +106,15 @@ local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)
     if not xh then return nil end
   else
     local mh, ml = read('>I4I4', ask, second)
-    local ih, il, oh, ol = all_owed(wh, wl)
-    xh, xl = smaller(xh, xl, minus(mh, ml, oh, ol))
-    local sh, sl = plus(ch, cl, xh, xl)
-    -- What the count has no room for is told with all that is owed.
-    if less(most_h, most_l, sh, sl) then lh, ll, ch, cl = ih, il, oh, ol end
+    local counted_h, counted_l = smaller(xh, xl, minus(mh, ml, ch, cl))
+    local sh, sl = plus(ch, cl, counted_h, counted_l)
+    if less(most_h, most_l, sh, sl) then
+      -- What the count has no room for is told with all that is owed.
+      lh, ll, ch, cl = all_owed(wh, wl)
+      xh, xl = smaller(xh, xl, minus(mh, ml, ch, cl))
+    else
+      xh, xl = counted_h, counted_l
+    end
   end
   -- The call that finds the bucket full begins a period.
   if ch == 0 and cl == 0 then lh, ll = larger(lh, ll, up_h, up_l) end
