@@ -67,11 +67,12 @@ impl Cluster {
 
 /// Waits until something is so.
 pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..1000 {
+    // For servers of others to form. Once, Sentinels had not within 20 s; why is not known.
+    for _ in 0..3000 {
         if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("in 20 s it did not come to pass that {what}");
+    panic!("in 60 s it did not come to pass that {what}");
 }
