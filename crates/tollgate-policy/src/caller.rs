@@ -1,9 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-
-use tollgate::KeyedState;
+use std::sync::LazyLock;
 
 /// Who is calling: a kind and a value. Callers of different kinds are never the same.
 ///
@@ -104,8 +103,28 @@ pub(crate) struct Masked<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Masked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The process's secret seed keeps anyone from finding the value by trying, and
-        // half of the hash from telling anything of the other half, which a table uses.
-        write!(f, "#{:08x}", KeyedState::new().hash_one(self.0) as u32)
+        // A secret key keeps anyone from finding the value by trying. It is not that of the
+        // tables: their hash is linear, so that a part of it would tell which keys collide.
+        static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        write!(f, "#{:08x}", SECRET.hash_one(self.0) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::KeyedState;
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_of_a_key_tells_nothing_of_its_place_in_a_table() {
+        for key in ["k1", "k2", "k3", "k4"] {
+            let shown = Masked(key.as_bytes()).to_string();
+            assert_eq!(shown, Masked(key.as_bytes()).to_string());
+            let hash = KeyedState::new().hash_one(key.as_bytes());
+            for half in [hash as u32, (hash >> 32) as u32] {
+                assert_ne!(shown, format!("#{half:08x}"));
+            }
+        }
     }
 }

@@ -34,6 +34,7 @@ pub use self::key::Key;
 pub use self::lists::ListKind;
 pub use self::policy::{Policy, PolicyBuilder};
 pub use self::request::Request;
+pub use self::route::{EncodedSlash, IgnoreCase, PathSpelling};
 pub use self::spec::{
     Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Mode, Node, NodeLimit,
     NodeMode, NodeQuota, Override, Settle, Tier,

@@ -144,6 +144,24 @@ fn a_program_can_say_whom_it_knows_and_which_keys_of_a_file_it_accepts() {
 }
 
 #[test]
+fn whom_a_program_knows_is_counted_as_user_or_key() {
+    let (user, key) = (Caller::User(b"42".into()), Caller::ApiKey(b"42".into()));
+    let limits = [("user", "users"), ("api-key", "keys")];
+    let builder = limits.into_iter().fold(Policy::builder(), |builder, (part, name)| {
+        builder.limit(Limit::new(name, "burst 1").per([part]).path(format!("/{name}")))
+    });
+    let (gate, _) = gate_of(builder.names_callers().build().unwrap());
+    let pass = |path: &str, caller: Option<&Caller<'static>>| {
+        let call = get("203.0.113.7", path);
+        let request = call.request().with_caller(caller);
+        gate.check_now(&request).unwrap().unwrap().is_allowed()
+    };
+    assert!(pass("/users", Some(&user)) && !pass("/users", Some(&user)));
+    assert!(pass("/keys", Some(&key)) && !pass("/keys", Some(&key)));
+    assert!(pass("/users", None), "an anonymous user is another");
+}
+
+#[test]
 fn ipv4_in_ipv6_is_ipv4_and_ipv6_is_cut_to_a_prefix() {
     let (gate, _) = gate(ONE_PER_CALLER);
     assert!(get("203.0.113.7", "/").through(&gate).is_allowed());

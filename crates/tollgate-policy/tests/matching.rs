@@ -69,8 +69,14 @@ fn a_host_that_is_told_in_two_ways_is_not_believed() {
     let (gate, _) =
         gate("[[limit]]\nname = \"l\"\nmatch = { host = \"api.example.com\" }\nquota = \"1/s\"");
     let to = |uri, host| get("203.0.113.7", uri).with("host", host);
-    assert_eq!(met(&to("http://other.example/x", "api.example.com"), &gate), ["l"]);
-    assert_eq!(met(&to("http://api.example.com/x", "other.example"), &gate), ["l"]);
+    for (target, host) in [
+        ("http://other.example/x", "api.example.com"),
+        ("http://api.example.com/x", "other.example"),
+    ] {
+        let call = to(target, host);
+        assert_eq!(call.through(&gate).answer(), Answer::HostRequired, "{target} {host}");
+        assert_eq!(call.explained(&gate).answer, Answer::HostRequired, "{target} {host}");
+    }
     assert_eq!(met(&to("http://api.example.com:80/x", "API.example.com"), &gate), ["l"]);
     assert!(met(&to("http://other.example/x", "other.example"), &gate).is_empty());
     assert!(met(&get("203.0.113.7", "http://other.example/x"), &gate).is_empty());
@@ -88,37 +94,115 @@ fn no_spelling_of_a_path_escapes_its_limit() {
         "/%6cogin",
         "/%6Cogin/",
         "/login?a=/",
+        "/Login",
+        "/LOGIN/",
+        "/%4Cogin",
+        "/login;",
+        "/login;jsessionid=1",
+        "/x/..;/login",
+        "/login%20",
+        "/login%2F",
+        "/login%2f%2F",
+        "/x%2f..%2flogin",
     ] {
         assert_eq!(met(&get("203.0.113.7", path), &gate), ["l"], "{path}");
     }
-    for path in ["/", "/logins", "/login/x", "/Login", "/x/login"] {
+    for path in ["/", "/logins", "/login/x", "/login%2Fx", "/x/login", "/login%3Bx"] {
         assert!(met(&get("203.0.113.7", path), &gate).is_empty(), "{path}");
     }
 }
 
 #[test]
-fn what_cannot_be_told_counts_as_matching_for_anonymous() {
+fn which_spellings_are_alike_is_a_choice() {
+    let gate_with = |spelling: &str, pattern: &str| {
+        let limit = format!("match = {{ path = {pattern:?} }}\nper = \"path:id\"\nquota = \"1/s\"");
+        gate(&format!("[path-spelling]\n{spelling}\n[[limit]]\nname = \"l\"\n{limit}")).0
+    };
+    for (spelling, pattern, theirs, others) in [
+        ("ignore-case = \"never\"", "/A/{id}", &["/A/1"][..], &["/a/1"][..]),
+        ("ignore-case = \"patterns\"", "/A/{id}", &["/A/1", "/a/1"], &[]),
+        ("strip-parameters = false", "/a;v=1/{id}", &["/a;v=1/1"], &["/a/1", "/a;v=2/1"]),
+        ("trim-spaces = false", "/a/{id}", &["/a/1"], &["/a%20/1"]),
+        ("encoded-slash = \"text\"", "/a/{id}", &["/a/1", "/a/1%2F2"], &["/a%2F1", "/a/1/2"]),
+        ("encoded-slash = \"slash\"", "/a/{id}", &["/a/1", "/a%2F1"], &["/a/1%2F2", "/a/1/2"]),
+        ("encoded-slash = \"both\"", "/a/{id}", &["/a/1", "/a%2F1", "/a/1%2F2"], &["/a/1/2"]),
+    ] {
+        let gate = gate_with(spelling, pattern);
+        for path in theirs {
+            assert_eq!(met(&get("203.0.113.7", path), &gate), ["l"], "{spelling} {path}");
+        }
+        for path in others {
+            assert!(met(&get("203.0.113.7", path), &gate).is_empty(), "{spelling} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_value_has_one_count_however_it_is_spelled() {
+    let both = |spelling: &str, pattern: &str, one, other| {
+        let limit =
+            format!("match = {{ path = {pattern:?} }}\nper = \"path:id\"\nquota = \"burst 1\"");
+        let text = format!("[path-spelling]\n{spelling}\n[[limit]]\nname = \"l\"\n{limit}");
+        let (gate, _) = gate(&text);
+        [one, other].map(|path| get("203.0.113.7", path).passes(&gate, 1))
+    };
+    for (one, other) in [("/u/7", "/u/7;x=1"), ("/u/7", "/U/%37/"), ("/u/7", "/u/7%20")] {
+        assert_eq!(both("", "/u/{id}", one, other), [1, 0], "{one} {other}");
+    }
+    assert_eq!(both("", "/u/{*id}", "/u/a/b", "/u/a%2Fb"), [1, 0]);
+    assert_eq!(both("", "/u/{id}", "/u/ann", "/u/ANN"), [1, 1]);
+    assert_eq!(both("ignore-case = \"everywhere\"", "/u/{id}", "/u/ann", "/u/ANN"), [1, 0]);
+}
+
+#[test]
+fn the_case_of_a_method_escapes_no_limit() {
+    let (gate, _) = gate(
+        "[[limit]]\nname = \"l\"\nmatch = { method = [\"POST\", \"GET\"] }\nquota = \"burst 4\"",
+    );
+    let passed = ["POST", "post", "pOsT", "head", "get", "HEAD"]
+        .map(|method| call(method, "203.0.113.7", "/").passes(&gate, 1));
+    assert_eq!(passed, [1, 1, 1, 1, 0, 0]);
+    assert_eq!(met(&call("posts", "203.0.113.7", "/"), &gate), [""; 0]);
+}
+
+#[test]
+fn without_a_host_there_is_no_second_allowance() {
     let (gate, _) = gate(
         r#"
         [[limit]]
         name = "host"
         match = { host = "api.example.com" }
         quota = "burst 2"
+        "#,
+    );
+    for call in [
+        get("203.0.113.7", "/"),
+        get("203.0.113.7", "/").with("host", "a b"),
+        get("203.0.113.7", "/").with("host", ""),
+        get("203.0.113.7", "/").with("host", "api.example.com").with("host", "other.example"),
+    ] {
+        let passage = call.through(&gate);
+        assert_eq!((passage.answer(), passage.retry_after()), (Answer::HostRequired, None));
+    }
+    assert_eq!(get("203.0.113.7", "/").with("host", "api.example.com").passes(&gate, 9), 2);
+    assert_eq!(get("203.0.113.7", "/").with("host", "other.example.com").passes(&gate, 9), 9);
+}
+
+#[test]
+fn a_path_that_cannot_be_told_counts_as_matching_for_whoever_sends_it() {
+    let (gate, _) = gate(
+        r#"
         [[limit]]
         name = "path"
         match = { path = "/x/{id}" }
-        per = ["caller", "path:id"]
         quota = "burst 3"
         "#,
     );
-    let no_host = get("203.0.113.7", "/");
-    assert_eq!(met(&no_host, &gate), ["host"]);
-    assert_eq!(no_host.passes(&gate, 9), 2);
-    assert_eq!(get("203.0.113.8", "/").passes(&gate, 9), 0, "whoever sends it");
-    assert_eq!(get("203.0.113.7", "/").with("host", "api.example.com").passes(&gate, 9), 2);
-    let no_path = call("OPTIONS", "203.0.113.7", "*").with("host", "other.example.com");
+    let no_path = call("OPTIONS", "203.0.113.7", "*");
     assert_eq!(met(&no_path, &gate), ["path"]);
-    assert_eq!(no_path.passes(&gate, 9), 3);
+    assert_eq!(no_path.passes(&gate, 2), 2);
+    assert_eq!(get("203.0.113.7", "/x/1").passes(&gate, 9), 1, "no second allowance");
+    assert_eq!(get("203.0.113.8", "/x/1").passes(&gate, 9), 3, "nobody else's is spent");
 }
 
 #[test]
@@ -139,7 +223,6 @@ fn limits_count_per_whatever_they_name() {
         (&["global"][..], 1),
         (&["caller"], 2),
         (&["ip"], 2),
-        (&["api-key"], 1), // Nobody has one: all share "anonymous".
         (&["header:x-org"], 2),
         (&["path:room"], 2),
         (&["path:rest"], 2),

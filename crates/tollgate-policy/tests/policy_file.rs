@@ -76,6 +76,112 @@ quota = "100/s"
 }
 
 #[test]
+fn a_file_without_limits_must_say_so() {
+    let expected = "line 1, column 1: there are no limits, so everything would pass; add a \
+                    [[limit]], or write `limit = []` if that is meant";
+    for text in ["", "\n", "# [[limit]]", "[identity]\norder = [\"ip\"]", "block = [\"192.0.2.7\"]"]
+    {
+        assert_eq!(problems(text), [expected], "{text:?}");
+    }
+    for text in ["limit = []", "limit = []\nblock = [\"192.0.2.7\"]"] {
+        assert!(Policy::from_toml(text).is_ok(), "{text:?}");
+    }
+    assert!(Policy::builder().build().is_ok(), "a program means what it says");
+}
+
+#[test]
+fn what_no_request_has_cannot_be_counted_by() {
+    let with = |identity: &str, limit: &str| {
+        let text = format!("[identity]\n{identity}\n[[limit]]\nname = 'l'\nquota = '1/s'\n{limit}");
+        Policy::from_toml(&text).map(drop).map_err(|error| error.to_string())
+    };
+    for (identity, limit) in [
+        ("", "per = 'user'"),
+        ("", "per = 'api-key'"),
+        ("", "per = ['ip', 'user']"),
+        ("api-key = { header = 'x-api-key' }\ntrusted-proxies = ['10.0.0.0/8']", "per = 'user'"),
+        ("user = { header = 'x-user-id' }", "per = 'user'"),
+        ("user = { header = 'x-user-id', accept = [] }", "per = 'user'"),
+    ] {
+        let error = with(identity, limit).unwrap_err();
+        for said in ["so all would share one count", "`identity`", "by-name = true"] {
+            assert!(error.contains(said), "{identity} {limit}: {error}");
+        }
+    }
+    for (identity, limit) in [
+        ("", "per = 'user'\nby-name = true"),
+        ("user = { header = 'x-user-id' }\ntrusted-proxies = ['10.0.0.0/8']", "per = 'user'"),
+        ("user = { header = 'x-user-id', accept = 'any' }", "per = ['ip', 'user']"),
+        ("api-key = { header = 'x-api-key', accept = ['k'] }", "per = 'api-key'"),
+    ] {
+        assert_eq!(with(identity, limit), Ok(()), "{identity} {limit}");
+    }
+    let limit = || Limit::new("l", "1/s").per(["user"]);
+    assert!(Policy::builder().limit(limit()).build().is_err());
+    assert!(Policy::builder().limit(limit()).identify_by(|_| None).build().is_ok());
+    assert!(Policy::builder().limit(limit()).names_callers().build().is_ok());
+}
+
+#[test]
+fn a_tier_that_nobody_can_be_in_is_refused() {
+    let with = |identity: &str, limit: &str, callers: &str| {
+        let text = format!(
+            "[identity]\n{identity}\n[[limit]]\nname = 'l'\nquota = '1/s'\n{limit}\n\
+             [tier.gold]\n{callers}\nl = '2/s'"
+        );
+        Policy::from_toml(&text).map(drop).map_err(|error| error.to_string())
+    };
+    let keys = "api-key = { header = 'x-api-key', accept = ['k1'] }";
+    for (identity, callers) in [
+        ("", ""),
+        ("tier-header = 'x-tier'", ""),
+        ("", "callers = ['user:42', 'api-key:k1']"),
+        (keys, "callers = ['user:42', 'api-key:k2']"),
+        (
+            "order = ['api-key']\napi-key = { header = 'x-api-key', accept = ['k1'] }",
+            "callers = ['192.0.2.7']",
+        ),
+        (
+            "order = ['ip']\napi-key = { header = 'x-api-key', accept = ['k1'] }",
+            "callers = ['api-key:k1']",
+        ),
+    ] {
+        let error = with(identity, "", callers).unwrap_err();
+        assert!(
+            error.contains("tier \"gold\": nobody can be in it"),
+            "{identity} {callers}: {error}"
+        );
+    }
+    for (identity, limit, callers) in [
+        (keys, "", "callers = ['user:42', 'api-key:k1']"),
+        ("", "", "callers = ['192.0.2.7']"),
+        ("tier-header = 'x-tier'\ntrusted-proxies = ['10.0.0.0/8']", "", ""),
+        ("", "by-name = true", "callers = ['user:42']"),
+    ] {
+        assert_eq!(with(identity, limit, callers), Ok(()), "{identity} {limit} {callers}");
+    }
+}
+
+#[test]
+fn limits_by_name_do_not_forestall_each_other_and_have_no_conditions() {
+    let login = || Limit::new("login", "5/min").per(["user"]);
+    let api = || Limit::new("api", "100/s").per(["user"]);
+    let both = Policy::builder().names_callers().limit(login()).limit(api()).build();
+    assert!(both.unwrap_err().to_string().contains("can never be reached"));
+    assert!(Policy::builder().limit(login().by_name()).limit(api().by_name()).build().is_ok());
+    for (line, said) in [
+        ("match = { path = '/x' }", "has no `match`, since no request meets it"),
+        ("match = { domain = 'edge' }", "has no `match`"),
+        ("cost = 2", "has no `cost`, since whoever asks says what it costs"),
+        ("settle = { status = 401 }", "has no `settle`"),
+    ] {
+        let text = format!("[[limit]]\nname = 'l'\nquota = '1/s'\nby-name = true\n{line}");
+        let found = problems(&text);
+        assert!(found.len() == 1 && found[0].contains(said), "{line}: {found:?}");
+    }
+}
+
+#[test]
 fn a_limit_that_can_never_be_reached_is_refused() {
     let found = problems(
         r#"
@@ -110,7 +216,7 @@ fn a_cost_of_nothing_is_refused_and_so_are_more_problems_than_anyone_reads() {
         "[[limit]]\nname = \"l\"\nquota = \"1/s\"\ncost = 0\nsettle = { header = \"x\" }\n",
     );
     assert_eq!(found, ["line 4, column 8: limit \"l\": a cost of 0 always passes; use 1 or more"]);
-    let found = problems(&format!("block = [{}]", "\"x\",".repeat(5_000)));
+    let found = problems(&format!("limit = []\nblock = [{}]", "\"x\",".repeat(5_000)));
     assert_eq!(found.len(), 101);
     assert_eq!(found[100], "and 4900 more problems");
 }
@@ -146,7 +252,7 @@ fn debug_output_holds_no_keys() {
     const SECRET: &str = "hunter2";
     let identity = Identity::new().api_key("x-api-key", Accept::keys([SECRET]));
     let limit = Limit::new("l", "1/s").override_for("caller", format!("api-key:{SECRET}"), "2/s");
-    let tier = Tier::new().callers([format!("user:{SECRET}")]).quota("l", "3/s");
+    let tier = Tier::new().callers([format!("api-key:{SECRET}")]).quota("l", "3/s");
     let shown = format!("{identity:?} {limit:?} {tier:?}");
     assert!(!shown.contains(SECRET), "{shown}");
     let builder = Policy::builder()
@@ -176,7 +282,8 @@ fn a_file_that_cannot_be_read_is_named() {
     let error = Policy::load("/nowhere/policy.toml").unwrap_err();
     assert!(error.to_string().starts_with("the policy /nowhere/policy.toml cannot be read: "));
     let found = problems(
-        "[identity]\napi-key = { header = \"x-api-key\", accept = \"/nowhere/keys.txt\" }\n",
+        "limit = []\n[identity]\n\
+         api-key = { header = \"x-api-key\", accept = \"/nowhere/keys.txt\" }\n",
     );
     assert!(
         found[0].contains("the list of known keys /nowhere/keys.txt cannot be read"),

@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use common::{TestGate, gate, gate_of, get};
 use tollgate_policy::{Answer, Gate, Limit, ListKind, Policy, Tier};
@@ -28,11 +29,11 @@ fn what_was_spent_stays_spent_wherever_the_limit_is_still_there() {
     let (gate, _) = gate_of(policy([
         Limit::new("kept", "1/h burst 10"),
         Limit::new("gone", "1/h burst 50").per(["ip"]),
-        Limit::new("changed", "60/min").per(["user"]),
+        Limit::new("changed", "60/min").per(["header:x-org"]),
     ]));
     assert_eq!(get("203.0.113.7", "/").passes(&gate, 7), 7);
     let changed = Limit::new("changed", "60/min")
-        .per(["user"])
+        .per(["header:x-org"])
         .algorithm(tollgate::AlgorithmKind::FixedWindow);
     let changes = gate
         .replace(policy([
@@ -153,4 +154,85 @@ fn a_policy_that_cannot_be_kept_leaves_the_old_one_in_force() {
         assert!(error.is_store(), "{error}");
         assert_eq!(left(&gate, "l"), 2);
     }
+}
+
+#[test]
+fn a_limit_that_is_removed_by_mistake_and_put_back_forgives_nobody() {
+    let limited =
+        || policy([Limit::new("api", "1/min burst 10"), Limit::new("day", "50/day").per(["ip"])]);
+    let (gate, clock) = gate_of(limited());
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 7), 7);
+    let changes = gate.replace(policy([])).unwrap();
+    assert_eq!(changes.removed, ["api", "day"]);
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 99), 99);
+    // Another mistake, and another reload, change nothing.
+    gate.replace(policy([Limit::new("apo", "9/min")])).unwrap();
+    clock.advance(Duration::from_secs(120));
+    gate.replace(limited()).unwrap();
+    assert_eq!((left(&gate, "api"), left(&gate, "day")), (5, 43), "two are refilled");
+    // Removed again for more than an hour: what is left of it is forgotten.
+    gate.replace(policy([])).unwrap();
+    clock.advance(Duration::from_secs(3601));
+    gate.replace(limited()).unwrap();
+    assert_eq!((left(&gate, "api"), left(&gate, "day")), (10, 50));
+}
+
+#[test]
+fn a_limit_that_counts_otherwise_for_a_while_forgives_nobody() {
+    let api = |kind| policy([Limit::new("api", "10/day").algorithm(kind)]);
+    let (bucket, window) =
+        (tollgate::AlgorithmKind::TokenBucket, tollgate::AlgorithmKind::FixedWindow);
+    let (gate, _) = gate_of(api(bucket));
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 7), 7);
+    gate.replace(api(window)).unwrap();
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 4), 4);
+    gate.replace(api(bucket)).unwrap();
+    assert_eq!(left(&gate, "api"), 3);
+    gate.replace(api(window)).unwrap();
+    assert_eq!(left(&gate, "api"), 6);
+}
+
+#[tokio::test]
+async fn an_override_of_a_limit_that_comes_back_comes_back_with_it() {
+    let api = || policy([Limit::new("api", "1/h burst 10")]);
+    let (gate, _) = gate_of(api());
+    gate.set_override("api", &["203.0.113.7"], Some("1/h burst 3".parse().unwrap())).await.unwrap();
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 2), 2);
+    gate.replace(policy([])).unwrap();
+    gate.replace(api()).unwrap();
+    let left = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
+    assert_eq!((left.limit(), left.remaining()), (3, 1));
+}
+
+#[test]
+fn under_load_a_limit_that_is_removed_and_put_back_admits_its_quota_once() {
+    const BURST: usize = 20_000;
+    let limited = || policy([Limit::new("api", format!("1/day burst {BURST}"))]);
+    let marked = || policy([Limit::new("other", "1000000/s").per(["ip"])]);
+    let gate = Gate::new(limited()).unwrap();
+    let (admitted, is_done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let call = get("203.0.113.7", "/");
+                while is_done.load(Ordering::Relaxed) == 0 {
+                    let passage = gate.check_now(&call.request()).unwrap().unwrap();
+                    let is_counted = passage.limits().any(|limit| limit.name() == "api");
+                    admitted.fetch_add(
+                        usize::from(is_counted && passage.is_allowed()),
+                        Ordering::Relaxed,
+                    );
+                }
+            });
+        }
+        for _ in 0..200 {
+            gate.replace(marked()).unwrap();
+            gate.replace(limited()).unwrap();
+        }
+        is_done.store(1, Ordering::Relaxed);
+    });
+    let call = get("203.0.113.7", "/");
+    let rest =
+        (0..=BURST).filter(|_| gate.check_now(&call.request()).unwrap().unwrap().is_allowed());
+    assert_eq!(admitted.into_inner() + rest.count(), BURST);
 }

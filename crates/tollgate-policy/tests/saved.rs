@@ -3,8 +3,10 @@
 
 mod common;
 
-use common::get;
-use tollgate::{Clock, ManualClock};
+use std::time::Duration;
+
+use common::{TestGate, get};
+use tollgate::{Clock, ManualClock, Timestamp};
 use tollgate_policy::store::Memory;
 use tollgate_policy::{Answer, Gate, Limit, ListKind, Policy, Tier};
 
@@ -57,4 +59,31 @@ async fn what_was_spent_and_changed_at_run_time_survives_a_restart() {
     assert_eq!(left("203.0.113.5").await, 10);
     assert_eq!(left("203.0.113.6").await, 26, "an override that is new takes the debt over");
     assert_eq!(get("198.51.100.7", "/").through(&gate).answer(), Answer::Blocked);
+}
+
+#[test]
+fn what_was_spent_under_a_limit_that_is_missing_for_a_while_survives_restarts() {
+    let limited = || Policy::builder().limit(Limit::new("l", "1/h burst 10")).build().unwrap();
+    let without = || Policy::builder().build().unwrap();
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let start = |policy, old: &TestGate, clock: &ManualClock| {
+        let store = Memory::new(clock.clone()).with_seed(old.store().seed());
+        let gate = Gate::with_store(policy, store).unwrap();
+        gate.restore(old.save(), old.store().clock().now()).unwrap();
+        gate
+    };
+    // Each process has a clock of its own.
+    let clocks =
+        [7_000, 900, 123_456].map(|hours| ManualClock::new(Timestamp::from_secs(3600 * hours)));
+    let gate = Gate::with_store(limited(), Memory::new(clocks[0].clone())).unwrap();
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 7), 7);
+    let gate = start(without(), &gate, &clocks[1]);
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 99), 99);
+    clocks[1].advance(minutes(50));
+    for (more, passes) in [(10, 4), (11, 10)] {
+        let gate = start(without(), &gate, &clocks[2]);
+        clocks[2].advance(minutes(more));
+        let gate = start(limited(), &gate, &clocks[2]);
+        assert_eq!(get("203.0.113.7", "/").passes(&gate, 99), passes, "{more}");
+    }
 }

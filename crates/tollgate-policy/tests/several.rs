@@ -104,11 +104,11 @@ async fn a_receipt_does_not_hold_the_policy_nor_outlive_what_was_counted() {
     replace(Limit::new("total", "10/day").algorithm(fixed));
     assert!(old.upgrade().is_none(), "nobody holds it");
     assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().settled.unwrap().left.remaining(), 4);
-    // The limit counts again as it did, but has begun afresh: there is nothing to give back.
+    // The limit counts again as it did, with what was spent then; that stays spent.
     replace(Limit::new("total", "1/h burst 10"));
-    let _ = gate.check_limits(&[total(6)]).await.unwrap();
+    let _ = gate.check_limits(&[total(5)]).await.unwrap();
     assert!(gate.settle_actual(early, 0).await.unwrap().settled.is_none());
-    assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 4);
+    assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 1);
 }
 
 #[tokio::test]
@@ -120,4 +120,51 @@ async fn long_keys_are_refused_and_what_is_unknown_is_told_in_few_words() {
     assert_eq!(error.to_string(), "limit \"each\": the key has 1025 bytes; write at most 1024");
     let error = gate.check_limit(&"x".repeat(100_000), &[], 1).await.unwrap_err().to_string();
     assert!(error.starts_with("there is no limit \"xxx") && error.len() < 200, "{error}");
+}
+
+#[tokio::test]
+async fn a_limit_by_name_is_met_by_no_request() {
+    let policy = Policy::builder()
+        .limit(Limit::new("login", "1/h burst 1").by_name().per(["user"]))
+        .limit(Limit::new("api", "1/h burst 5").by_name().per(["user"]));
+    let gate = Gate::new(policy.build().unwrap()).unwrap();
+    let (parts, ()) = http::Request::get("/login").body(()).unwrap().into_parts();
+    let request = tollgate_policy::Request::from_parts(&parts, Some([203, 0, 113, 7].into()));
+    for _ in 0..9 {
+        let passage = gate.check(&request).await.unwrap();
+        assert!(passage.is_allowed() && passage.limits().count() == 0);
+    }
+    assert!(gate.check_limit("login", &["42"], 1).await.unwrap().is_allowed());
+    assert!(gate.check_limit("login", &["42"], 1).await.unwrap().is_denied());
+    assert!(gate.check_limit("api", &["42"], 5).await.unwrap().is_allowed());
+    let explained = gate.explain(&request).await.unwrap();
+    assert!(explained.limits.is_empty(), "{explained:?}");
+}
+
+#[tokio::test]
+async fn a_caller_has_one_spelling() {
+    let policy = Policy::builder()
+        .limit(Limit::new("user", "1/h burst 1").by_name().per(["user"]))
+        .limit(Limit::new("key", "1/h burst 1").by_name().per(["api-key"]))
+        .limit(Limit::new("ip", "1/h burst 1").per(["ip"]))
+        .limit(Limit::new("caller", "1/h burst 1").path("/x"));
+    let gate = Gate::new(policy.build().unwrap()).unwrap();
+    for (limit, right, wrong, said) in [
+        ("user", "42", "user:42", "as in \"42\" for \"user:42\""),
+        ("key", "k1", "api-key:k1", "as in \"42\" for \"api-key:42\""),
+        ("key", "k2", "key:k2", "as in \"42\" for \"key:42\""),
+        ("user", "7", "", "names nobody"),
+        ("caller", "user:42", "42", "not a caller"),
+    ] {
+        assert!(gate.check_limit(limit, &[right], 1).await.unwrap().is_allowed(), "{right}");
+        let error = gate.check_limit(limit, &[wrong], 1).await.unwrap_err();
+        assert!(error.is_unknown() && error.to_string().contains(said), "{wrong}: {error}");
+    }
+    // Two spellings of one caller may both be taken if they are one caller.
+    for (limit, one, other) in
+        [("ip", "192.0.2.7", "ip:192.0.2.7"), ("caller", "key:k1", "api-key:k1")]
+    {
+        assert!(gate.check_limit(limit, &[one], 1).await.unwrap().is_allowed(), "{one}");
+        assert!(gate.check_limit(limit, &[other], 1).await.unwrap().is_denied(), "{other}");
+    }
 }

@@ -215,6 +215,13 @@ impl Saves for AnyStore {
         }
     }
 
+    fn save_removed(&self, limits: &AnyLimits) -> Vec<SavedLimit> {
+        match limits {
+            AnyLimits::Memory(memory, limits) => memory.save_removed(limits),
+            AnyLimits::Shared(..) => Vec::new(),
+        }
+    }
+
     fn restore(&self, limits: &AnyLimits, saved: Vec<SavedLimit>, then: Timestamp) {
         match limits {
             AnyLimits::Memory(memory, limits) => memory.restore(limits, saved, then),

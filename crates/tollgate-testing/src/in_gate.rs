@@ -29,6 +29,7 @@ impl<S: Store> InGate<S> {
         // So few clients share a dozen slots that they reclaim each other's.
         let limit = PolicyLimit::new("l", wanted.quota.to_string())
             .algorithm(wanted.kind)
+            .by_name()
             .per(["user"])
             .capacity(7);
         let limit = if wanted.start == Start::Empty { limit.start_empty() } else { limit };

@@ -13,6 +13,7 @@ use crate::round::whole_millis;
 pub(crate) struct Log {
     limits: PerLimit<Throttle>,
     blocked: Throttle,
+    without_host: Throttle,
     store: Throttle,
     debts: Throttle,
 }
@@ -22,7 +23,8 @@ impl Log {
         match passage.answer() {
             Answer::Denied => self.denied(about, passage),
             Answer::Blocked => self.blocked(about, passage),
-            Answer::Allowed => {
+            Answer::HostRequired => self.without_host(about, passage),
+            _ => {
                 // Any other limit that says no is heard.
                 let shadow = passage.limits().filter(|limit| limit.decision().is_denied());
                 shadow.for_each(|limit| self.denied_in_shadow(about, limit));
@@ -63,6 +65,21 @@ impl Log {
             path = about.path.map(field::display),
             suppressed,
             "blocked"
+        );
+    }
+
+    fn without_host(&self, about: &About<'_>, passage: &Passage<'_>) {
+        if !event_enabled!(target: "tollgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.without_host.admit(SystemClock.now()) else { return };
+        warn!(
+            target: "tollgate",
+            caller = passage.refused_caller().map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
+            suppressed,
+            "refused: the policy has limits for hosts, and the request names none clearly"
         );
     }
 

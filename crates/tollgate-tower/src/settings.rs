@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode, Uri};
 use tollgate_policy::store::Store;
-use tollgate_policy::{Answer, DescriptorPassage, Error, Gate, Passage, Request, Uncharged};
+use tollgate_policy::{DescriptorPassage, Error, Gate, Passage, Request, Uncharged};
 
 use crate::headers::{Headers, Quotas, Told};
 use crate::log::{About, Log};
@@ -129,10 +129,9 @@ impl<S: Store, R> Settings<S, R> {
     {
         self.note(&request, &checked);
         match checked {
-            Ok(passage) => match passage.answer() {
-                Answer::Allowed => Ruling::Pass(Some(passage)),
-                Answer::Denied => self.refuse(Reason::Denied, request, Some(&passage)),
-                Answer::Blocked => self.refuse(Reason::Blocked, request, Some(&passage)),
+            Ok(passage) => match Reason::of(passage.answer()) {
+                None => Ruling::Pass(Some(passage)),
+                Some(reason) => self.refuse(reason, request, Some(&passage)),
             },
             Err(_) => match self.on_store_error {
                 OnStoreError::Allow => Ruling::Pass(None),

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
+use http::Response;
 use tollgate_policy::store::Store;
-use tollgate_policy::{Answer, Error, Passage, Request};
+use tollgate_policy::{Error, Passage, Request};
 
 use crate::future::Place;
 use crate::settings::Ruling;
-use crate::{Refuse, TollgateLayer};
+use crate::{Reason, Refuse, TollgateLayer};
 
 impl<S: Store, R> TollgateLayer<S, R> {
     /// Decides about a request, counts it and logs a refusal, as the services of this layer
@@ -47,7 +47,7 @@ impl<S: Store, R> TollgateLayer<S, R> {
     }
 
     /// Tells whether a request that another server is going to serve may go ahead: a 200
-    /// without a body, after the wait of a shaper, or a refusal with its 429, 403 or 503;
+    /// without a body, after the wait of a shaper, or a refusal with its 429, 403, 400 or 503;
     /// both with the headers for the client. What the request cost stands, since its
     /// response is not seen here.
     pub async fn verdict<B: Default>(&self, request: Request<'_>) -> Response<B>
@@ -56,15 +56,14 @@ impl<S: Store, R> TollgateLayer<S, R> {
     {
         let settings = &self.settings;
         let checked = settings.check(&request).await;
-        let refused = match &checked {
-            Ok(passage) if passage.answer() == Answer::Blocked => StatusCode::FORBIDDEN,
-            Ok(_) => StatusCode::TOO_MANY_REQUESTS,
-            Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+        let reason = match &checked {
+            Ok(passage) => Reason::of(passage.answer()),
+            Err(_) => Some(Reason::StoreFailed),
         };
         let passage = match settings.judge(request, checked) {
             Ruling::Refuse(mut response) => {
                 // Refused in gRPC it would be a 200, and whoever asked would go ahead.
-                *response.status_mut() = refused;
+                *response.status_mut() = reason.unwrap_or(Reason::Denied).status();
                 return response;
             }
             Ruling::Pass(passage) => passage,

@@ -67,8 +67,7 @@ async fn gate(url: &str) -> Result<Gate<RedisStore<Server>>> {
 fn policy() -> String {
     let limit = |name, quota: &str, sharing| {
         format!(
-            "[[limit]]\nname = '{name}'\nper = 'user'\nquota = '{quota}'\nsharing = '{sharing}'\n\
-             match.path = '/{name}'\n"
+            "[[limit]]\nname = '{name}'\nby-name = true\nper = 'user'\nquota = '{quota}'\nsharing = '{sharing}'\n"
         )
     };
     let plenty = format!("{PLENTY}/s burst {PLENTY}");

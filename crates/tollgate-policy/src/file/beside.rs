@@ -91,7 +91,8 @@ impl PolicyFile {
         PolicyBuilder::read(&self.text, self.path.as_deref())
     }
 
-    /// The policy, and what `decode` makes of the tables beside it.
+    /// The policy, and what `decode` makes of the tables beside it. The policy may have no
+    /// limits: the program may add some, as those tables say.
     ///
     /// # Errors
     ///
@@ -101,7 +102,8 @@ impl PolicyFile {
         decode: impl FnOnce(&mut Tables<'_, '_>) -> T,
     ) -> Result<(Policy, T), Error> {
         let (settings, mut problems) = self.settings(decode);
-        match (self.policy(), settings) {
+        let policy = self.builder().and_then(|builder| builder.to_be_extended().build());
+        match (policy, settings) {
             (Ok(policy), Some(settings)) if problems.is_empty() => return Ok((policy, settings)),
             (Ok(_), _) => {}
             (Err(error), _) if error.is_policy() => problems.extend_from_slice(error.problems()),
@@ -220,7 +222,7 @@ impl Settings<'_, '_> {
 
     /// `true` or `false`.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
-        self.0.value(key)?.boolean()
+        self.0.boolean(key)
     }
 }
 

@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::section::Section;
 use super::value::Value;
+use crate::route::{EncodedSlash, IgnoreCase, PathSpelling};
 use crate::spec::{
     Accept, At, Cost, HeaderIdentity, Identity, Limit, Match, Mode, NamedOverride, Override,
     Settle, Spec, Tier,
@@ -24,6 +25,10 @@ pub(super) fn policy(file: &mut Section<'_>) -> Spec {
         identity: file.section("identity", "[identity]", identity).unwrap_or_default(),
         allow: file.list("allow", "192.0.2.0/24").unwrap_or_default(),
         block: file.list("block", "192.0.2.7").unwrap_or_default(),
+        path_spelling: file
+            .section("path-spelling", "[path-spelling]", path_spelling)
+            .unwrap_or_default(),
+        lacks_limits: !file.has("limit"),
         limits: file.sections("limit", "[[limit]]", limit),
         overrides: file.sections("override", "[[override]]", named_override),
         tiers: file.section("tier", "[tier.gold]", tiers).unwrap_or_default(),
@@ -57,6 +62,30 @@ fn header_identity(
     decoded.flatten()
 }
 
+fn path_spelling(section: &mut Section<'_>) -> PathSpelling {
+    let default = PathSpelling::default();
+    let ignore_case = [
+        ("patterns", IgnoreCase::Patterns),
+        ("everywhere", IgnoreCase::Everywhere),
+        ("never", IgnoreCase::Never),
+    ];
+    let encoded_slash = [
+        ("both", EncodedSlash::Both),
+        ("slash", EncodedSlash::Slash),
+        ("text", EncodedSlash::Text),
+    ];
+    PathSpelling {
+        ignore_case: section
+            .word("ignore-case", &ignore_case)
+            .map_or_else(Default::default, |at| at.value),
+        strip_parameters: section.boolean("strip-parameters").unwrap_or(default.strip_parameters),
+        trim_spaces: section.boolean("trim-spaces").unwrap_or(default.trim_spaces),
+        encoded_slash: section
+            .word("encoded-slash", &encoded_slash)
+            .map_or_else(Default::default, |at| at.value),
+    }
+}
+
 fn accept(section: &mut Section<'_>) -> At<Accept> {
     let Some(value) = section.value("accept") else {
         return At::default();
@@ -87,6 +116,7 @@ fn limit(section: &mut Section<'_>) -> Option<Limit> {
     let quota = section.required("quota", QUOTA);
     Some(Limit {
         matches: section.section("match", r#"{ path = "/public" }"#, matches).unwrap_or_default(),
+        by_name: section.value("by-name").and_then(|value| Some(value.at(value.boolean()?))),
         per: section.texts("per", "caller"),
         algorithm: section.text("algorithm", "token-bucket"),
         start: section.text("start", "empty"),

@@ -62,6 +62,11 @@ impl<'f> Section<'f> {
         Value::new(self.table.get(key)?, &self.title, key.to_owned(), self.report)
     }
 
+    /// True if the key is there, whatever its value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// Lets a key be there that others read.
     pub(super) fn ignore(&mut self, key: &'static str) {
         self.asked.push(key);
@@ -74,7 +79,7 @@ impl<'f> Section<'f> {
 
     /// A text that must be there.
     pub(super) fn required(&mut self, key: &'static str, example: &str) -> Option<At<String>> {
-        if !self.table.contains_key(key) {
+        if !self.has(key) {
             let message = format!("{} has no {key}; add {key} = {example:?}", self.title);
             self.report.add_missing(&self.span, message);
         }
@@ -89,6 +94,10 @@ impl<'f> Section<'f> {
         example: T,
     ) -> Option<At<T>> {
         self.value(key)?.number(range, example)
+    }
+
+    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        self.value(key)?.boolean()
     }
 
     /// One of a few words.

@@ -13,7 +13,7 @@ use crate::identity::{Identifier, Sender};
 use crate::key::Described;
 use crate::lists::ListKind;
 use crate::policy::{Mismatch, Rule};
-use crate::route::{CanonicalPath, canonical_host};
+use crate::route::canonical_host;
 use crate::store::{Charge, Store};
 use crate::{Caller, Error, Mode, Request};
 
@@ -101,11 +101,10 @@ impl<S: Store> Gate<S> {
         let sender = identifier.sender(request);
         let listed = active.lists.find(request, &sender, identifier);
         let mut charges = Charges::new();
-        policy.charge(request, &sender, &mut charges);
-        let (path, host) =
-            (CanonicalPath::of(request.path()), request.host().and_then(canonical_host));
+        let has_host = policy.charge(request, &sender, &mut charges);
+        let (path, host) = (policy.path(request), request.host().and_then(canonical_host));
         let mut limits = Vec::with_capacity(policy.rules.len());
-        let for_requests = |(_, rule): &(usize, &Rule)| rule.scope.is_none();
+        let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
         for (place, rule) in policy.rules.iter().enumerate().filter(for_requests) {
             let state = match charges.iter().find(|charge| charge.limit == place) {
                 None => None,
@@ -123,7 +122,7 @@ impl<S: Store> Gate<S> {
             });
         }
         Ok(Explanation {
-            answer: answer(listed, &limits),
+            answer: answer(listed, has_host, &limits),
             caller: sender.who.caller().to_string(),
             named_by: match request.caller() {
                 Some(_) => "the program".to_owned(),
@@ -166,13 +165,14 @@ fn seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::O
     millis.map(|millis| millis as f64 / 1000.0).serialize(serializer)
 }
 
-fn answer(listed: Option<ListKind>, limits: &[LimitExplanation]) -> Answer {
+fn answer(listed: Option<ListKind>, has_host: bool, limits: &[LimitExplanation]) -> Answer {
     let denies = |limit: &LimitExplanation| {
         limit.mode == Mode::Enforce && limit.state.as_ref().is_some_and(|state| !state.passes)
     };
     match listed {
         Some(ListKind::Block) => Answer::Blocked,
         Some(ListKind::Allow) => Answer::Allowed,
+        None if !has_host => Answer::HostRequired,
         None if limits.iter().any(denies) => Answer::Denied,
         None => Answer::Allowed,
     }
@@ -213,6 +213,9 @@ impl fmt::Display for Explanation {
             Answer::Allowed => "allowed",
             Answer::Denied => "denied",
             Answer::Blocked => "blocked",
+            Answer::HostRequired => {
+                "refused: the policy has limits for hosts, and no host is named"
+            }
         };
         writeln!(f, "answer   {answer}")?;
         if let Some(list) = self.listed {

@@ -17,7 +17,8 @@ use crate::{Error, Key, Policy};
 pub struct Changes {
     /// Limits that were not there before.
     pub added: Vec<String>,
-    /// Limits that are no more, with all that was spent under them.
+    /// Limits that are no more. What was spent under them is kept for an hour, in case they
+    /// come back.
     pub removed: Vec<String>,
     /// Limits whose algorithm or key has changed: everyone starts afresh under them.
     pub restarted: Vec<String>,
@@ -28,6 +29,10 @@ impl<S: Store> Gate<S> {
     ///
     /// What callers have spent stays spent wherever there is still a limit of that name,
     /// unless its algorithm or what it counts has changed. Changes made at run time stay.
+    /// What was spent under limits that are no more, or count something else, is kept until it
+    /// is refilled, for an hour at most, and counts again if they come back meanwhile. There is
+    /// room for a million callers of such limits, 16 MB; beyond it, the first to go is forgotten
+    /// first.
     /// Requests that come meanwhile wait: microseconds if quotas are the same, some 10 ms
     /// for a million callers if they are not.
     ///

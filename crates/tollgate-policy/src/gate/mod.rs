@@ -191,8 +191,10 @@ impl<L> Active<L> {
             Some(ListKind::Block) => passage.answer = Answer::Blocked,
             Some(ListKind::Allow) => passage.answer = Answer::Allowed,
             None => {
-                self.policy.charge(request, sender, &mut passage.charges);
-                return true;
+                if self.policy.charge(request, sender, &mut passage.charges) {
+                    return true;
+                }
+                passage.answer = Answer::HostRequired;
             }
         }
         false

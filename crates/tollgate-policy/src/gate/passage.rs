@@ -31,6 +31,7 @@ pub(crate) type Charges = SmallVec<[Charge; 1]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Answer {
     /// Yes, after [`Passage::wait`].
     Allowed,
@@ -38,6 +39,9 @@ pub enum Answer {
     Denied,
     /// No, and never: the caller is on the block list.
     Blocked,
+    /// No: the policy has limits for hosts, and the request does not say clearly which host it
+    /// is for.
+    HostRequired,
 }
 
 impl<'g> Passage<'g> {
@@ -106,7 +110,7 @@ impl<'g> Passage<'g> {
             && (self.policy.is_plain || self.limits().all(is_plain))
     }
 
-    /// The answer as one of three.
+    /// The answer.
     pub fn answer(&self) -> Answer {
         self.answer
     }
@@ -158,7 +162,7 @@ impl<'g> Passage<'g> {
     pub fn retry_after(&self) -> Option<Duration> {
         match self.answer {
             Answer::Allowed => Some(Duration::ZERO),
-            Answer::Blocked => None,
+            Answer::Blocked | Answer::HostRequired => None,
             Answer::Denied => self.nearest()?.decision().retry_after(),
         }
     }

@@ -42,8 +42,18 @@ impl<S: Saves> Gate<S> {
         let _changing = self.lock();
         let active = self.active();
         let places = 0..active.policy.rules.len();
-        let limits = places.filter_map(|place| self.store.save(&active.limits, place)).collect();
-        SavedState { limits, lists }
+        let limits = places.filter_map(|place| self.store.save(&active.limits, place));
+        let removed = self.store.save_removed(&active.limits);
+        SavedState { limits: limits.chain(removed).collect(), lists }
+    }
+
+    /// What was spent under limits that the policy has no more, as far as it is
+    /// [kept](Self::replace).
+    pub fn save_removed(&self) -> Vec<SavedLimit> {
+        // As in `save`.
+        let _changing = self.lock();
+        let active = self.active();
+        self.store.save_removed(&active.limits)
     }
 
     /// What was spent under one limit, if there is one of that name, and if that does not
@@ -64,7 +74,8 @@ impl<S: Saves> Gate<S> {
     }
 
     /// Puts back what was saved. `then` is the time, on the clock of that time, at which
-    /// it is now. Limits that have gone, or count something else, are left out.
+    /// it is now. What was spent under limits that have gone, or count something else, is kept
+    /// as if they had just been [removed](Self::replace).
     ///
     /// # Errors
     ///

@@ -24,6 +24,9 @@ pub(crate) struct Identifier {
     pub(crate) forwarding: Vec<ForwardingHeader>,
     pub(crate) prefixes: Prefixes,
     pub(crate) closure: Option<IdentifyClosure>,
+    /// True if the program names callers, be it by the closure or request by request: then any
+    /// may call.
+    pub(crate) asks_program: bool,
 }
 
 /// What can name a caller.
@@ -108,6 +111,47 @@ impl Identifier {
             }
         }
         Who::Nobody
+    }
+
+    /// What may name a caller of a kind.
+    pub(crate) fn named_by(&self, kind: CallerKind) -> Option<&NamedBy> {
+        match kind {
+            CallerKind::ApiKey => Some(&self.api_key),
+            CallerKind::User => Some(&self.user),
+            CallerKind::Ip => None,
+        }
+    }
+
+    /// True if requests may have something of this kind that is believed.
+    pub(crate) fn can_name(&self, kind: CallerKind) -> bool {
+        let is_believed = |named_by: &NamedBy| match &named_by.accepts {
+            Accepts::Never => false,
+            Accepts::TrustedProxies => !self.trusted.is_empty(),
+            Accepts::Keys(keys) => !keys.is_empty(),
+            Accepts::Any | Accepts::Acceptor(_) => true,
+        };
+        self.asks_program || self.named_by(kind).is_none_or(is_believed)
+    }
+
+    /// True if a request may be this caller's.
+    pub(crate) fn can_be(&self, caller: &Caller<'_>) -> bool {
+        let is_known = |named_by: &NamedBy, value: &[u8]| match &named_by.accepts {
+            Accepts::Keys(keys) => keys.contains(value),
+            _ => true,
+        };
+        let (kind, value) = match caller {
+            Caller::ApiKey(key) => (CallerKind::ApiKey, &**key),
+            Caller::User(user) => (CallerKind::User, &**user),
+            Caller::Ip(_) => (CallerKind::Ip, &b""[..]),
+            Caller::Anonymous => return true,
+        };
+        let is_listed = || self.named_by(kind).is_none_or(|named_by| is_known(named_by, value));
+        self.asks_program || (self.order.contains(&kind) && self.can_name(kind) && is_listed())
+    }
+
+    /// True if the tier that a header names may be believed.
+    pub(crate) fn believes_tiers(&self) -> bool {
+        self.tier_header.is_some() && !self.trusted.is_empty()
     }
 
     pub(crate) fn api_key<'r>(

@@ -7,7 +7,7 @@ use super::tiers::TierClosure;
 use super::{Error, Policy, Problem};
 use crate::identity::IdentifyClosure;
 use crate::spec::{Spec, all};
-use crate::{Accept, Caller, Domain, Identity, Limit, Request, Tier, file};
+use crate::{Accept, Caller, Domain, Identity, Limit, PathSpelling, Request, Tier, file};
 
 /// Builds a [`Policy`].
 ///
@@ -88,6 +88,12 @@ impl PolicyBuilder {
         Err(Error::policy(checked.err().unwrap_or_default()))
     }
 
+    /// The same for a program that may add limits to those of the file.
+    pub(crate) fn to_be_extended(mut self) -> Self {
+        self.spec.lacks_limits = false;
+        self
+    }
+
     /// Says how callers are told apart.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.spec.identity = identity;
@@ -102,6 +108,20 @@ impl PolicyBuilder {
         identify: impl for<'r> Fn(&Request<'r>) -> Option<Caller<'r>> + Send + Sync + 'static,
     ) -> Self {
         self.identify = Some(Arc::new(identify));
+        self
+    }
+
+    /// Says which spellings of a path are alike.
+    pub fn path_spelling(mut self, spelling: PathSpelling) -> Self {
+        self.spec.path_spelling = spelling;
+        self
+    }
+
+    /// Says that the program itself tells who sent a request, by
+    /// [`Request::with_caller`](crate::Request::with_caller): any caller may then be in a tier,
+    /// and have a key or be a user, also where [`identity`](Self::identity) names none.
+    pub fn names_callers(mut self) -> Self {
+        self.spec.names_callers = true;
         self
     }
 

@@ -23,7 +23,7 @@ use crate::descriptor::Descriptors;
 use crate::gate::Charges;
 use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
-use crate::route::{CanonicalPath, Certainty, Routes, canonical_host};
+use crate::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
 use crate::store::Charge;
 use crate::{Error, Key, Problem, Quota, Request};
 
@@ -59,6 +59,8 @@ pub struct Policy {
     places: HashMap<Arc<str>, usize, KeyedState>,
     routes: Routes<usize>,
     pub(crate) descriptors: Descriptors,
+    /// Which spellings of a path are alike.
+    pub(crate) spelling: PathSpelling,
     /// True if any limit asks for the host.
     has_hosts: bool,
     /// True if any limit asks for the path.
@@ -128,28 +130,53 @@ impl Policy {
 
     /// Adds what a request is to be charged under every limit that it meets: first those
     /// that enforce, then those in shadow; of each, those that most callers share last.
-    pub(crate) fn charge(&self, request: &Request<'_>, sender: &Sender<'_>, charges: &mut Charges) {
-        let path = Some(request.path()).filter(|_| self.has_paths).and_then(CanonicalPath::of);
+    ///
+    /// False if that cannot be told: there are limits for hosts, and the request does not say
+    /// clearly which it is for.
+    #[must_use]
+    pub(crate) fn charge(
+        &self,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        charges: &mut Charges,
+    ) -> bool {
         let host = if self.has_hosts { request.host().and_then(canonical_host) } else { None };
+        if self.has_hosts && host.is_none() {
+            return false;
+        }
         let tier = self.tiers.of(request, sender, &self.identifier);
-        self.routes.for_each(host.as_deref(), path.as_ref(), &mut |place, certainty| {
-            let rule = &self.rules[*place];
-            if rule.mismatch(request).is_some() {
-                return;
-            }
-            let cost = rule.cost(request, sender.from_trusted);
-            // The key is written where it stays: it is too large to be moved for nothing.
-            charges.push(Charge::new(*place, Key::global(), cost).in_mode(rule.mode));
-            let Some(Charge { key, .. }) = charges.last_mut() else { return };
-            rule.write_key(key, request, sender, &self.identifier, path.as_ref(), certainty);
-            key.tier = if certainty == Certainty::Known { rule.tier_place(tier) } else { 0 };
-        });
+        let mut charge_path = |path: Option<&CanonicalPath<'_>>| {
+            self.routes.for_each(host.as_deref(), path, &mut |place| {
+                let rule = &self.rules[*place];
+                if rule.mismatch(request).is_some() {
+                    return;
+                }
+                let cost = rule.cost(request, sender.from_trusted);
+                // The key is written where it stays: it is too large to be moved for nothing.
+                charges.push(Charge::new(*place, Key::global(), cost).in_mode(rule.mode));
+                let Some(Charge { key, .. }) = charges.last_mut() else { return };
+                rule.write_key(key, request, sender, &self.identifier, path);
+                key.tier = rule.tier_place(tier);
+            });
+        };
+        let path = if self.has_paths { self.path(request) } else { None };
+        match &path {
+            None => charge_path(None),
+            Some(path) => path.readings().for_each(|path| charge_path(Some(path))),
+        }
         if charges.len() > 1 {
-            // A limit with several patterns may have been found by more than one.
-            charges.sort_unstable_by_key(|charge| charge.limit);
+            // A limit may have been found by several patterns, or several readings of the path,
+            // of which the first counts.
+            charges.sort_by_key(|charge| charge.limit);
             charges.dedup_by_key(|charge| charge.limit);
             charges.sort_by_key(|charge| self.rules[charge.limit].turn());
         }
+        true
+    }
+
+    /// The path of a request, if it can be understood.
+    pub(crate) fn path<'r>(&self, request: &Request<'r>) -> Option<RequestPath<'r>> {
+        RequestPath::of(request.path(), &self.spelling)
     }
 
     pub(crate) fn tier_name(&self, request: &Request<'_>, sender: &Sender<'_>) -> Option<&str> {

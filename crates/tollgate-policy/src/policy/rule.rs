@@ -6,13 +6,13 @@ use tollgate::{AlgorithmKind, Quota, Timestamp};
 
 use super::part::{Part, Per};
 use crate::descriptor::{Scope, only_value};
-use crate::identity::{Identifier, Sender};
+use crate::identity::{Identifier, Sender, Who};
 use crate::key::Value;
 use crate::request::only;
-use crate::route::{CanonicalPath, Certainty, HostPattern, Pattern};
+use crate::route::{CanonicalPath, HostPattern, Pattern, RequestPath};
 use crate::spec::SettleClosure;
 use crate::store::LimitSpec;
-use crate::{Error, Key, Mode, Problem, Request};
+use crate::{Caller, Error, Key, Mode, Problem, Request};
 
 /// A limit, checked and ready to be applied.
 ///
@@ -28,6 +28,8 @@ pub(crate) struct Rule {
     pub(crate) since: u32,
     /// True if it has conditions beside hosts and paths.
     is_conditional: bool,
+    /// True if no request meets it, only checks that name it.
+    pub(crate) is_by_name: bool,
     /// For each tier of the policy, its place among those that have a quota here, counted
     /// from one; zero if it has none.
     pub(crate) tier_places: Box<[u16]>,
@@ -99,6 +101,7 @@ impl Rule {
             mode,
             since: 0,
             is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
+            is_by_name: false,
             tier_places: Box::default(),
             settle: None,
             scope: None,
@@ -107,14 +110,18 @@ impl Rule {
         }
     }
 
+    /// True if requests may meet the limit: it is neither for descriptors nor by name only.
+    pub(crate) fn is_for_requests(&self) -> bool {
+        self.scope.is_none() && !self.is_by_name
+    }
+
     /// Why the limit is not for a request whose host and path match it.
     #[inline]
     pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
         if self.is_conditional { self.matches.mismatch(request) } else { None }
     }
 
-    /// Writes what a request is counted under. If it is only assumed to match, since its host
-    /// or path cannot be told, nobody is taken to have sent it.
+    /// Writes what a request is counted under.
     #[inline]
     pub(crate) fn write_key(
         &self,
@@ -123,13 +130,9 @@ impl Rule {
         sender: &Sender<'_>,
         identifier: &Identifier,
         path: Option<&CanonicalPath<'_>>,
-        certainty: Certainty,
     ) {
         for (index, part) in self.per.iter().enumerate() {
-            let value = match certainty {
-                Certainty::Known => self.value(part, request, sender, identifier, path),
-                Certainty::Assumed => Value::Absent,
-            };
+            let value = self.value(part, request, sender, identifier, path);
             key.push(value, index + 1 == self.per.len());
         }
     }
@@ -145,8 +148,15 @@ impl Rule {
         let value = match part {
             Part::Caller => Some(Value::from(&sender.who)),
             Part::Ip => sender.client.map(|client| Value::Ip(identifier.cut(client.address))),
-            Part::ApiKey => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
-            Part::User => identifier.user(request, sender.from_trusted).map(Value::User),
+            // A program that knows who sent the request goes before its headers.
+            Part::ApiKey => match &sender.who {
+                Who::Named(Caller::ApiKey(key)) => Some(Value::ApiKey(key)),
+                _ => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
+            },
+            Part::User => match &sender.who {
+                Who::Named(Caller::User(user)) => Some(Value::User(user)),
+                _ => identifier.user(request, sender.from_trusted).map(Value::User),
+            },
             Part::Header(name) => {
                 only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
             }
@@ -237,10 +247,14 @@ impl Matches {
         missing.map(|(name, _)| Mismatch::Header(name))
     }
 
-    /// True if the limit names the method. `HEAD` is a `GET` without the body.
+    /// True if the limit names the method. `HEAD` is a `GET` without the body. Many services
+    /// take `post` for `POST`, so case does not count.
     pub(crate) fn is_for(&self, method: &Method) -> bool {
-        let is_get = method == Method::HEAD && self.methods.contains(&Method::GET);
-        is_get || self.methods.contains(method)
+        let is = |known: &Method| {
+            method == known || method.as_str().eq_ignore_ascii_case(known.as_str())
+        };
+        let is_head = || is(&Method::HEAD);
+        self.methods.iter().any(|known| is(known) || (*known == Method::GET && is_head()))
     }
 
     /// Why the limit is not for a request, with all its conditions.
@@ -248,14 +262,14 @@ impl Matches {
         &self,
         request: &Request<'_>,
         host: Option<&str>,
-        path: Option<&CanonicalPath<'_>>,
+        path: Option<&RequestPath<'_>>,
     ) -> Option<Mismatch<'_>> {
         let host_fits = |host| self.hosts.iter().any(|pattern| pattern.matches(host));
         if !self.hosts.is_empty() && !host.is_none_or(host_fits) {
             return Some(Mismatch::Host);
         }
-        let path_fits = |path| self.paths.iter().any(|pattern| pattern.matches(path));
-        if !self.paths.is_empty() && !path.is_none_or(path_fits) {
+        let fits = |path| self.paths.iter().any(|pattern| pattern.matches(path));
+        if !self.paths.is_empty() && !path.is_none_or(|path| path.readings().any(fits)) {
             return Some(Mismatch::Path);
         }
         self.mismatch(request)

@@ -7,6 +7,7 @@ mod host_table;
 mod path;
 mod pattern;
 mod segment;
+mod spelling;
 mod tree;
 
 use self::host_table::HostTable;
@@ -15,24 +16,14 @@ use self::tree::PathTree;
 pub(crate) use self::host::{HostPattern, canonical_host};
 pub(crate) use self::path::CanonicalPath;
 pub(crate) use self::pattern::Pattern;
-
-/// Whether a request is known to meet the conditions of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Certainty {
-    Known,
-    /// The host or the path could not be understood. Nobody escapes a limit by that, so
-    /// whatever is asked of it counts as met.
-    Assumed,
-}
+pub(crate) use self::spelling::RequestPath;
+pub use self::spelling::{EncodedSlash, IgnoreCase, PathSpelling};
 
 /// Values, such as the indexes of limits, by the hosts and paths they are for.
 #[derive(Debug)]
 pub(crate) struct Routes<T> {
     any_host: Paths<T>,
     by_host: HostTable<Paths<T>>,
-    /// What is in `by_host`, for requests whose host is not understood: an attacker who
-    /// leaves out the host should not cause a search for every host there is.
-    whatever_host: Paths<T>,
 }
 
 #[derive(Debug)]
@@ -45,11 +36,7 @@ struct Paths<T> {
 
 impl<T: Clone> Routes<T> {
     pub(crate) fn new() -> Self {
-        Self {
-            any_host: Paths::default(),
-            by_host: HostTable::default(),
-            whatever_host: Paths::default(),
-        }
+        Self { any_host: Paths::default(), by_host: HostTable::default() }
     }
 
     /// Adds a value for any of the hosts and any of the paths. An empty slice stands for
@@ -61,25 +48,22 @@ impl<T: Clone> Routes<T> {
         for host in hosts {
             self.by_host.entry(host).insert(paths, &value);
         }
-        self.whatever_host.insert(paths, &value);
     }
 
-    /// Visits the values for a host, in canonical form, and a path, in no particular
-    /// order; `None` stands for one that is not understood.
+    /// Visits the values for a host, if that matters, in canonical form, and for a path, in no
+    /// particular order. A path of `None` is one that is not understood: nobody escapes a limit
+    /// by that, so it is every path.
     ///
     /// A value is visited again for each other of its patterns that matches.
     pub(crate) fn for_each(
         &self,
         host: Option<&str>,
         path: Option<&CanonicalPath<'_>>,
-        visit: &mut impl FnMut(&T, Certainty),
+        visit: &mut impl FnMut(&T),
     ) {
         self.any_host.for_each(path, visit);
-        match host {
-            Some(host) => self.by_host.for_each(host, &mut |paths| paths.for_each(path, visit)),
-            None => {
-                self.whatever_host.for_each(path, &mut |value, _| visit(value, Certainty::Assumed));
-            }
+        if let Some(host) = host {
+            self.by_host.for_each(host, &mut |paths| paths.for_each(path, visit));
         }
     }
 }
@@ -95,11 +79,11 @@ impl<T: Clone> Paths<T> {
         self.whatever_path.push(value.clone());
     }
 
-    fn for_each(&self, path: Option<&CanonicalPath<'_>>, visit: &mut impl FnMut(&T, Certainty)) {
-        self.any_path.iter().for_each(|value| visit(value, Certainty::Known));
+    fn for_each(&self, path: Option<&CanonicalPath<'_>>, visit: &mut impl FnMut(&T)) {
+        self.any_path.iter().for_each(&mut *visit);
         match path {
-            Some(path) => self.by_path.for_each(path, &mut |value| visit(value, Certainty::Known)),
-            None => self.whatever_path.iter().for_each(|value| visit(value, Certainty::Assumed)),
+            Some(path) => self.by_path.for_each(path, visit),
+            None => self.whatever_path.iter().for_each(visit),
         }
     }
 }
@@ -113,7 +97,7 @@ impl<T> Default for Paths<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Certainty::{Assumed, Known};
+    use super::pattern::tests::{canonical, parse};
     use super::*;
 
     /// Limits with the hosts and paths they are for.
@@ -125,70 +109,33 @@ mod tests {
         ("api-users", &["api.example.com", "api.example.org"], &["/users/{id}"]),
     ];
 
-    type Met<'a> = &'a [(&'a str, Certainty)];
-
     /// Hosts and paths of requests, and the limits they meet.
-    const REQUESTS: &[(Option<&str>, Option<&str>, Met<'_>)] = &[
-        (Some("other.org"), Some("/"), &[("all", Known)]),
-        (Some("example.com"), Some("/"), &[("all", Known)]),
-        (Some("api.example.com"), Some("/"), &[("all", Known), ("api", Known), ("sub", Known)]),
-        (Some("other.org"), Some("/people/7"), &[("all", Known), ("users", Known)]),
-        (
-            Some("api.example.org"),
-            Some("/users/7"),
-            &[("all", Known), ("api-users", Known), ("users", Known)],
-        ),
-        (
-            Some("a.example.com"),
-            Some("/users/7"),
-            &[("all", Known), ("sub", Known), ("users", Known)],
-        ),
-        (
-            Some("api.example.org"),
-            None,
-            &[("all", Known), ("api-users", Assumed), ("users", Assumed)],
-        ),
-        (None, Some("/a"), &[("all", Known), ("api", Assumed), ("sub", Assumed)]),
-        (
-            None,
-            Some("/users/7"),
-            &[
-                ("all", Known),
-                ("api", Assumed),
-                ("api-users", Assumed),
-                ("sub", Assumed),
-                ("users", Known),
-            ],
-        ),
-        (
-            None,
-            None,
-            &[
-                ("all", Known),
-                ("api", Assumed),
-                ("api-users", Assumed),
-                ("sub", Assumed),
-                ("users", Assumed),
-            ],
-        ),
+    const REQUESTS: &[(Option<&str>, Option<&str>, &[&str])] = &[
+        (Some("other.org"), Some("/"), &["all"]),
+        (Some("example.com"), Some("/"), &["all"]),
+        (Some("api.example.com"), Some("/"), &["all", "api", "sub"]),
+        (Some("other.org"), Some("/people/7"), &["all", "users"]),
+        (Some("api.example.org"), Some("/users/7"), &["all", "api-users", "users"]),
+        (Some("a.example.com"), Some("/USERS/7"), &["all", "sub", "users"]),
+        (Some("api.example.org"), None, &["all", "api-users", "users"]),
+        (None, Some("/users/7"), &["all", "users"]),
+        (None, None, &["all", "users"]),
     ];
 
     #[test]
-    fn a_request_meets_the_limits_for_its_host_and_path_and_those_it_hides_from() {
+    fn a_request_meets_the_limits_for_its_host_and_path() {
         let mut routes = Routes::new();
         for (name, hosts, paths) in LIMITS {
             let hosts =
                 hosts.iter().map(|text| HostPattern::parse(text).unwrap()).collect::<Vec<_>>();
-            let paths = paths.iter().map(|text| Pattern::parse(text).unwrap()).collect::<Vec<_>>();
+            let paths = paths.iter().map(|text| parse(text).unwrap()).collect::<Vec<_>>();
             routes.insert(&hosts, &paths, *name);
         }
         for (host, path, expected) in REQUESTS {
-            let canonical = path.and_then(CanonicalPath::of);
+            let path = path.map(canonical);
             let mut met = Vec::new();
-            routes.for_each(*host, canonical.as_ref(), &mut |name, certainty| {
-                met.push((*name, certainty));
-            });
-            met.sort_unstable_by_key(|(name, _)| *name);
+            routes.for_each(*host, path.as_ref(), &mut |name| met.push(*name));
+            met.sort_unstable();
             assert_eq!(met, *expected, "{host:?} {path:?}");
         }
     }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::path::CanonicalPath;
+use super::path::{CanonicalPath, is_literal};
 use super::segment::Segment;
+use super::spelling::{EncodedSlash, PathSpelling, with_slashes};
 
 /// The most bytes of a pattern, and so of any of its segments.
 pub(super) const MOST_BYTES: usize = 1024;
@@ -32,7 +33,7 @@ pub(crate) struct Parameter {
 
 impl Pattern {
     /// The error says what is wrong, and what would be right.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, spelling: &PathSpelling) -> Result<Self, String> {
         if text.len() > MOST_BYTES {
             return Err(format!(
                 "a path of {} bytes is too long; use at most {MOST_BYTES}",
@@ -51,9 +52,11 @@ impl Pattern {
                 u32::from(mark),
             ));
         }
+        let is_slash = spelling.encoded_slash == EncodedSlash::Slash;
+        let decoded = if is_slash { with_slashes(path) } else { None };
         let mut segments = Vec::new();
-        for part in path.split('/') {
-            match Segment::parse(part)? {
+        for part in decoded.as_deref().unwrap_or(path).split('/') {
+            match Segment::parse(part, spelling)? {
                 Segment::Literal(literal) if matches!(&*literal, b"" | b".") => {}
                 Segment::Literal(literal) if *literal == *b".." => leave(&mut segments)?,
                 segment => segments.push(segment),
@@ -95,7 +98,8 @@ impl Pattern {
                 (_, None) => return false,
                 (Segment::Rest(_), Some(_)) => return true,
                 (Segment::One(_), Some(_)) => {}
-                (Segment::Literal(literal), Some(segment)) if **literal == *segment => {}
+                (Segment::Literal(literal), Some(segment))
+                    if is_literal(literal, segment, path.ignores_case()) => {}
                 (Segment::Literal(_), Some(_)) => return false,
             }
         }
@@ -183,7 +187,7 @@ pub(super) mod tests {
                 text += &format!("/{}", part.replace("{}", &format!("{{p{index}}}")));
             }
             text += if rest { "/{*rest}" } else { "/" };
-            Pattern::parse(&text).unwrap()
+            parse(&text).unwrap()
         })
     }
 
@@ -196,8 +200,16 @@ pub(super) mod tests {
         vec(part, 0..7).prop_map(|parts| format!("/{}", parts.join("/")))
     }
 
+    pub(in crate::route) fn parse(text: &str) -> Result<Pattern, String> {
+        Pattern::parse(text, &PathSpelling::default())
+    }
+
+    pub(in crate::route) fn canonical(path: &str) -> CanonicalPath<'_> {
+        CanonicalPath::of(path, &PathSpelling::default()).unwrap()
+    }
+
     fn matches(pattern: &str, path: &str) -> bool {
-        Pattern::parse(pattern).unwrap().matches(&CanonicalPath::of(path).unwrap())
+        parse(pattern).unwrap().matches(&canonical(path))
     }
 
     /// Patterns, paths that are theirs, and paths that are not.
@@ -205,8 +217,8 @@ pub(super) mod tests {
         ("/", &["/", "//", "/a/.."], &["/a"]),
         (
             "/users",
-            &["/users", "/users/", "//users", "/%75sers"],
-            &["/", "/Users", "/users/7", "/user"],
+            &["/users", "/users/", "//users", "/%75sers", "/Users", "/users;v=2", "/users%20"],
+            &["/", "/users/7", "/user"],
         ),
         ("/users/", &["/users", "/users/"], &["/users/7"]),
         ("/a/./b/../c//", &["/a/c"], &["/a/b/c"]),
@@ -260,7 +272,7 @@ pub(super) mod tests {
     #[test]
     fn a_bad_pattern_is_refused_with_a_reason() {
         for (text, reasons) in BAD {
-            let message = Pattern::parse(text).unwrap_err();
+            let message = parse(text).unwrap_err();
             for reason in *reasons {
                 assert!(message.contains(reason), "{text:?}: {message:?} lacks {reason:?}");
             }
@@ -269,19 +281,19 @@ pub(super) mod tests {
 
     #[test]
     fn a_pattern_has_at_most_1024_bytes_and_64_segments() {
-        assert!(Pattern::parse(&format!("/{}", "a".repeat(1023))).is_ok());
-        let message = Pattern::parse(&format!("/{}", "a".repeat(1024))).unwrap_err();
+        assert!(parse(&format!("/{}", "a".repeat(1023))).is_ok());
+        let message = parse(&format!("/{}", "a".repeat(1024))).unwrap_err();
         assert!(message.contains("1025 bytes") && message.contains("at most 1024"), "{message}");
-        assert!(Pattern::parse(&"/a".repeat(64)).is_ok());
-        let message = Pattern::parse(&"/a".repeat(65)).unwrap_err();
+        assert!(parse(&"/a".repeat(64)).is_ok());
+        let message = parse(&"/a".repeat(65)).unwrap_err();
         assert!(message.contains("65 segments") && message.contains("at most 64"), "{message}");
     }
 
     #[test]
     fn a_parameter_is_found_in_the_path() {
-        let pattern = Pattern::parse("/./users//{user-id}/{*the_rest}").unwrap();
+        let pattern = parse("/./users//{user-id}/{*the_rest}").unwrap();
         assert_eq!(pattern.parameters().collect::<Vec<_>>(), ["user-id", "the_rest"]);
-        let path = CanonicalPath::of("/users/%37/a//b").unwrap();
+        let path = canonical("/users/%37/a//b");
         let value = |name| pattern.parameter(name)?.value(&path);
         assert_eq!(value("user-id"), Some(&b"7"[..]));
         assert_eq!(value("the_rest"), Some(&b"a/b"[..]));
@@ -291,7 +303,7 @@ pub(super) mod tests {
     #[test]
     fn a_pattern_is_shown_as_it_was_written() {
         for text in ["/", "/a//%61/./{id}/", "/{{x}}/{*rest}"] {
-            assert_eq!(Pattern::parse(text).unwrap().to_string(), text);
+            assert_eq!(parse(text).unwrap().to_string(), text);
         }
     }
 
@@ -307,15 +319,12 @@ pub(super) mod tests {
     #[test]
     fn a_pattern_covers_those_that_match_nothing_more() {
         for (pattern, covered, others) in COVERS {
-            let pattern = Pattern::parse(pattern).unwrap();
+            let pattern = parse(pattern).unwrap();
             for other in *covered {
-                assert!(
-                    pattern.covers(&Pattern::parse(other).unwrap()),
-                    "{pattern} covers {other}"
-                );
+                assert!(pattern.covers(&parse(other).unwrap()), "{pattern} covers {other}");
             }
             for other in *others {
-                assert!(!pattern.covers(&Pattern::parse(other).unwrap()), "{pattern}, {other}");
+                assert!(!pattern.covers(&parse(other).unwrap()), "{pattern}, {other}");
             }
         }
     }
@@ -343,14 +352,14 @@ pub(super) mod tests {
             text in any::<String>(),
             likely in "/([a{}*:%2./]|\\{\\*?[a-c]\\}){0,12}",
         ) {
-            let _ = Pattern::parse(&text);
-            let _ = Pattern::parse(&likely);
+            let _ = parse(&text);
+            let _ = parse(&likely);
         }
 
         #[test]
         fn a_path_is_a_pattern_of_itself(path in paths()) {
-            let pattern = Pattern::parse(&path).unwrap();
-            prop_assert!(pattern.matches(&CanonicalPath::of(&path).unwrap()));
+            let pattern = parse(&path).unwrap();
+            prop_assert!(pattern.matches(&canonical(&path)));
         }
 
         #[test]
@@ -359,7 +368,7 @@ pub(super) mod tests {
             narrow in patterns(),
             path in paths(),
         ) {
-            let path = CanonicalPath::of(&path).unwrap();
+            let path = canonical(&path);
             if wide.covers(&narrow) && narrow.matches(&path) {
                 prop_assert!(wide.matches(&path));
             }
@@ -371,7 +380,7 @@ pub(super) mod tests {
             narrow in patterns(),
         ) {
             let unlikely = [1, 9].map(|rest| witness(&narrow, rest));
-            let all = unlikely.iter().all(|path| wide.matches(&CanonicalPath::of(path).unwrap()));
+            let all = unlikely.iter().all(|path| wide.matches(&canonical(path)));
             prop_assert_eq!(wide.covers(&narrow), all, "{} {}", wide, narrow);
         }
 
@@ -380,7 +389,7 @@ pub(super) mod tests {
             pattern in patterns(),
             path in paths(),
         ) {
-            let path = CanonicalPath::of(&path).unwrap();
+            let path = canonical(&path);
             if pattern.matches(&path) {
                 for name in pattern.parameters() {
                     prop_assert!(pattern.parameter(name).unwrap().value(&path).is_some());

@@ -1,6 +1,7 @@
 //! One segment of a pattern.
 
 use super::path::decode;
+use super::spelling::{IgnoreCase, PathSpelling};
 
 /// What a pattern has between two slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +15,11 @@ pub(super) enum Segment {
 
 impl Segment {
     /// The error says what is wrong, and what would be right.
-    pub(super) fn parse(part: &str) -> Result<Self, String> {
+    pub(super) fn parse(part: &str, spelling: &PathSpelling) -> Result<Self, String> {
         let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
         match inner {
             Some(inner) if !inner.contains(['{', '}']) => Self::parameter(part, inner),
-            _ => Self::literal(part),
+            _ => Self::literal(part, spelling),
         }
     }
 
@@ -38,7 +39,7 @@ impl Segment {
         Ok(if star.is_empty() { Self::One(name.into()) } else { Self::Rest(name.into()) })
     }
 
-    fn literal(part: &str) -> Result<Self, String> {
+    fn literal(part: &str, spelling: &PathSpelling) -> Result<Self, String> {
         let text = single_braces(part)?;
         // Taken for text, what other routers take for a parameter would match nothing.
         if part.contains('*') {
@@ -53,8 +54,18 @@ impl Segment {
                  or \"%3A{name}\" for the text"
             ));
         }
+        if spelling.strip_parameters && part.contains(';') {
+            return Err(format!(
+                "the segment {part:?} has a ';', and what follows one does not count; leave it \
+                 out, write \"%3B\" for the character, or set `strip-parameters = false` in \
+                 [path-spelling]"
+            ));
+        }
         let mut literal = Vec::with_capacity(text.len());
-        decode(text.as_bytes(), &mut literal);
+        decode(text.as_bytes(), spelling, &mut literal);
+        if spelling.ignore_case != IgnoreCase::Never {
+            literal.make_ascii_lowercase();
+        }
         Ok(Self::Literal(literal.into()))
     }
 
@@ -102,7 +113,7 @@ mod tests {
         let cases = [
             ("a", literal(b"a")),
             ("", literal(b"")),
-            ("%2e%41%2f%ff%zz", literal(b".A%2F\xff%zz")),
+            ("%2e%41%2f%ff%zz", literal(b".a%2f\xff%zz")),
             ("{{id}}", literal(b"{id}")),
             ("a{{b", literal(b"a{b")),
             ("%7Bid%7D", literal(b"{id}")),
@@ -113,7 +124,11 @@ mod tests {
             ("{*rest}", Segment::Rest("rest".into())),
         ];
         for (part, expected) in cases {
-            assert_eq!(Segment::parse(part).unwrap(), expected, "{part:?}");
+            assert_eq!(
+                Segment::parse(part, &PathSpelling::default()).unwrap(),
+                expected,
+                "{part:?}"
+            );
         }
     }
 
@@ -135,13 +150,14 @@ mod tests {
         ("{é}", &["'é'"]),
         ("*", &["\"*\"", "\"{*rest}\"", "\"{name}\""]),
         ("*.css", &["\"*.css\"", "\"%2A\""]),
+        ("a;v=1", &["\"a;v=1\"", "\"%3B\"", "strip-parameters"]),
         (":id", &["\":id\"", "\"{id}\"", "\"%3Aid\""]),
     ];
 
     #[test]
     fn a_bad_segment_is_refused_with_a_reason() {
         for (part, reasons) in BAD {
-            let message = Segment::parse(part).unwrap_err();
+            let message = Segment::parse(part, &PathSpelling::default()).unwrap_err();
             for reason in *reasons {
                 assert!(message.contains(reason), "{part:?}: {message:?} lacks {reason:?}");
             }

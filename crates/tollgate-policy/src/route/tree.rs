@@ -6,7 +6,7 @@ use std::mem;
 use smallvec::SmallVec;
 use tollgate::KeyedState;
 
-use super::path::{CanonicalPath, Segments};
+use super::path::{CanonicalPath, Segments, is_literal};
 use super::pattern::{MOST_BYTES, Pattern};
 use super::segment::Segment;
 
@@ -48,22 +48,22 @@ impl<T> PathTree<T> {
 
     /// Visits the values of all patterns that match, in no particular order.
     pub(super) fn for_each(&self, path: &CanonicalPath<'_>, visit: &mut impl FnMut(&T)) {
-        self.root.for_each(path.segments(), visit);
+        self.root.for_each(path.segments(), path.ignores_case(), visit);
     }
 }
 
 impl<T> Node<T> {
     /// Recurs no deeper than patterns may be long.
-    fn for_each(&self, mut segments: Segments<'_>, visit: &mut impl FnMut(&T)) {
+    fn for_each(&self, mut segments: Segments<'_>, ignores_case: bool, visit: &mut impl FnMut(&T)) {
         let Some(segment) = segments.next() else {
             return self.here.iter().for_each(visit);
         };
         self.below.iter().for_each(&mut *visit);
-        if let Some(child) = self.literals.get(segment) {
-            child.for_each(segments, visit);
+        if let Some(child) = self.literals.get(segment, ignores_case) {
+            child.for_each(segments, ignores_case, visit);
         }
         if let Some(child) = &self.parameter {
-            child.for_each(segments, visit);
+            child.for_each(segments, ignores_case, visit);
         }
     }
 }
@@ -80,13 +80,22 @@ enum Literals<T> {
 const FEW: usize = 8;
 
 impl<T> Literals<T> {
-    fn get(&self, segment: &[u8]) -> Option<&Node<T>> {
+    fn get(&self, segment: &[u8], ignores_case: bool) -> Option<&Node<T>> {
         match self {
             Self::Few(few) => {
-                few.iter().find(|(literal, _)| **literal == *segment).map(|(_, node)| node)
+                let mut few = few.iter();
+                let found = few.find(|(literal, _)| is_literal(literal, segment, ignores_case));
+                found.map(|(_, node)| node)
             }
             // No literal is longer, and hashing would be work that an attacker can ask for.
-            Self::Many(many) if segment.len() <= MOST_BYTES => many.get(segment),
+            Self::Many(many) if segment.len() <= MOST_BYTES => {
+                if !(ignores_case && segment.iter().any(u8::is_ascii_uppercase)) {
+                    return many.get(segment);
+                }
+                let mut lower = SmallVec::<[u8; 64]>::from_slice(segment);
+                lower.make_ascii_lowercase();
+                many.get(&*lower)
+            }
             Self::Many(_) => None,
         }
     }
@@ -135,7 +144,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::pattern::tests::{paths, patterns};
+    use super::super::pattern::tests::{canonical, parse, paths, patterns};
     use super::*;
 
     fn tree(patterns: &[Pattern]) -> PathTree<usize> {
@@ -148,7 +157,7 @@ mod tests {
 
     fn matching(tree: &PathTree<usize>, path: &str) -> Vec<usize> {
         let mut found = Vec::new();
-        tree.for_each(&CanonicalPath::of(path).unwrap(), &mut |index| found.push(*index));
+        tree.for_each(&canonical(path), &mut |index| found.push(*index));
         found.sort_unstable();
         found
     }
@@ -157,7 +166,7 @@ mod tests {
     fn a_path_meets_all_its_patterns() {
         let texts =
             ["/", "/a", "/{x}", "/{*x}", "/a/b", "/a/{x}", "/{x}/b", "/{x}/{y}", "/a/{*x}", "/a"];
-        let patterns = texts.map(|text| Pattern::parse(text).unwrap());
+        let patterns = texts.map(|text| parse(text).unwrap());
         let tree = tree(&patterns);
         let cases: &[(&str, &[usize])] = &[
             ("/", &[0]),
@@ -177,7 +186,7 @@ mod tests {
         for count in [1, FEW, FEW + 1, 1_000] {
             // Every pattern twice, so that some are there already.
             let texts = (0..count).chain(0..count).map(|number| format!("/a/{number}/{{id}}"));
-            let tree = tree(&texts.map(|text| Pattern::parse(&text).unwrap()).collect::<Vec<_>>());
+            let tree = tree(&texts.map(|text| parse(&text).unwrap()).collect::<Vec<_>>());
             for number in 0..count {
                 assert_eq!(matching(&tree, &format!("/a/{number}/7")), [number, number + count]);
             }
@@ -191,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_very_long_path_is_no_deeper_than_the_patterns() {
-        let patterns = ["/{a}/{b}", "/{a}/{*rest}"].map(|text| Pattern::parse(text).unwrap());
+        let patterns = ["/{a}/{b}", "/{a}/{*rest}"].map(|text| parse(text).unwrap());
         let tree = tree(&patterns);
         assert_eq!(matching(&tree, &"/a".repeat(1_000_000)), [1]);
         assert_eq!(matching(&tree, &format!("/a/{}", "b".repeat(1_000_000))), [0, 1]);
@@ -205,7 +214,7 @@ mod tests {
             patterns in vec(patterns(), 0..12),
             path in paths(),
         ) {
-            let canonical = CanonicalPath::of(&path).unwrap();
+            let canonical = canonical(&path);
             let expected = (0..patterns.len())
                 .filter(|index| patterns[*index].matches(&canonical))
                 .collect::<Vec<_>>();

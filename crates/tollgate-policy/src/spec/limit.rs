@@ -31,6 +31,10 @@ pub struct Limit {
     /// Which requests meet the limit. Default: all.
     #[cfg_attr(feature = "schema", schemars(default, rename = "match"))]
     pub(crate) matches: Match,
+    /// True if no request meets the limit: it counts only where a program names it, in
+    /// `/v1/check`, `TG.CHECK` or `Gate::check_limit`. Default: false.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
+    pub(crate) by_name: Option<At<bool>>,
     /// What is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
     /// `path:PARAMETER`, several of them together, or `global`. Default: `caller`. Of
     /// descriptors `descriptor:KEY`, several of them, `descriptor`, or `global`. Default: all
@@ -146,6 +150,7 @@ impl Limit {
         Self {
             name,
             matches: Match::default(),
+            by_name: None,
             per: None,
             quota,
             algorithm: None,
@@ -160,6 +165,14 @@ impl Limit {
             settle: None,
             overrides: Vec::new(),
         }
+    }
+
+    /// Limits nothing but checks that name the limit, such as
+    /// [`Gate::check_limit`](crate::Gate::check_limit): no request meets it.
+    #[must_use]
+    pub fn by_name(mut self) -> Self {
+        self.by_name = Some(At::from(true));
+        self
     }
 
     /// Limits requests to paths of this pattern, beside those given before:

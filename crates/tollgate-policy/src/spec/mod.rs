@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use crate::route::PathSpelling;
+
 pub use self::domain::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
@@ -41,9 +43,16 @@ pub(crate) struct Spec {
     /// `allow`.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub(crate) block: Vec<At<String>>,
+    /// Which spellings of a path are alike.
+    #[cfg_attr(feature = "schema", schemars(default, rename = "path-spelling"))]
+    pub(crate) path_spelling: PathSpelling,
     /// The limits. A request meets every one that matches it.
     #[cfg_attr(feature = "schema", schemars(default, rename = "limit"))]
     pub(crate) limits: Vec<Limit>,
+    /// True if a file says nothing of limits, not even that there are none. Most likely it was
+    /// emptied by mistake.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) lacks_limits: bool,
     /// Quotas of single callers, each with the name of its limit.
     #[cfg_attr(feature = "schema", schemars(default, rename = "override"))]
     pub(crate) overrides: Vec<NamedOverride>,
@@ -53,6 +62,9 @@ pub(crate) struct Spec {
     /// Trees of limits for descriptors, which only a program can give.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) domains: Vec<Domain>,
+    /// Whether the program may say who sent a request.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) names_callers: bool,
     /// Whether quotas may come with calls also if no limit is for descriptors.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) call_quotas: bool,

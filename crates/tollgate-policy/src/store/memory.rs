@@ -1,6 +1,6 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tollgate::{
@@ -8,6 +8,7 @@ use tollgate::{
     check_all,
 };
 
+use super::removed::RemovedLimits;
 use super::{Charge, LimitSpec, Store, Usage};
 use crate::{Error, Key};
 
@@ -79,8 +80,11 @@ impl<C: Clock + Clone> Memory<C> {
     }
 }
 
-/// The limiters of one policy.
-pub struct MemoryLimits<C = SystemClock>(pub(super) Vec<Held<C>>);
+/// The limiters of one policy, and what was spent under limits that it has no more.
+pub struct MemoryLimits<C = SystemClock> {
+    pub(super) held: Vec<Held<C>>,
+    removed: Mutex<RemovedLimits>,
+}
 
 /// A limiter, and what it was made from.
 pub(super) struct Held<C> {
@@ -149,6 +153,12 @@ impl TierOf<Key> for TierNames {
     }
 }
 
+impl<C> MemoryLimits<C> {
+    pub(super) fn removed(&self) -> MutexGuard<'_, RemovedLimits> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<C: Clock> MemoryLimits<C> {
     /// Takes an allowed charge back, if nothing has been spent since. Tells whether it did.
     #[expect(clippy::needless_pass_by_value, reason = "a charge is cancelled once")]
@@ -160,7 +170,7 @@ impl<C: Clock> MemoryLimits<C> {
     }
 
     fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {
-        &self.0[charge.limit].limiter
+        &self.held[charge.limit].limiter
     }
 
     #[inline]
@@ -217,14 +227,15 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
 
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         let open = |spec| Held::new(spec, self.build(spec, None)?, None);
-        limits.iter().map(open).collect::<Result<_, _>>().map(MemoryLimits)
+        let held = limits.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(MemoryLimits { held, removed: Mutex::default() })
     }
 
     fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
         // What can fail comes first, before a limiter that is in use is changed.
         let mut limiters = Vec::with_capacity(limits.len());
         let named: HashMap<_, _> =
-            old.0.iter().map(|held| (held.spec.name.as_str(), held)).collect();
+            old.held.iter().map(|held| (held.spec.name.as_str(), held)).collect();
         for spec in limits {
             let old = named.get(spec.name.as_str()).copied();
             let old = old.filter(|held| !held.counts_otherwise(spec));
@@ -234,8 +245,23 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
             };
             limiters.push((spec, limiter, old.map(|old| &*old.spec)));
         }
-        let reopen = |(spec, limiter, earlier)| Held::new(spec, limiter, earlier);
-        limiters.into_iter().map(reopen).collect::<Result<_, _>>().map(MemoryLimits)
+        let now = self.clock.now();
+        let mut removed = old.removed().clone();
+        let stays: HashSet<_> = limiters
+            .iter()
+            .filter_map(|(spec, _, earlier)| earlier.map(|_| spec.name.as_str()))
+            .collect();
+        for gone in old.held.iter().filter(|held| !stays.contains(held.spec.name.as_str())) {
+            removed.keep(gone.save(), now, now);
+        }
+        let reopen = |(spec, limiter, earlier): (_, _, Option<_>)| {
+            let held = Held::new(spec, limiter, earlier)?;
+            let back = if earlier.is_none() { removed.take(spec, now) } else { None };
+            back.iter().for_each(|saved| held.restore(saved, now));
+            Ok(held)
+        };
+        let held = limiters.into_iter().map(reopen).collect::<Result<_, Error>>()?;
+        Ok(MemoryLimits { held, removed: Mutex::new(removed) })
     }
 
     async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
@@ -283,7 +309,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
-        limits.0[limit].limiter.reset(key);
+        limits.held[limit].limiter.reset(key);
         Ok(())
     }
 
@@ -294,7 +320,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         key: &Key,
         quota: Option<Quota>,
     ) -> Result<(), Error> {
-        let Held { spec, limiter } = &limits.0[limit];
+        let Held { spec, limiter } = &limits.held[limit];
         match quota {
             Some(quota) => limiter.set_override(key, quota).map_err(|why| refused(spec, &why)),
             None => {
@@ -305,13 +331,14 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage {
-        let limiter = &limits.0[limit].limiter;
+        limits.removed().forget(self.clock.now());
+        let limiter = &limits.held[limit].limiter;
         Usage { callers: limiter.len() as u64, evictions: limiter.evictions() }
     }
 }
 
 impl<C> fmt::Debug for MemoryLimits<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|held| &held.spec.name)).finish()
+        f.debug_list().entries(self.held.iter().map(|held| &held.spec.name)).finish()
     }
 }

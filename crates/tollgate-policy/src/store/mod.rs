@@ -1,6 +1,7 @@
 //! Where what callers have spent is kept.
 
 mod memory;
+mod removed;
 mod saved;
 
 use std::future::ready;
@@ -39,6 +40,8 @@ pub trait Store: Send + Sync + 'static {
     /// Makes the limits of the next policy ready. Those of a name that was there before,
     /// and that count the same things, keep what was spent, in tokens, up to the new
     /// quota. If the limits live [in process](Self::is_in_process), nobody decides meanwhile.
+    /// What was spent under limits that are no more is kept for an hour, until it is refilled,
+    /// or for want of room: one that comes back meanwhile forgives nobody.
     ///
     /// # Errors
     ///
@@ -156,8 +159,12 @@ pub trait Saves: Store {
     /// anyway.
     fn save(&self, limits: &Self::Limits, limit: usize) -> Option<SavedLimit>;
 
-    /// Puts back what was saved of limits that still count the same things. `then` is the
-    /// time, on the clock of that time, at which it is now.
+    /// What was spent under limits that the policy has no more, as far as it is kept.
+    fn save_removed(&self, limits: &Self::Limits) -> Vec<SavedLimit>;
+
+    /// Puts back what was saved of limits that still count the same things, and keeps the rest
+    /// for as long as that of limits that are [removed](Store::reopen). `then` is the time, on
+    /// the clock of that time, at which it is now.
     fn restore(&self, limits: &Self::Limits, saved: Vec<SavedLimit>, then: Timestamp);
 }
 

@@ -1,4 +1,5 @@
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use tollgate::{AlgorithmKind, Clock, Fingerprint, Quota, Saved, SavedOverride, Timestamp};
 
@@ -19,6 +20,8 @@ pub struct SavedLimit {
     pub spent: Saved,
     /// Which of the overrides were set at run time, and not by the policy.
     pub set_at_run_time: HashSet<Fingerprint>,
+    /// For how long the policy has no such limit; `None` if it has one.
+    pub removed_for: Option<Duration>,
 }
 
 impl SavedLimit {
@@ -31,29 +34,46 @@ impl SavedLimit {
         spent: Saved,
         set_at_run_time: HashSet<Fingerprint>,
     ) -> Self {
-        Self { name, per, algorithm, spent, set_at_run_time }
+        Self { name, per, algorithm, spent, set_at_run_time, removed_for: None }
+    }
+
+    /// True if it counts as a limit of this name that counts so.
+    pub(super) fn is_like(&self, name: &str, per: &str, algorithm: AlgorithmKind) -> bool {
+        (self.name.as_str(), self.per.as_str(), self.algorithm) == (name, per, algorithm)
     }
 }
 
 impl<C: Clock + Clone + 'static> Saves for Memory<C> {
     fn save(&self, limits: &MemoryLimits<C>, limit: usize) -> Option<SavedLimit> {
-        Some(limits.0[limit].save())
+        Some(limits.held[limit].save())
     }
 
     fn restore(&self, limits: &MemoryLimits<C>, saved: Vec<SavedLimit>, then: Timestamp) {
         let named: HashMap<_, _> =
-            limits.0.iter().map(|held| (held.spec.name.as_str(), held)).collect();
-        for saved in saved {
-            let Some(held) = named.get(saved.name.as_str()) else { continue };
-            if (&held.spec.per, held.spec.algorithm) == (&saved.per, saved.algorithm) {
-                held.restore(saved, then);
+            limits.held.iter().map(|held| (held.spec.name.as_str(), held)).collect();
+        for mut saved in saved {
+            let held = named.get(saved.name.as_str());
+            match held
+                .filter(|held| saved.is_like(&held.spec.name, &held.spec.per, held.spec.algorithm))
+            {
+                Some(held) => held.restore(&saved, then),
+                None => {
+                    let now = self.clock().now();
+                    saved.spent.rebase(saved.algorithm, then, now);
+                    let at = now - saved.removed_for.unwrap_or_default();
+                    limits.removed().keep(saved, at, now);
+                }
             }
         }
+    }
+
+    fn save_removed(&self, limits: &MemoryLimits<C>) -> Vec<SavedLimit> {
+        limits.removed().save(self.clock().now())
     }
 }
 
 impl<C: Clock> Held<C> {
-    fn save(&self) -> SavedLimit {
+    pub(super) fn save(&self) -> SavedLimit {
         let spent = self.limiter.save();
         let by_policy = self.overridden();
         let set_at_run_time = spent
@@ -65,15 +85,16 @@ impl<C: Clock> Held<C> {
             per: self.spec.per.clone(),
             algorithm: self.spec.algorithm,
             set_at_run_time: set_at_run_time.map(|saved| saved.client).collect(),
+            removed_for: None,
             spent,
         }
     }
 
-    fn restore(&self, saved: SavedLimit, then: Timestamp) {
-        let SavedLimit { mut spent, set_at_run_time, .. } = saved;
+    pub(super) fn restore(&self, saved: &SavedLimit, then: Timestamp) {
+        let mut spent = saved.spent.clone();
         // What the policy said may have changed: there, what was spent is taken over by
         // whatever quota the caller has now.
-        let is_kept = |saved: &SavedOverride| set_at_run_time.contains(&saved.client);
+        let is_kept = |kept: &SavedOverride| saved.set_at_run_time.contains(&kept.client);
         (spent.overrides, spent.lapsed) = spent.overrides.into_iter().partition(is_kept);
         self.limiter.restore(&spent, then);
     }

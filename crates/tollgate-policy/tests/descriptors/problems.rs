@@ -49,7 +49,7 @@ fn what_means_nothing_for_descriptors_is_refused_with_a_reason() {
              to wait; write \"leaky-bucket\" for \"leaky-shaper\"",
         ),
         (
-            format!("{edge}\n[tier.gold]\ncallers = ['user:7']\nl = '9/s'"),
+            format!("{edge}\n[tier.gold]\ncallers = ['192.0.2.7']\nl = '9/s'"),
             "line 7, column 5: tier \"gold\": limit \"l\" is for descriptors, which are in no \
              tier; use an override, or a limit of its own",
         ),

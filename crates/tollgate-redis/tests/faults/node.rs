@@ -82,8 +82,7 @@ pub(crate) fn is_soak() -> bool {
 fn policy() -> String {
     let limit = |name, quota: String, outage| {
         format!(
-            "[[limit]]\nname = '{name}'\nper = 'user'\nquota = '{quota}'\noutage = '{outage}'\n\
-             match.path = '/{name}'\n"
+            "[[limit]]\nname = '{name}'\nby-name = true\nper = 'user'\nquota = '{quota}'\noutage = '{outage}'\n"
         )
     };
     let plenty = "1000000/s burst 1000000".to_owned();

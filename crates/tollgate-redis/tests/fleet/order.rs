@@ -49,7 +49,7 @@ impl Order {
         let Self { sharing, rate, burst, .. } = self;
         // What the engine does not decide is an error: nobody's own share is to be counted.
         format!(
-            "[[limit]]\nname = 'l'\nper = 'user'\nquota = '{rate}/s burst {burst}'\n\
+            "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '{rate}/s burst {burst}'\n\
              sharing = '{sharing}'\noutage = 'closed'"
         )
     }

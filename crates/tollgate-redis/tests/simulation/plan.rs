@@ -172,9 +172,9 @@ impl Plan {
             let micros = interval.as_micros();
             let _ = writeln!(
                 policy,
-                "[[limit]]\nname = '{0}'\nper = 'user'\nquota = '1 per {micros} us burst {burst}'\n\
-                 algorithm = '{algorithm}'\nsharing = '{sharing}'\noutage = 'closed'\n\
-                 match.path = '/{0}'",
+                "[[limit]]\nname = '{}'\nby-name = true\nper = 'user'\n\
+                 quota = '1 per {micros} us burst {burst}'\n\
+                 algorithm = '{algorithm}'\nsharing = '{sharing}'\noutage = 'closed'",
                 name(place),
             );
         }

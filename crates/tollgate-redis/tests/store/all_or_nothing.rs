@@ -11,24 +11,25 @@ use super::engine::{Fake, Node, check_all, left};
 const THREE: &str = "
     [[limit]]
     name = 'a'
+    by-name = true
     per = 'user'
     quota = '100/h'
-    match.path = '/a'
 
     [[limit]]
     name = 'b'
+    by-name = true
     per = 'user'
     quota = '50/h'
-    match.path = '/b'
 
     [[limit]]
     name = 'c'
+    by-name = true
     per = 'user'
     quota = '10/h'
-    match.path = '/c'
 
     [[limit]]
     name = 'shadow'
+    by-name = true
     per = 'user'
     quota = '5/h'
     mode = 'shadow'

@@ -9,7 +9,7 @@ use tollgate_redis::Settings;
 
 use super::engine::{Fake, Node, check_all, passes};
 
-const ONE: &str = "[[limit]]\nname = 'l'\nper = 'user'\nquota = ";
+const ONE: &str = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = ";
 
 /// Lets eight tasks ask for a caller all the time, for so long.
 async fn hammer(node: &Arc<Node>, time: Duration) {
@@ -90,8 +90,8 @@ async fn what_this_node_resets_or_gives_back_is_noticed_at_once() {
 async fn a_denial_from_memory_tells_of_all_limits_that_were_denied_together() {
     let engine = Fake::new();
     let node = engine.node(
-        "[[limit]]\nname = 'a'\nper = 'user'\nquota = '9/h'\nmatch.path = '/a'\n\
-         [[limit]]\nname = 'b'\nper = 'user'\nquota = '2/h'\nmatch.path = '/b'",
+        "[[limit]]\nname = 'a'\nby-name = true\nper = 'user'\nquota = '9/h'\n\
+         [[limit]]\nname = 'b'\nby-name = true\nper = 'user'\nquota = '2/h'",
     );
     for _ in 0..3 {
         let _ = check_all(&node, &["a", "b"], "alice").await.unwrap();

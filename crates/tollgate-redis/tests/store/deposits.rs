@@ -7,7 +7,7 @@ use tollgate_policy::store::Settlement;
 
 use super::engine::{Fake, Node, left, passes};
 
-const POLICY: &str = "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'";
+const POLICY: &str = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'";
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Spends in advance for a caller, and deposits that.

@@ -11,16 +11,16 @@ use super::engine::{Fake, Node, check_all, left, passes};
 const POLICY: &str = "
     [[limit]]
     name = 'leased'
+    by-name = true
     per = 'user'
     quota = '1000/s burst 2000'
     sharing = 'leased'
-    match.path = '/a'
 
     [[limit]]
     name = 'strict'
+    by-name = true
     per = 'user'
     quota = '20/h'
-    match.path = '/b'
 ";
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,9 @@ use tollgate_redis::Settings;
 use super::engine::{Fake, TIME_OUT, check_all, left, passes};
 
 fn policy(outage: &str) -> String {
-    format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\noutage = '{outage}'")
+    format!(
+        "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\noutage = '{outage}'"
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,23 +110,23 @@ async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
 const MIXED: &str = "
     [[limit]]
     name = 'local'
+    by-name = true
     per = 'user'
     quota = '4/h'
-    match.path = '/a'
 
     [[limit]]
     name = 'open'
+    by-name = true
     per = 'user'
     quota = '5/h'
     outage = 'open'
-    match.path = '/b'
 
     [[limit]]
     name = 'closed'
+    by-name = true
     per = 'user'
     quota = '6/h'
     outage = 'closed'
-    match.path = '/c'
 ";
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +173,7 @@ async fn if_one_slot_is_away_what_was_spent_in_another_is_taken_back() {
 async fn a_limit_in_shadow_that_is_away_stays_undecided() {
     let engine = Fake::new();
     let node = engine.node(
-        "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nmode = 'shadow'\noutage = 'closed'",
+        "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nmode = 'shadow'\noutage = 'closed'",
     );
     engine.set_down(true);
     let passage = check_all(&node, &["l"], "alice").await.unwrap();

@@ -11,6 +11,7 @@ use super::engine::{Fake, check_all, left, passes};
 const POLICY: &str = "
     [[limit]]
     name = 'l'
+    by-name = true
     per = 'user'
     quota = '10/h'
 
@@ -73,8 +74,9 @@ async fn an_override_does_not_come_back_by_a_node_that_has_not_asked_since_it_we
 #[tokio::test(start_paused = true)]
 async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
     for sharing in ["strict", "leased"] {
-        let policy =
-            format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '100/h'\nsharing = '{sharing}'");
+        let policy = format!(
+            "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '100/h'\nsharing = '{sharing}'"
+        );
         let engine = Fake::new();
         let (node, other) = (engine.node(&policy), engine.node(&policy));
         node.set_override("l", &["alice"], quota("200/h")).await.unwrap();
@@ -111,14 +113,14 @@ async fn what_the_policy_gives_can_be_replaced_and_taken_away() {
 async fn a_quota_that_cannot_be_counted_is_refused_by_name() {
     let engine = Fake::new();
     let node = engine
-        .node("[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'");
+        .node("[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'");
     let error = node.set_override("l", &["alice"], quota("10/h burst 20")).await.unwrap_err();
     assert!(error.to_string().contains("limit \"l\": a fixed window has no burst"), "{error}");
 }
 
 /// The quota of a limit that is used up in a day, and of one who is punished.
 fn daily(own: &str) -> String {
-    let policy = "[[limit]]\nname = 'l'\nper = 'user'\nquota = '1000/day'\n";
+    let policy = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '1000/day'\n";
     match own {
         "" => policy.to_owned(),
         own => format!("{policy}[[limit.override]]\nuser = 'alice'\nquota = '{own}'\n"),
@@ -150,7 +152,7 @@ async fn an_override_of_the_policy_that_punishes_forgives_nothing_when_it_goes()
             Policy::from_toml(&daily(own).replace("quota = '1000/day'", &algorithm)).unwrap()
         };
         let engine = Fake::new();
-        let node = engine.node("");
+        let node = engine.node("limit = []");
         let _ = node.replace(policy("")).unwrap();
         assert_eq!(passes(&node, "l", "alice", 500).await, 500, "{kind}");
         let _ = node.replace(policy("2000/day")).unwrap();
@@ -204,9 +206,9 @@ async fn one_that_stands_in_for_an_override_of_the_policy_is_punished_like_any()
 #[tokio::test(start_paused = true)]
 async fn what_was_spent_before_stays_while_charges_are_taken_back() {
     let engine = Fake::with_slots(200);
-    let limits = "[[limit]]\nname = 'l'\nper = 'user'\nquota = '1000/day'\nmatch.path = '/l'\n\
+    let limits = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '1000/day'\n\
                   [[limit.override]]\nuser = 'alice'\nquota = '2000/day'\n\
-                  [[limit]]\nname = 'm'\nper = 'user'\nquota = '3/day'\nmatch.path = '/m'";
+                  [[limit]]\nname = 'm'\nby-name = true\nper = 'user'\nquota = '3/day'";
     let node = engine.node(&limits.replace("user = 'alice'", "user = 'bob'"));
     assert_eq!(passes(&node, "l", "alice", 900).await, 900);
     let _ = node.replace(Policy::from_toml(limits).unwrap()).unwrap();

@@ -11,7 +11,7 @@ use tollgate_policy::{LimitCheck, Policy, Receipt, Request as Asked};
 
 use super::engine::{Fake, Node, left, passes};
 
-const POLICY: &str = "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'";
+const POLICY: &str = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'";
 
 #[tokio::test(start_paused = true)]
 async fn what_one_node_reserves_another_settles() {
@@ -87,7 +87,7 @@ async fn what_has_been_refilled_is_not_given_back() {
     {
         let engine = Fake::new();
         let policy = format!(
-            "[[limit]]\nname = 'l'\nper = 'user'\nquota = '40/min'\nalgorithm = '{kind}'\n\
+            "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '40/min'\nalgorithm = '{kind}'\n\
              sharing = '{sharing}'"
         );
         let node = engine.node(&policy);
@@ -132,7 +132,7 @@ async fn a_debt_outlives_a_new_policy() {
         let policy = POLICY.replace("10/h", quota);
         Policy::from_toml(&format!("{policy}\ncapacity = 100")).unwrap()
     };
-    let node = engine.node("");
+    let node = engine.node("limit = []");
     let _ = node.replace(policy("1000/min")).unwrap();
     let named = Arc::new(Mutex::new(None));
     let name = Arc::clone(&named);

@@ -5,7 +5,7 @@ use tollgate_policy::Policy;
 use super::engine::{Fake, check_all, left, passes};
 
 fn policy(quota: &str) -> String {
-    format!("[[limit]]\nname = 'l'\nper = 'user'\nquota = '{quota}'")
+    format!("[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '{quota}'")
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,7 +73,7 @@ async fn what_is_settled_under_another_quota_is_not_cut() {
 /// A limit with a tier, in which these callers are.
 fn tiers(callers: &str, algorithm: &str) -> String {
     format!(
-        "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\nalgorithm = '{algorithm}'\n\
+        "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nalgorithm = '{algorithm}'\n\
          [tier.gold]\ncallers = [{callers}]\nl = '50/h'"
     )
 }
@@ -104,7 +104,8 @@ async fn a_bucket_owes_the_same_time_in_every_tier() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_starts_empty_begins_when_it_is_first_asked_for_by_any_node() {
     let engine = Fake::new();
-    let policy = "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/s'\nstart = 'empty'";
+    let policy =
+        "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/s'\nstart = 'empty'";
     let node = engine.node(policy);
     assert_eq!(passes(&node, "l", "alice", 3).await, 0);
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;

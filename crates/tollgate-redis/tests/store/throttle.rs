@@ -25,7 +25,7 @@ async fn spend(node: &Node, by: &str, cost: u64) -> (u64, Option<Duration>) {
 #[tokio::test(start_paused = true)]
 async fn another_quota_finds_the_time_and_not_tokens() {
     let engine = Fake::new();
-    let (one, other) = (engine.node(""), engine.node(""));
+    let (one, other) = (engine.node("limit = []"), engine.node("limit = []"));
     assert_eq!(spend(&one, "10/h", 9).await, (1, None));
     // That is 54 minutes, of which a bucket of five minutes shows no end.
     assert_eq!(spend(&other, "1/min burst 5", 1).await, (0, Some(Duration::from_secs(50 * 60))));
@@ -37,7 +37,7 @@ async fn another_quota_finds_the_time_and_not_tokens() {
 #[tokio::test(start_paused = true)]
 async fn a_blocked_key_costs_one_command_a_second_and_a_look_is_always_asked() {
     let engine = Fake::new();
-    let node = engine.node("");
+    let node = engine.node("limit = []");
     assert_eq!(spend(&node, "1/h", 1).await, (0, None));
     assert!(spend(&node, "1/h", 1).await.1.is_some());
     let before = engine.runs();
@@ -54,7 +54,7 @@ async fn a_blocked_key_costs_one_command_a_second_and_a_look_is_always_asked() {
 #[tokio::test(start_paused = true)]
 async fn in_an_outage_a_node_goes_by_its_share() {
     let engine = Fake::new();
-    let node = engine.node("");
+    let node = engine.node("limit = []");
     engine.set_down(true);
     let failed = node.store().throttle(b"k", quota("10/s burst 20"), 1).await.unwrap_err();
     assert_eq!(failed.fault(), Fault::Unreachable);

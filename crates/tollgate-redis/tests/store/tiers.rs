@@ -164,7 +164,7 @@ async fn in_an_outage_tiers_have_shares_of_one_period() {
 #[tokio::test(start_paused = true)]
 async fn an_override_takes_the_tokens_of_the_callers_tier() {
     let engine = Fake::new();
-    let tiers = "[[limit]]\nname = 'l'\nper = 'user'\nquota = '10/h'\n\
+    let tiers = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\n\
                  [tier.gold]\ncallers = ['user:alice']\nl = '100/h'";
     let node = engine.node(tiers);
     assert_eq!(passes(&node, "l", "alice", 30).await, 30);
@@ -220,7 +220,7 @@ async fn real_servers_keep_one_allowance_and_what_was_spent_before_an_override()
         let server = Server::connect(options).await.unwrap();
         let settings = Settings::default().nodes(1.try_into().unwrap()).remembered(0);
         let node = Gate::with_store(
-            Policy::from_toml("").unwrap(),
+            Policy::from_toml("limit = []").unwrap(),
             RedisStore::new(server, &settings).unwrap(),
         );
         let node = node.unwrap();

@@ -3,7 +3,7 @@
 //! ```text
 //! file    "TOLLGATE"  version  moment  seed  record…  0  checksum
 //! record  1  list, added, entry                     one change of a list
-//!         2  name, per, algorithm, tables, overrides  one limit
+//!         2  name, per, algorithm, is removed, for how long, tables, overrides  one limit
 //!         3  pairs                                  some keys of CL.THROTTLE
 //! table   tiered  quota  pairs…  no pairs
 //! override  at run time  quota  pair  has a base  base
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Version 1 had a table for each tier, with its name, and overrides without what was spent
-//! before them.
+//! before them. Version 2 had no limits that are removed.
 //!
 //! Numbers are little-endian, texts and pairs are preceded by how many there are, quotas
 //! and algorithms are texts as in the policy file. The checksum is a CRC-32 of all that
@@ -41,7 +41,7 @@ const MAGIC: [u8; 8] = *b"TOLLGATE";
 
 /// Raised by whoever changes the format, so that an older server does not misread it. Those
 /// before it are read for ever.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How many pairs stand in one row. As many as fit a buffer.
 const ROW: usize = 4096;

@@ -113,6 +113,7 @@ impl<R: Read> Reader<R> {
 
     fn limit(&mut self) -> Result<SavedLimit, Error> {
         let (name, per, algorithm) = (self.text()?, self.text()?, self.parsed()?);
+        let removed_for = if self.version < 3 { None } else { self.removed_for()? };
         let (mut spent, mut at_run_time) = (Saved::default(), HashSet::new());
         let tables = self.count()?;
         for _ in 0..tables {
@@ -126,7 +127,15 @@ impl<R: Read> Reader<R> {
             spent.overrides.push(SavedOverride { client, quota, word, base });
             at_run_time.extend(is_set_at_run_time.then_some(client));
         }
-        Ok(SavedLimit::new(name, per, algorithm, spent, at_run_time))
+        let mut limit = SavedLimit::new(name, per, algorithm, spent, at_run_time);
+        limit.removed_for = removed_for;
+        Ok(limit)
+    }
+
+    fn removed_for(&mut self) -> Result<Option<Duration>, Error> {
+        let is_removed = self.flag("limit")?;
+        let nanos = self.number()?;
+        Ok(is_removed.then_some(Duration::from_nanos(nanos)))
     }
 
     fn base(&mut self) -> Result<Option<Word>, Error> {

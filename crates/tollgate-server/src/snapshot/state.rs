@@ -33,13 +33,16 @@ pub fn save<S: Saves>(
             writer.limit(&limit)?;
         }
     }
+    for limit in gate.save_removed() {
+        writer.limit(&limit)?;
+    }
     let (keys, algorithm) = (throttle.table(), throttle.table().algorithm());
     writer.keys(keys.iter().filter(|(_, word)| algorithm.spent(*word, moment.clock) > 0))?;
     writer.finish()
 }
 
-/// Puts back what was saved, as it is at the moment that `now` tells. Limits that have
-/// gone, or count something else, are left out.
+/// Puts back what was saved, as it is at the moment that `now` tells. What was spent under
+/// limits that have gone, or count something else, is kept in case they come back.
 ///
 /// Both must have the [seed](Reader::seed) of the snapshot.
 ///

@@ -46,7 +46,9 @@ fn limit() -> impl Strategy<Value = SavedLimit> {
                 .collect();
             let set = spent.overrides.iter().map(|saved| saved.client);
             let set = set.filter(|_| at_run_time).collect();
-            SavedLimit::new(name, per, kind, spent, set)
+            let mut limit = SavedLimit::new(name, per, kind, spent, set);
+            limit.removed_for = at_run_time.then(|| Duration::from_nanos(clients.len() as u64));
+            limit
         },
     )
 }
@@ -132,7 +134,7 @@ fn many_keys_are_read_in_rows() {
 fn what_is_wrong_is_said() {
     let whole = written(&[]);
     let mut newer = whole.clone();
-    newer[8] = 3;
+    newer[8] = 4;
     let mut longer = whole.clone();
     longer.push(0);
     let mut endless = whole[..68].to_vec();
@@ -142,7 +144,7 @@ fn what_is_wrong_is_said() {
         (b"REDIS0011", "it is not a snapshot of Tollgate"),
         (
             &newer,
-            "it is of version 3, and this server reads up to 2; a newer server has written it",
+            "it is of version 4, and this server reads up to 3; a newer server has written it",
         ),
         (&whole[..40], "it ends too early"),
         (&longer, "it is damaged: it goes on after its end"),
@@ -182,7 +184,7 @@ fn what_cannot_be_used_is_set_aside_under_a_name_that_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = SnapshotFile::claim(folder.path().join("state")).unwrap();
     let mut newer = written(&[]);
-    newer[8] = 3;
+    newer[8] = 4;
     let cases: [(&[u8], &str); 4] = [
         (b"nonsense", "state.corrupt-1"),
         (&newer, "state.newer-1"),
@@ -298,15 +300,31 @@ const VERSION_1: &str = "\
     0100000000080706050000000003010000000403020100000000080706050000000000ab2f422a\
     ";
 
+/// A snapshot as version 2 has it.
+const VERSION_2: &str = "\
+    544f4c4c474154450200000003000000000000000500000000000000070000000000000000000000\
+    000000000b00000000000000090909090909090909090909090909090101010c0000003139322e30\
+    2e322e302f323402030000006170690600000063616c6c65720c000000746f6b656e2d6275636b65\
+    7401000000010d00000031302f732062757273742032300100000004030201000000000807060500\
+    0000000000000001000000010d00000031302f732062757273742032300403020100000000080706\
+    05000000000109070605000000000301000000040302010000000008070605000000000003acb8ce\
+    ";
+
 #[test]
-fn version_1_is_read_for_ever() {
+fn earlier_versions_are_read_for_ever() {
+    for (text, base) in [(VERSION_1, None), (VERSION_2, Some(Word::from_bits(0x0506_0709)))] {
+        check_earlier_version(text, base);
+    }
+}
+
+fn check_earlier_version(text: &str, base: Option<Word>) {
     let mut spent = Saved::default();
     let quota = "10/s burst 20".parse().unwrap();
     let client = Fingerprint::from_bits(0x0102_0304);
     let word = Word::from_bits(0x0506_0708);
     let clients = vec![(client, word)];
     spent.tables.push(SavedTable { quota, is_tiered: true, clients });
-    spent.overrides.push(SavedOverride { client, quota, word, base: None });
+    spent.overrides.push(SavedOverride { client, quota, word, base });
     let limit = SavedLimit::new(
         "api".to_owned(),
         "caller".to_owned(),
@@ -319,7 +337,7 @@ fn version_1_is_read_for_ever() {
         Piece::Limit(limit),
         Piece::Keys(vec![(client, word)]),
     ];
-    let digits = (0..VERSION_1.len()).step_by(2).map(|at| &VERSION_1[at..at + 2]);
+    let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
     let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
     assert_eq!(read(&bytes).unwrap(), pieces);
 }

@@ -59,6 +59,8 @@ impl<W: Write> Writer<W> {
         self.text(&limit.name)?;
         self.text(&limit.per)?;
         self.text(limit.algorithm.name())?;
+        self.bytes(&[u8::from(limit.removed_for.is_some())])?;
+        self.number(limit.removed_for.map_or(0, nanos))?;
         self.count(limit.spent.tables.len())?;
         for table in &limit.spent.tables {
             self.table(table)?;

@@ -8,6 +8,7 @@ mod commands;
 mod deploy;
 mod documents;
 mod drain;
+mod emptied;
 mod errors;
 mod hurry;
 mod kill;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod balance;
+mod django;
 mod failures;
 mod frames;
 mod grpc;

@@ -124,8 +124,14 @@ impl<S: Store> Moving for MovingGate<S> {
 
     fn reload(&mut self, quotas: &Quotas, now: Timestamp) -> bool {
         (self.set_now)(now);
-        if let Err(why) = self.gate.replace(self.policy(quotas)) {
-            panic!("{quotas}: {why}");
+        // Unless that would end a reservation, the limit is removed first, as by mistake, and
+        // put back.
+        let is_reserved = !self.receipts.is_empty();
+        let policies = [Policy::builder().build(), Ok(self.policy(quotas))];
+        for policy in policies.into_iter().skip(usize::from(is_reserved)) {
+            if let Err(why) = policy.and_then(|policy| self.gate.replace(policy)) {
+                panic!("{quotas}: {why}");
+            }
         }
         let is_same = self.quotas == *quotas;
         self.quotas = quotas.clone();

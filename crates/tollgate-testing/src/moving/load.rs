@@ -20,7 +20,8 @@ const BURST: u64 = 300;
 /// If it is none.
 #[must_use]
 pub fn policy_under_load(kind: AlgorithmKind, capacity: u64) -> Policy {
-    let limit = Limit::new("l", quota(1)).algorithm(kind).per(["user"]).capacity(capacity);
+    let limit =
+        Limit::new("l", quota(1)).algorithm(kind).by_name().per(["user"]).capacity(capacity);
     let policy = Policy::builder().limit(limit).build();
     policy.unwrap_or_else(|why| panic!("{why}"))
 }

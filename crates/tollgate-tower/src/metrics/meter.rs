@@ -28,9 +28,16 @@ impl Meter {
 
     pub(crate) fn count(&self, passage: &Passage<'_>) {
         let answer = passage.answer();
-        if answer == Answer::Blocked {
-            self.metrics.blocked.inc();
-            return;
+        match answer {
+            Answer::Blocked => {
+                self.metrics.blocked.inc();
+                return;
+            }
+            Answer::HostRequired => {
+                self.metrics.without_host.inc();
+                return;
+            }
+            _ => {}
         }
         let mut limits = passage.limits().peekable();
         if limits.peek().is_none() {

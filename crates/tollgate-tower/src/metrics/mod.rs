@@ -36,6 +36,7 @@ use self::usage::Usages;
 /// | `tollgate_requests_total{limit, outcome}` | requests that met a limit: `allowed` if they went ahead, `denied` or `shadow-denied` if the limit said no |
 /// | `tollgate_unlimited_total` | requests that met no limit, or whose caller is on the allow list |
 /// | `tollgate_blocked_total` | requests whose caller is on the block list |
+/// | `tollgate_without_host_total` | requests refused since the policy has limits for hosts, and they name none clearly |
 /// | `tollgate_store_errors_total` | times that the store could not answer |
 /// | `tollgate_uncharged_total{limit}` | what costs were not charged in full, since debts have a bound |
 /// | `tollgate_missing_peer_total` | requests whose peer's address is not known |
@@ -52,6 +53,7 @@ pub struct Metrics {
     requests: Family<Labels, Counter>,
     unlimited: Counter,
     blocked: Counter,
+    without_host: Counter,
     store_errors: Counter,
     uncharged: Family<LimitLabel, Counter>,
     missing_peer: Counter,
@@ -84,6 +86,7 @@ impl Metrics {
             requests: Family::default(),
             unlimited: Counter::default(),
             blocked: Counter::default(),
+            without_host: Counter::default(),
             store_errors: Counter::default(),
             uncharged: Family::default(),
             missing_peer: Counter::default(),
@@ -98,6 +101,8 @@ impl Metrics {
         registry.register("requests", "Requests that met a limit", self.requests.clone());
         registry.register("unlimited", "Requests that met no limit", self.unlimited.clone());
         registry.register("blocked", "Requests of blocked callers", self.blocked.clone());
+        let help = "Requests refused since they name no host clearly, and limits are for hosts";
+        registry.register("without_host", help, self.without_host.clone());
         let help = "Times that the store could not answer";
         registry.register("store_errors", help, self.store_errors.clone());
         let help = "What was not charged, since debts have a bound";

@@ -8,8 +8,9 @@ use crate::round::whole_millis;
 
 /// Refuses as a gRPC service does: with a status and no message.
 ///
-/// A denied call has the code `RESOURCE_EXHAUSTED`, a blocked one `PERMISSION_DENIED`, and
-/// one about which the store could not decide `UNAVAILABLE`. If waiting helps, the
+/// A denied call has the code `RESOURCE_EXHAUSTED`, a blocked one `PERMISSION_DENIED`, one that
+/// names no host where it has to `INVALID_ARGUMENT`, and one about which the store could not
+/// decide `UNAVAILABLE`. If waiting helps, the
 /// details hold a `google.rpc.RetryInfo`; `grpc-retry-pushback-ms` tells clients that retry
 /// by themselves how long to wait, or not to.
 ///
@@ -65,6 +66,7 @@ fn code(reason: Reason) -> u16 {
     match reason {
         Reason::Denied => 8,
         Reason::Blocked => 7,
+        Reason::HostRequired => 3,
         Reason::StoreFailed => 14,
     }
 }

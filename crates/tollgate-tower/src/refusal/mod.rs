@@ -6,7 +6,7 @@ mod problem;
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode, header};
-use tollgate_policy::{Passage, Request};
+use tollgate_policy::{Answer, Passage, Request};
 
 pub use self::grpc::GrpcStatus;
 pub use self::problem::ProblemJson;
@@ -57,8 +57,35 @@ pub enum Reason {
     Denied,
     /// The caller is on the block list.
     Blocked,
+    /// The policy has limits for hosts, and the request does not say clearly which host it is
+    /// for.
+    HostRequired,
     /// The store could not decide.
     StoreFailed,
+}
+
+impl Reason {
+    /// Why a request is refused that was decided about; `None` if it is not.
+    pub(crate) fn of(answer: Answer) -> Option<Self> {
+        match answer {
+            Answer::Allowed => None,
+            Answer::Blocked => Some(Self::Blocked),
+            Answer::HostRequired => Some(Self::HostRequired),
+            // What later versions may answer beside these lets nobody pass.
+            _ => Some(Self::Denied),
+        }
+    }
+
+    /// The status for it: 429, 403, 400 or 503.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Denied => StatusCode::TOO_MANY_REQUESTS,
+            Self::Blocked => StatusCode::FORBIDDEN,
+            Self::HostRequired => StatusCode::BAD_REQUEST,
+            Self::StoreFailed => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
 }
 
 impl<'r> Refusal<'r> {
@@ -88,14 +115,10 @@ impl<'r> Refusal<'r> {
         self.passage
     }
 
-    /// The status for it: 429, 403 or 503.
+    /// The status for it: 429, 403, 400 or 503.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        match self.reason {
-            Reason::Denied => StatusCode::TOO_MANY_REQUESTS,
-            Reason::Blocked => StatusCode::FORBIDDEN,
-            Reason::StoreFailed => StatusCode::SERVICE_UNAVAILABLE,
-        }
+        self.reason.status()
     }
 
     /// The time until the same request would pass; `None` if no waiting helps. A second
@@ -104,7 +127,7 @@ impl<'r> Refusal<'r> {
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
             Reason::Denied => self.passage?.retry_after(),
-            Reason::Blocked => None,
+            Reason::Blocked | Reason::HostRequired => None,
             Reason::StoreFailed => Some(Duration::from_secs(1)),
         }
     }
@@ -131,6 +154,10 @@ impl<'r> Refusal<'r> {
     fn detail(&self) -> String {
         match self.reason {
             Reason::Blocked => "This caller is blocked.".to_owned(),
+            Reason::HostRequired => {
+                "The request does not say clearly which host it is for. Send one Host header."
+                    .to_owned()
+            }
             Reason::StoreFailed => "The rate limit could not be checked. Try again.".to_owned(),
             Reason::Denied => {
                 let name = self.passage.and_then(Passage::denied_by).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
-use tollgate_tower::{Headers, Reason, Refusal, TollgateLayer};
+use tollgate_tower::{Headers, Metrics, Reason, Refusal, TollgateLayer};
 
 use crate::common::{Answer, Body, PEER, gate, get, one_limit, send};
 
@@ -34,6 +34,34 @@ async fn a_denied_request_gets_a_429_with_a_problem_document() {
     );
     let other = send(&layer, get("203.0.113.8", "/")).await;
     assert_eq!(other.status, StatusCode::OK, "another caller is not concerned");
+}
+
+#[tokio::test]
+async fn a_request_without_a_clear_host_gets_a_400_where_limits_are_for_hosts() {
+    let (gate, _) = gate(
+        "[[limit]]\nname = \"public\"\nmatch = { host = \"api.example.com\" }\nquota = \"1/h burst 2\"",
+    );
+    let metrics = Metrics::new();
+    let layer = TollgateLayer::new(gate).metrics(metrics.clone());
+    for _ in 0..3 {
+        let refused = send(&layer, get(PEER, "/")).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+        assert_eq!(refused.header("retry-after"), None);
+        let document = problem(&refused);
+        assert_eq!(document["status"], 400);
+        assert!(document["detail"].as_str().unwrap().contains("Host"), "{document}");
+    }
+    let to = |host: &str| {
+        let mut request = get(PEER, "/");
+        request.headers_mut().insert("host", host.parse().unwrap());
+        request
+    };
+    for status in [StatusCode::OK, StatusCode::OK, StatusCode::TOO_MANY_REQUESTS] {
+        assert_eq!(send(&layer, to("api.example.com")).await.status, status);
+    }
+    assert_eq!(send(&layer, to("a b")).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(send(&layer, to("other.example.com")).await.status, StatusCode::OK);
+    assert!(metrics.encode().contains("tollgate_without_host_total 4\n"));
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! Taking what clients have spent out of one process and into another.
 
+use std::cmp::Reverse;
+use std::time::Duration;
+
 use super::Limiter;
 use super::tiers::Client;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
-use crate::{Clock, Error, Fingerprint, Quota, Timestamp};
+use crate::{AlgorithmKind, Clock, Error, Fingerprint, Quota, Start, Timestamp};
 
 /// What the clients of a limiter have spent.
 ///
@@ -43,6 +46,77 @@ pub struct SavedOverride {
     pub word: Word,
     /// What it had spent before it was given that quota, as a word of the first table.
     pub base: Option<Word>,
+}
+
+impl Saved {
+    /// How many clients it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let in_tables: usize = self.tables.iter().map(|table| table.clients.len()).sum();
+        in_tables + self.overrides.len() + self.lapsed.len()
+    }
+
+    /// True if it has no client.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes its words those of another clock, which reads `now` when theirs reads `then`. It was
+    /// saved by a limiter of this kind. What that cannot count is left out.
+    pub fn rebase(&mut self, kind: AlgorithmKind, then: Timestamp, now: Timestamp) {
+        let base = self.tables.first().and_then(|table| read(kind, &table.quota).ok());
+        self.tables.retain_mut(|table| {
+            let Ok(algorithm) = read(kind, &table.quota) else { return false };
+            for (_, word) in &mut table.clients {
+                *word = algorithm.rebase(*word, then, now);
+            }
+            true
+        });
+        for overrides in [&mut self.overrides, &mut self.lapsed] {
+            overrides.retain_mut(|saved| {
+                let Ok(algorithm) = read(kind, &saved.quota) else { return false };
+                saved.word = algorithm.rebase(saved.word, then, now);
+                let moved = |word| base.map(|base| base.rebase(word, then, now));
+                saved.base = saved.base.and_then(moved);
+                true
+            });
+        }
+    }
+
+    /// Leaves out clients that have nothing spent any more and no quota of their own. Of more
+    /// than `most` others, those stay that have to wait longest until all is back.
+    pub fn retain_spent(&mut self, kind: AlgorithmKind, now: Timestamp, most: usize) {
+        for table in &mut self.tables {
+            let Ok(algorithm) = read(kind, &table.quota) else { continue };
+            table.clients.retain(|(_, word)| algorithm.spent(*word, now) > 0);
+            if table.clients.len() > most {
+                // What is never back comes first.
+                let wait = |(_, word): &(Fingerprint, Word)| {
+                    Reverse(algorithm.reset_after(*word, now).unwrap_or(Duration::MAX))
+                };
+                table.clients.select_nth_unstable_by_key(most, wait);
+                table.clients.truncate(most);
+            }
+        }
+    }
+}
+
+/// What reads the words of a quota that was saved.
+fn read(kind: AlgorithmKind, quota: &Quota) -> Result<AnyAlgorithm, Error> {
+    read_with(quota, |quota| kind.with_quota(quota, Start::Full, Timestamp::ZERO))
+}
+
+/// What reads the words of a quota that was saved: also of one that is refused by now, since a
+/// bucket cannot keep its rate. One token takes as long under the rate that it kept.
+fn read_with(
+    quota: &Quota,
+    algorithm: impl Fn(&Quota) -> Result<AnyAlgorithm, Error>,
+) -> Result<AnyAlgorithm, Error> {
+    algorithm(quota).or_else(|why| match quota.interval() {
+        Some(interval) => algorithm(&Quota::per(1, interval).burst(quota.burst()).build()?),
+        None => Err(why),
+    })
 }
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
@@ -147,15 +221,8 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         });
     }
 
-    /// What reads the words of a quota that was saved: also of one that is refused by now, since a
-    /// bucket cannot keep its rate. One token takes as long under the rate that it kept.
     fn read(&self, quota: &Quota) -> Result<AnyAlgorithm, Error> {
-        self.algorithm(quota).or_else(|why| match quota.interval() {
-            Some(interval) => {
-                self.algorithm(&Quota::per(1, interval).burst(quota.burst()).build()?)
-            }
-            None => Err(why),
-        })
+        read_with(quota, |quota| self.algorithm(quota))
     }
 
     fn meaning(&self, table: &SavedTable) -> Result<Meaning, Error> {

@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use super::super::decode;
 use super::{COMPLETE, LIMIT, check};
+use crate::PathSpelling;
 use crate::spec::{Accept, At, Cost, Mode};
 
 #[test]
@@ -14,6 +15,10 @@ fn an_empty_file_is_a_policy_of_nothing() {
     let (spec, problems) = decode("", None);
     assert_eq!(problems, []);
     assert!(spec.limits.is_empty() && spec.allow.is_empty() && spec.tiers.is_empty());
+    assert!(spec.lacks_limits);
+    let (spec, problems) = decode("limit = []", None);
+    assert_eq!(problems, []);
+    assert!(spec.limits.is_empty() && !spec.lacks_limits);
 }
 
 #[test]
@@ -33,7 +38,11 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(identity.ipv4_prefix.as_ref().unwrap().value, 32);
     assert_eq!(identity.ipv6_prefix.as_ref().unwrap().value, 64);
 
-    let [public, login, tokens, address] = &spec.limits[..] else { panic!("{:#?}", spec.limits) };
+    let [public, login, tokens, messages, address] = &spec.limits[..] else {
+        panic!("{:#?}", spec.limits)
+    };
+    assert_eq!(spec.path_spelling, PathSpelling::default());
+    assert!(messages.by_name.as_ref().unwrap().value && !spec.lacks_limits);
     assert_eq!(public.name.value, "public");
     assert_eq!(values(&public.matches.path), ["/public/{*rest}"]);
     assert_eq!(values(&public.matches.method), ["GET", "POST"]);

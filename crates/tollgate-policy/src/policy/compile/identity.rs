@@ -7,7 +7,7 @@ use crate::address::{AddressSet, Prefixes, parse_range};
 use crate::client_ip::ForwardingHeader;
 use crate::file;
 use crate::identity::{Accepts, CallerKind, Identifier, IdentifyClosure, NamedBy};
-use crate::spec::{API_KEY, Accept, At, HeaderIdentity, Identity, USER};
+use crate::spec::{API_KEY, Accept, At, HeaderIdentity, Spec, USER};
 use crate::suggest::hint;
 
 const KINDS: [(&str, CallerKind); 3] =
@@ -16,9 +16,10 @@ const KINDS: [(&str, CallerKind); 3] =
 impl Compiler<'_> {
     pub(super) fn identifier(
         &mut self,
-        identity: &Identity,
+        spec: &Spec,
         closure: Option<IdentifyClosure>,
     ) -> Identifier {
+        let identity = &spec.identity;
         let mut order = match &identity.order {
             None => KINDS.map(|(_, kind)| kind).to_vec(),
             Some(order) => self.order(order),
@@ -55,6 +56,7 @@ impl Compiler<'_> {
                 self.prefix("ipv4-prefix", identity.ipv4_prefix.as_ref(), 32, 32),
                 self.prefix("ipv6-prefix", identity.ipv6_prefix.as_ref(), 64, 128),
             ),
+            asks_program: closure.is_some() || spec.names_callers,
             closure,
         }
     }

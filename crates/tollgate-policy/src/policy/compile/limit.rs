@@ -11,7 +11,7 @@ use crate::identity::Identifier;
 use crate::policy::part::per_text;
 use crate::policy::rule::{Cost, Matches, Rule, Settle, Statuses};
 use crate::policy::tiers::Tiers;
-use crate::route::{HostPattern, Pattern};
+use crate::route::{HostPattern, PathSpelling, Pattern};
 use crate::spec::{self, At, Limit, Tier};
 use crate::store::{LimitSpec, Outage, Sharing};
 use crate::suggest::hint;
@@ -26,13 +26,15 @@ impl Compiler<'_> {
         written: &BTreeMap<String, Tier>,
         tiers: &Tiers,
         identifier: &Identifier,
+        spelling: &PathSpelling,
     ) -> Option<Rule> {
         let before = self.problems.len();
         let place = format!("limit {:?}", limit.name.value);
-        let paths = self.each(&limit.matches.path, &place, Pattern::parse);
+        let paths = self.each(&limit.matches.path, &place, |text| Pattern::parse(text, spelling));
         let scope = self.scope(&place, limit);
+        let is_by_name = self.is_by_name(&place, limit);
         let per = match &scope {
-            None => self.per(&place, limit, &paths),
+            None => self.per(&place, limit, &paths, Some(identifier).filter(|_| !is_by_name)),
             Some(scope) => self.descriptor_per(&place, limit, scope),
         };
         let algorithm = self.algorithm(&place, limit);
@@ -70,6 +72,7 @@ impl Compiler<'_> {
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
         rule.scope = scope.map(Box::new);
+        rule.is_by_name = is_by_name;
         rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
         rule.tier_places = tier_places.into();
         rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);

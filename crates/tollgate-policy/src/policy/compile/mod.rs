@@ -1,6 +1,7 @@
 //! From a policy as it is written to one that can be applied. Everything that is wrong
 //! is reported, not only the first.
 
+mod by_name;
 mod descriptor;
 mod domain;
 mod identity;
@@ -66,18 +67,20 @@ impl<'s> Compiler<'s> {
         let limits = spec.limits.iter().filter(|limit| !limit.counts_together()).count();
         let nodes = spec.domains.iter().map(|domain| domain::tables_of(&domain.nodes, false));
         self.tables = limits + nodes.sum::<usize>();
-        let names_tiers = tier_of.is_some() || spec.identity.tier_header.is_some();
-        let identifier = self.identifier(&spec.identity, identify);
+        let identifier = self.identifier(spec, identify);
+        let names_tiers = tier_of.is_some() || identifier.believes_tiers();
         let lists = Lists {
             allow: self.list("allow", &spec.allow),
             block: self.list("block", &spec.block),
         };
-        let mut tiers = self.tiers(&spec.tiers, names_tiers, &identifier);
+        let mut tiers = self.tiers(spec, names_tiers, &identifier);
         tiers.closure = tier_of;
+        self.check_limits_are_there(spec);
         self.check_names(spec);
         let limits = self.with_overrides(spec);
-        let mut rules: Vec<Option<Rule>> =
-            limits.iter().map(|limit| self.rule(limit, &spec.tiers, &tiers, &identifier)).collect();
+        let spelling = spec.path_spelling;
+        let rule = |limit| self.rule(limit, &spec.tiers, &tiers, &identifier, &spelling);
+        let mut rules: Vec<Option<Rule>> = limits.iter().map(rule).collect();
         self.check_tier_limits(spec);
         if !self.is_partial {
             self.check_overlap(&spec.limits, &rules);
@@ -91,7 +94,7 @@ impl<'s> Compiler<'s> {
         let named = |(place, rule): (usize, &Rule)| (Arc::clone(&rule.name), place);
         let places = rules.iter().enumerate().map(named).collect();
         let mut routes = Routes::new();
-        let for_requests = |(_, rule): &(usize, &Rule)| rule.scope.is_none();
+        let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
         for (place, rule) in rules.iter().enumerate().filter(for_requests) {
             routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
         }
@@ -105,6 +108,7 @@ impl<'s> Compiler<'s> {
             places,
             routes,
             descriptors,
+            spelling,
             has_hosts,
             has_paths,
             is_plain,
@@ -138,6 +142,18 @@ impl<'s> Compiler<'s> {
             list.extend(self.take(at, entry));
         }
         List::new(list)
+    }
+
+    /// A file without limits lets everything pass, so it has to say that this is meant.
+    fn check_limits_are_there(&mut self, spec: &Spec) {
+        if spec.lacks_limits && spec.domains.is_empty() && !self.is_partial {
+            let start = At::new((), 0..0);
+            self.report(
+                &start,
+                "there are no limits, so everything would pass; add a [[limit]], or write \
+                 `limit = []` if that is meant",
+            );
+        }
     }
 
     fn check_names(&mut self, spec: &Spec) {

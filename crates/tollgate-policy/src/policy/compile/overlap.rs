@@ -16,7 +16,8 @@ impl Compiler<'_> {
     /// forgotten or two numbers were mixed up.
     pub(super) fn check_overlap(&mut self, limits: &[Limit], rules: &[Option<Rule>]) {
         // Limits for descriptors are left alone: which descriptors there are, only a proxy knows.
-        let is_for_requests = |rule: &&Rule| rule.scope.is_none();
+        // So are limits by name, each of which is asked alone.
+        let is_for_requests = |rule: &&Rule| rule.is_for_requests();
         let candidates = Candidates::of(rules.iter().flatten().filter(is_for_requests));
         for (limit, rule) in limits.iter().zip(rules) {
             let Some(rule) = rule.as_ref().filter(is_for_requests) else { continue };

@@ -131,8 +131,8 @@ pub(crate) fn key_of(
                 }
             },
             Part::Ip => address(text)?,
-            Part::ApiKey => Value::ApiKey(text.as_bytes()),
-            Part::User => Value::User(text.as_bytes()),
+            Part::ApiKey => Value::ApiKey(alone(text, &["api-key", "key"], index)?),
+            Part::User => Value::User(alone(text, &["user"], index)?),
             Part::Header(_) => Value::Header(text.as_bytes()),
             Part::Path(_) => Value::Path(text.as_bytes()),
             Part::Entry(_) | Part::Level(_) => Value::Entry(text.as_bytes()),
@@ -145,4 +145,16 @@ pub(crate) fn key_of(
         key.push(value, is_last);
     }
     Ok(key)
+}
+
+/// The value of a part that is always of one kind. With the kind before it, it would be another
+/// caller, and the quota would be granted twice.
+fn alone<'v>(text: &'v str, kinds: &[&str], index: usize) -> Result<&'v [u8], (usize, String)> {
+    let is_kind = |(kind, _): &(&str, &str)| kinds.contains(kind);
+    let why = match text.split_once(':').filter(is_kind) {
+        None if text.is_empty() => "an empty text names nobody".to_owned(),
+        None => return Ok(text.as_bytes()),
+        Some((kind, _)) => format!("write the value alone, as in \"42\" for \"{kind}:42\""),
+    };
+    Err((index, why))
 }

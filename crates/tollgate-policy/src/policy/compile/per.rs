@@ -3,13 +3,22 @@
 use http::header::HeaderName;
 
 use super::Compiler;
+use crate::identity::{Accepts, CallerKind, Identifier};
 use crate::policy::part::{Part, Per};
 use crate::route::Pattern;
-use crate::spec::{At, Limit};
+use crate::spec::{API_KEY, At, Limit, USER};
 use crate::suggest::hint;
 
 impl Compiler<'_> {
-    pub(super) fn per(&mut self, place: &str, limit: &Limit, paths: &[Pattern]) -> Per {
+    /// What the limit is counted by. `identifier` names the callers of requests, if any meet
+    /// the limit.
+    pub(super) fn per(
+        &mut self,
+        place: &str,
+        limit: &Limit,
+        paths: &[Pattern],
+        identifier: Option<&Identifier>,
+    ) -> Per {
         let mut parts = Per::new();
         let Some(written) = &limit.per else {
             parts.push(Part::Caller);
@@ -31,9 +40,41 @@ impl Compiler<'_> {
             if let Part::Path(name) = &part {
                 self.check_parameter(place, at, name, paths);
             }
+            if let Some(identifier) = identifier {
+                self.check_source(place, at, &part, identifier);
+            }
             parts.push(part);
         }
         parts
+    }
+
+    /// Requests must be able to have a key or a user: if none can, all of them share one count.
+    fn check_source(&mut self, place: &str, at: &At<String>, part: &Part, identifier: &Identifier) {
+        let (kind, header) = match part {
+            Part::ApiKey => (CallerKind::ApiKey, API_KEY),
+            Part::User => (CallerKind::User, USER),
+            _ => return,
+        };
+        if self.is_partial || identifier.can_name(kind) {
+            return;
+        }
+        let key = &at.value;
+        let remedy = match identifier.named_by(kind).map(|named_by| &named_by.accepts) {
+            Some(Accepts::Never) => {
+                format!("name its header in `identity`, as in {key} = {{ header = {header:?} }}")
+            }
+            _ => format!(
+                "`identity` believes {key} from trusted proxies or a list alone, and that is \
+                 empty; name the `trusted-proxies`, or what to `accept`"
+            ),
+        };
+        self.report(
+            at,
+            format!(
+                "{place}, per: no request has a believed {key:?}, so all would share one count; \
+                 {remedy}, or write `by-name = true` if the limit is only asked by its name"
+            ),
+        );
     }
 
     /// A path's parameter must be in every pattern of the limit.

@@ -1,21 +1,20 @@
 //! Who is in which tier, and which limits the tiers have quotas for.
 
-use std::collections::BTreeMap;
-
 use super::Compiler;
 use crate::Caller;
 use crate::identity::Identifier;
 use crate::policy::tiers::Tiers;
-use crate::spec::{Spec, Tier};
+use crate::spec::{Limit, Spec, Tier};
 use crate::suggest::hint;
 
 impl Compiler<'_> {
     pub(super) fn tiers(
         &mut self,
-        written: &BTreeMap<String, Tier>,
+        spec: &Spec,
         named_otherwise: bool,
         identifier: &Identifier,
     ) -> Tiers {
+        let written = &spec.tiers;
         const MOST: usize = 1_000;
         let mut tiers = Tiers::new(written.keys().cloned().collect());
         if let Some(tier) = written.values().nth(MOST) {
@@ -23,19 +22,12 @@ impl Compiler<'_> {
             self.report(&tier.at, format!("there are {count} tiers; use at most {MOST}"));
         }
         for (place, (name, tier)) in written.iter().enumerate() {
-            if tier.callers.is_empty() && !named_otherwise && !self.is_partial {
-                self.report(
-                    &tier.at,
-                    format!(
-                        "tier {name:?}: nobody can be in it; list its callers, name a \
-                         `tier-header` in `identity`, or give the builder a `tier_of`"
-                    ),
-                );
-            }
+            let mut may_call = false;
             for (index, at) in tier.callers.iter().enumerate() {
                 let place_of = format!("tier {name:?}, caller {}", index + 1);
                 let caller = Caller::parse(&at.value).map_err(|why| format!("{place_of}: {why}"));
                 let Some(caller) = self.take(at, caller) else { continue };
+                may_call |= identifier.can_be(&caller);
                 let caller = identifier.as_counted(caller);
                 match tiers.assign(&caller, place) {
                     Some(other) if other != place => {
@@ -47,6 +39,10 @@ impl Compiler<'_> {
                     }
                     _ => {}
                 }
+            }
+            let is_named = !tier.callers.is_empty() && is_by_name(spec, tier);
+            if !(may_call || is_named || named_otherwise || self.is_partial) {
+                self.report(&tier.at, format!("tier {name:?}: {}", nobody(tier)));
             }
         }
         tiers
@@ -63,5 +59,22 @@ impl Compiler<'_> {
                 }
             }
         }
+    }
+}
+
+/// True if the tier has a quota for a limit whose callers programs name themselves.
+fn is_by_name(spec: &Spec, tier: &Tier) -> bool {
+    let by_name = |limit: &&Limit| limit.by_name.as_ref().is_some_and(|at| at.value);
+    spec.limits.iter().filter(by_name).any(|limit| tier.quotas.contains_key(&limit.name.value))
+}
+
+/// Why nobody can be in a tier, and what to do about it.
+fn nobody(tier: &Tier) -> &'static str {
+    if tier.callers.is_empty() {
+        "nobody can be in it; list its callers, name a `tier-header` and `trusted-proxies` in \
+         `identity`, or give the builder a `tier_of`"
+    } else {
+        "nobody can be in it: `identity` names none of its callers; say in `identity` where their \
+         keys or users are and when they are believed, or list others"
     }
 }
