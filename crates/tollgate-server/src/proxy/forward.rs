@@ -15,7 +15,7 @@ use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
 use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
-use super::{request, response};
+use super::{host, request, response};
 use crate::config::Host;
 
 /// Passes requests of a client on to upstreams.
@@ -67,7 +67,7 @@ impl Client {
         let mut last = Failure::NoneHealthy;
         while let Some(upstream) = state.upstreams.choose(&tried) {
             if names_upstream {
-                request::set_host(request.headers_mut(), &upstream.url.authority);
+                host::set(request.headers_mut(), &upstream.url.authority);
             }
             let in_flight = upstream.begin();
             let answered = match upstream.send(request, upgrades).await {

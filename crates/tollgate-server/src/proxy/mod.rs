@@ -15,6 +15,7 @@ mod failure;
 mod forward;
 mod guard;
 mod headers;
+mod host;
 mod metrics;
 mod request;
 mod response;

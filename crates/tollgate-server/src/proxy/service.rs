@@ -19,7 +19,7 @@ use tower_service::Service as _;
 use super::body::Body;
 use super::client::Client;
 use super::forward::Forward;
-use super::request;
+use super::{host, request};
 use crate::AnyStore;
 use crate::http::{AtWork, Problem, Pulse};
 
@@ -46,13 +46,17 @@ impl Service<Request<Incoming>> for Inlet {
     type Error = Infallible;
     type Future = Answer;
 
-    fn call(&self, request: Request<Incoming>) -> Answer {
+    fn call(&self, mut request: Request<Incoming>) -> Answer {
         let at_work = Some(Pulse::work(Arc::clone(&self.client.pulse)));
         let judged =
             request::judge(request.method(), request.uri(), request.version(), request.headers());
         let closes = request.version() != Version::HTTP_2 && request::may_switch(request.headers());
         let from = match judged {
-            Ok(()) => From::Limited(self.limited.clone().call(request)),
+            Ok(()) => {
+                // Here, so that limits and upstreams see the same host.
+                host::name_in_header(&mut request);
+                From::Limited(self.limited.clone().call(request))
+            }
             Err(problem) => From::Refused(Some(refuse(problem, request.version()))),
         };
         Answer { from, at_work, closes, client: Arc::clone(&self.client) }

@@ -51,7 +51,7 @@ pub(crate) fn request(fields: Fields<'_>, body: &str) -> Vec<u8> {
 }
 
 /// Reads until the ping is answered and the stream has ended, or the proxy hangs up.
-fn await_end(wire: &mut Wire) {
+pub(crate) fn await_end(wire: &mut Wire) {
     let (mut is_answered, mut is_over) = (false, false);
     while !(is_answered && is_over) {
         let head = wire.take(9);

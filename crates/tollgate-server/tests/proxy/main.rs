@@ -7,6 +7,7 @@ mod frames;
 mod grpc;
 mod h2c;
 mod headers;
+mod hosts;
 mod http2;
 mod large;
 mod leaving;
