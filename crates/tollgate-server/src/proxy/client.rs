@@ -31,6 +31,7 @@ pub(super) struct Client {
     pub(super) sender: Sender,
     pub(super) pulse: Arc<Pulse>,
     pub(super) upgrade: Upgrade,
+    pub(super) bounds: Bounds,
 }
 
 type ClientStream<T> = Stream<Arc<Pulse>, T>;
@@ -61,6 +62,7 @@ where
         sender,
         pulse: Arc::clone(&pulse),
         upgrade: Upgrade::default(),
+        bounds: app.bounds,
     });
     let inlet = Inlet::new(&client, app.layer());
     let mut stream = Stream::new(io, pulse);
@@ -73,7 +75,7 @@ where
         () = shutdown.as_mut() => return Ok(()),
         () = watch.run_out(&client.pulse) => return Ok(()),
     };
-    let conversation = Conversation { client, inlet, bounds: &app.bounds, watch };
+    let conversation = Conversation { client, inlet, watch };
     match is_http2 {
         true => conversation.http2(stream, shutdown).await,
         false => conversation.http1(stream, shutdown).await,
@@ -100,22 +102,21 @@ async fn begins_http2(
 }
 
 /// What is said to a client, and how long it may take.
-struct Conversation<'a> {
+struct Conversation {
     client: Arc<Client>,
     inlet: Inlet,
-    bounds: &'a Bounds,
     watch: Watch,
 }
 
-impl Conversation<'_> {
+impl Conversation {
     async fn http1<T: AsyncRead + AsyncWrite + Unpin>(
         self,
         stream: ClientStream<T>,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let Self { client, inlet, bounds, mut watch } = self;
+        let Self { client, inlet, mut watch } = self;
         let stream = TokioIo::new(Guard::new(stream));
-        let mut connection = builder(bounds).serve_connection(stream, inlet);
+        let mut connection = builder(&client.bounds).serve_connection(stream, inlet);
         let ended = tokio::select! {
             biased;
             ended = drive(&mut connection, shutdown) => ended,
@@ -142,9 +143,9 @@ impl Conversation<'_> {
         stream: ClientStream<T>,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let mut builder = http2::Builder::new(Streams { stalled: self.bounds.stalled });
+        let mut builder = http2::Builder::new(Streams { stalled: self.client.bounds.stalled });
         builder
-            .max_header_list_size(u32::try_from(self.bounds.head).unwrap_or(u32::MAX))
+            .max_header_list_size(u32::try_from(self.client.bounds.head).unwrap_or(u32::MAX))
             .max_concurrent_streams(STREAMS)
             .max_send_buf_size(SEND_BUFFER);
         let connection = builder.serve_connection(TokioIo::new(stream), self.inlet);

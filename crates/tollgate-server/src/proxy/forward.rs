@@ -103,7 +103,7 @@ impl Client {
         in_flight: InFlight,
         upgrades: bool,
     ) -> Result<Response<Body>, Unanswered> {
-        response::judge(answered.response.headers())?;
+        response::judge(&answered.response)?;
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
             let switched = answered.into_connection().filter(|_| upgrades);

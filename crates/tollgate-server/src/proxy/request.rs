@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use http::header::{CONNECTION, HeaderName, HeaderValue};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, Method, Uri, Version};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 
 use super::headers::{add_via, has_word, strip, words};
 use super::host;
-use crate::http::Problem;
+use crate::http::{Bounds, Problem};
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -41,12 +41,14 @@ impl Sender {
 }
 
 /// Says what is wrong with a request that no upstream is to see.
-pub(super) fn judge(
-    method: &Method,
-    uri: &Uri,
-    version: Version,
-    headers: &HeaderMap,
-) -> Result<(), Problem> {
+pub(super) fn judge<B>(request: &Request<B>, bounds: &Bounds) -> Result<(), Problem> {
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    if field_count(headers) > bounds.headers {
+        return Err(Problem::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            format_args!("a request may have {} headers", bounds.headers),
+        ));
+    }
     if *method == Method::CONNECT || *method == Method::TRACE {
         let detail = format_args!("{method} is not passed on");
         return Err(Problem::method_not_allowed(
@@ -55,7 +57,7 @@ pub(super) fn judge(
         ));
     }
     judge_target(method, uri)?;
-    host::judge(uri, version, headers)?;
+    host::judge(uri, request.version(), headers)?;
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_one = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     match (encodings.next(), encodings.next()) {
@@ -67,6 +69,11 @@ pub(super) fn judge(
         return Err(Problem::bad_request("Content-Length must be there once"));
     }
     Ok(())
+}
+
+/// How many headers there are. HTTP/2 may split a cookie, which is one header all the same.
+fn field_count(headers: &HeaderMap) -> usize {
+    headers.len() - headers.get_all(COOKIE).iter().count().saturating_sub(1)
 }
 
 fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {

@@ -48,8 +48,7 @@ impl Service<Request<Incoming>> for Inlet {
 
     fn call(&self, mut request: Request<Incoming>) -> Answer {
         let at_work = Some(Pulse::work(Arc::clone(&self.client.pulse)));
-        let judged =
-            request::judge(request.method(), request.uri(), request.version(), request.headers());
+        let judged = request::judge(&request, &self.client.bounds);
         let closes = request.version() != Version::HTTP_2 && request::may_switch(request.headers());
         let from = match judged {
             Ok(()) => {

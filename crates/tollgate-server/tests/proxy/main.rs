@@ -3,6 +3,7 @@
 
 mod balance;
 mod failures;
+mod floods;
 mod frames;
 mod grpc;
 mod h2c;
