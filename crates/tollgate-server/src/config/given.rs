@@ -4,7 +4,7 @@ use super::proxy::GivenProxy;
 use super::store::GivenStore;
 use super::value::{Hidden, Listen, LogFormat, LogLevel, Range, Span};
 use crate::envoy::Algorithm;
-use clap::{ArgAction, Args};
+use clap::{Arg, ArgAction, Args};
 
 /// What was said in one place. Whatever was not is left to others.
 #[derive(Args, Clone, Debug, Default)]
@@ -141,6 +141,14 @@ impl Given {
     /// to.
     pub(crate) fn of_proxy() -> Self {
         Self { resp: Some(Listen::Off), grpc: Some(Listen::Off), ..Self::default() }
+    }
+
+    /// Says in the help of a listener that it is off, as it is for a proxy.
+    pub(crate) fn tell_off(listener: Arg) -> Arg {
+        let help = listener.get_help().map(ToString::to_string).unwrap_or_default();
+        let what = help.split(" [default:").next().unwrap_or_default();
+        let told = format!("{what} [default: off]");
+        listener.help(told)
     }
 
     /// What is said here, and where nothing is, what `other` says.

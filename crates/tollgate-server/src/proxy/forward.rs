@@ -15,7 +15,7 @@ use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
 use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
-use super::{host, request, response};
+use super::{State, host, request, response};
 use crate::config::Host;
 
 /// Passes requests of a client on to upstreams.
@@ -49,17 +49,19 @@ impl Client {
         let upgrade = request::upgrade(&head);
         let upgrades = upgrade.is_some();
         let is_trusted = self.gate.policy().trusts(self.sender.address);
-        request::prepare(&mut head, &self.sender, is_trusted, upgrade);
-        self.pass_on(Request::from_parts(head, RequestBody::new(body)), upgrades).await
+        let state = self.proxy.state.load_full();
+        request::prepare(&mut head, &self.sender, is_trusted, upgrade, state.settings.via);
+        let request = Request::from_parts(head, RequestBody::new(body));
+        self.pass_on(&state, request, upgrades).await
     }
 
     /// Sends a request to one upstream after the other, until one has seen it.
     async fn pass_on(
         &self,
+        state: &State,
         mut request: Request<RequestBody>,
         upgrades: bool,
     ) -> Result<Response<Body>, Failure> {
-        let state = self.proxy.state.load_full();
         // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
         let is_missing = !request.headers().contains_key(HOST);
         let names_upstream = is_missing || state.settings.host == Host::Upstream;
@@ -71,7 +73,7 @@ impl Client {
             }
             let in_flight = upstream.begin();
             let answered = match upstream.send(request, upgrades).await {
-                Ok(answered) => self.answer(answered, in_flight, upgrades).await,
+                Ok(answered) => self.answer(state, answered, in_flight, upgrades).await,
                 Err(unanswered) => Err(unanswered),
             };
             let Unanswered { why, unsent } = match answered {
@@ -99,6 +101,7 @@ impl Client {
     /// Makes an upstream's response the client's.
     async fn answer(
         &self,
+        state: &State,
         answered: Answered,
         in_flight: InFlight,
         upgrades: bool,
@@ -108,12 +111,12 @@ impl Client {
             let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
             let switched = answered.into_connection().filter(|_| upgrades);
             let (mut head, connection) = switched.ok_or(unasked)?;
-            response::prepare(&mut head);
+            response::prepare(&mut head, state.settings.via);
             self.upgrade.set(connection);
             return Ok(Response::from_parts(head, Body::from("")));
         }
         let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
-        response::prepare(&mut head);
+        response::prepare(&mut head, state.settings.via);
         Ok(Response::from_parts(head, Box::new(body).into()))
     }
 }

@@ -112,12 +112,14 @@ pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
 }
 
 /// Makes the head of a request what an upstream is to see, but for what depends on the
-/// upstream. If the sender is trusted, what it says of its own client stays.
+/// upstream. If the sender is trusted, what it says of its own client stays. With `via` it
+/// says that it has passed through here.
 pub(super) fn prepare(
     head: &mut Parts,
     sender: &Sender,
     is_trusted: bool,
     upgrade: Option<HeaderValue>,
+    via: bool,
 ) {
     let headers = &mut head.headers;
     strip(headers);
@@ -132,7 +134,9 @@ pub(super) fn prepare(
         join(headers, &COOKIE, "; ", None);
     }
     tell_sender(headers, sender, is_trusted);
-    add_via(headers, head.version);
+    if via {
+        add_via(headers, head.version);
+    }
     head.version = Version::HTTP_11;
 }
 
@@ -198,7 +202,7 @@ mod tests {
     use super::*;
 
     fn prepared(peer: &str, is_trusted: bool, lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let mut request = http::Request::new(());
+        let mut request = Request::new(());
         *request.version_mut() = Version::HTTP_2;
         *request.uri_mut() = Uri::from_static("https://app.example/path?query");
         for (name, value) in lines {
@@ -207,7 +211,7 @@ mod tests {
         let sender = Sender::new(peer.parse().unwrap(), true).unwrap();
         host::name_in_header(&mut request);
         let mut head = request.into_parts().0;
-        prepare(&mut head, &sender, is_trusted, None);
+        prepare(&mut head, &sender, is_trusted, None, false);
         assert_eq!(head.uri, "/path?query");
         assert_eq!(head.headers[HOST], "app.example");
         head.headers

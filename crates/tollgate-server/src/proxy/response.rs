@@ -45,8 +45,9 @@ fn is_length(value: &HeaderValue) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u64>().is_ok()
 }
 
-/// Makes the head of a response what a client is to see.
-pub(super) fn prepare(head: &mut Parts) {
+/// Makes the head of a response what a client is to see. With `via` it says that it has passed
+/// through here.
+pub(super) fn prepare(head: &mut Parts, via: bool) {
     let headers = &mut head.headers;
     let upgrade = match head.status {
         StatusCode::SWITCHING_PROTOCOLS => headers.remove(UPGRADE),
@@ -61,6 +62,8 @@ pub(super) fn prepare(head: &mut Parts) {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol);
     }
-    add_via(headers, head.version);
+    if via {
+        add_via(headers, head.version);
+    }
     head.version = Version::HTTP_11;
 }
