@@ -143,12 +143,15 @@ impl Given {
         Self { resp: Some(Listen::Off), grpc: Some(Listen::Off), ..Self::default() }
     }
 
-    /// Says in the help of a listener that it is off, as it is for a proxy.
-    pub(crate) fn tell_off(listener: Arg) -> Arg {
-        let help = listener.get_help().map(ToString::to_string).unwrap_or_default();
+    /// Says the same in the help of a flag.
+    pub(crate) fn tell_of_proxy(flag: Arg) -> Arg {
+        if !["resp", "grpc"].contains(&flag.get_id().as_str()) {
+            return flag;
+        }
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
         let what = help.split(" [default:").next().unwrap_or_default();
         let told = format!("{what} [default: off]");
-        listener.help(told)
+        flag.help(told)
     }
 
     /// What is said here, and where nothing is, what `other` says.
