@@ -19,6 +19,8 @@ pub(crate) struct Pulse {
     sent: AtomicU64,
     /// The client does not take what is to be sent.
     is_stuck: AtomicBool,
+    /// How often everything was sent that there was.
+    flushes: AtomicU64,
 }
 
 /// What the client is waited for.
@@ -65,6 +67,16 @@ impl Pulse {
     pub(super) fn has_sent(&self, count: Option<usize>) {
         self.is_stuck.store(count.is_none(), Ordering::Relaxed);
         self.sent.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
+    }
+
+    /// Everything was sent that there was.
+    pub(super) fn has_flushed(&self) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A number that changes whenever everything was sent that there was.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     pub(super) fn waiting(&self) -> Waiting {

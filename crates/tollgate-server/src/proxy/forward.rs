@@ -14,6 +14,7 @@ use tracing::warn;
 use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
+use super::trailers::TrailerFilter;
 use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
 use super::{State, host, request, response};
 use crate::config::Host;
@@ -50,8 +51,11 @@ impl Client {
         let upgrades = upgrade.is_some();
         let is_trusted = self.gate.policy().trusts(self.sender.address);
         let state = self.proxy.state.load_full();
-        request::prepare(&mut head, &self.sender, is_trusted, upgrade, state.settings.via);
-        let request = Request::from_parts(head, RequestBody::new(body));
+        let via = state.settings.via;
+        let named = request::prepare(&mut head, &self.sender, is_trusted, upgrade, via);
+        let trailers = TrailerFilter::of_request(named, &self.gate, self.bounds.headers);
+        trailers.announce(&mut head.headers);
+        let request = Request::from_parts(head, RequestBody::new(body, trailers));
         self.pass_on(&state, request, upgrades).await
     }
 
@@ -116,7 +120,7 @@ impl Client {
             return Ok(Response::from_parts(head, Body::from("")));
         }
         let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
-        response::prepare(&mut head, state.settings.via);
-        Ok(Response::from_parts(head, Box::new(body).into()))
+        let trailers = response::prepare(&mut head, state.settings.via);
+        Ok(Response::from_parts(head, Body::of_upstream(body, trailers)))
     }
 }

@@ -9,6 +9,7 @@
 //! client: nothing is handed from task to task, and a client that leaves takes everything
 //! with it.
 
+mod answering;
 mod body;
 mod client;
 mod failure;
@@ -22,6 +23,7 @@ mod response;
 mod service;
 mod silence;
 mod streams;
+mod trailers;
 mod upgrade;
 mod upstream;
 

@@ -113,16 +113,16 @@ pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
 
 /// Makes the head of a request what an upstream is to see, but for what depends on the
 /// upstream. If the sender is trusted, what it says of its own client stays. With `via` it
-/// says that it has passed through here.
+/// says that it has passed through here. Tells what is for one connection, and no trailer either.
 pub(super) fn prepare(
     head: &mut Parts,
     sender: &Sender,
     is_trusted: bool,
     upgrade: Option<HeaderValue>,
     via: bool,
-) {
+) -> Vec<HeaderName> {
     let headers = &mut head.headers;
-    strip(headers);
+    let named = strip(headers);
     // It is answered here, when the body is asked for.
     headers.remove(EXPECT);
     if let Some(wanted) = upgrade {
@@ -138,6 +138,7 @@ pub(super) fn prepare(
         add_via(headers, head.version);
     }
     head.version = Version::HTTP_11;
+    named
 }
 
 fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {

@@ -6,6 +6,7 @@ use http::{Response, StatusCode, Version};
 
 use super::failure::Failure;
 use super::headers::{MOST_FIELDS, add_via, strip};
+use super::trailers::TrailerFilter;
 
 /// Says what is wrong with a response whose end is not clear, or whose head is too large.
 ///
@@ -46,14 +47,15 @@ fn is_length(value: &HeaderValue) -> bool {
 }
 
 /// Makes the head of a response what a client is to see. With `via` it says that it has passed
-/// through here.
-pub(super) fn prepare(head: &mut Parts, via: bool) {
+/// through here. Tells which of its trailers are for the client.
+pub(super) fn prepare(head: &mut Parts, via: bool) -> TrailerFilter {
     let headers = &mut head.headers;
     let upgrade = match head.status {
         StatusCode::SWITCHING_PROTOCOLS => headers.remove(UPGRADE),
         _ => None,
     };
-    strip(headers);
+    let trailers = TrailerFilter::of_response(strip(headers));
+    trailers.announce(headers);
     if head.status.is_informational() || head.status == StatusCode::NO_CONTENT {
         // They have no body, and nobody else knows of its length (RFC 9110, section 8.6).
         headers.remove(CONTENT_LENGTH);
@@ -66,4 +68,5 @@ pub(super) fn prepare(head: &mut Parts, via: bool) {
         add_via(headers, head.version);
     }
     head.version = Version::HTTP_11;
+    trailers
 }

@@ -16,6 +16,7 @@ use tollgate_tower::{Tollgate, TollgateLayer};
 use tower_layer::Layer;
 use tower_service::Service as _;
 
+use super::answering::Answering;
 use super::body::Body;
 use super::client::Client;
 use super::forward::Forward;
@@ -101,9 +102,9 @@ impl Future for Answer {
             if self.closes && response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            self.client.proxy.stats.answered(response.status());
+            let status = response.status();
             response.map(|body| match at_work {
-                Some(at_work) => body.hold(at_work),
+                Some(at_work) => body.hold(Answering::new(&self.client, status, at_work)),
                 None => body,
             })
         }))

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod balance;
+mod cut;
 mod failures;
 mod floods;
 mod frames;
@@ -25,6 +26,7 @@ mod responses;
 mod server;
 mod streaming;
 mod tls;
+mod trailers;
 mod upstream;
 mod websocket;
 mod wire;

@@ -57,7 +57,8 @@ fn judge(case: &Case, response: Option<&Message>) -> Result<(), String> {
             Some(response) if response.is_whole && response.status() != 502 => {
                 Err("the client was told a whole response".to_owned())
             }
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            None => Err("the client was told nothing".to_owned()),
         },
     }
 }
