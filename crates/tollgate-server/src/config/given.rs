@@ -115,7 +115,10 @@ pub(crate) struct Given {
     /// The largest body of a request over HTTP [default: 1048576]
     #[arg(long, env = "TOLLGATE_HTTP_BODY", value_name = "BYTES", help_heading = CLIENTS)]
     pub(super) http_body: Option<u64>,
-    /// How long clients have to read their replies when the server ends [default: 10s]
+    /// How long the server goes on at SIGTERM, while it tells clients to leave [default: 1s]
+    #[arg(long, env = "TOLLGATE_LAME_DUCK", value_name = "TIME", help_heading = CLIENTS)]
+    pub(super) lame_duck: Option<Span>,
+    /// How long clients then have to read their replies [default: 10s]
     #[arg(long, env = "TOLLGATE_DRAIN", value_name = "TIME", help_heading = CLIENTS)]
     pub(super) drain: Option<Span>,
     /// How the log is written, to standard error: text or json [default: text]
@@ -184,6 +187,7 @@ impl Given {
             stalled: self.stalled.or(other.stalled),
             http_head: self.http_head.or(other.http_head),
             http_body: self.http_body.or(other.http_body),
+            lame_duck: self.lame_duck.or(other.lame_duck),
             drain: self.drain.or(other.drain),
             log_format: self.log_format.or(other.log_format),
             log_level: self.log_level.or(other.log_level),

@@ -1,6 +1,8 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::sync::Notify;
+
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
 /// Nearly all of it happens in the task of the connection. It is atomic because parts of that
@@ -21,6 +23,8 @@ pub(crate) struct Pulse {
     is_stuck: AtomicBool,
     /// How often everything was sent that there was.
     flushes: AtomicU64,
+    /// The first request was begun.
+    first: Notify,
 }
 
 /// What the client is waited for.
@@ -52,10 +56,19 @@ impl Pulse {
 
     /// A request is carried out for as long as the result lives.
     pub(crate) fn work<P: Deref<Target = Self>>(pulse: P) -> AtWork<P> {
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
+        if pulse.requests.fetch_add(1, Ordering::Relaxed) == 0 {
+            pulse.first.notify_one();
+        }
         pulse.has_read.store(false, Ordering::Relaxed);
         pulse.at_work.fetch_add(1, Ordering::Relaxed);
         AtWork(pulse)
+    }
+
+    /// Ends when a request has been begun. One waits for it at most.
+    pub(crate) async fn begun(&self) {
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            self.first.notified().await;
+        }
     }
 
     /// Something was read.

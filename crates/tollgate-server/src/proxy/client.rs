@@ -21,7 +21,7 @@ use super::service::Inlet;
 use super::streams::Streams;
 use super::upgrade::{Upgrade, relay};
 use crate::http::{Bounds, Pulse, Stream, Watch};
-use crate::{AnyStore, App};
+use crate::{AnyStore, App, Readiness};
 
 /// What the requests of a client share.
 #[derive(Debug)]
@@ -32,12 +32,14 @@ pub(super) struct Client {
     pub(super) pulse: Arc<Pulse>,
     pub(super) upgrade: Upgrade,
     pub(super) bounds: Bounds,
+    pub(super) readiness: Arc<Readiness>,
 }
 
 type ClientStream<T> = Stream<Arc<Pulse>, T>;
 
 /// Passes on what a client asks, until it leaves, breaks the protocol or is silent for too
-/// long, or until `shutdown` is ready: then the requests in hand are still answered.
+/// long, or until `shutdown` is ready: then the requests in hand are still answered. While the
+/// server is draining, it is told to make no more.
 ///
 /// # Errors
 ///
@@ -63,6 +65,7 @@ where
         pulse: Arc::clone(&pulse),
         upgrade: Upgrade::default(),
         bounds: app.bounds,
+        readiness: Arc::clone(app.readiness()),
     });
     let inlet = Inlet::new(&client, app.layer());
     let mut stream = Stream::new(io, pulse);
@@ -155,6 +158,7 @@ impl Conversation {
         tokio::select! {
             biased;
             () = shutdown => {}
+            () = self.client.readiness.told_to_leave(pulse) => {}
             ended = connection.as_mut() => return ended.map_err(io::Error::other),
             () = self.watch.run_out(pulse) => {}
         }

@@ -50,7 +50,8 @@ impl Service<Request<Incoming>> for Inlet {
     fn call(&self, mut request: Request<Incoming>) -> Answer {
         let at_work = Some(Pulse::work(Arc::clone(&self.client.pulse)));
         let judged = request::judge(&request, &self.client.bounds);
-        let closes = request.version() != Version::HTTP_2 && request::may_switch(request.headers());
+        let over_http1 = request.version() != Version::HTTP_2;
+        let may_switch = request::may_switch(request.headers());
         let from = match judged {
             Ok(()) => {
                 // Here, so that limits and upstreams see the same host.
@@ -59,7 +60,7 @@ impl Service<Request<Incoming>> for Inlet {
             }
             Err(problem) => From::Refused(Some(refuse(problem, request.version()))),
         };
-        Answer { from, at_work, closes, client: Arc::clone(&self.client) }
+        Answer { from, at_work, over_http1, may_switch, client: Arc::clone(&self.client) }
     }
 }
 
@@ -76,9 +77,10 @@ fn refuse(problem: Problem, version: Version) -> Response<Body> {
 pub(super) struct Answer {
     from: From,
     at_work: Option<AtWork<Arc<Pulse>>>,
+    over_http1: bool,
     /// The connection was offered for another protocol, so it cannot be told whether what
     /// follows is HTTP.
-    closes: bool,
+    may_switch: bool,
     client: Arc<Client>,
 }
 
@@ -99,7 +101,9 @@ impl Future for Answer {
         };
         let at_work = self.at_work.take();
         Poll::Ready(answered.map(|mut response| {
-            if self.closes && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let has_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            let is_last = self.may_switch || self.client.readiness.is_draining();
+            if self.over_http1 && is_last && !has_switched {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             let status = response.status();

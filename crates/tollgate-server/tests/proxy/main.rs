@@ -11,6 +11,7 @@ mod h2c;
 mod headers;
 mod hosts;
 mod http2;
+mod lame_duck;
 mod large;
 mod leaving;
 mod limits;
