@@ -135,8 +135,11 @@ impl Conversation {
         if ended.as_ref().is_err_and(hyper::Error::is_parse) {
             client.proxy.stats.refused();
         }
-        // That this is the end: with TLS, anyone could have cut the connection.
-        let _ = timeout(FAREWELL, stream.shutdown()).await;
+        if !ended.as_ref().is_err_and(hyper::Error::is_user) {
+            // That this is the end: with TLS, anyone could have cut the connection. A response
+            // that broke off has none.
+            let _ = timeout(FAREWELL, stream.shutdown()).await;
+        }
         stream.close().await;
         ended.map_err(io::Error::other)
     }
