@@ -70,12 +70,12 @@ impl Readiness {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Ends when a client is to be told to leave that has no responses in which it could be: when
-    /// all are, and it has made its first request, since one that has just connected would go
-    /// away unserved.
-    pub(crate) async fn told_to_leave(&self, pulse: &Pulse) {
+    /// Ends when a connection over HTTP/2 is to be sent `GOAWAY`: when the server is draining, and
+    /// the client has made its first request, since one that has just connected would be sent away
+    /// unserved.
+    pub(crate) async fn goaway(&self, pulse: &Pulse) {
         let _ = self.watch().wait_for(|phase| *phase == Phase::Draining).await;
-        pulse.begun().await;
+        pulse.first_request().await;
     }
 
     /// Where the server is in its life, and how that goes on.

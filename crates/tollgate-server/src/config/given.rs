@@ -118,7 +118,7 @@ pub(crate) struct Given {
     /// How long the server goes on at SIGTERM, while it tells clients to leave [default: 1s]
     #[arg(long, env = "TOLLGATE_LAME_DUCK", value_name = "TIME", help_heading = CLIENTS)]
     pub(super) lame_duck: Option<Span>,
-    /// How long clients then have to read their replies [default: 10s]
+    /// How long clients have to read their replies after that [default: 10s]
     #[arg(long, env = "TOLLGATE_DRAIN", value_name = "TIME", help_heading = CLIENTS)]
     pub(super) drain: Option<Span>,
     /// How the log is written, to standard error: text or json [default: text]
@@ -146,8 +146,8 @@ impl Given {
         Self { resp: Some(Listen::Off), grpc: Some(Listen::Off), ..Self::default() }
     }
 
-    /// Says the same in the help of a flag.
-    pub(crate) fn tell_of_proxy(flag: Arg) -> Arg {
+    /// The same for the help of a flag.
+    pub(crate) fn proxy_help(flag: Arg) -> Arg {
         if !["resp", "grpc"].contains(&flag.get_id().as_str()) {
             return flag;
         }

@@ -77,7 +77,7 @@ where
         // Shutdown first: a busy client would never let it have its turn.
         biased;
         () = shutdown => {}
-        () = app.readiness().told_to_leave(pulse) => {}
+        () = app.readiness().goaway(pulse) => {}
         ended = poll_fn(|context| session.poll(context)) => return ended,
         () = watch.run_out(pulse) => {}
     }

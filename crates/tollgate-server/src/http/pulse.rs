@@ -64,8 +64,8 @@ impl Pulse {
         AtWork(pulse)
     }
 
-    /// Ends when a request has been begun. One waits for it at most.
-    pub(crate) async fn begun(&self) {
+    /// Ends when a request has been begun. At most one task waits for it.
+    pub(crate) async fn first_request(&self) {
         if self.requests.load(Ordering::Relaxed) == 0 {
             self.first.notified().await;
         }

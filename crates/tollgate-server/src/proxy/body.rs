@@ -50,7 +50,7 @@ impl HttpBody for RequestBody {
             return Poll::Ready(None);
         };
         let polled = Pin::new(&mut *incoming).poll_frame(context);
-        let polled = trailers.pass(polled.map_err(|_| Failure::ClientBroke));
+        let polled = trailers.filter_frame(polled.map_err(|_| Failure::ClientBroke));
         progress.note(&polled, incoming.is_end_stream());
         polled
     }
@@ -152,7 +152,7 @@ impl Body {
             Kind::Bytes(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Upstream(upstream) => {
                 let (body, trailers) = &mut **upstream;
-                trailers.pass(body.poll_frame(context))
+                trailers.filter_frame(body.poll_frame(context))
             }
         };
         match pieces {

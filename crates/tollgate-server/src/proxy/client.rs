@@ -161,7 +161,7 @@ impl Conversation {
         tokio::select! {
             biased;
             () = shutdown => {}
-            () = self.client.readiness.told_to_leave(pulse) => {}
+            () = self.client.readiness.goaway(pulse) => {}
             ended = connection.as_mut() => return ended.map_err(io::Error::other),
             () = self.watch.run_out(pulse) => {}
         }

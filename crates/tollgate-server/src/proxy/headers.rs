@@ -11,7 +11,7 @@ static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection"
 
 /// How many headers or trailers an upstream may send, in either version: as many as hyper takes
 /// of HTTP/1.1.
-pub(super) const MOST_FIELDS: usize = 100;
+pub(super) const MAX_FIELDS: usize = 100;
 
 /// The words of a header that is a list, such as `Connection`, all lines together.
 pub(super) fn words<'h>(

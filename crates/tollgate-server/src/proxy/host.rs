@@ -20,7 +20,7 @@ pub(super) fn judge(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<
     }
     match (host, authority) {
         (None, None) if version != Version::HTTP_10 => Err(Problem::bad_request("Host is missing")),
-        // HTTP/1.1 has it beside a whole URL, too.
+        // RFC 9112, section 3.2.2: also beside a target in absolute-form.
         (None, Some(_)) if version == Version::HTTP_11 => {
             Err(Problem::bad_request("Host is missing"))
         }
@@ -55,9 +55,8 @@ fn is_same(one: &[u8], other: &[u8], scheme: Option<&Scheme>) -> bool {
     bare(one).eq_ignore_ascii_case(bare(other))
 }
 
-/// Says whom a request is for as HTTP/1.1 does: in a header, and not in its target. What the
-/// target says goes before the header.
-pub(super) fn name_in_header<B>(request: &mut Request<B>) {
+/// Makes the target of a request origin-form, and `Host` what the target says.
+pub(super) fn to_origin_form<B>(request: &mut Request<B>) {
     let Some(authority) = request.uri().authority().cloned() else { return };
     set(request.headers_mut(), &authority);
     let path = request.uri().path_and_query().cloned();

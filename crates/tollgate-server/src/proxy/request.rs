@@ -210,7 +210,7 @@ mod tests {
             request.headers_mut().append(*name, HeaderValue::from_static(value));
         }
         let sender = Sender::new(peer.parse().unwrap(), true).unwrap();
-        host::name_in_header(&mut request);
+        host::to_origin_form(&mut request);
         let mut head = request.into_parts().0;
         prepare(&mut head, &sender, is_trusted, None, false);
         assert_eq!(head.uri, "/path?query");

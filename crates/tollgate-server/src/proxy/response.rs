@@ -5,7 +5,7 @@ use http::response::Parts;
 use http::{Response, StatusCode, Version};
 
 use super::failure::Failure;
-use super::headers::{MOST_FIELDS, add_via, strip};
+use super::headers::{MAX_FIELDS, add_via, strip};
 use super::trailers::TrailerFilter;
 
 /// Says what is wrong with a response whose end is not clear, or whose head is too large.
@@ -14,7 +14,7 @@ use super::trailers::TrailerFilter;
 /// the way, and the client, go by what it says.
 pub(super) fn judge<B>(response: &Response<B>) -> Result<(), Failure> {
     let headers = response.headers();
-    if headers.len() > MOST_FIELDS {
+    if headers.len() > MAX_FIELDS {
         return Err(Failure::Ambiguous("it has too many headers"));
     }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();

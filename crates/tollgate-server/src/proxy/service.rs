@@ -55,7 +55,7 @@ impl Service<Request<Incoming>> for Inlet {
         let from = match judged {
             Ok(()) => {
                 // Here, so that limits and upstreams see the same host.
-                host::name_in_header(&mut request);
+                host::to_origin_form(&mut request);
                 From::Limited(self.limited.clone().call(request))
             }
             Err(problem) => From::Refused(Some(refuse(problem, request.version()))),

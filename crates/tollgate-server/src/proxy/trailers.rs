@@ -14,7 +14,7 @@ use hyper::body::Frame;
 use tollgate_policy::Gate;
 
 use super::failure::Failure;
-use super::headers::{MOST_FIELDS, words};
+use super::headers::{MAX_FIELDS, words};
 use crate::AnyStore;
 
 /// What is for the head alone (RFC 9110, section 6.5.1), for one connection, or the word of
@@ -80,8 +80,8 @@ static FORBIDDEN: [&str; 53] = [
     "warning",
 ];
 
-/// How names begin that are forbidden as well.
-static FORBIDDEN_BEGINS: [&str; 6] =
+/// Names that begin so are forbidden as well.
+static FORBIDDEN_PREFIXES: [&str; 6] =
     ["if-", "proxy", "ratelimit", "sec-", "x-forwarded-", "x-ratelimit-"];
 
 /// Lets the trailers of one message pass, or not.
@@ -92,7 +92,7 @@ pub(super) struct TrailerFilter {
     /// Whose policy goes by headers that may not come late. `None` of a response.
     gate: Option<Arc<Gate<AnyStore>>>,
     /// How many there may be.
-    most: usize,
+    max: usize,
 }
 
 impl TrailerFilter {
@@ -100,13 +100,13 @@ impl TrailerFilter {
     pub(super) fn of_request(
         named: Vec<HeaderName>,
         gate: &Arc<Gate<AnyStore>>,
-        most: usize,
+        max: usize,
     ) -> Self {
-        Self { named, gate: Some(Arc::clone(gate)), most }
+        Self { named, gate: Some(Arc::clone(gate)), max }
     }
 
     pub(super) const fn of_response(named: Vec<HeaderName>) -> Self {
-        Self { named, gate: None, most: MOST_FIELDS }
+        Self { named, gate: None, max: MAX_FIELDS }
     }
 
     /// Announces those alone that may pass.
@@ -116,7 +116,7 @@ impl TrailerFilter {
         }
         let announced =
             words(headers, &TRAILER).filter_map(|name| HeaderName::from_bytes(name).ok());
-        let passing: Vec<_> = announced.filter(|name| self.passes(name)).collect();
+        let passing: Vec<_> = announced.filter(|name| self.allows(name)).collect();
         let passing = passing.iter().map(HeaderName::as_str).collect::<Vec<_>>().join(", ");
         match HeaderValue::try_from(passing) {
             Ok(passing) if !passing.is_empty() => headers.insert(TRAILER, passing),
@@ -125,7 +125,7 @@ impl TrailerFilter {
     }
 
     /// What is passed on of the next part of a body.
-    pub(super) fn pass(
+    pub(super) fn filter_frame(
         &self,
         polled: Poll<Option<Result<Frame<Bytes>, Failure>>>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
@@ -135,7 +135,7 @@ impl TrailerFilter {
                     Ok(trailers) => trailers,
                     Err(data) => return Poll::Ready(Some(Ok(data))),
                 };
-                let passed = self.filter(trailers).transpose();
+                let passed = self.filter_fields(trailers).transpose();
                 Poll::Ready(passed.map(|trailers| trailers.map(Frame::trailers)))
             }
             other => other,
@@ -143,29 +143,29 @@ impl TrailerFilter {
     }
 
     /// Those that pass, if there are any.
-    fn filter(&self, mut trailers: HeaderMap) -> Result<Option<HeaderMap>, Failure> {
-        if trailers.len() > self.most {
+    fn filter_fields(&self, mut trailers: HeaderMap) -> Result<Option<HeaderMap>, Failure> {
+        if trailers.len() > self.max {
             return Err(match &self.gate {
                 Some(_) => Failure::ClientBroke,
                 None => Failure::Ambiguous("it has too many trailers"),
             });
         }
         let forbidden: Vec<_> =
-            trailers.keys().filter(|name| !self.passes(name)).cloned().collect();
+            trailers.keys().filter(|name| !self.allows(name)).cloned().collect();
         for name in forbidden {
             trailers.remove(name);
         }
         Ok(Some(trailers).filter(|trailers| !trailers.is_empty()))
     }
 
-    fn passes(&self, name: &HeaderName) -> bool {
+    fn allows(&self, name: &HeaderName) -> bool {
         let meant = dashed(name);
         let is_read = |gate: &Arc<Gate<AnyStore>>| {
             gate.policy().headers().any(|header| dashed(header) == meant)
         };
         !FORBIDDEN.contains(&&*meant)
-            && !FORBIDDEN_BEGINS.iter().any(|begin| meant.starts_with(begin))
-            && !self.named.contains(name)
+            && !FORBIDDEN_PREFIXES.iter().any(|prefix| meant.starts_with(prefix))
+            && !self.named.iter().any(|named| dashed(named) == meant)
             && !self.gate.as_ref().is_some_and(is_read)
     }
 }

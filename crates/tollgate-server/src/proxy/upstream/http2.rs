@@ -193,7 +193,7 @@ impl Shared {
 /// Makes a request what it was, since whoever is asked next may speak HTTP/1.1.
 fn for_others(mut unanswered: Unanswered) -> Unanswered {
     if let Some(unsent) = &mut unanswered.unsent {
-        host::name_in_header(unsent);
+        host::to_origin_form(unsent);
     }
     unanswered
 }
