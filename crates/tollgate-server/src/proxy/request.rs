@@ -46,7 +46,7 @@ pub(super) fn judge<B>(request: &Request<B>, bounds: &Bounds) -> Result<(), Prob
     if field_count(headers) > bounds.headers {
         return Err(Problem::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            format_args!("a request may have {} headers", bounds.headers),
+            format_args!("a request may have at most {} headers; send fewer", bounds.headers),
         ));
     }
     if *method == Method::CONNECT || *method == Method::TRACE {
