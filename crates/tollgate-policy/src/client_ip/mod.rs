@@ -81,7 +81,7 @@ impl ForwardingHeader {
     }
 
     /// The name as headers are looked up by it without parsing it each time.
-    fn header_name(self) -> &'static HeaderName {
+    pub(crate) fn header_name(self) -> &'static HeaderName {
         static FORWARDED: HeaderName = HeaderName::from_static("forwarded");
         static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
         static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");

@@ -3,6 +3,7 @@
 mod builder;
 mod compile;
 mod part;
+mod reads;
 mod rule;
 mod tiers;
 

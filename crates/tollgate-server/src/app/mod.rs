@@ -169,7 +169,7 @@ impl App {
 
     /// Whether the server is ready, and how its last reload went.
     #[must_use]
-    pub fn readiness(&self) -> &Readiness {
+    pub fn readiness(&self) -> &Arc<Readiness> {
         &self.readiness
     }
 

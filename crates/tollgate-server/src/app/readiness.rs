@@ -1,12 +1,16 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
+
+use crate::http::Pulse;
 
 /// Whether a server is ready, and how its last reload went.
 #[derive(Debug, Default)]
 pub struct Readiness {
     phase: watch::Sender<Phase>,
+    /// The last phase has begun: it is looked at for every response.
+    is_draining: AtomicBool,
     reload_failure: Mutex<Option<String>>,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
@@ -20,7 +24,7 @@ pub enum Phase {
     Starting,
     /// It answers.
     Ready,
-    /// It answers what it has received, and ends.
+    /// It tells clients to leave, answers what it has received, and ends.
     Draining,
 }
 
@@ -32,6 +36,8 @@ impl Readiness {
 
     /// The server is about to end.
     pub fn drain(&self) {
+        // Relaxed: whoever sees it late is told with the next response.
+        self.is_draining.store(true, Ordering::Relaxed);
         self.phase.send_replace(Phase::Draining);
     }
 
@@ -57,6 +63,19 @@ impl Readiness {
     #[must_use]
     pub fn phase(&self) -> Phase {
         *self.phase.borrow()
+    }
+
+    /// True if clients are to leave.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Ends when a connection over HTTP/2 is to be sent `GOAWAY`: when the server is draining, and
+    /// the client has made its first request, since one that has just connected would be sent away
+    /// unserved.
+    pub(crate) async fn goaway(&self, pulse: &Pulse) {
+        let _ = self.watch().wait_for(|phase| *phase == Phase::Draining).await;
+        pulse.first_request().await;
     }
 
     /// Where the server is in its life, and how that goes on.

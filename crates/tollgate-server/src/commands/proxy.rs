@@ -24,7 +24,7 @@ use crate::server;
 /// flag's name as key, everything else as it can for serve; a flag goes before its variable, and
 /// both before the file.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_args(Given::proxy_help))]
 pub(super) struct Proxy {
     /// The file: a policy, and settings of the server and the proxy
     #[arg(

@@ -45,6 +45,7 @@ impl Given {
             stalled: server.parsed("stalled", "30s"),
             http_head: server.number("http-head", range::HEAD, 16_384),
             http_body: server.number("http-body", range::BODY, 1 << 20),
+            lame_duck: server.parsed("lame-duck", "1s"),
             drain: server.parsed("drain", "10s"),
             log_format: server.parsed("log-format", "json"),
             log_level: server.parsed("log-level", "info"),

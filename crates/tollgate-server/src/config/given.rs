@@ -4,7 +4,7 @@ use super::proxy::GivenProxy;
 use super::store::GivenStore;
 use super::value::{Hidden, Listen, LogFormat, LogLevel, Range, Span};
 use crate::envoy::Algorithm;
-use clap::{ArgAction, Args};
+use clap::{Arg, ArgAction, Args};
 
 /// What was said in one place. Whatever was not is left to others.
 #[derive(Args, Clone, Debug, Default)]
@@ -115,7 +115,10 @@ pub(crate) struct Given {
     /// The largest body of a request over HTTP [default: 1048576]
     #[arg(long, env = "TOLLGATE_HTTP_BODY", value_name = "BYTES", help_heading = CLIENTS)]
     pub(super) http_body: Option<u64>,
-    /// How long clients have to read their replies when the server ends [default: 10s]
+    /// How long the server goes on at SIGTERM, while it tells clients to leave [default: 1s]
+    #[arg(long, env = "TOLLGATE_LAME_DUCK", value_name = "TIME", help_heading = CLIENTS)]
+    pub(super) lame_duck: Option<Span>,
+    /// How long clients have to read their replies after that [default: 10s]
     #[arg(long, env = "TOLLGATE_DRAIN", value_name = "TIME", help_heading = CLIENTS)]
     pub(super) drain: Option<Span>,
     /// How the log is written, to standard error: text or json [default: text]
@@ -141,6 +144,17 @@ impl Given {
     /// to.
     pub(crate) fn of_proxy() -> Self {
         Self { resp: Some(Listen::Off), grpc: Some(Listen::Off), ..Self::default() }
+    }
+
+    /// The same for the help of a flag.
+    pub(crate) fn proxy_help(flag: Arg) -> Arg {
+        if !["resp", "grpc"].contains(&flag.get_id().as_str()) {
+            return flag;
+        }
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let what = help.split(" [default:").next().unwrap_or_default();
+        let told = format!("{what} [default: off]");
+        flag.help(told)
     }
 
     /// What is said here, and where nothing is, what `other` says.
@@ -173,6 +187,7 @@ impl Given {
             stalled: self.stalled.or(other.stalled),
             http_head: self.http_head.or(other.http_head),
             http_body: self.http_body.or(other.http_body),
+            lame_duck: self.lame_duck.or(other.lame_duck),
             drain: self.drain.or(other.drain),
             log_format: self.log_format.or(other.log_format),
             log_level: self.log_level.or(other.log_level),

@@ -19,7 +19,8 @@ use crate::App;
 use crate::http::{Pulse, Stream, Watch};
 
 /// Speaks gRPC with one client until it leaves, breaks the protocol or is silent for too
-/// long, or until `shutdown` is ready: then calls that it has made are still answered.
+/// long, or until the server is draining or `shutdown` is ready: then calls that it has made are
+/// still answered.
 ///
 /// Set `TCP_NODELAY` on a socket before.
 ///
@@ -76,6 +77,7 @@ where
         // Shutdown first: a busy client would never let it have its turn.
         biased;
         () = shutdown => {}
+        () = app.readiness().goaway(pulse) => {}
         ended = poll_fn(|context| session.poll(context)) => return ended,
         () = watch.run_out(pulse) => {}
     }

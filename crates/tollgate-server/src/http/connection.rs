@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 
+use http::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -17,7 +18,8 @@ use super::{Bounds, service};
 use crate::App;
 
 /// Speaks HTTP/1.1 with one client until it leaves, breaks the protocol or is silent for
-/// too long, or until `shutdown` is ready: then the request in hand is still answered.
+/// too long, or until `shutdown` is ready: then the request in hand is still answered. While
+/// the server is draining, every response is the last of its connection.
 ///
 /// Set `TCP_NODELAY` on a socket before.
 ///
@@ -67,7 +69,11 @@ impl Anything<'_> {
         let Self { app, peer, pulse } = *self;
         let answer = service_fn(async |request| {
             let _at_work = Pulse::work(pulse);
-            Ok::<_, Infallible>(service::answer(app, peer, request).await)
+            let mut reply = service::answer(app, peer, request).await;
+            if app.readiness().is_draining() {
+                reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(reply)
         });
         let stream = TokioIo::new(stream);
         let mut connection = pin!(builder(&app.bounds).serve_connection(stream, answer));

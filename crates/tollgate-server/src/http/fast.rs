@@ -60,6 +60,11 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
             }
             () = watch.run_out(pulse) => return Ok(Left::End),
         }
+        if app.readiness().is_draining() {
+            // The next response says that it is the last.
+            stream.unread(&input);
+            return Ok(Left::Other);
+        }
         let used = answer_all(app, pulse, &input, &mut replies).await;
         if used > 0 {
             tokio::select! {

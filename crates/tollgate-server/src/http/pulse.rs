@@ -1,6 +1,8 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::sync::Notify;
+
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
 /// Nearly all of it happens in the task of the connection. It is atomic because parts of that
@@ -19,6 +21,10 @@ pub(crate) struct Pulse {
     sent: AtomicU64,
     /// The client does not take what is to be sent.
     is_stuck: AtomicBool,
+    /// How often everything was sent that there was.
+    flushes: AtomicU64,
+    /// The first request was begun.
+    first: Notify,
 }
 
 /// What the client is waited for.
@@ -50,10 +56,19 @@ impl Pulse {
 
     /// A request is carried out for as long as the result lives.
     pub(crate) fn work<P: Deref<Target = Self>>(pulse: P) -> AtWork<P> {
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
+        if pulse.requests.fetch_add(1, Ordering::Relaxed) == 0 {
+            pulse.first.notify_one();
+        }
         pulse.has_read.store(false, Ordering::Relaxed);
         pulse.at_work.fetch_add(1, Ordering::Relaxed);
         AtWork(pulse)
+    }
+
+    /// Ends when a request has been begun. At most one task waits for it.
+    pub(crate) async fn first_request(&self) {
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            self.first.notified().await;
+        }
     }
 
     /// Something was read.
@@ -65,6 +80,16 @@ impl Pulse {
     pub(super) fn has_sent(&self, count: Option<usize>) {
         self.is_stuck.store(count.is_none(), Ordering::Relaxed);
         self.sent.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
+    }
+
+    /// Everything was sent that there was.
+    pub(super) fn has_flushed(&self) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A number that changes whenever everything was sent that there was.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     pub(super) fn waiting(&self) -> Waiting {

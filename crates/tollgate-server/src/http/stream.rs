@@ -108,7 +108,11 @@ impl<P: Deref<Target = Pulse> + Unpin, T: AsyncWrite + Unpin> AsyncWrite for Str
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
+        let flushed = Pin::new(&mut self.io).poll_flush(context);
+        if matches!(flushed, Poll::Ready(Ok(()))) {
+            self.pulse.has_flushed();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

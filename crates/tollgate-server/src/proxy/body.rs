@@ -3,61 +3,65 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
+use super::answering::{Answering, Cut};
 use super::failure::Failure;
 use super::streams::Pieces;
+use super::trailers::TrailerFilter;
 use super::upstream::UpstreamBody;
-use crate::http::{AtWork, Pulse};
 
 /// The body of a request on its way to an upstream.
 #[derive(Debug, Default)]
-pub(super) struct RequestBody {
-    incoming: Option<Incoming>,
-    progress: Option<Arc<Progress>>,
+pub(super) struct RequestBody(Option<Sending>);
+
+/// A body that is not empty.
+#[derive(Debug)]
+struct Sending {
+    incoming: Incoming,
+    trailers: TrailerFilter,
+    progress: Arc<Progress>,
 }
 
 impl RequestBody {
-    pub(super) fn new(incoming: Incoming) -> Self {
-        if incoming.is_end_stream() {
-            return Self::default();
-        }
-        Self { incoming: Some(incoming), progress: Some(Arc::default()) }
+    pub(super) fn new(incoming: Incoming, trailers: TrailerFilter) -> Self {
+        let is_empty = incoming.is_end_stream();
+        Self((!is_empty).then(|| Sending { incoming, trailers, progress: Arc::default() }))
     }
 
     /// How far it is; `None` if there is nothing to be sent.
     pub(super) fn progress(&self) -> Option<&Arc<Progress>> {
-        self.progress.as_ref()
+        self.0.as_ref().map(|sending| &sending.progress)
     }
 }
 
 impl HttpBody for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Failure;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self { incoming: Some(incoming), progress } = self.get_mut() else {
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let Some(Sending { incoming, trailers, progress }) = &mut self.get_mut().0 else {
             return Poll::Ready(None);
         };
         let polled = Pin::new(&mut *incoming).poll_frame(context);
-        if let Some(progress) = progress {
-            progress.note(&polled, incoming.is_end_stream());
-        }
+        let polled = trailers.filter_frame(polled.map_err(|_| Failure::ClientBroke));
+        progress.note(&polled, incoming.is_end_stream());
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.0.as_ref().is_none_or(|sending| sending.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        let hint = |sending: &Sending| sending.incoming.size_hint();
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), hint)
     }
 }
 
@@ -112,25 +116,49 @@ impl Progress {
 pub(super) struct Body {
     kind: Kind,
     pieces: Option<Pieces>,
-    /// The client is served for as long as this lives.
-    _at_work: Option<AtWork<Arc<Pulse>>>,
+    answering: Option<Answering>,
+    /// Why it breaks off, until the client has what came before.
+    cut: Option<Cut>,
 }
 
 #[derive(Debug)]
 enum Kind {
     Bytes(Option<Bytes>),
-    Upstream(Box<UpstreamBody>),
+    Upstream(Box<(UpstreamBody, TrailerFilter)>),
 }
 
 impl Body {
     /// Counts the client as being served until the body has been sent, which is done by this
     /// task.
-    pub(super) fn hold(self, at_work: AtWork<Arc<Pulse>>) -> Self {
-        Self { pieces: Pieces::of_task(), _at_work: Some(at_work), ..self }
+    pub(super) fn hold(self, answering: Answering) -> Self {
+        Self { pieces: Pieces::of_task(), answering: Some(answering), ..self }
+    }
+
+    /// What an upstream answers.
+    pub(super) fn of_upstream(body: UpstreamBody, trailers: TrailerFilter) -> Self {
+        Self::of(Kind::Upstream(Box::new((body, trailers))))
     }
 
     fn of(kind: Kind) -> Self {
-        Self { kind, pieces: None, _at_work: None }
+        Self { kind, pieces: None, answering: None, cut: None }
+    }
+
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let Self { kind, pieces, .. } = self;
+        let mut more = || match kind {
+            Kind::Bytes(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Upstream(upstream) => {
+                let (body, trailers) = &mut **upstream;
+                trailers.filter_frame(body.poll_frame(context))
+            }
+        };
+        match pieces {
+            Some(pieces) => pieces.next(more),
+            None => more(),
+        }
     }
 }
 
@@ -138,12 +166,6 @@ impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
         let bytes = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
         Self::of(Kind::Bytes(bytes))
-    }
-}
-
-impl From<Box<UpstreamBody>> for Body {
-    fn from(body: Box<UpstreamBody>) -> Self {
-        Self::of(Kind::Upstream(body))
     }
 }
 
@@ -155,23 +177,29 @@ impl HttpBody for Body {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        let Self { kind, pieces, .. } = self.get_mut();
-        let mut more = || match kind {
-            Kind::Bytes(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Upstream(body) => body.poll_frame(context),
-        };
-        match pieces {
-            Some(pieces) => pieces.next(more),
-            None => more(),
+        let this = self.get_mut();
+        if let Some(cut) = &this.cut {
+            if this.answering.as_ref().is_some_and(|answering| answering.holds_back(cut)) {
+                // hyper asks again when it has sent something.
+                return Poll::Pending;
+            }
+            return Poll::Ready(this.cut.take().map(|cut| Err(cut.failure)));
+        }
+        match (ready!(this.poll_next(context)), &mut this.answering) {
+            (Some(Err(failure)), Some(answering)) => {
+                this.cut = Some(answering.cut(failure, this.pieces.is_some(), context));
+                Poll::Pending
+            }
+            (polled, _) => Poll::Ready(polled),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         let is_last = match &self.kind {
             Kind::Bytes(bytes) => bytes.is_none(),
-            Kind::Upstream(body) => body.is_end_stream(),
+            Kind::Upstream(upstream) => upstream.0.is_end_stream(),
         };
-        is_last && self.pieces.as_ref().is_none_or(Pieces::is_empty)
+        is_last && self.cut.is_none() && self.pieces.as_ref().is_none_or(Pieces::is_empty)
     }
 
     /// Of the whole: it is asked for before anything was handed over.
@@ -180,7 +208,7 @@ impl HttpBody for Body {
             Kind::Bytes(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Kind::Upstream(body) => body.size_hint(),
+            Kind::Upstream(upstream) => upstream.0.size_hint(),
         }
     }
 }

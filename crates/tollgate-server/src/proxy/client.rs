@@ -21,7 +21,7 @@ use super::service::Inlet;
 use super::streams::Streams;
 use super::upgrade::{Upgrade, relay};
 use crate::http::{Bounds, Pulse, Stream, Watch};
-use crate::{AnyStore, App};
+use crate::{AnyStore, App, Readiness};
 
 /// What the requests of a client share.
 #[derive(Debug)]
@@ -31,12 +31,15 @@ pub(super) struct Client {
     pub(super) sender: Sender,
     pub(super) pulse: Arc<Pulse>,
     pub(super) upgrade: Upgrade,
+    pub(super) bounds: Bounds,
+    pub(super) readiness: Arc<Readiness>,
 }
 
 type ClientStream<T> = Stream<Arc<Pulse>, T>;
 
 /// Passes on what a client asks, until it leaves, breaks the protocol or is silent for too
-/// long, or until `shutdown` is ready: then the requests in hand are still answered.
+/// long, or until `shutdown` is ready: then the requests in hand are still answered. While the
+/// server is draining, it is told to make no more.
 ///
 /// # Errors
 ///
@@ -61,6 +64,8 @@ where
         sender,
         pulse: Arc::clone(&pulse),
         upgrade: Upgrade::default(),
+        bounds: app.bounds,
+        readiness: Arc::clone(app.readiness()),
     });
     let inlet = Inlet::new(&client, app.layer());
     let mut stream = Stream::new(io, pulse);
@@ -73,7 +78,7 @@ where
         () = shutdown.as_mut() => return Ok(()),
         () = watch.run_out(&client.pulse) => return Ok(()),
     };
-    let conversation = Conversation { client, inlet, bounds: &app.bounds, watch };
+    let conversation = Conversation { client, inlet, watch };
     match is_http2 {
         true => conversation.http2(stream, shutdown).await,
         false => conversation.http1(stream, shutdown).await,
@@ -100,22 +105,21 @@ async fn begins_http2(
 }
 
 /// What is said to a client, and how long it may take.
-struct Conversation<'a> {
+struct Conversation {
     client: Arc<Client>,
     inlet: Inlet,
-    bounds: &'a Bounds,
     watch: Watch,
 }
 
-impl Conversation<'_> {
+impl Conversation {
     async fn http1<T: AsyncRead + AsyncWrite + Unpin>(
         self,
         stream: ClientStream<T>,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let Self { client, inlet, bounds, mut watch } = self;
+        let Self { client, inlet, mut watch } = self;
         let stream = TokioIo::new(Guard::new(stream));
-        let mut connection = builder(bounds).serve_connection(stream, inlet);
+        let mut connection = builder(&client.bounds).serve_connection(stream, inlet);
         let ended = tokio::select! {
             biased;
             ended = drive(&mut connection, shutdown) => ended,
@@ -131,8 +135,11 @@ impl Conversation<'_> {
         if ended.as_ref().is_err_and(hyper::Error::is_parse) {
             client.proxy.stats.refused();
         }
-        // That this is the end: with TLS, anyone could have cut the connection.
-        let _ = timeout(FAREWELL, stream.shutdown()).await;
+        if !ended.as_ref().is_err_and(hyper::Error::is_user) {
+            // That this is the end: with TLS, anyone could have cut the connection. A response
+            // that broke off has none.
+            let _ = timeout(FAREWELL, stream.shutdown()).await;
+        }
         stream.close().await;
         ended.map_err(io::Error::other)
     }
@@ -142,9 +149,9 @@ impl Conversation<'_> {
         stream: ClientStream<T>,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let mut builder = http2::Builder::new(Streams { stalled: self.bounds.stalled });
+        let mut builder = http2::Builder::new(Streams { stalled: self.client.bounds.stalled });
         builder
-            .max_header_list_size(u32::try_from(self.bounds.head).unwrap_or(u32::MAX))
+            .max_header_list_size(u32::try_from(self.client.bounds.head).unwrap_or(u32::MAX))
             .max_concurrent_streams(STREAMS)
             .max_send_buf_size(SEND_BUFFER);
         let connection = builder.serve_connection(TokioIo::new(stream), self.inlet);
@@ -154,6 +161,7 @@ impl Conversation<'_> {
         tokio::select! {
             biased;
             () = shutdown => {}
+            () = self.client.readiness.goaway(pulse) => {}
             ended = connection.as_mut() => return ended.map_err(io::Error::other),
             () = self.watch.run_out(pulse) => {}
         }

@@ -14,8 +14,9 @@ use tracing::warn;
 use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
+use super::trailers::TrailerFilter;
 use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
-use super::{request, response};
+use super::{State, host, request, response};
 use crate::config::Host;
 
 /// Passes requests of a client on to upstreams.
@@ -49,17 +50,22 @@ impl Client {
         let upgrade = request::upgrade(&head);
         let upgrades = upgrade.is_some();
         let is_trusted = self.gate.policy().trusts(self.sender.address);
-        request::prepare(&mut head, &self.sender, is_trusted, upgrade);
-        self.pass_on(Request::from_parts(head, RequestBody::new(body)), upgrades).await
+        let state = self.proxy.state.load_full();
+        let via = state.settings.via;
+        let named = request::prepare(&mut head, &self.sender, is_trusted, upgrade, via);
+        let trailers = TrailerFilter::of_request(named, &self.gate, self.bounds.headers);
+        trailers.announce(&mut head.headers);
+        let request = Request::from_parts(head, RequestBody::new(body, trailers));
+        self.pass_on(&state, request, upgrades).await
     }
 
     /// Sends a request to one upstream after the other, until one has seen it.
     async fn pass_on(
         &self,
+        state: &State,
         mut request: Request<RequestBody>,
         upgrades: bool,
     ) -> Result<Response<Body>, Failure> {
-        let state = self.proxy.state.load_full();
         // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
         let is_missing = !request.headers().contains_key(HOST);
         let names_upstream = is_missing || state.settings.host == Host::Upstream;
@@ -67,11 +73,11 @@ impl Client {
         let mut last = Failure::NoneHealthy;
         while let Some(upstream) = state.upstreams.choose(&tried) {
             if names_upstream {
-                request::set_host(request.headers_mut(), &upstream.url.authority);
+                host::set(request.headers_mut(), &upstream.url.authority);
             }
             let in_flight = upstream.begin();
             let answered = match upstream.send(request, upgrades).await {
-                Ok(answered) => self.answer(answered, in_flight, upgrades).await,
+                Ok(answered) => self.answer(state, answered, in_flight, upgrades).await,
                 Err(unanswered) => Err(unanswered),
             };
             let Unanswered { why, unsent } = match answered {
@@ -99,21 +105,22 @@ impl Client {
     /// Makes an upstream's response the client's.
     async fn answer(
         &self,
+        state: &State,
         answered: Answered,
         in_flight: InFlight,
         upgrades: bool,
     ) -> Result<Response<Body>, Unanswered> {
-        response::judge(answered.response.headers())?;
+        response::judge(&answered.response)?;
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
             let switched = answered.into_connection().filter(|_| upgrades);
             let (mut head, connection) = switched.ok_or(unasked)?;
-            response::prepare(&mut head);
+            response::prepare(&mut head, state.settings.via);
             self.upgrade.set(connection);
             return Ok(Response::from_parts(head, Body::from("")));
         }
         let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
-        response::prepare(&mut head);
-        Ok(Response::from_parts(head, Box::new(body).into()))
+        let trailers = response::prepare(&mut head, state.settings.via);
+        Ok(Response::from_parts(head, Body::of_upstream(body, trailers)))
     }
 }

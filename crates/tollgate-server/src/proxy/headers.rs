@@ -9,6 +9,10 @@ use http::{HeaderMap, Version};
 static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
+/// How many headers or trailers an upstream may send, in either version: as many as hyper takes
+/// of HTTP/1.1.
+pub(super) const MAX_FIELDS: usize = 100;
+
 /// The words of a header that is a list, such as `Connection`, all lines together.
 pub(super) fn words<'h>(
     headers: &'h HeaderMap,
@@ -24,12 +28,13 @@ pub(super) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bo
     words(headers, name).any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Removes what is for one connection only, and whatever `Connection` names.
-pub(super) fn strip(headers: &mut HeaderMap) {
+/// Removes what is for one connection only, and whatever `Connection` names, which is told.
+pub(super) fn strip(headers: &mut HeaderMap) -> Vec<HeaderName> {
+    let mut named = Vec::new();
     if headers.contains_key(CONNECTION) {
-        let named: Vec<_> = words(headers, &CONNECTION)
-            .filter_map(|word| HeaderName::from_bytes(word).ok())
-            .collect();
+        named.extend(
+            words(headers, &CONNECTION).filter_map(|word| HeaderName::from_bytes(word).ok()),
+        );
         // Where a request ends and whom it is for is not for a client to take away.
         for name in named.iter().filter(|name| **name != HOST && **name != CONTENT_LENGTH) {
             headers.remove(name);
@@ -45,6 +50,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     if takes_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
+    named
 }
 
 /// Says that the message has passed through here, and in which version it came.

@@ -22,6 +22,8 @@ pub(super) struct Stats {
     switched: ConnectionCount,
     /// By class of status.
     requests: [AtomicU64; CLASSES.len()],
+    /// Those whose response broke off after its head.
+    cut: AtomicU64,
     failures: [AtomicU64; Failure::KINDS.len()],
 }
 
@@ -48,6 +50,11 @@ impl Stats {
     pub(super) fn answered(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[class].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A response broke off after its head, whose status says nothing then.
+    pub(super) fn cut(&self) {
+        self.cut.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn failed(&self, failure: &Failure) {
@@ -85,13 +92,19 @@ impl ProxyMetrics {
         let stats = &self.0.stats;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let requests = CLASSES.iter().zip(&stats.requests);
+        let requests = requests.chain([(&"incomplete", &stats.cut)]);
         let requests = requests.map(|(class, count)| ([("status", *class)], read(count)));
         counters(encoder, "proxy_requests", "Requests to the proxy, by their status", requests)?;
         let help = "What came instead of requests, and was refused unread";
         counters(encoder, "proxy_unreadable", help, [([], read(&stats.refused))])?;
         let failures = Failure::KINDS.iter().zip(&stats.failures);
         let failures = failures.map(|(kind, count)| ([("kind", *kind)], read(count)));
-        counters(encoder, "proxy_failures", "Requests without a response of an upstream", failures)
+        counters(
+            encoder,
+            "proxy_failures",
+            "Requests without a whole response of an upstream",
+            failures,
+        )
     }
 
     fn upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

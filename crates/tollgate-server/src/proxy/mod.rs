@@ -9,18 +9,21 @@
 //! client: nothing is handed from task to task, and a client that leaves takes everything
 //! with it.
 
+mod answering;
 mod body;
 mod client;
 mod failure;
 mod forward;
 mod guard;
 mod headers;
+mod host;
 mod metrics;
 mod request;
 mod response;
 mod service;
 mod silence;
 mod streams;
+mod trailers;
 mod upgrade;
 mod upstream;
 

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use http::header::{CONNECTION, HeaderName, HeaderValue};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, Method, Uri, Version};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 
 use super::headers::{add_via, has_word, strip, words};
-use crate::http::Problem;
+use super::host;
+use crate::http::{Bounds, Problem};
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -41,12 +41,14 @@ impl Sender {
 }
 
 /// Says what is wrong with a request that no upstream is to see.
-pub(super) fn judge(
-    method: &Method,
-    uri: &Uri,
-    version: Version,
-    headers: &HeaderMap,
-) -> Result<(), Problem> {
+pub(super) fn judge<B>(request: &Request<B>, bounds: &Bounds) -> Result<(), Problem> {
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    if field_count(headers) > bounds.headers {
+        return Err(Problem::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            format_args!("a request may have at most {} headers; send fewer", bounds.headers),
+        ));
+    }
     if *method == Method::CONNECT || *method == Method::TRACE {
         let detail = format_args!("{method} is not passed on");
         return Err(Problem::method_not_allowed(
@@ -55,7 +57,7 @@ pub(super) fn judge(
         ));
     }
     judge_target(method, uri)?;
-    judge_host(uri, version, headers)?;
+    host::judge(uri, request.version(), headers)?;
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_one = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     match (encodings.next(), encodings.next()) {
@@ -67,6 +69,11 @@ pub(super) fn judge(
         return Err(Problem::bad_request("Content-Length must be there once"));
     }
     Ok(())
+}
+
+/// How many headers there are. HTTP/2 may split a cookie, which is one header all the same.
+fn field_count(headers: &HeaderMap) -> usize {
+    headers.len() - headers.get_all(COOKIE).iter().count().saturating_sub(1)
 }
 
 fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
@@ -81,42 +88,6 @@ fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
         return Err(Problem::bad_request("the target of a request is a path, or a URL of http"));
     }
     Ok(())
-}
-
-fn judge_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {
-    let mut hosts = headers.get_all(HOST).iter();
-    let (host, another) = (hosts.next(), hosts.next());
-    if another.is_some() {
-        return Err(Problem::bad_request("Host must be there once"));
-    }
-    let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
-    let host = host.map(HeaderValue::as_bytes);
-    match (host, authority) {
-        (None, None) if version != Version::HTTP_10 => Err(Problem::bad_request("Host is missing")),
-        (Some(host), Some(authority)) if !host.eq_ignore_ascii_case(authority) => {
-            Err(Problem::bad_request("Host and the target of the request must be the same"))
-        }
-        (host, authority) if ![host, authority].into_iter().flatten().all(is_host) => {
-            Err(Problem::bad_request("Host must be a name or an address, and perhaps a port"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// True of a name or an address, the latter in brackets if it has colons, and perhaps a port.
-fn is_host(text: &[u8]) -> bool {
-    let find = |wanted| text.iter().position(|byte| *byte == wanted);
-    let (end, marks): (_, &[u8]) = match text.first() {
-        Some(b'[') => (find(b']').map(|bracket| bracket + 1), b"[:.]"),
-        _ => (find(b':').or(Some(text.len())), b"-._~%"),
-    };
-    let Some((name, port)) = end.and_then(|end| text.split_at_checked(end)) else { return false };
-    let is_port = match port.split_first() {
-        None => true,
-        Some((colon, digits)) => *colon == b':' && digits.iter().all(u8::is_ascii_digit),
-    };
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || marks.contains(byte);
-    is_port && !name.is_empty() && name.iter().all(is_plain)
 }
 
 /// True if what follows a request may be something else than HTTP. HTTP/2 is not agreed on
@@ -141,39 +112,33 @@ pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
 }
 
 /// Makes the head of a request what an upstream is to see, but for what depends on the
-/// upstream. If the sender is trusted, what it says of its own client stays.
+/// upstream. If the sender is trusted, what it says of its own client stays. With `via` it
+/// says that it has passed through here. Tells what is for one connection, and no trailer either.
 pub(super) fn prepare(
     head: &mut Parts,
     sender: &Sender,
     is_trusted: bool,
     upgrade: Option<HeaderValue>,
-) {
+    via: bool,
+) -> Vec<HeaderName> {
     let headers = &mut head.headers;
-    strip(headers);
+    let named = strip(headers);
     // It is answered here, when the body is asked for.
     headers.remove(EXPECT);
     if let Some(wanted) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, wanted);
     }
-    name_host(&mut head.uri, headers);
     if head.version == Version::HTTP_2 && headers.contains_key(COOKIE) {
         // HTTP/2 may split what is one header in HTTP/1.1.
         join(headers, &COOKIE, "; ", None);
     }
     tell_sender(headers, sender, is_trusted);
-    add_via(headers, head.version);
-    head.version = Version::HTTP_11;
-}
-
-/// Says whom a request is for as HTTP/1.1 does: in a header, and not in its target.
-pub(super) fn name_host(uri: &mut Uri, headers: &mut HeaderMap) {
-    let Some(authority) = uri.authority() else { return };
-    if !headers.contains_key(HOST) {
-        set_host(headers, authority);
+    if via {
+        add_via(headers, head.version);
     }
-    let path = uri.path_and_query().cloned();
-    *uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
+    head.version = Version::HTTP_11;
+    named
 }
 
 fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
@@ -233,27 +198,21 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, between: &str, element: Opti
     }
 }
 
-/// Names the host that is asked.
-pub(super) fn set_host(headers: &mut HeaderMap, authority: &Authority) {
-    if let Ok(host) = HeaderValue::try_from(authority.as_str()) {
-        headers.insert(HOST, host);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn prepared(peer: &str, is_trusted: bool, lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let mut request = http::Request::new(());
+        let mut request = Request::new(());
         *request.version_mut() = Version::HTTP_2;
         *request.uri_mut() = Uri::from_static("https://app.example/path?query");
         for (name, value) in lines {
             request.headers_mut().append(*name, HeaderValue::from_static(value));
         }
         let sender = Sender::new(peer.parse().unwrap(), true).unwrap();
+        host::to_origin_form(&mut request);
         let mut head = request.into_parts().0;
-        prepare(&mut head, &sender, is_trusted, None);
+        prepare(&mut head, &sender, is_trusted, None, false);
         assert_eq!(head.uri, "/path?query");
         assert_eq!(head.headers[HOST], "app.example");
         head.headers

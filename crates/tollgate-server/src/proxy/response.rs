@@ -2,20 +2,36 @@
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::response::Parts;
-use http::{HeaderMap, StatusCode, Version};
+use http::{Response, StatusCode, Version};
 
 use super::failure::Failure;
-use super::headers::{add_via, strip, words};
+use super::headers::{MAX_FIELDS, add_via, strip};
+use super::trailers::TrailerFilter;
 
-/// Says what is wrong with a response whose end is not clear.
-pub(super) fn judge(headers: &HeaderMap) -> Result<(), Failure> {
+/// Says what is wrong with a response whose end is not clear, or whose head is too large.
+///
+/// It is judged by the same rules where there is no body, as in response to `HEAD`: others on
+/// the way, and the client, go by what it says.
+pub(super) fn judge<B>(response: &Response<B>) -> Result<(), Failure> {
+    let headers = response.headers();
+    if headers.len() > MAX_FIELDS {
+        return Err(Failure::Ambiguous("it has too many headers"));
+    }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let encoding = encodings.next();
     if encoding.is_some() && headers.contains_key(CONTENT_LENGTH) {
         return Err(Failure::Ambiguous("Content-Length beside Transfer-Encoding"));
     }
-    if words(headers, &CONTENT_LENGTH).nth(1).is_some() {
+    if encoding.is_some() && response.version() != Version::HTTP_11 {
+        return Err(Failure::Ambiguous("Transfer-Encoding in another version than HTTP/1.1"));
+    }
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let length = lengths.next();
+    if lengths.next().is_some() {
         return Err(Failure::Ambiguous("several Content-Length"));
+    }
+    if length.is_some_and(|length| !is_length(length)) {
+        return Err(Failure::Ambiguous("Content-Length is not a plain number"));
     }
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     if encodings.next().is_some() || encoding.is_some_and(|encoding| !is_chunked(encoding)) {
@@ -24,18 +40,33 @@ pub(super) fn judge(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the head of a response what a client is to see.
-pub(super) fn prepare(head: &mut Parts) {
+/// True of digits alone that are a number of bytes.
+fn is_length(value: &HeaderValue) -> bool {
+    let digits = value.to_str().unwrap_or_default();
+    digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u64>().is_ok()
+}
+
+/// Makes the head of a response what a client is to see. With `via` it says that it has passed
+/// through here. Tells which of its trailers are for the client.
+pub(super) fn prepare(head: &mut Parts, via: bool) -> TrailerFilter {
     let headers = &mut head.headers;
     let upgrade = match head.status {
         StatusCode::SWITCHING_PROTOCOLS => headers.remove(UPGRADE),
         _ => None,
     };
-    strip(headers);
+    let trailers = TrailerFilter::of_response(strip(headers));
+    trailers.announce(headers);
+    if head.status.is_informational() || head.status == StatusCode::NO_CONTENT {
+        // They have no body, and nobody else knows of its length (RFC 9110, section 8.6).
+        headers.remove(CONTENT_LENGTH);
+    }
     if let Some(protocol) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol);
     }
-    add_via(headers, head.version);
+    if via {
+        add_via(headers, head.version);
+    }
     head.version = Version::HTTP_11;
+    trailers
 }

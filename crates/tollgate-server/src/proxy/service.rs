@@ -16,10 +16,11 @@ use tollgate_tower::{Tollgate, TollgateLayer};
 use tower_layer::Layer;
 use tower_service::Service as _;
 
+use super::answering::Answering;
 use super::body::Body;
 use super::client::Client;
 use super::forward::Forward;
-use super::request;
+use super::{host, request};
 use crate::AnyStore;
 use crate::http::{AtWork, Problem, Pulse};
 
@@ -46,16 +47,20 @@ impl Service<Request<Incoming>> for Inlet {
     type Error = Infallible;
     type Future = Answer;
 
-    fn call(&self, request: Request<Incoming>) -> Answer {
+    fn call(&self, mut request: Request<Incoming>) -> Answer {
         let at_work = Some(Pulse::work(Arc::clone(&self.client.pulse)));
-        let judged =
-            request::judge(request.method(), request.uri(), request.version(), request.headers());
-        let closes = request.version() != Version::HTTP_2 && request::may_switch(request.headers());
+        let judged = request::judge(&request, &self.client.bounds);
+        let over_http1 = request.version() != Version::HTTP_2;
+        let may_switch = request::may_switch(request.headers());
         let from = match judged {
-            Ok(()) => From::Limited(self.limited.clone().call(request)),
+            Ok(()) => {
+                // Here, so that limits and upstreams see the same host.
+                host::to_origin_form(&mut request);
+                From::Limited(self.limited.clone().call(request))
+            }
             Err(problem) => From::Refused(Some(refuse(problem, request.version()))),
         };
-        Answer { from, at_work, closes, client: Arc::clone(&self.client) }
+        Answer { from, at_work, over_http1, may_switch, client: Arc::clone(&self.client) }
     }
 }
 
@@ -72,9 +77,10 @@ fn refuse(problem: Problem, version: Version) -> Response<Body> {
 pub(super) struct Answer {
     from: From,
     at_work: Option<AtWork<Arc<Pulse>>>,
+    over_http1: bool,
     /// The connection was offered for another protocol, so it cannot be told whether what
     /// follows is HTTP.
-    closes: bool,
+    may_switch: bool,
     client: Arc<Client>,
 }
 
@@ -95,12 +101,14 @@ impl Future for Answer {
         };
         let at_work = self.at_work.take();
         Poll::Ready(answered.map(|mut response| {
-            if self.closes && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let has_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            let is_last = self.may_switch || self.client.readiness.is_draining();
+            if self.over_http1 && is_last && !has_switched {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            self.client.proxy.stats.answered(response.status());
+            let status = response.status();
             response.map(|body| match at_work {
-                Some(at_work) => body.hold(at_work),
+                Some(at_work) => body.hold(Answering::new(&self.client, status, at_work)),
                 None => body,
             })
         }))

@@ -41,12 +41,15 @@ pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
             exit(0);
         }
     };
-    while signals.next().await == Signal::Reload {
-        server.reload().await;
-    }
-    info!("stopping: answering what has been received");
+    let is_lame_duck = loop {
+        match signals.next().await {
+            Signal::Reload => server.reload().await,
+            Signal::Terminate => break true,
+            Signal::Interrupt => break false,
+        }
+    };
     tokio::select! {
-        stopped = server.stop() => stopped?,
+        stopped = server.stop(is_lame_duck) => stopped?,
         () = signals.told_to_stop() => {
             warn!("told to stop again: ending at once, without a snapshot");
             exit(1);

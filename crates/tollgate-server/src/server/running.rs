@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch as channel};
 use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
+use tokio::time::sleep;
 use tracing::info;
 
 use super::banner::Banner;
@@ -35,6 +36,7 @@ pub(super) struct Running {
     saver: Option<Saver>,
     reloader: Arc<Reloader>,
     shared: Option<Arc<SharedStore>>,
+    lame_duck: Duration,
     drain: Duration,
 }
 
@@ -90,18 +92,25 @@ impl Running {
         );
         beside.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
-        let drain = settings.drain;
-        Ok(Self { app, listeners, stop, beside, saver, reloader, shared, drain })
+        let Settings { lame_duck, drain, .. } = settings;
+        Ok(Self { app, listeners, stop, beside, saver, reloader, shared, lame_duck, drain })
     }
 
     pub(super) async fn reload(&self) {
         reload::in_background(&self.reloader).await;
     }
 
-    /// Answers what has been received, and keeps what was spent.
-    pub(super) async fn stop(self) -> Result<(), Box<dyn Error>> {
-        self.beside.iter().for_each(AbortHandle::abort);
+    /// Answers what has been received, and keeps what was spent. A lame duck first goes on for
+    /// a while, and tells clients to leave: to hang up on one that does not know would cut off
+    /// the request that it is sending.
+    pub(super) async fn stop(self, is_lame_duck: bool) -> Result<(), Box<dyn Error>> {
         self.app.readiness().drain();
+        if is_lame_duck {
+            info!(time = ?self.lame_duck, "stopping: telling clients to leave");
+            sleep(self.lame_duck).await;
+        }
+        info!("stopping: answering what has been received");
+        self.beside.iter().for_each(AbortHandle::abort);
         self.stop.send_replace(true);
         drain(self.listeners, self.drain).await;
         // Nobody can spend any more.

@@ -7,8 +7,10 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 pub(super) enum Signal {
     /// SIGHUP.
     Reload,
-    /// SIGTERM, or control-C.
-    Stop,
+    /// SIGTERM: others may still send clients here.
+    Terminate,
+    /// Control-C: somebody waits for the end.
+    Interrupt,
 }
 
 /// Waits for signals. From its making on, none of them ends the process by itself.
@@ -30,8 +32,8 @@ impl Signals {
 
     pub(super) async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.terminate.recv() => Signal::Stop,
-            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.terminate.recv() => Signal::Terminate,
+            _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.hangup.recv() => Signal::Reload,
         }
     }

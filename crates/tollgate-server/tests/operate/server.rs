@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The program, which knows nothing of the variables of whoever runs the tests.
+/// The program, which knows nothing of the variables of whoever runs the tests. At its end it
+/// waits for nobody who might still come.
 pub(crate) fn tollgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("TOLLGATE_LAME_DUCK", "1ms");
     command
 }
 

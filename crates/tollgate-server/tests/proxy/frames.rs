@@ -7,15 +7,18 @@ use crate::wire::Wire;
 
 pub(crate) type Fields<'a> = &'a [(&'a str, &'a str)];
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(crate) const END_HEADERS: u8 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut frame = vec![length[1], length[2], length[3], kind, flags, 0, 0, 0, stream];
     frame.extend(payload);
@@ -51,7 +54,7 @@ pub(crate) fn request(fields: Fields<'_>, body: &str) -> Vec<u8> {
 }
 
 /// Reads until the ping is answered and the stream has ended, or the proxy hangs up.
-fn await_end(wire: &mut Wire) {
+pub(crate) fn await_end(wire: &mut Wire) {
     let (mut is_answered, mut is_over) = (false, false);
     while !(is_answered && is_over) {
         let head = wire.take(9);
@@ -60,7 +63,8 @@ fn await_end(wire: &mut Wire) {
         wire.take(length);
         is_answered |= kind == PING;
         // A reset or the last frame of the stream, or a farewell.
-        is_over |= kind == 7 || stream == 1 && (kind == 3 || flags & END_STREAM != 0 && kind < 2);
+        is_over |= kind == GOAWAY
+            || stream == 1 && (kind == RST_STREAM || flags & END_STREAM != 0 && kind < 2);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -204,6 +204,49 @@ struct Left(tokio::sync::mpsc::UnboundedSender<&'static str>);
 impl Drop for Left {
     fn drop(&mut self) {
         let _ = self.0.send("left");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn its_responses_are_judged_as_those_of_http1_are() {
+    // The path says which headers it answers with, as a query does.
+    let service = Service::start("127.0.0.1:0", |request: Request<Incoming>| {
+        let mut response = Response::builder().status(&request.uri().path()[1..]);
+        for field in request.uri().query().unwrap_or_default().split('&') {
+            let (name, value) = field.split_once('=').unwrap();
+            response = response.header(name, value);
+        }
+        std::future::ready(response.body(Empty::<Bytes>::new()).unwrap())
+    })
+    .await;
+    let proxy = Setup::to(&[service.url()]).start();
+    let fields = |count: usize| {
+        let fields: Vec<_> = (0..count).map(|number| format!("x-{number}=y")).collect();
+        fields.join("&")
+    };
+    // Its date is one more.
+    let (most, too_many) = (fields(99), fields(100));
+    let same = vec!["x=y"; 100].join("&");
+    let refused = [
+        "content-length=abc",
+        "content-length=-5",
+        "content-length=+5",
+        "content-length=",
+        "content-length=5&content-length=6",
+        "content-length=5,%205",
+        &too_many,
+        &same,
+    ];
+    for (method, status) in [("HEAD", "200"), ("GET", "200"), ("GET", "204"), ("GET", "304")] {
+        let ask = |query: &str| {
+            let mut wire = proxy.connect();
+            wire.send(format!("{method} /{status}?{query} HTTP/1.1\r\nhost: a\r\n\r\n"));
+            wire.response(method).unwrap()
+        };
+        for query in refused {
+            assert_eq!(ask(query).status(), 502, "{method} {status} {query}");
+        }
+        assert_eq!(ask(&most).status().to_string(), status, "{method} {status} {most}");
     }
 }
 

@@ -53,7 +53,7 @@ fn headers_of_the_upstream_connection_end_at_the_proxy_too() {
     }
     assert_eq!(response.all("set-cookie"), ["a=1", "b=2"]);
     assert_eq!(response.header("server"), Some("test"));
-    assert_eq!(response.all("via").join(", "), "1.0 cache, 1.1 tollgate");
+    assert_eq!(response.header("via"), Some("1.0 cache"));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_a_stranger_says_about_itself_is_not_passed_on() {
     let upstream = Upstream::answering(|_| ok("hello"));
     let proxy = Proxy::to(&upstream);
     // Nor can it have the proxy's own words taken out again.
-    let naming = "connection: x-forwarded-for, x-forwarded-proto, x-forwarded-host, via\r\n";
+    let naming = "connection: x-forwarded-for, x-forwarded-proto, x-forwarded-host\r\n";
     for headers in ["", CLAIMS, naming, &format!("{naming}{CLAIMS}{CLAIMS}")] {
         proxy.connect().get("/", headers);
         let request = upstream.requests().pop().unwrap();
@@ -69,7 +69,7 @@ fn what_a_stranger_says_about_itself_is_not_passed_on() {
             ("x-forwarded-for", Some("127.0.0.1")),
             ("x-forwarded-proto", Some("http")),
             ("x-forwarded-host", Some("example.test")),
-            ("via", Some("1.1 tollgate")),
+            ("via", None),
             ("forwarded", None),
         ] {
             assert_eq!(request.header(name), value, "{name} after {headers:?}: {request:?}");
@@ -87,13 +87,26 @@ fn what_a_trusted_proxy_says_about_its_client_is_kept_and_added_to() {
     assert_eq!(request.all("x-forwarded-for").join(", "), "203.0.113.9, 127.0.0.1");
     assert_eq!(request.header("x-forwarded-proto"), Some("https"));
     assert_eq!(request.header("x-forwarded-host"), Some("shop.test"));
-    assert_eq!(request.all("via").join(", "), "1.0 front, 1.1 tollgate");
+    assert_eq!(request.header("via"), Some("1.0 front"));
     // One that says nothing is described as a stranger is.
     proxy.get("/");
     let request = upstream.requests().pop().unwrap();
     assert_eq!(request.header("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(request.header("x-forwarded-proto"), Some("http"));
     assert_eq!(request.header("x-forwarded-host"), Some("example.test"));
+}
+
+#[test]
+fn via_tells_of_the_proxy_either_way_if_it_is_wanted() {
+    let upstream = Upstream::answering(|_| respond("200 OK", "via: 1.0 cache\r\n", "hello"));
+    let proxy = Setup::to(&[upstream.url()]).proxy("via = true\n").start();
+    // Nor can a client have it taken out again.
+    let response = proxy.connect().get("/", "via: 1.0 front\r\nconnection: via\r\n");
+    assert_eq!(response.all("via").join(", "), "1.0 cache, 1.1 tollgate");
+    assert_eq!(upstream.request().header("via"), Some("1.1 tollgate"));
+    proxy.connect().get("/", "via: 1.0 front\r\n");
+    let request = upstream.requests().pop().unwrap();
+    assert_eq!(request.all("via").join(", "), "1.0 front, 1.1 tollgate");
 }
 
 #[test]

@@ -64,7 +64,6 @@ async fn many_requests_on_one_connection_reach_an_http1_upstream() {
         ("x-forwarded-for", "127.0.0.1"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-host", "example.test"),
-        ("via", "2.0 tollgate"),
     ] {
         assert_eq!(request.header(name), Some(value), "{request:?}");
     }
@@ -155,11 +154,9 @@ async fn a_response_that_breaks_off_is_an_error_and_not_an_end() {
         });
         let proxy = Proxy::to(&upstream);
         let mut client = connect(proxy.address).await;
-        // The end may come together with the head.
-        if let Ok(response) = client.send_request(get("/")).await {
-            assert_eq!(response.status(), 200);
-            let body = timeout(PATIENCE, response.collect()).await.unwrap();
-            assert!(body.is_err(), "{framing}: {body:?}");
-        }
+        let response = client.send_request(get("/")).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let body = timeout(PATIENCE, response.collect()).await.unwrap();
+        assert!(body.is_err(), "{framing}: {body:?}");
     }
 }

@@ -2,13 +2,17 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod balance;
+mod cut;
 mod django;
 mod failures;
+mod floods;
 mod frames;
 mod grpc;
 mod h2c;
 mod headers;
+mod hosts;
 mod http2;
+mod lame_duck;
 mod large;
 mod leaving;
 mod limits;
@@ -24,6 +28,7 @@ mod responses;
 mod server;
 mod streaming;
 mod tls;
+mod trailers;
 mod upstream;
 mod websocket;
 mod wire;

@@ -80,6 +80,25 @@ fn nginx_behind_the_proxy_serves_files_ranges_and_errors() {
 }
 
 #[test]
+fn nginx_behind_the_proxy_compresses_as_it_does_by_itself() {
+    let nginx = Nginx::start("root files;\ndefault_type text/html;\ngzip on;\n");
+    let proxy = Setup::to(&[format!("http://{}", nginx.address)]).start();
+    let accepts = "accept-encoding: gzip\r\n";
+    for (version, mut client) in
+        [("alone", Wire::connect(nginx.address)), ("behind the proxy", proxy.connect())]
+    {
+        let response = client.get("/large", accepts);
+        assert_eq!(response.header("content-encoding"), Some("gzip"), "{version}: {response:?}");
+        assert!(response.body.len() < 100_000 && response.is_whole, "{version}");
+        assert_eq!(response.header("via"), None, "{version}");
+    }
+    // By default it compresses nothing for requests that have come through a proxy.
+    let telling = Setup::to(&[format!("http://{}", nginx.address)]).proxy("via = true\n").start();
+    let response = telling.connect().get("/large", accepts);
+    assert_eq!((response.header("content-encoding"), response.body.len()), (None, 1_000_000));
+}
+
+#[test]
 fn nginx_in_front_names_its_clients_and_they_are_told_apart() {
     let upstream = Upstream::answering(|request| ok(&request.body.len().to_string()));
     let limit = "[[limit]]\nname = 'api'\nmatch = { path = '/api' }\nquota = '1/h burst 2'\n";

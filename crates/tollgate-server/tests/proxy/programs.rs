@@ -75,3 +75,36 @@ fn what_is_wrong_is_told_at_the_start() {
         assert!(!output.status.success() && error.contains(told), "{arguments:?}: {error}");
     }
 }
+
+/// The rows of the table of settings of the page about the proxy: key and default.
+fn settings() -> Vec<(String, String)> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/proxy.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() > 3);
+    let cell = |text: &str| text.trim().trim_matches('`').to_owned();
+    let rows = rows.map(|row| row.split('|').map(cell).collect::<Vec<_>>());
+    rows.map(|row| (row[1].clone(), row[2].clone())).collect()
+}
+
+#[test]
+fn help_tells_what_holds_if_nothing_is_said() {
+    let help = run(tollgate().args(["proxy", "--help"]));
+    let told = |flag: &str| {
+        let text = help.split(&format!("--{flag}")).nth(1).unwrap_or_else(|| panic!("no --{flag}"));
+        let text = text.split("[env").next().unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Nothing is spoken that was not asked for.
+    for off in ["resp <ADDRESS>", "grpc <ADDRESS>"] {
+        assert!(told(off).ends_with("or \"off\" [default: off]"), "{off}: {}", told(off));
+    }
+    assert!(told("http <ADDRESS>").contains("[default: 127.0.0.1:8390]"));
+    let rows = settings();
+    assert!(rows.iter().any(|(key, _)| key == "via"), "{rows:?}");
+    for (key, default) in rows {
+        let told = told(&key);
+        let default = if default == "none" { "nothing".to_owned() } else { default };
+        let is_told = told.contains(&format!("[default: {default}]"));
+        assert!(is_told || !told.contains("[default"), "{key}: {told}");
+    }
+}

@@ -1,5 +1,6 @@
 //! TLS on both sides, and which HTTP is agreed upon.
 
+use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::proxy::{Proxy, Setup};
 use crate::server::{Home, run};
@@ -34,6 +35,14 @@ fn curl(proxy: &Proxy, version: &str) -> String {
     run(curl.arg(format!("https://localhost:{}/", proxy.address.port())))
 }
 
+/// What a client goes by that trusts the proxy's certificate.
+fn trusting(proxy: &Proxy) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let certificate = std::fs::read(proxy.home.path("cert.pem")).unwrap();
+    roots.add(CertificateDer::from_pem_slice(&certificate).unwrap()).unwrap();
+    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+}
+
 #[test]
 fn curl_agrees_on_http2_or_http1_and_the_upstream_is_told_of_tls() {
     let upstream = Upstream::answering(|_| ok("hello"));
@@ -47,18 +56,38 @@ fn curl_agrees_on_http2_or_http1_and_the_upstream_is_told_of_tls() {
     }
 }
 
+#[test]
+fn a_response_that_breaks_off_has_no_end_in_tls_either() {
+    let upstream = Upstream::playing(|mut wire, seen| {
+        if let Some(request) = seen.next(&mut wire) {
+            let end = if request.path() == "/" { "" } else { "0\r\n\r\n" };
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            wire.send(format!("{head}4\r\nsome\r\n{end}"));
+        }
+    });
+    let proxy = start(Setup::to(&[upstream.url()]));
+    let config = trusting(&proxy);
+    for (path, is_whole) in [("/", false), ("/whole", true)] {
+        let session = ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap());
+        let socket = std::net::TcpStream::connect(proxy.address).unwrap();
+        let mut stream = StreamOwned::new(session.unwrap(), socket);
+        // In HTTP/1.0 the end of the connection is that of the response.
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nhost: a\r\n\r\n").as_bytes()).unwrap();
+        let mut response = Vec::new();
+        let end = stream.read_to_end(&mut response);
+        assert!(response.ends_with(b"\r\n\r\nsome"), "{path}: {response:?}");
+        assert_eq!(end.is_ok(), is_whole, "{path}: {end:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_client_offers_is_agreed_upon() {
     let upstream = Upstream::answering(|_| ok("hello"));
     let proxy = start(Setup::to(&[upstream.url()]));
-    let mut roots = RootCertStore::empty();
-    let certificate = std::fs::read(proxy.home.path("cert.pem")).unwrap();
-    roots.add(CertificateDer::from_pem_slice(&certificate).unwrap()).unwrap();
     for (offered, agreed) in
         [(vec!["h2", "http/1.1"], Some("h2")), (vec!["http/1.1"], Some("http/1.1")), (vec![], None)]
     {
-        let mut config =
-            ClientConfig::builder().with_root_certificates(roots.clone()).with_no_client_auth();
+        let mut config = ClientConfig::clone(&trusting(&proxy));
         config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
         let socket = TcpStream::connect(proxy.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();

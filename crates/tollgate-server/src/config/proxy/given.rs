@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use tollgate_policy::Settings as Table;
 
 use super::value::{Host, Path as UrlPath, UpstreamUrl};
@@ -113,6 +113,20 @@ pub(crate) struct GivenProxy {
         help_heading = PROXY
     )]
     pub(super) keep: Option<u64>,
+    /// Adds a Via header to what is passed on, either way; some services compress nothing for
+    /// requests that have one [default: false]
+    #[arg(
+        id = "proxy-via",
+        long = "via",
+        env = "TOLLGATE_PROXY_VIA",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_name = "BOOL",
+        help_heading = PROXY
+    )]
+    pub(super) via: Option<bool>,
     /// A proxy was asked for, so there must be somewhere to pass requests on to.
     #[arg(skip)]
     pub(super) is_wanted: bool,
@@ -135,6 +149,7 @@ impl GivenProxy {
             host: proxy.parsed("host", "keep"),
             ca: proxy.text("ca", "ca.pem").map(PathBuf::from),
             keep: proxy.number("keep", range::KEPT, 64),
+            via: proxy.boolean("via"),
             // A table without it is told what is missing.
             is_wanted: true,
         }
@@ -159,6 +174,7 @@ impl GivenProxy {
             host: self.host.or(other.host),
             ca: self.ca.or(other.ca),
             keep: self.keep.or(other.keep),
+            via: self.via.or(other.via),
             is_wanted: self.is_wanted || other.is_wanted,
         }
     }

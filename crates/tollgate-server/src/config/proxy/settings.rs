@@ -23,6 +23,7 @@ pub(crate) struct ProxySettings {
     pub(crate) host: Host,
     pub(crate) ca: Option<PathBuf>,
     pub(crate) keep: usize,
+    pub(crate) via: bool,
 }
 
 const PORT: u16 = 8080;
@@ -82,6 +83,7 @@ impl ProxySettings {
             host: given.host.unwrap_or_default(),
             ca: given.ca.clone(),
             keep: given.keep.map_or(64, size),
+            via: given.via.unwrap_or(false),
         })
     }
 }

@@ -23,7 +23,7 @@ use super::{Answered, Unanswered, Upstream};
 use crate::config::Scheme;
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::Failure;
-use crate::proxy::request::name_host;
+use crate::proxy::host;
 
 /// The connection, as long as there is one.
 #[derive(Debug, Default)]
@@ -193,9 +193,7 @@ impl Shared {
 /// Makes a request what it was, since whoever is asked next may speak HTTP/1.1.
 fn for_others(mut unanswered: Unanswered) -> Unanswered {
     if let Some(unsent) = &mut unanswered.unsent {
-        let mut uri = std::mem::take(unsent.uri_mut());
-        name_host(&mut uri, unsent.headers_mut());
-        *unsent.uri_mut() = uri;
+        host::to_origin_form(unsent);
     }
     unanswered
 }

@@ -6,6 +6,7 @@ pub(super) fn all() -> Vec<Case> {
     cases.extend(encodings());
     cases.extend(heads());
     cases.extend(statuses());
+    cases.extend(bodiless());
     cases
 }
 
@@ -160,4 +161,37 @@ fn statuses() -> Vec<Case> {
         ))),
         head(kept(case("HEAD with a body", status("200 OK"), Told(200, "")))),
     ]
+}
+
+/// Responses that have no body, whatever their lengths say.
+fn bodiless() -> Vec<Case> {
+    const LENGTHS: [(&str, &str); 10] = [
+        ("a length that is a word", "content-length: abc"),
+        ("a length with a minus", "content-length: -5"),
+        ("a length with a plus", "content-length: +5"),
+        ("a length that is empty", "content-length:"),
+        ("a length beyond 64 bits", "content-length: 18446744073709551621"),
+        ("two different lengths", "content-length: 5\r\ncontent-length: 6"),
+        ("two lengths in one", "content-length: 5, 6"),
+        ("a length and chunks", "content-length: 5\r\ntransfer-encoding: chunked"),
+        ("another encoding", "transfer-encoding: gzip, chunked"),
+        ("chunks twice", "transfer-encoding: chunked\r\ntransfer-encoding: chunked"),
+    ];
+    let all = LENGTHS.into_iter().flat_map(|(name, lengths)| {
+        let with = |status: &str| format!("HTTP/1.1 {status}\r\n{lengths}\r\n\r\n");
+        [
+            head(kept(case(name, with("200 OK"), BadGateway))),
+            head(kept(case(name, with("404 Not Found"), BadGateway))),
+            kept(case(name, with("204 No Content"), BadGateway)),
+            kept(case(name, with("304 Not Modified"), BadGateway)),
+            // Those that are not the last are for the proxy alone.
+            kept(case(
+                name,
+                with("103 Early Hints") + "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+                Told(200, "hello"),
+            )),
+        ]
+    });
+    let old = "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    all.chain([head(kept(case("HEAD with chunks in HTTP/1.0", old, BadGateway)))]).collect()
 }

@@ -42,7 +42,9 @@ fn judge(case: &Case, response: Option<&Message>) -> Result<(), String> {
     };
     let bad_gateway = || match response {
         Some(response) if response.status() == 502 => {
-            response.problem();
+            if case.method != "HEAD" {
+                response.problem();
+            }
             Ok(())
         }
         _ => Err("the client was not told 502".to_owned()),
@@ -55,7 +57,8 @@ fn judge(case: &Case, response: Option<&Message>) -> Result<(), String> {
             Some(response) if response.is_whole && response.status() != 502 => {
                 Err("the client was told a whole response".to_owned())
             }
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            None => Err("the client was told nothing".to_owned()),
         },
     }
 }

@@ -74,12 +74,12 @@ pub(super) fn hosts() -> Vec<Case> {
         case(
             "a whole URL with another host",
             "GET http://a{path} HTTP/1.1\r\nhost: b\r\n\r\n",
-            RefusedOr(GET, ""),
+            Refused(MALFORMED),
         ),
         case(
             "a whole URL without a host",
             "GET http://a{path} HTTP/1.1\r\n\r\n",
-            RefusedOr(GET, ""),
+            Refused(MALFORMED),
         ),
     ]
 }
