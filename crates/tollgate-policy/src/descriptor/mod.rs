@@ -15,7 +15,7 @@ pub(crate) use self::name::node_name;
 pub(crate) use self::named::MOST_ENTRIES;
 use self::named::Named;
 pub(crate) use self::tree::{Limited, Met, Reached, Tree};
-pub(crate) use self::value::ValuePattern;
+pub(crate) use self::value::{ValuePattern, is_wildcard};
 
 /// What a proxy asks about: entries of a key and a value each, in an order.
 ///

@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use tollgate::{AlgorithmKind, Quota};
 
+use crate::descriptor::is_wildcard;
+
 /// A tree of limits for the descriptors of one domain, as configuration files of
 /// envoyproxy/ratelimit write it. A policy file cannot write one: a program gives it to
 /// [`PolicyBuilder::domain`](crate::PolicyBuilder::domain).
@@ -24,8 +26,8 @@ pub struct Domain {
 pub struct Node {
     /// The entry's key.
     pub key: String,
-    /// The entry's value. One that ends in `*` is a wildcard for all that begin with the rest.
-    /// `None` for any value, each of which is counted apart.
+    /// The entry's value. One with `*` in it is a wildcard, in which each `*` stands for any text,
+    /// also an empty one. `None` for any value, each of which is counted apart.
     pub value: Option<String>,
     /// What descriptors are limited by that end here. `None` if they are known, but not
     /// limited.
@@ -97,7 +99,7 @@ impl Node {
 
     /// True if it is for many values, each of which is counted by itself.
     pub(crate) fn counts_apart(&self) -> bool {
-        let is_for_many = self.value.as_ref().is_none_or(|value| value.ends_with('*'));
+        let is_for_many = self.value.as_deref().is_none_or(is_wildcard);
         is_for_many && !self.shares_values
     }
 }
