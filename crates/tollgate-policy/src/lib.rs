@@ -35,6 +35,6 @@ pub use self::lists::ListKind;
 pub use self::policy::{Policy, PolicyBuilder};
 pub use self::request::Request;
 pub use self::spec::{
-    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Mode, Node, NodeLimit,
-    NodeMode, NodeQuota, Override, Settle, Tier,
+    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Metadata, MetadataValue,
+    Mode, Node, NodeLimit, NodeMode, NodeQuota, Override, Settle, Tier,
 };

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -49,6 +50,28 @@ pub struct NodeLimit {
     pub name: Option<String>,
     /// The names of limits that do not count in a call in which this one is met.
     pub replaces: Vec<String>,
+    /// What answers tell of the limit while it is not exceeded.
+    pub metadata: Metadata,
+}
+
+/// What answers tell of a [limit](NodeLimit), by name: whatever its author wants a proxy to know.
+pub type Metadata = BTreeMap<String, MetadataValue>;
+
+/// A value of [`Metadata`]: as JSON has them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetadataValue {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// Values in an order.
+    List(Vec<Self>),
+    /// Values by their names.
+    Table(Metadata),
 }
 
 /// How much a [node](Node) lets through.
@@ -78,8 +101,19 @@ pub enum NodeMode {
     Enforce,
     /// Descriptors that exceed it are counted, and allowed.
     Shadow,
-    /// Descriptors that exceed it are counted and allowed, and answers tell that they do.
+    /// Descriptors that exceed it are counted, also beyond it, and answers tell that they do. A
+    /// call is denied if it exceeds every limit in this mode that it meets.
     Quota,
+    /// As [`Shadow`](Self::Shadow), and among limits in [quota mode](Self::Quota) one that is
+    /// never exceeded.
+    ShadowQuota,
+}
+
+impl NodeMode {
+    /// True if it counts among limits in quota mode.
+    pub(crate) fn is_quota(self) -> bool {
+        matches!(self, Self::Quota | Self::ShadowQuota)
+    }
 }
 
 impl Domain {
@@ -108,7 +142,13 @@ impl NodeLimit {
     /// A limit that refuses, and that has no name of its own.
     #[must_use]
     pub fn new(quota: NodeQuota) -> Self {
-        Self { quota, mode: NodeMode::Enforce, name: None, replaces: Vec::new() }
+        Self {
+            quota,
+            mode: NodeMode::Enforce,
+            name: None,
+            replaces: Vec::new(),
+            metadata: Metadata::new(),
+        }
     }
 }
 

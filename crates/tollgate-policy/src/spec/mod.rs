@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-pub use self::domain::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
+pub use self::domain::{Domain, Metadata, MetadataValue, Node, NodeLimit, NodeMode, NodeQuota};
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
 pub(crate) use self::limit::Cost;
