@@ -18,4 +18,5 @@ mod reflection;
 #[allow(dead_code, reason = "other tests need more of it")]
 mod server;
 mod store;
+mod units;
 mod wire;
