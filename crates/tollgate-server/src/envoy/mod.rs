@@ -8,7 +8,9 @@
 mod algorithm;
 mod descriptor;
 mod folder;
+mod metadata;
 mod problems;
+mod scalar;
 mod table;
 #[cfg(test)]
 mod tests;
