@@ -1,7 +1,11 @@
 //! Limits in quota mode: they deny a call together, and count also what is beyond them.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::subsequence;
 use tollgate::AlgorithmKind;
 use tollgate_policy::{
     Descriptor, Domain, Limit, Metadata, MetadataValue, Mode, Node, NodeLimit, NodeMode, NodeQuota,
@@ -179,4 +183,31 @@ fn metadata_is_told_with_the_state_of_its_limit() {
     let passage = call(&gate, &[&[("a", "v")], &[("b", "v")]]);
     let told: Vec<_> = passage.passage().limits().map(|limit| limit.metadata().cloned()).collect();
     assert_eq!(told, [Some(metadata), Some(Metadata::new())]);
+}
+
+const LIMITS: [(&str, &str, u64); 3] = [("a", "1/h", 1), ("b", "4/h", 4), ("c", "9/h", 9)];
+
+proptest! {
+    /// There, counters only go up, and a descriptor is over the limit if its counter is above it.
+    #[test]
+    fn calls_are_answered_as_by_counters_that_only_go_up(
+        calls in vec(subsequence(LIMITS.to_vec(), 1..4), 1..40),
+        hits in vec(0..5_u64, 120),
+    ) {
+        let gate = gate_for(LIMITS.map(|(key, quota, _)| in_quota_mode(key, quota)));
+        let mut counters = HashMap::new();
+        let mut hits = hits.into_iter();
+        for call in calls {
+            let asked: Vec<_> =
+                call.iter().map(|(key, ..)| (*key, hits.next().unwrap_or(1))).collect();
+            let is_over = |(limit, asked): (&(&str, &str, u64), &(&'static str, u64))| {
+                let counter = counters.entry(asked.0).or_insert(0);
+                *counter += asked.1;
+                *counter > limit.2
+            };
+            let over: Vec<_> = call.iter().zip(&asked).map(is_over).collect();
+            let is_allowed = over.contains(&false);
+            prop_assert_eq!(told(&gate, &asked), (is_allowed, over), "{:?}", asked);
+        }
+    }
 }

@@ -187,8 +187,7 @@ impl Reader {
                         return Err(Unreadable::new(line, "a key must be a text"));
                     };
                     if entries.len() == MOST_KEYS {
-                        let why = format!("a table has more than {MOST_KEYS} keys");
-                        return Err(Unreadable::new(line, why));
+                        return Err(Unreadable::too_many_keys(line));
                     }
                     let new = Key { line, name: text.as_str().into() };
                     if let Some((first, _)) = entries.iter().find(|(old, _)| old.name == new.name) {
@@ -235,7 +234,7 @@ fn merged(entries: Entries) -> Result<Entries, Unreadable> {
     let mut all = Entries::new();
     for (key, value) in entries {
         if &*key.name != "<<" {
-            overlay(&mut all, key, value);
+            overlay(&mut all, key, value)?;
             continue;
         }
         let tables = match &value.kind {
@@ -251,42 +250,49 @@ fn merged(entries: Entries) -> Result<Entries, Unreadable> {
             let Kind::Table(more) = &table.kind else {
                 return Err(Unreadable::new(key.line, "<< takes a table, or a list of tables"));
             };
-            more.iter().for_each(|(key, value)| overlay(&mut all, key.clone(), Arc::clone(value)));
+            for (own, value) in more {
+                overlay(&mut all, own.clone(), Arc::clone(value))?;
+            }
         }
     }
     Ok(all)
 }
 
-/// Adds an entry in place of the one that there is. A `rate_limit` keeps what the other does not
-/// say, and so does `metadata`.
-fn overlay(entries: &mut Entries, key: Key, value: Arc<Value>) {
-    let Some((_, old)) = entries.iter_mut().find(|(own, _)| own.name == key.name) else {
-        entries.push((key, value));
-        return;
-    };
-    let kept = match (&old.kind, &value.kind) {
-        (Kind::Table(kept), Kind::Table(new))
-            if ["rate_limit", "metadata"].contains(&&*key.name) =>
-        {
-            let is_kept =
-                |(own, _): &&(Key, Arc<Value>)| new.iter().all(|(key, _)| key.name != own.name);
-            kept.iter().filter(is_kept).chain(new).cloned().collect()
-        }
-        _ => {
-            *old = value;
-            return;
-        }
-    };
-    *old = Arc::new(Value {
-        line: value.line,
-        depth: value.depth.max(old.depth),
-        kind: Kind::Table(kept),
-    });
+/// Adds an entry in place of the one that there is. Of a `rate_limit` or `metadata` that there is,
+/// what the new one does not say stays.
+fn overlay(entries: &mut Entries, key: Key, value: Arc<Value>) -> Result<(), Unreadable> {
+    let line = key.line;
+    match entries.iter_mut().find(|(own, _)| own.name == key.name) {
+        None => entries.push((key, value)),
+        Some((_, old)) => match (&old.kind, &value.kind) {
+            (Kind::Table(kept), Kind::Table(new))
+                if ["rate_limit", "metadata"].contains(&&*key.name) =>
+            {
+                let is_new = |own: &Key| new.iter().any(|(key, _)| key.name == own.name);
+                let kept = kept.iter().filter(|(own, _)| !is_new(own));
+                let both: Entries = kept.chain(new).cloned().collect();
+                if both.len() > MOST_KEYS {
+                    return Err(Unreadable::too_many_keys(line));
+                }
+                let depth = value.depth.max(old.depth);
+                *old = Arc::new(Value { line: value.line, depth, kind: Kind::Table(both) });
+            }
+            _ => *old = value,
+        },
+    }
+    if entries.len() > MOST_KEYS {
+        return Err(Unreadable::too_many_keys(line));
+    }
+    Ok(())
 }
 
 impl Unreadable {
     fn new(line: usize, why: impl Into<String>) -> Self {
         Self { line, why: why.into() }
+    }
+
+    fn too_many_keys(line: usize) -> Self {
+        Self::new(line, format!("a table has more than {MOST_KEYS} keys"))
     }
 
     fn too_deep(line: usize) -> Self {

@@ -96,3 +96,21 @@ fn metadata_that_is_repeated_is_not_more_than_memory_holds() {
     let told = problems(&text);
     assert!(told[0].contains("there are more than 100000 descriptors"), "{told:?}");
 }
+
+#[test]
+fn what_is_merged_does_not_grow_beyond_what_a_table_may_have() {
+    let keys = |letter: char| -> String {
+        (0..64).map(|number| format!("{letter}{number}: 1, ")).collect()
+    };
+    let (one, other) = (keys('a'), keys('b'));
+    for text in [
+        format!("a: {{{one}b: 1}}\n"),
+        format!("a: [&a {{{one}}}, &b {{{other}}}, {{<<: [*a, *b]}}]\n"),
+        format!(
+            "a: [&a {{metadata: {{{one}}}}}, &b {{metadata: {{{other}}}}}, {{<<: [*a, *b]}}]\n"
+        ),
+    ] {
+        assert_eq!(problems(&text), ["edge.yaml:1: a table has more than 64 keys"], "{text}");
+    }
+    assert_eq!(problems(&format!("a: {{{one}}}\n")).len(), 2, "which are told as unknown");
+}
