@@ -225,8 +225,8 @@ fn known_tag<'t>(
 
 type Entries = Vec<(Key, Arc<Value>)>;
 
-/// Entries with those of the tables that `<<` names in its place: what comes after it goes before
-/// them, and they go before what comes before it.
+/// Merges the tables that `<<` names where it stands, as the parser of envoyproxy/ratelimit does:
+/// they override entries before it, and entries after it override them.
 fn merged(entries: Entries) -> Result<Entries, Unreadable> {
     if entries.iter().all(|(key, _)| &*key.name != "<<") {
         return Ok(entries);
@@ -245,7 +245,7 @@ fn merged(entries: Entries) -> Result<Entries, Unreadable> {
             let why = format!("<< names more than {MOST_KEYS} tables");
             return Err(Unreadable::new(key.line, why));
         }
-        // The first of them goes before the others.
+        // Earlier tables override later ones.
         for table in tables.iter().rev() {
             let Kind::Table(more) = &table.kind else {
                 return Err(Unreadable::new(key.line, "<< takes a table, or a list of tables"));
@@ -258,8 +258,8 @@ fn merged(entries: Entries) -> Result<Entries, Unreadable> {
     Ok(all)
 }
 
-/// Adds an entry in place of the one that there is. Of a `rate_limit` or `metadata` that there is,
-/// what the new one does not say stays.
+/// Adds an entry, or overrides the one with its key. A `rate_limit` or `metadata` that is
+/// overridden keeps the keys that the new one does not set.
 fn overlay(entries: &mut Entries, key: Key, value: Arc<Value>) -> Result<(), Unreadable> {
     let line = key.line;
     match entries.iter_mut().find(|(own, _)| own.name == key.name) {
