@@ -36,6 +36,6 @@ pub use self::policy::{Policy, PolicyBuilder};
 pub use self::request::Request;
 pub use self::route::{EncodedSlash, IgnoreCase, PathSpelling};
 pub use self::spec::{
-    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Mode, Node, NodeLimit,
-    NodeMode, NodeQuota, Override, Settle, Tier,
+    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Metadata, MetadataValue,
+    Mode, Node, NodeLimit, NodeMode, NodeQuota, Override, Settle, Tier,
 };

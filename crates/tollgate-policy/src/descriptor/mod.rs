@@ -15,7 +15,8 @@ pub(crate) use self::name::node_name;
 pub(crate) use self::named::MOST_ENTRIES;
 use self::named::Named;
 pub(crate) use self::tree::{Limited, Met, Reached, Tree};
-pub(crate) use self::value::ValuePattern;
+pub(crate) use self::value::{ValuePattern, is_wildcard};
+use crate::spec::{Metadata, NodeMode};
 
 /// What a proxy asks about: entries of a key and a value each, in an order.
 ///
@@ -133,8 +134,9 @@ pub(crate) struct Scope {
     pub(crate) shown: Option<Box<str>>,
     /// True if it lets nothing through.
     pub(crate) is_closed: bool,
-    /// True if answers tell that it is exceeded, although it does not deny.
-    pub(crate) is_quota_mode: bool,
+    pub(crate) mode: NodeMode,
+    /// What answers tell of it while it is not exceeded.
+    pub(crate) metadata: Metadata,
 }
 
 /// Which descriptors of its domain a limit is for.
@@ -150,7 +152,8 @@ pub(crate) enum Pattern {
 impl Scope {
     pub(crate) fn new(domain: &str, pattern: Pattern) -> Self {
         let domain = domain.into();
-        Self { domain, pattern, shown: None, is_closed: false, is_quota_mode: false }
+        let (mode, metadata) = (NodeMode::default(), Metadata::new());
+        Self { domain, pattern, shown: None, is_closed: false, mode, metadata }
     }
 
     /// True if the limit is for a descriptor of its domain.

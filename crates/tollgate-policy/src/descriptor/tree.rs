@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use tollgate::KeyedState;
 
+use super::value::Wildcard;
+
 /// One level of the tree of a domain: its nodes by their keys.
 #[derive(Default)]
 pub(crate) struct Tree(HashMap<Box<str>, Values, KeyedState>);
@@ -10,11 +12,13 @@ pub(crate) struct Tree(HashMap<Box<str>, Values, KeyedState>);
 /// The nodes of one key.
 #[derive(Default)]
 struct Values {
-    exact: HashMap<Box<str>, Reached, KeyedState>,
-    /// By how values begin, in the order in which they are tried.
-    prefixes: Vec<(Box<str>, Reached)>,
-    /// The key alone.
-    any: Option<Box<Reached>>,
+    nodes: Vec<Reached>,
+    /// The places of nodes with a value, by that as it is written.
+    written: HashMap<Box<str>, usize, KeyedState>,
+    /// Those whose value is a wildcard, in the order in which they are tried.
+    wildcards: Vec<(Wildcard, usize)>,
+    /// That with the key alone.
+    any: Option<usize>,
 }
 
 /// A node, and what is below it.
@@ -45,15 +49,11 @@ impl Tree {
     /// Adds a node, and tells whether it was not there yet.
     pub(crate) fn insert(&mut self, key: &str, value: Option<&str>, node: Reached) -> bool {
         let values = self.0.entry(key.into()).or_default();
-        match value.map(|value| (value, value.strip_suffix('*'))) {
-            None => values.any.replace(Box::new(node)).is_none(),
-            Some((value, None)) => values.exact.insert(value.into(), node).is_none(),
-            Some((_, Some(prefix))) => {
-                let is_new = values.prefixes.iter().all(|(known, _)| **known != *prefix);
-                values.prefixes.push((prefix.into(), node));
-                is_new
-            }
-        }
+        let place = values.nodes.len();
+        values.nodes.push(node);
+        let Some(value) = value else { return values.any.replace(place).is_none() };
+        values.wildcards.extend(Wildcard::of(value).map(|wildcard| (wildcard, place)));
+        values.written.insert(value.into(), place).is_none()
     }
 
     /// The node at which entries end.
@@ -66,8 +66,9 @@ impl Tree {
 
 impl Values {
     fn find(&self, value: &str) -> Option<&Reached> {
-        let prefix = || self.prefixes.iter().find(|(prefix, _)| value.starts_with(&**prefix));
-        let exact = self.exact.get(value);
-        exact.or_else(|| prefix().map(|(_, node)| node)).or(self.any.as_deref())
+        let wildcard = || self.wildcards.iter().find(|(wildcard, _)| wildcard.matches(value));
+        let written = self.written.get(value).copied();
+        let place = written.or_else(|| wildcard().map(|(_, place)| *place)).or(self.any)?;
+        self.nodes.get(place)
     }
 }

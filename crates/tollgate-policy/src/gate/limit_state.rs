@@ -1,10 +1,12 @@
 use std::fmt;
 
-use tollgate::Decision;
+use tollgate::algorithm::Algorithm;
+use tollgate::{AlgorithmKind, Decision, Quota, Start, Timestamp};
 
 use crate::key::Described;
 use crate::policy::Rule;
-use crate::store::Charge;
+use crate::spec::{Metadata, NodeMode};
+use crate::store::{CallQuota, Charge, LimitSpec};
 use crate::{Key, Mode};
 
 /// The state of one limit after a decision.
@@ -28,10 +30,11 @@ impl<'p> LimitState<'p> {
         self.charge.limit
     }
 
-    /// Whether the limit refuses.
+    /// Whether the limit refuses. One in [quota mode](Self::is_quota_mode) does in a call that is
+    /// denied since it exceeds all of them.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        self.rule.mode
+        if self.charge.is_shadow { Mode::Shadow } else { Mode::Enforce }
     }
 
     /// The name that answers show of a limit of a [tree](crate::Domain), if it has one.
@@ -44,14 +47,45 @@ impl<'p> LimitState<'p> {
     /// what the decision says of its quota means nothing but the time in which all comes back.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.rule.scope.as_ref().is_some_and(|scope| scope.is_closed)
+        self.rule.is_closed()
     }
 
-    /// True if the limit is one of a [tree](crate::Domain) of which answers tell that it is
-    /// exceeded, although it does not deny.
+    /// True if the limit is one of a [tree](crate::Domain) in [quota mode](NodeMode::Quota).
     #[must_use]
     pub fn is_quota_mode(&self) -> bool {
-        self.rule.scope.as_ref().is_some_and(|scope| scope.is_quota_mode)
+        self.rule.scope.as_ref().is_some_and(|scope| scope.mode == NodeMode::Quota)
+    }
+
+    /// What answers tell of a limit of a [tree](crate::Domain) while it is not exceeded.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&'p Metadata> {
+        self.rule.scope.as_ref().map(|scope| &scope.metadata)
+    }
+
+    /// The quota as it is written, if it was not given to a single caller at run time. What the
+    /// [decision](Self::decision) tells of it is as it is counted, in whole nanoseconds.
+    #[must_use]
+    pub fn quota(&self) -> Option<Quota> {
+        let spec = &self.rule.spec;
+        let of_call = self.charge.quota.as_deref().map(CallQuota::quota);
+        let overrides = spec.overrides.iter().map(|(_, quota)| *quota);
+        let mut written = of_call.into_iter().chain([spec.quota]).chain(overrides);
+        written.find(|quota| self.is_of(quota))
+    }
+
+    /// True if a quota, as the limit counts it, is the one by which was decided.
+    #[must_use]
+    pub fn is_of(&self, quota: &Quota) -> bool {
+        let LimitSpec { algorithm, .. } = *self.rule.spec;
+        let counted = || algorithm.with_quota(quota, Start::Full, Timestamp::ZERO);
+        quota.burst() == self.decision.limit()
+            && counted().is_ok_and(|counted| counted.window() == self.decision.window())
+    }
+
+    /// How the limit counts.
+    #[must_use]
+    pub fn algorithm(&self) -> AlgorithmKind {
+        self.rule.spec.algorithm
     }
 
     /// True if the quota came with the call.

@@ -227,6 +227,11 @@ impl Rule {
             && self.spec.algorithm != AlgorithmKind::LeakyShaper
     }
 
+    /// True if the limit is one of a tree that lets nothing through, ever.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.scope.as_ref().is_some_and(|scope| scope.is_closed)
+    }
+
     /// When the limit is asked, among those of a request: first those that enforce, and of
     /// each those that most callers share last, where a race is lost most often. The fewer
     /// parts a limit is counted by, the more callers share it.

@@ -1,7 +1,10 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use tollgate::{AlgorithmKind, Quota};
+
+use crate::descriptor::is_wildcard;
 
 /// A tree of limits for the descriptors of one domain, as configuration files of
 /// envoyproxy/ratelimit write it. A policy file cannot write one: a program gives it to
@@ -24,8 +27,8 @@ pub struct Domain {
 pub struct Node {
     /// The entry's key.
     pub key: String,
-    /// The entry's value. One that ends in `*` is a wildcard for all that begin with the rest.
-    /// `None` for any value, each of which is counted apart.
+    /// The entry's value. One with `*` in it is a wildcard, in which each `*` stands for any text,
+    /// also an empty one. `None` for any value, each of which is counted apart.
     pub value: Option<String>,
     /// What descriptors are limited by that end here. `None` if they are known, but not
     /// limited.
@@ -47,6 +50,28 @@ pub struct NodeLimit {
     pub name: Option<String>,
     /// The names of limits that do not count in a call in which this one is met.
     pub replaces: Vec<String>,
+    /// What answers tell of the limit while it is not exceeded.
+    pub metadata: Metadata,
+}
+
+/// What answers tell of a [limit](NodeLimit), by name: whatever its author wants a proxy to know.
+pub type Metadata = BTreeMap<String, MetadataValue>;
+
+/// A value of [`Metadata`]: as JSON has them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetadataValue {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// Values in an order.
+    List(Vec<Self>),
+    /// Values by their names.
+    Table(Metadata),
 }
 
 /// How much a [node](Node) lets through.
@@ -76,8 +101,19 @@ pub enum NodeMode {
     Enforce,
     /// Descriptors that exceed it are counted, and allowed.
     Shadow,
-    /// Descriptors that exceed it are counted and allowed, and answers tell that they do.
+    /// Descriptors that exceed it are counted, also beyond it, and answers tell that they do. A
+    /// call is denied if it exceeds every limit in this mode that it meets.
     Quota,
+    /// As [`Shadow`](Self::Shadow), and among limits in [quota mode](Self::Quota) one that is
+    /// never exceeded.
+    ShadowQuota,
+}
+
+impl NodeMode {
+    /// True if it counts among limits in quota mode.
+    pub(crate) fn is_quota(self) -> bool {
+        matches!(self, Self::Quota | Self::ShadowQuota)
+    }
 }
 
 impl Domain {
@@ -97,7 +133,7 @@ impl Node {
 
     /// True if it is for many values, each of which is counted by itself.
     pub(crate) fn counts_apart(&self) -> bool {
-        let is_for_many = self.value.as_ref().is_none_or(|value| value.ends_with('*'));
+        let is_for_many = self.value.as_deref().is_none_or(is_wildcard);
         is_for_many && !self.shares_values
     }
 }
@@ -106,7 +142,13 @@ impl NodeLimit {
     /// A limit that refuses, and that has no name of its own.
     #[must_use]
     pub fn new(quota: NodeQuota) -> Self {
-        Self { quota, mode: NodeMode::Enforce, name: None, replaces: Vec::new() }
+        Self {
+            quota,
+            mode: NodeMode::Enforce,
+            name: None,
+            replaces: Vec::new(),
+            metadata: Metadata::new(),
+        }
     }
 }
 

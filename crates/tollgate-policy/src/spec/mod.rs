@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use crate::route::PathSpelling;
-
-pub use self::domain::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
+pub use self::domain::{Domain, Metadata, MetadataValue, Node, NodeLimit, NodeMode, NodeQuota};
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
 pub(crate) use self::limit::Cost;
@@ -26,6 +24,7 @@ pub use self::matches::Match;
 pub use self::settle::Settle;
 pub(crate) use self::settle::SettleClosure;
 pub use self::tier::Tier;
+use crate::route::PathSpelling;
 
 /// A policy: who is calling, whom to let through or refuse always, and the limits.
 #[derive(Clone, Default)]

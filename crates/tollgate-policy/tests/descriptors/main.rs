@@ -10,6 +10,7 @@ mod matching;
 mod model;
 mod naive;
 mod problems;
+mod quota_mode;
 mod quotas;
 mod reload;
 mod trees;

@@ -53,6 +53,23 @@ fn a_descriptor_meets_every_limit_that_names_all_its_entries() {
 }
 
 #[test]
+fn a_star_stands_for_any_text_wherever_it_is_in_a_value() {
+    let (gate, _) = gate(
+        "[[limit]]\nname = 'photos'\nquota = '1/h burst 9'\n\
+         match = { domain = 'edge', descriptor = { path = '/users/*/photos/*.jpg' } }\n",
+    );
+    let photos = (Limited, vec!["photos".to_owned()]);
+    assert_eq!(met(&gate, &[("path", "/users/7/photos/1.jpg")]), photos);
+    assert_eq!(met(&gate, &[("path", "/users//photos/.jpg")]), photos);
+    for path in ["/users/7/photos/1.png", "/users/photos/1.jpg", "x/users/7/photos/1.jpg"] {
+        assert_eq!(met(&gate, &[("path", path)]), (Unknown, vec![]), "{path}");
+    }
+    assert!(call(&gate, &[&[("path", "/users/7/photos/1.jpg")]]).is_allowed());
+    assert_eq!(left(&gate, &[("path", "/users/7/photos/1.jpg")]), 8);
+    assert_eq!(left(&gate, &[("path", "/users/7/photos/2.jpg")]), 9, "each value by itself");
+}
+
+#[test]
 fn a_descriptor_that_has_other_entries_is_unknown() {
     let (gate, _) = gate(POLICY);
     let address = ("remote_address", "192.0.2.7");

@@ -11,8 +11,9 @@ use super::common::gate_of;
 use super::{With, counted, met, node};
 
 const KEYS: [&str; 3] = ["a", "b", "a_b"];
-const PATTERNS: [&str; 8] = ["", "x", "xy", "xyz", "*", "x*", "xy*", "y*"];
-const VALUES: [&str; 6] = ["", "x", "xy", "xyz", "y", "x*"];
+const PATTERNS: [&str; 12] =
+    ["", "x", "xy", "xyz", "*", "x*", "xy*", "y*", "*y", "x*z", "x*y*z", "*y*"];
+const VALUES: [&str; 8] = ["", "x", "xy", "xyz", "y", "x*", "xyyz", "zxz"];
 
 /// A tree that may have limits at any of its nodes, and none of them twice.
 fn nodes(depth: u32) -> BoxedStrategy<Vec<Node>> {
@@ -41,18 +42,26 @@ fn entries() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
     vec((select(&KEYS[..]), select(&VALUES[..])), 0..4)
 }
 
+/// True if each `*` of a pattern can stand for some text, so that the pattern is the value.
+fn matches(pattern: &str, value: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == value,
+        Some((start, rest)) => value
+            .strip_prefix(start)
+            .is_some_and(|value| (0..=value.len()).any(|taken| matches(rest, &value[taken..]))),
+    }
+}
+
 /// The name of the limit at the node where entries end.
 fn in_tree(nodes: &[Node], entries: &[(&str, &str)], above: &str) -> Option<String> {
     let ((key, value), rest) = entries.split_first()?;
     let of_key = || nodes.iter().filter(|node| node.key == *key);
-    let wildcard = |node: &&Node| {
-        let prefix = node.value.as_deref().and_then(|value| value.strip_suffix('*'));
-        prefix.is_some_and(|prefix| value.starts_with(prefix))
-    };
-    let is_exact = |node: &&Node| node.value.as_deref() == Some(*value) && !value.ends_with('*');
+    let is_exact = |node: &&Node| node.value.as_deref() == Some(*value);
+    let is_wildcard =
+        |node: &&Node| node.value.as_deref().is_some_and(|pattern| matches(pattern, value));
     let found = of_key()
         .find(is_exact)
-        .or_else(|| of_key().find(wildcard))
+        .or_else(|| of_key().find(is_wildcard))
         .or_else(|| of_key().find(|node| node.value.is_none()))?;
     let own = found.value.as_ref().map(|value| format!("={value}")).unwrap_or_default();
     let name = format!("{above}/{key}{own}");
@@ -64,16 +73,12 @@ fn in_tree(nodes: &[Node], entries: &[(&str, &str)], above: &str) -> Option<Stri
 
 fn is_met(written: &Written, entries: &[(&str, &str)]) -> bool {
     let keys: BTreeSet<_> = entries.iter().map(|(key, _)| *key).collect();
-    let matches = |(key, value): &(&str, &str)| match written.get(key) {
-        None => false,
-        Some(pattern) => match pattern.strip_suffix('*') {
-            Some(prefix) => value.starts_with(prefix),
-            None => pattern == value,
-        },
+    let is_named = |(key, value): &(&str, &str)| {
+        written.get(key).is_some_and(|pattern| matches(pattern, value))
     };
     keys.len() == entries.len()
         && keys.into_iter().eq(written.keys().copied())
-        && entries.iter().all(matches)
+        && entries.iter().all(is_named)
 }
 
 fn limit((number, written): (usize, &Written)) -> Limit {

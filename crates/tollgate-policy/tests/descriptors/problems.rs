@@ -68,11 +68,6 @@ fn what_means_nothing_for_descriptors_is_refused_with_a_reason() {
             "line 4, column 20: limit \"l\": a domain is at least one character",
         ),
         (
-            "match = { domain = 'edge', descriptor = { path = '/*/x' } }".to_owned(),
-            "line 4, column 50: limit \"l\", descriptor \"path\": \"*\" stands at the end alone, \
-             for all that begin with the rest",
-        ),
-        (
             "per = 'descriptor:user'".to_owned(),
             "line 4, column 7: limit \"l\", per: \"descriptor:user\" needs a `match.domain`: \
              requests have no descriptors",

@@ -41,7 +41,9 @@ async fn a_hot_caller_costs_few_commands() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_decides_at_once() {
     let engine = Fake::new();
-    let node = engine.node(&POLICY.replace("per = 'user'", "per = 'global'"));
+    let node = engine.node(
+        "[[limit]]\nname = 'l'\nper = 'global'\nquota = '1000/s burst 2000'\nsharing = 'leased'",
+    );
     let parts = Request::builder().uri("/a").body(()).unwrap().into_parts().0;
     let request = Asked::from_parts(&parts, None);
     assert!(node.check_now(&request).is_none());

@@ -1,18 +1,19 @@
 //! From tables to a domain with its tree of descriptors.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{Quota, Start, Timestamp};
-use tollgate_policy::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
+use tollgate_policy::{Domain, Metadata, Node, NodeLimit, NodeMode, NodeQuota};
 
 use super::problems::Report;
 use super::table::Table;
-use super::yaml::{Value, read};
-use super::{Algorithm, Problems, unit};
+use super::yaml::{Kind, Value, read};
+use super::{Algorithm, Problems, metadata, unit};
 
-/// How many descriptors a file may have, entries of `replaces` included. Aliases repeat what is
+/// How many descriptors a file may have, entries of `replaces` and of `metadata` included. Aliases repeat what is
 /// written once, also other aliases, and so a short text could mean more than any memory holds.
 const MOST: usize = 100_000;
 
@@ -20,7 +21,7 @@ const MOST: usize = 100_000;
 const DEEPEST: usize = 32;
 
 const OF_FILE: [&str; 2] = ["domain", "descriptors"];
-const OF_DESCRIPTOR: [&str; 9] = [
+const OF_DESCRIPTOR: [&str; 10] = [
     "key",
     "value",
     "rate_limit",
@@ -30,6 +31,7 @@ const OF_DESCRIPTOR: [&str; 9] = [
     "detailed_metric",
     "value_to_metric",
     "share_threshold",
+    "metadata",
 ];
 const OF_RATE_LIMIT: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
 
@@ -46,6 +48,8 @@ pub fn parse(name: &str, text: &str, algorithm: Algorithm) -> Result<Domain, Pro
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) domain: Domain,
+    /// The lines of the descriptors of the first level.
+    pub(super) lines: Vec<usize>,
     /// It wants metrics for single values, which there are none of.
     pub(super) wants_values: bool,
 }
@@ -66,7 +70,13 @@ pub(super) fn parse_file(name: &str, text: &str, algorithm: Algorithm) -> Result
     let mut reader = Reader { report, algorithm, left: MOST, wants_values: false };
     let domain = root.and_then(|root| reader.domain(&root));
     let wants_values = reader.wants_values;
-    reader.report.end(domain.map(|domain| File { domain, wants_values }))
+    reader.report.end(domain.map(|(domain, lines)| File { domain, lines, wants_values }))
+}
+
+/// What is wrong with a descriptor that is there twice.
+pub(super) fn twice(node: &Node, first: impl fmt::Display) -> String {
+    let value_too = if node.value.is_some() { " and the same value" } else { "" };
+    format!("the descriptor has the same key{value_too} as that of {first}; keep one")
 }
 
 struct Reader<'f> {
@@ -78,15 +88,15 @@ struct Reader<'f> {
 }
 
 impl Reader<'_> {
-    fn domain(&mut self, root: &Value) -> Option<Domain> {
+    fn domain(&mut self, root: &Value) -> Option<(Domain, Vec<usize>)> {
         let table = Table::of(root, "the file", &OF_FILE, &mut self.report)?;
-        let name = table.name("domain", "domain", &mut self.report);
-        let nodes = self.nodes(table, 1);
-        Some(Domain { name: name.to_owned(), nodes })
+        let name = table.name("domain", "domain", &mut self.report).to_owned();
+        let (nodes, lines) = self.nodes(table, 1).into_iter().unzip();
+        Some((Domain { name, nodes }, lines))
     }
 
-    /// The descriptors of one level.
-    fn nodes(&mut self, parent: Table<'_>, depth: usize) -> Vec<Node> {
+    /// The descriptors of one level, with their lines.
+    fn nodes(&mut self, parent: Table<'_>, depth: usize) -> Vec<(Node, usize)> {
         let listed = parent.list("descriptors", &mut self.report);
         if depth > DEEPEST && !listed.is_empty() {
             let line = parent.line_of("descriptors");
@@ -102,12 +112,9 @@ impl Reader<'_> {
             let Some(node) = self.node(value, depth) else { continue };
             let pair = (node.key.clone(), node.value.clone());
             if let Some(first) = seen.insert(pair, value.line) {
-                let value_too = if node.value.is_some() { " and the same value" } else { "" };
-                self.report.note(value.line, format_args!(
-                    "the descriptor has the same key{value_too} as that of line {first}; keep one"
-                ));
+                self.report.note(value.line, twice(&node, format_args!("line {first}")));
             }
-            nodes.push(node);
+            nodes.push((node, value.line));
         }
         nodes
     }
@@ -115,7 +122,7 @@ impl Reader<'_> {
     /// Counts one more, as long as there may be.
     fn may_go_on(&mut self, line: usize) -> bool {
         let Some(left) = self.left.checked_sub(1) else {
-            self.report.note(line, format_args!("there are more than {MOST} descriptors"));
+            self.report.note(line, too_many());
             return false;
         };
         self.left = left;
@@ -126,29 +133,45 @@ impl Reader<'_> {
         let table = Table::of(value, "a descriptor", &OF_DESCRIPTOR, &mut self.report)?;
         let report = &mut self.report;
         let key = table.name("key", "descriptor's key", report);
+        if key.contains('*') {
+            let line = table.line_of("key");
+            report.note(line, "a \"*\" in a key has no meaning; write it in the value");
+        }
         let value = table.text("value", report).filter(|value| !value.is_empty());
         for metric in ["detailed_metric", "value_to_metric"] {
             self.wants_values |= table.is(metric, report);
         }
         let shares_values = table.is("share_threshold", report);
-        if shares_values && !value.is_some_and(|value| value.ends_with('*')) {
+        if shares_values && !value.is_some_and(|value| value.contains('*')) {
             let line = table.line_of("share_threshold");
-            report.note(line, "share_threshold is for a value that ends in \"*\"; leave it out");
+            report.note(line, "share_threshold is for a value with \"*\" in it; leave it out");
         }
-        let (is_shadow, is_quota) =
-            (table.is("shadow_mode", report), table.is("quota_mode", report));
-        let mode = match (is_quota, is_shadow) {
-            (true, _) => NodeMode::Quota,
+        let mode = match (table.is("quota_mode", report), table.is("shadow_mode", report)) {
+            (true, true) => NodeMode::ShadowQuota,
+            (true, false) => NodeMode::Quota,
             (false, true) => NodeMode::Shadow,
             (false, false) => NodeMode::Enforce,
         };
+        let metadata = self.metadata(table);
         let limit = table.value("rate_limit").and_then(|value| self.rate_limit(value));
         Some(Node {
             key: key.to_owned(),
             value: value.map(str::to_owned),
-            limit: limit.map(|limit| NodeLimit { mode, ..limit }),
+            limit: limit.map(|limit| NodeLimit { mode, metadata, ..limit }),
             shares_values,
-            nodes: self.nodes(table, depth + 1),
+            nodes: self.nodes(table, depth + 1).into_iter().map(|(node, _)| node).collect(),
+        })
+    }
+
+    fn metadata(&mut self, table: Table<'_>) -> Metadata {
+        let Some(value) = table.value("metadata") else { return Metadata::new() };
+        if !matches!(value.kind, Kind::Table(_)) {
+            let kind = value.name();
+            self.report.note(value.line, format_args!("metadata must be a table, and is {kind}"));
+        }
+        metadata::read(value, &mut self.left).unwrap_or_else(|| {
+            self.report.note(value.line, too_many());
+            Metadata::new()
         })
     }
 
@@ -221,6 +244,10 @@ impl Reader<'_> {
         }
         names
     }
+}
+
+fn too_many() -> String {
+    format!("there are more than {MOST} descriptors")
 }
 
 /// So many in a period, all of which may come at once. More than one a nanosecond is as many:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tollgate_policy::Domain;
 
-use super::descriptor::{File, parse_file};
+use super::descriptor::{File, parse_file, twice};
 use super::{Algorithm, Problems};
 use crate::config::read_small;
 
@@ -21,26 +21,15 @@ pub(crate) struct Folder {
     pub(crate) wants_values: bool,
 }
 
-/// Reads all files of a folder. If anything is wrong with any of them, everything that is
-/// wrong with all is told.
+/// Reads all files of a folder, and makes one domain of those that name the same. If anything is
+/// wrong with any of them, everything that is wrong with all is told.
 pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Problems> {
     let found = files(folder).map_err(|problem| Problems::from(vec![problem]))?;
-    let (mut said, mut problems) = (Folder::default(), Vec::new());
-    let mut seen: HashMap<String, String> = HashMap::new();
+    let (mut merged, mut problems) = (Merged::default(), Vec::new());
     for path in &found {
         let name = path.display().to_string();
         match read(path).and_then(|text| parse_file(&name, &text, algorithm)) {
-            Ok(File { domain, wants_values }) => {
-                if let Some(first) = seen.insert(domain.name.clone(), name.clone()) {
-                    let domain = &domain.name;
-                    problems.push(format!(
-                        "{name}: the domain {domain:?} is in {first} already; write all of it in \
-                         one file"
-                    ));
-                }
-                said.wants_values |= wants_values;
-                said.domains.push(domain);
-            }
+            Ok(file) => merged.add(&name, file, &mut problems),
             Err(wrong) => problems.extend_from_slice(wrong.lines()),
         }
     }
@@ -48,7 +37,39 @@ pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Proble
         let folder = folder.display();
         problems.push(format!("envoy-config: {folder} has no file *.yaml or *.yml"));
     }
-    if problems.is_empty() { Ok(said) } else { Err(problems.into()) }
+    if problems.is_empty() { Ok(merged.said) } else { Err(problems.into()) }
+}
+
+/// What the files that were read so far say.
+#[derive(Default)]
+struct Merged {
+    said: Folder,
+    /// The places of domains by their names.
+    places: HashMap<String, usize>,
+    /// Where a descriptor of the first level is, by the place of its domain, its key and its value.
+    seen: HashMap<(usize, String, Option<String>), String>,
+}
+
+impl Merged {
+    /// Adds a file after those that were before it, in the order of their names: so are wildcards
+    /// tried.
+    fn add(&mut self, name: &str, file: File, problems: &mut Vec<String>) {
+        let File { domain, lines, wants_values } = file;
+        self.said.wants_values |= wants_values;
+        let next = self.said.domains.len();
+        let place = *self.places.entry(domain.name.clone()).or_insert(next);
+        for (node, line) in domain.nodes.iter().zip(lines) {
+            let (own, pair) =
+                (format!("{name}:{line}"), (place, node.key.clone(), node.value.clone()));
+            if let Some(first) = self.seen.insert(pair, own.clone()) {
+                problems.push(format!("{own}: {}", twice(node, first)));
+            }
+        }
+        match self.said.domains.get_mut(place) {
+            Some(known) => known.nodes.extend(domain.nodes),
+            None => self.said.domains.push(domain),
+        }
+    }
 }
 
 /// The files that are configurations, in order of their names. Those that begin with a dot

@@ -8,7 +8,9 @@
 mod algorithm;
 mod descriptor;
 mod folder;
+mod metadata;
 mod problems;
+mod scalar;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,4 +22,4 @@ pub use self::descriptor::parse;
 pub(crate) use self::descriptor::quota;
 pub(crate) use self::folder::{Folder, files, load};
 pub use self::problems::Problems;
-pub(crate) use self::unit::{lasting, numbered};
+pub(crate) use self::unit::{numbered, of_quota, quotas};

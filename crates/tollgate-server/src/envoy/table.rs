@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::problems::Report;
+use super::scalar;
 use super::yaml::{Key, Kind, Value};
 
 /// How long a text may be. Aliases repeat it.
@@ -68,23 +69,21 @@ impl<'v> Table<'v> {
         name.unwrap_or_default()
     }
 
-    /// True if it says so. What YAML once took for booleans is one, too.
+    /// True if it says so.
     pub(super) fn is(self, key: &str, report: &mut Report<'_>) -> bool {
         let Some(value) = self.value(key) else { return false };
-        match plain(value).map(str::to_ascii_lowercase).as_deref() {
-            Some("true" | "yes" | "on" | "y") => true,
-            Some("false" | "no" | "off" | "n") => false,
-            _ => {
-                report.note(value.line, format_args!("{key} must be true or false"));
-                false
-            }
+        let is = value.plain().and_then(scalar::boolean);
+        if is.is_none() {
+            report.note(value.line, format_args!("{key} must be true or false"));
         }
+        is.unwrap_or(false)
     }
 
     /// A number from 0 to 4,294,967,295.
     pub(super) fn number(self, key: &str, report: &mut Report<'_>) -> Option<u32> {
         let value = self.value(key)?;
-        let number = plain(value).and_then(|text| text.replace('_', "").parse().ok());
+        let number = value.plain().and_then(scalar::integer);
+        let number = number.and_then(|number| u32::try_from(number).ok());
         if number.is_none() {
             let most = u32::MAX;
             report.note(value.line, format_args!("{key} must be a whole number up to {most}"));
@@ -109,13 +108,5 @@ impl<'v> Table<'v> {
     pub(super) fn line_of(self, key: &str) -> usize {
         let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
         entry.map_or(self.line, |(key, _)| key.line)
-    }
-}
-
-/// What was written without quotes.
-fn plain(value: &Value) -> Option<&str> {
-    match &value.kind {
-        Kind::Scalar { text, is_quoted: false } => Some(text),
-        _ => None,
     }
 }

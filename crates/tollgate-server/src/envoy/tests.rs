@@ -1,3 +1,6 @@
+mod agreement;
+mod values;
+
 use std::time::Duration;
 
 use proptest::collection::vec;
@@ -175,13 +178,22 @@ fn wrong_files() -> Vec<(String, &'static str)> {
             "4: a descriptor has no key \"limit\"; known are key, value,",
         ),
         (format!("{START}- key: k\n  shadow_mode: 7\n"), "4: shadow_mode must be true or false"),
+        (format!("{START}- key: k\n  shadow_mode: tRUE\n"), "4: shadow_mode must be true or false"),
+        (
+            format!("{START}- value: v\n  key: k*\n"),
+            "4: a \"*\" in a key has no meaning; write it in the value",
+        ),
+        (
+            format!("{START}- key: k\n  metadata: 5\n"),
+            "4: metadata must be a table, and is a single value",
+        ),
         (
             format!("{START}- key: k\n  share_threshold: true\n"),
-            "4: share_threshold is for a value that ends in \"*\"; leave it out",
+            "4: share_threshold is for a value with \"*\" in it; leave it out",
         ),
         (
             format!("{START}- {{key: k, value: v, share_threshold: true}}\n"),
-            "3: share_threshold is for a value that ends in \"*\"; leave it out",
+            "3: share_threshold is for a value with \"*\" in it; leave it out",
         ),
         (
             format!("{START}- key: k\n- key: k\n"),

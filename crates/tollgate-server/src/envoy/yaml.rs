@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use super::scalar;
 
 /// How deep lists and tables may be nested, what aliases repeat included: more than a
 /// descriptor has entries.
@@ -60,11 +62,14 @@ pub(super) fn read(text: &str) -> Result<Option<Arc<Value>>, Unreadable> {
 impl Value {
     /// True if nothing was written, or that it is nothing.
     pub(super) fn is_null(&self) -> bool {
+        self.plain().is_some_and(scalar::is_null)
+    }
+
+    /// What was written without quotes.
+    pub(super) fn plain(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scalar { text, is_quoted: false } => {
-                ["", "~", "null", "Null", "NULL"].contains(&text.as_str())
-            }
-            _ => false,
+            Kind::Scalar { text, is_quoted: false } => Some(text),
+            _ => None,
         }
     }
 
@@ -123,13 +128,20 @@ impl Reader {
                 Some(value) => self.add(value, line),
                 None => Err(Unreadable::new(line, "the alias refers to what it is itself part of")),
             },
-            Event::Scalar(text, style, anchor, _) => {
-                let is_quoted = style != ScalarStyle::Plain;
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_quoted = match known_tag(tag.as_deref(), &SCALAR_TAGS, line)? {
+                    Some(tag) => tag == "str",
+                    None => style != ScalarStyle::Plain,
+                };
                 let kind = Kind::Scalar { text: text.into_owned(), is_quoted };
                 self.finish(Value { line, depth: 0, kind }, anchor)
             }
-            Event::SequenceStart(anchor, _) => self.begin(line, anchor, Parts::List(Vec::new())),
-            Event::MappingStart(anchor, _) => {
+            Event::SequenceStart(anchor, tag) => {
+                known_tag(tag.as_deref(), &["seq"], line)?;
+                self.begin(line, anchor, Parts::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                known_tag(tag.as_deref(), &["map"], line)?;
                 self.begin(line, anchor, Parts::Table { entries: Vec::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -175,8 +187,7 @@ impl Reader {
                         return Err(Unreadable::new(line, "a key must be a text"));
                     };
                     if entries.len() == MOST_KEYS {
-                        let why = format!("a table has more than {MOST_KEYS} keys");
-                        return Err(Unreadable::new(line, why));
+                        return Err(Unreadable::too_many_keys(line));
                     }
                     let new = Key { line, name: text.as_str().into() };
                     if let Some((first, _)) = entries.iter().find(|(old, _)| old.name == new.name) {
@@ -194,36 +205,94 @@ impl Reader {
     }
 }
 
-/// Entries with those of tables that `<<` names, where they say nothing themselves.
-fn merged(entries: Vec<(Key, Arc<Value>)>) -> Result<Vec<(Key, Arc<Value>)>, Unreadable> {
-    let (merges, mut entries): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|(key, _)| &*key.name == "<<");
-    for (key, from) in merges {
-        let tables = match &from.kind {
+/// Tags that change nothing but whether a scalar is a text.
+const SCALAR_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
+
+/// The name of a tag, which must be one of those.
+fn known_tag<'t>(
+    tag: Option<&'t Tag>,
+    known: &[&str],
+    line: usize,
+) -> Result<Option<&'t str>, Unreadable> {
+    match tag {
+        Some(tag) if tag.is_yaml_core_schema() && known.contains(&&*tag.suffix) => {
+            Ok(Some(&tag.suffix))
+        }
+        Some(_) => Err(Unreadable::new(line, "a tag has no meaning here; leave it out")),
+        None => Ok(None),
+    }
+}
+
+type Entries = Vec<(Key, Arc<Value>)>;
+
+/// Merges the tables that `<<` names where it stands, as the parser of envoyproxy/ratelimit does:
+/// they override entries before it, and entries after it override them.
+fn merged(entries: Entries) -> Result<Entries, Unreadable> {
+    if entries.iter().all(|(key, _)| &*key.name != "<<") {
+        return Ok(entries);
+    }
+    let mut all = Entries::new();
+    for (key, value) in entries {
+        if &*key.name != "<<" {
+            overlay(&mut all, key, value)?;
+            continue;
+        }
+        let tables = match &value.kind {
             Kind::List(tables) => tables.as_slice(),
-            _ => std::slice::from_ref(&from),
+            _ => std::slice::from_ref(&value),
         };
         if tables.len() > MOST_KEYS {
             let why = format!("<< names more than {MOST_KEYS} tables");
             return Err(Unreadable::new(key.line, why));
         }
-        for table in tables {
+        // Earlier tables override later ones.
+        for table in tables.iter().rev() {
             let Kind::Table(more) = &table.kind else {
                 return Err(Unreadable::new(key.line, "<< takes a table, or a list of tables"));
             };
-            for (key, value) in more {
-                if !entries.iter().any(|(own, _)| own.name == key.name) {
-                    entries.push((key.clone(), Arc::clone(value)));
-                }
+            for (own, value) in more {
+                overlay(&mut all, own.clone(), Arc::clone(value))?;
             }
         }
     }
-    Ok(entries)
+    Ok(all)
+}
+
+/// Adds an entry, or overrides the one with its key. A `rate_limit` or `metadata` that is
+/// overridden keeps the keys that the new one does not set.
+fn overlay(entries: &mut Entries, key: Key, value: Arc<Value>) -> Result<(), Unreadable> {
+    let line = key.line;
+    match entries.iter_mut().find(|(own, _)| own.name == key.name) {
+        None => entries.push((key, value)),
+        Some((_, old)) => match (&old.kind, &value.kind) {
+            (Kind::Table(kept), Kind::Table(new))
+                if ["rate_limit", "metadata"].contains(&&*key.name) =>
+            {
+                let is_new = |own: &Key| new.iter().any(|(key, _)| key.name == own.name);
+                let kept = kept.iter().filter(|(own, _)| !is_new(own));
+                let both: Entries = kept.chain(new).cloned().collect();
+                if both.len() > MOST_KEYS {
+                    return Err(Unreadable::too_many_keys(line));
+                }
+                let depth = value.depth.max(old.depth);
+                *old = Arc::new(Value { line: value.line, depth, kind: Kind::Table(both) });
+            }
+            _ => *old = value,
+        },
+    }
+    if entries.len() > MOST_KEYS {
+        return Err(Unreadable::too_many_keys(line));
+    }
+    Ok(())
 }
 
 impl Unreadable {
     fn new(line: usize, why: impl Into<String>) -> Self {
         Self { line, why: why.into() }
+    }
+
+    fn too_many_keys(line: usize) -> Self {
+        Self::new(line, format!("a table has more than {MOST_KEYS} keys"))
     }
 
     fn too_deep(line: usize) -> Self {

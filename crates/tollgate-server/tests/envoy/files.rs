@@ -42,6 +42,30 @@ async fn files_are_taken_up_when_they_come_change_and_go_and_keep_what_was_spent
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_one_domain_are_put_together_in_the_order_of_their_names() {
+    let rule = |value: &str, amount: u32| {
+        let limit = format!("{{unit: hour, requests_per_unit: {amount}}}");
+        format!("- {{key: path, value: {value}, rate_limit: {limit}}}\n")
+    };
+    let file = |rules: String| format!("domain: edge\ndescriptors:\n{rules}");
+    let (first, second) = (file(rule("/v1*", 10)), file(rule("/v1/a*", 20) + &rule("/v2*", 30)));
+    let (home, server) = start("", &[("b.yaml", &second), ("a.yaml", &first)], &[]);
+    let mut client = Client::to(&server).await;
+    for (path, limit) in [("/v1/ab", 10), ("/v2", 30)] {
+        let status = client.status("edge", &descriptor(&[("path", path)])).await;
+        assert_eq!(status.current_limit.unwrap().requests_per_unit, limit, "{path}");
+    }
+    // What is in two of them is told with both places, and refuses the whole folder.
+    write(&home.path("envoy"), "c.yaml", &file(rule("/v3", 1) + &rule("/v2*", 40)));
+    until("that it is refused", || reloads(&server, "refused") >= 1.0);
+    let ready = server.get("/readyz");
+    let places =
+        ["c.yaml:4: the descriptor has the same key and the same value as that of", "b.yaml:4;"];
+    assert!(places.iter().all(|place| ready.contains(place)), "{ready}");
+    assert!(client.status("edge", &descriptor(&[("path", "/v3")])).await.current_limit.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_bad_file_refuses_all_and_what_is_in_force_stays() {
     let (home, server) = start("", &[("edge.yaml", EDGE)], &[]);
     let folder = home.path("envoy");
@@ -142,7 +166,7 @@ fn everything_that_is_wrong_with_a_folder_is_told() {
     let expected = [
         "b.yaml:3: the descriptor's key is empty; name it",
         "b.yaml:5: value must be a text, and is a list",
-        "c.yaml: the domain \"edge\" is in ",
+        "c.yaml:3: the descriptor has the same key as that of ",
         "d.yaml: it is not a text in UTF-8",
         "e.yaml: it cannot be read: it is not a file",
         "f.yaml: it cannot be read: it has more than 1 MiB",

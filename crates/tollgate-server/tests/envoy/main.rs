@@ -10,6 +10,7 @@ mod files;
 mod health;
 mod limits;
 mod proxy;
+mod quota_mode;
 #[path = "../operate/cluster/redis.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]
 mod redis;
@@ -18,4 +19,5 @@ mod reflection;
 #[allow(dead_code, reason = "other tests need more of it")]
 mod server;
 mod store;
+mod units;
 mod wire;

@@ -11,7 +11,7 @@ use crate::store::{CallQuota, Charge};
 use crate::{Descriptor, Error, Key, Policy};
 
 /// What is to be given back, each with the place of its descriptor.
-type Refunds = Vec<(usize, Charge)>;
+pub(super) type Refunds = Vec<(usize, Charge)>;
 
 impl<'g> DescriptorPassage<'g> {
     /// A passage about which nothing is decided, with all that is to be spent, and what is to
@@ -71,9 +71,9 @@ impl Charged<'_, '_> {
         match met {
             None if node.is_some() => kind = DescriptorKind::Known,
             None => {}
-            Some(met) if is_replaced(met, nodes) => kind = DescriptorKind::Replaced,
             Some(met) => match met.limited {
                 Limited::Not => kind = DescriptorKind::Unlimited,
+                Limited::By(_) if is_replaced(met, nodes) => kind = DescriptorKind::Replaced,
                 Limited::By(place) => {
                     kind = DescriptorKind::Limited;
                     self.add(place, descriptor, None);
@@ -129,10 +129,9 @@ fn is_replaced(met: &Met, nodes: &[Option<&Reached>]) -> bool {
 }
 
 fn cost(rule: &Rule, descriptor: &Descriptor<'_>) -> u64 {
-    let is_closed = rule.scope.as_ref().is_some_and(|scope| scope.is_closed);
     match rule.cost {
         // More than there can ever be.
-        _ if is_closed && descriptor.hits > 0 => u64::MAX,
+        _ if rule.is_closed() && descriptor.hits > 0 => u64::MAX,
         Cost::Constant(cost) => cost.saturating_mul(descriptor.hits),
         // Which limits for descriptors do not have.
         Cost::Header(..) | Cost::Closure(_) => descriptor.hits,

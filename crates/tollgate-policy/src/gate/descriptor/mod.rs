@@ -2,7 +2,9 @@
 
 mod charge;
 mod passage;
+mod quota_mode;
 
+use self::charge::Refunds;
 use super::{Gate, at_once};
 use crate::store::{Charge, Store};
 use crate::{Descriptor, Error};
@@ -14,7 +16,8 @@ impl<S: Store> Gate<S> {
     ///
     /// All of them spend, or, if any limit that enforces denies, none does; those beside the
     /// one that is denied say what is left, unless the store has denied without asking for it.
-    /// Hits are given back only if the call passes.
+    /// Hits are given back only if the call passes. Limits in [quota mode](crate::NodeMode::Quota)
+    /// deny a call together, and count also what exceeds them.
     ///
     /// ```
     /// use tollgate_policy::{Descriptor, Gate, Limit, Policy};
@@ -49,6 +52,7 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let (mut passage, refunds) = DescriptorPassage::of(&active.policy, domain, descriptors)?;
         self.decide(&active.limits, &mut passage.passage).await?;
+        self.apply_quota_mode(&active.limits, &mut passage, &refunds).await;
         self.give_back(&active.limits, &mut passage, refunds).await?;
         Ok(passage.take())
     }
@@ -66,13 +70,15 @@ impl<S: Store> Gate<S> {
             Ok(of) => of,
             Err(error) => return Some(Err(error)),
         };
-        if !refunds.is_empty() && !self.store.is_in_process() {
+        let asks_again = !refunds.is_empty() || passage.has_quota_mode();
+        if asks_again && !self.store.is_in_process() {
             return None;
         }
         let decided = self.store.decide_now(&active.limits, &mut passage.passage.charges)?;
         if let Err(error) = passage.passage.conclude(decided) {
             return Some(Err(error));
         }
+        at_once(self.apply_quota_mode(&active.limits, &mut passage, &refunds))?;
         let given = at_once(self.give_back(&active.limits, &mut passage, refunds))?;
         Some(given.map(|()| passage.take()))
     }
@@ -82,7 +88,7 @@ impl<S: Store> Gate<S> {
         &self,
         limits: &S::Limits,
         passage: &mut DescriptorPassage<'_>,
-        refunds: Vec<(usize, Charge)>,
+        refunds: Refunds,
     ) -> Result<(), Error> {
         let is_allowed = passage.is_allowed();
         for (owner, refund) in refunds {

@@ -188,10 +188,10 @@ impl<'p> DescriptorState<'p> {
         self.limits().filter(|limit| limit.mode() == Mode::Shadow && limit.decision().is_denied())
     }
 
-    /// True if a limit in quota mode is among those that the descriptor has exceeded.
+    /// True if the descriptor exceeds a limit in quota mode, whether or not the call is denied.
     #[must_use]
     pub fn exceeds_quota(&self) -> bool {
-        self.exceeded().any(|limit| limit.is_quota_mode())
+        self.limits().any(|limit| limit.is_quota_mode() && limit.decision().is_denied())
     }
 }
 

@@ -53,16 +53,6 @@ impl Compiler<'_> {
             if key.is_empty() {
                 self.report(at, format!("{place}: the key of an entry is at least one character"));
             }
-            let beginning = at.value.strip_suffix('*').unwrap_or(&at.value);
-            if beginning.contains('*') {
-                self.report(
-                    at,
-                    format!(
-                        "{place}, descriptor {key:?}: \"*\" stands at the end alone, for all that \
-                         begin with the rest"
-                    ),
-                );
-            }
         }
         let pattern =
             |(key, at): (&String, &At<String>)| (key.as_str().into(), ValuePattern::of(&at.value));

@@ -115,13 +115,14 @@ impl Compiler<'_> {
                 let spec = spec(name.to_owned(), per_text(&per), algorithm, quota, capacity);
                 let mode = match limit.mode {
                     NodeMode::Enforce => Mode::Enforce,
-                    NodeMode::Shadow | NodeMode::Quota => Mode::Shadow,
+                    NodeMode::Shadow | NodeMode::Quota | NodeMode::ShadowQuota => Mode::Shadow,
                 };
                 let mut rule = Rule::new(spec, per, Matches::default(), mode, Cost::Constant(1));
                 rule.scope = Some(Box::new(Scope {
                     shown: limit.name.as_deref().map(Into::into),
                     is_closed,
-                    is_quota_mode: limit.mode == NodeMode::Quota,
+                    mode: limit.mode,
+                    metadata: limit.metadata.clone(),
                     ..Scope::new(domain, Pattern::Node)
                 }));
                 rules.push(Some(rule));

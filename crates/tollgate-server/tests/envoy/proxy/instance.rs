@@ -97,6 +97,11 @@ impl Envoy {
     pub(super) async fn get_from(&self, path: &str, client: [u8; 4]) -> Reply {
         get(self.address, path, client.into()).await
     }
+
+    /// Asks with whatever a client may write in front of the version.
+    pub(super) async fn ask(&self, method_and_target: &str) -> Reply {
+        ask(self.address, method_and_target, [127, 0, 0, 1].into()).await
+    }
 }
 
 impl Drop for Envoy {
@@ -118,12 +123,16 @@ impl Reply {
 
 /// Asks as a client of an address on loopback.
 pub(super) async fn get(address: SocketAddr, path: &str, client: IpAddr) -> Reply {
+    ask(address, &format!("GET {path}"), client).await
+}
+
+async fn ask(address: SocketAddr, method_and_target: &str, client: IpAddr) -> Reply {
     let ask = async {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(client, 0)).unwrap();
         let mut stream = socket.connect(address).await.unwrap();
         let request =
-            format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+            format!("{method_and_target} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).await.unwrap();

@@ -3,3 +3,4 @@
 mod failure;
 mod instance;
 mod requests;
+mod spelling;
