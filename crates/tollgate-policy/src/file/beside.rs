@@ -102,7 +102,7 @@ impl PolicyFile {
         decode: impl FnOnce(&mut Tables<'_, '_>) -> T,
     ) -> Result<(Policy, T), Error> {
         let (settings, mut problems) = self.settings(decode);
-        let policy = self.builder().and_then(|builder| builder.to_be_extended().build());
+        let policy = self.builder().and_then(|builder| builder.without_limits_yet().build());
         match (policy, settings) {
             (Ok(policy), Some(settings)) if problems.is_empty() => return Ok((policy, settings)),
             (Ok(_), _) => {}

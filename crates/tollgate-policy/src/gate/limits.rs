@@ -22,6 +22,8 @@ pub struct LimitSummary {
     pub per: String,
     /// Whether it refuses.
     pub mode: Mode,
+    /// True if no request meets it, only checks that name it.
+    pub by_name: bool,
     /// How many tiers have a quota of their own here.
     pub tiers: usize,
     /// Callers with something spent.
@@ -52,6 +54,7 @@ impl Rule {
             algorithm: self.spec.algorithm.name(),
             per: self.spec.per.clone(),
             mode: self.mode,
+            by_name: self.is_by_name,
             tiers: self.spec.tiers.len(),
             callers: usage.callers,
             capacity: self.spec.capacity,

@@ -89,7 +89,7 @@ impl PolicyBuilder {
     }
 
     /// The same for a program that may add limits to those of the file.
-    pub(crate) fn to_be_extended(mut self) -> Self {
+    pub(crate) fn without_limits_yet(mut self) -> Self {
         self.spec.lacks_limits = false;
         self
     }

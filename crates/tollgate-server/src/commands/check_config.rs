@@ -63,7 +63,8 @@ impl CheckConfig {
                 tollgate_policy::Mode::Shadow => "shadow",
                 _ => "enforce",
             };
-            let (algorithm, mode) = (limit.algorithm.to_owned(), mode.to_owned());
+            let by_name = if limit.by_name { ", by name" } else { "" };
+            let (algorithm, mode) = (limit.algorithm.to_owned(), format!("{mode}{by_name}"));
             [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
         }));
         let listens = [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc)];

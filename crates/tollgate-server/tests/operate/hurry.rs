@@ -10,7 +10,7 @@ use tollgate_server::snapshot::{Moment, Writer};
 
 use crate::server::{Home, Server, tollgate, until};
 
-const CONFIG: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
+const CONFIG: &str = "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
     throttle-capacity = 4_000_000\n";
 
 /// A snapshot that takes a while to read and to write: two million keys that are throttled

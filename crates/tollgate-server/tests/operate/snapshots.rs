@@ -120,7 +120,7 @@ fn a_snapshot_that_cannot_be_written_is_told_and_the_last_one_stays() {
 
 #[test]
 fn without_a_snapshot_no_file_is_written() {
-    let config = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n";
+    let config = "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n";
     let home = Home::new(config);
     let server = home.start(&[]);
     spend_key(&server);

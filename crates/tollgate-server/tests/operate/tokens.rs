@@ -17,7 +17,7 @@ fn status(server: &Server, path: &str, token: Option<&str>) -> String {
 
 #[test]
 fn a_token_is_made_and_shown_once_if_there_is_none() {
-    let home = Home::new("[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
+    let home = Home::new("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
     let (one, two) = (home.start(&[]), home.start(&[]));
     let token = one.token().to_owned();
     assert_eq!(token.len(), 64);
@@ -43,8 +43,9 @@ fn a_configured_token_is_not_shown() {
 
 #[test]
 fn for_other_machines_everything_needs_the_token() {
-    let home =
-        Home::new("[server]\nhttp = '0.0.0.0:0'\nresp = '0.0.0.0:0'\ntoken-file = 'token'\n");
+    let home = Home::new(
+        "limit = []\n[server]\nhttp = '0.0.0.0:0'\nresp = '0.0.0.0:0'\ntoken-file = 'token'\n",
+    );
     std::fs::write(home.path("token"), format!("{TOKEN}\n")).unwrap();
     let server = home.start(&[]);
     assert_eq!(status(&server, "/metrics", None), "401");

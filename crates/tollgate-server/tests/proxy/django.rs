@@ -15,7 +15,7 @@ struct Django {
 impl Django {
     fn start() -> Self {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        let site = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proxy/django.py");
+        let site = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proxy/django_site.py");
         let mut command = Command::new(format!("{root}/target/python/bin/python"));
         let child = command.arg(site).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = child.unwrap_or_else(|error| {
@@ -23,7 +23,9 @@ impl Django {
         });
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().parse().expect("Django does not start; scripts/test installs it");
+        let port = line.trim().parse().unwrap_or_else(|error| {
+            panic!("Django does not start: {error}; scripts/test installs it")
+        });
         Self { child, port }
     }
 }
