@@ -43,6 +43,16 @@ pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
+/// Refuses a body where none is taken: it would say something that is not done.
+pub(super) async fn none(body: Incoming, time: Duration) -> Result<Bytes, Problem> {
+    read(body, 0, time).await.map_err(|problem| match problem.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::bad_request(
+            "this route takes no body; send none, and say the rest in the path",
+        ),
+        _ => problem,
+    })
+}
+
 /// Reads a body of at most so many bytes, within a time.
 pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<Bytes, Problem> {
     let announced = body.size_hint().lower();

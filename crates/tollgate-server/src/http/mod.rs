@@ -16,6 +16,7 @@ mod guard;
 mod keys;
 mod limits;
 mod lists;
+mod one_request;
 mod openapi;
 mod pages;
 mod parameters;

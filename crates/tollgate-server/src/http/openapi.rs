@@ -8,9 +8,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::parameters::Parameter;
 use super::problem::{Document, Problem};
 use super::reply::{Reply, content};
-use super::routes::{Content, Level, Parameter, ROUTES, Route};
+use super::routes::{Content, Level, ROUTES, Route};
 
 pub(super) fn run() -> Result<Reply, Problem> {
     static TEXT: OnceLock<Bytes> = OnceLock::new();

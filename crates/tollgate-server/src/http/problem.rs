@@ -4,7 +4,6 @@ use std::fmt::{self, Display};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_policy::Error;
@@ -138,7 +137,7 @@ impl Problem {
     }
 
     pub(super) fn reply(self) -> Reply {
-        self.response().map(|document| Full::new(Bytes::from(document)))
+        self.response().map(Bytes::from)
     }
 
     /// The response, with its document.

@@ -5,7 +5,8 @@ mod table;
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-pub(super) use self::table::ROUTES;
+pub(super) use self::table::{DENY, ROUTES};
+use super::parameters::{Parameter, Query, query};
 use super::problem::Problem;
 
 /// A method and a path, and what is done there.
@@ -19,13 +20,8 @@ pub(super) struct Route {
     pub(super) query: &'static [Parameter],
     pub(super) request: Content,
     pub(super) response: Content,
-}
-
-/// A parameter in the query.
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) is_list: bool,
-    pub(super) description: &'static str,
+    /// Whoever watches the server may add what the route does not know.
+    ignores_query: bool,
 }
 
 /// What a body is.
@@ -103,7 +99,8 @@ operations! {
 
 const fn route(method: Method, path: &'static str, operation: Operation, level: Level) -> Route {
     let (query, request, response) = (&[], Content::None, Content::None);
-    Route { method, path, operation, level, summary: "", query, request, response }
+    let ignores_query = matches!(level, Level::Probe | Level::Metrics);
+    Route { method, path, operation, level, summary: "", query, request, response, ignores_query }
 }
 
 impl Operation {
@@ -155,6 +152,11 @@ impl Route {
     const fn gives_text(mut self, content_type: &'static str) -> Self {
         self.response = Content::Text(content_type);
         self
+    }
+
+    /// The parameters of a query, if the route takes them.
+    pub(super) fn query(&self, text: Option<&str>) -> Result<Query, Problem> {
+        if self.ignores_query { Ok(Query::default()) } else { query(self.query, text) }
     }
 
     /// The segments in braces, if the path is one of this route.

@@ -1,6 +1,7 @@
 use http::Method;
 
-use super::{Level, Operation, Parameter, Route, route, schema};
+use super::{Level, Operation, Route, route, schema};
+use crate::http::parameters::Parameter;
 use crate::http::{check, explain, keys, limits, lists, pages, policy, reserve};
 
 const PART: Parameter = Parameter {
@@ -10,7 +11,7 @@ const PART: Parameter = Parameter {
 };
 const COST: Parameter =
     Parameter { name: "cost", is_list: false, description: "What a call would cost; 1 if absent" };
-const DENY: Parameter = Parameter {
+pub(in crate::http) const DENY: Parameter = Parameter {
     name: "deny",
     is_list: false,
     description: "The status of a refusal in place of 429 and 403, from 400 to 599",
