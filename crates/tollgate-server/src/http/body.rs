@@ -6,7 +6,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::problem::Problem;
@@ -104,10 +103,4 @@ async fn frame(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
 fn too_large(most: usize) -> Problem {
     let detail = format!("the body is longer than {most} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-}
-
-/// What a body of JSON says.
-pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::bad_request(format_args!("the body is not right: {error}")))
 }

@@ -140,7 +140,9 @@ impl Fast<'_> {
         match head.parse() {
             Ok((parts, is_last)) => {
                 // In a box: a connection that asks only for checks needs no room for it.
-                let reply = Box::pin(auth::answer(self.app, self.peer, &parts)).await;
+                let reply: Pin<Box<dyn Future<Output = _> + Send>> =
+                    Box::pin(auth::answer(self.app, self.peer, &parts));
+                let reply = reply.await;
                 // After a body that nobody has read there is no telling where the next begins.
                 if is_last || auth::has_body(&parts.headers) {
                     replies.send_last(reply)

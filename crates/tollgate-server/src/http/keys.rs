@@ -1,12 +1,13 @@
 //! `/v1/limits/{limit}/keys/{key}`: looking at one caller, forgetting it, and giving it a
 //! quota of its own.
 
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_policy::{Error, Quota};
 
-use super::body::parse;
-use super::check::Answer;
+use super::check::{Answer, Text};
+use super::json::parse;
 use super::parameters::{Query, segment};
 use super::problem::Problem;
 use super::reply::{Reply, json, nothing};
@@ -15,10 +16,11 @@ use crate::App;
 /// A caller's own quota.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OverrideBody {
+pub(super) struct OverrideBody<'a> {
     /// How much, over how long: `100/s burst 200`.
-    #[schemars(with = "String")]
-    quota: Quota,
+    #[serde(borrow)]
+    #[schemars(length(min = 1), example = &"100/s burst 200")]
+    quota: Text<'a>,
 }
 
 pub(super) async fn peek(app: &App, segments: [&str; 2], query: &Query) -> Result<Reply, Problem> {
@@ -41,6 +43,10 @@ pub(super) async fn set_override(
 ) -> Result<Reply, Problem> {
     let Place { limit, parts, .. } = Place::new(app, segments, query)?;
     let OverrideBody { quota } = parse(body)?;
+    let quota = quota.as_str();
+    let quota: Quota = quota.parse().map_err(|error| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format_args!("quota {quota:?}: {error}"))
+    })?;
     let set = app.gate().set_override(&limit, &texts(&parts), Some(quota)).await;
     match set {
         // The limit's algorithm cannot count it.

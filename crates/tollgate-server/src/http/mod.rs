@@ -13,6 +13,8 @@ mod connection;
 mod explain;
 mod fast;
 mod guard;
+mod home;
+mod json;
 mod keys;
 mod limits;
 mod lists;
@@ -30,6 +32,7 @@ mod service;
 mod stats;
 mod stream;
 mod watch;
+mod whole;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;

@@ -9,9 +9,17 @@ use super::problem::Problem;
 /// A parameter in the query.
 pub(super) struct Parameter {
     pub(super) name: &'static str,
-    /// It may be there several times.
-    pub(super) is_list: bool,
+    pub(super) kind: Kind,
     pub(super) description: &'static str,
+}
+
+/// What the value of a parameter is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A text, as often as there are parts.
+    Texts,
+    /// A whole number within these bounds.
+    Whole(u64, u64),
 }
 
 /// The parameters of a query in their order.
@@ -31,7 +39,7 @@ pub(super) fn query(known: &[Parameter], text: Option<&str>) -> Result<Query, Pr
         let parameter = known.iter().find(|known| known.name == name);
         let parameter = parameter.ok_or_else(|| unknown(known, &name))?;
         let is_there = parameters.iter().any(|(given, _)| *given == parameter.name);
-        if is_there && !parameter.is_list {
+        if is_there && parameter.kind != Kind::Texts {
             return Err(Problem::bad_request(format_args!("the parameter {name} is there twice")));
         }
         parameters.push((parameter.name, decoded(&name, value)?));

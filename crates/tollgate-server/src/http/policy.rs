@@ -36,7 +36,13 @@ pub(super) fn show(app: &App) -> Result<Reply, Problem> {
 /// Reads the text of a policy.
 pub(super) async fn text(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
     expect_type(content_type(&head.headers), TOML)?;
-    read(body, LONGEST, app.bounds.stalled).await
+    let text = read(body, LONGEST, app.bounds.stalled).await?;
+    if text.trim_ascii().is_empty() {
+        return Err(Problem::bad_request(
+            "the body is empty; send the text of a policy, or a comment for one without limits",
+        ));
+    }
+    Ok(text)
 }
 
 pub(super) fn replace(app: &App, text: &[u8]) -> Result<Reply, Problem> {

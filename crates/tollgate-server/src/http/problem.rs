@@ -11,6 +11,9 @@ use tollgate_policy::Error;
 use super::reply::Reply;
 use crate::App;
 
+/// The type of a problem document.
+pub(super) const PROBLEM: &str = "application/problem+json";
+
 /// Why a request was not carried out: a problem document ([RFC 9457]).
 ///
 /// [RFC 9457]: https://www.rfc-editor.org/rfc/rfc9457
@@ -145,7 +148,7 @@ impl Problem {
         let document = serde_json::to_vec(&self.document()).unwrap_or_default();
         let mut response = Response::new(document);
         *response.status_mut() = self.status;
-        let content_type = HeaderValue::from_static("application/problem+json");
+        let content_type = HeaderValue::from_static(PROBLEM);
         response.headers_mut().insert(CONTENT_TYPE, content_type);
         if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);

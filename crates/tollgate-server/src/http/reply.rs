@@ -12,6 +12,7 @@ pub(super) type Reply = Response<Bytes>;
 pub(super) struct Unchanged;
 
 pub(super) const JSON: &str = "application/json";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// A 200 with a JSON document.
 pub(super) fn json(document: &impl Serialize) -> Result<Reply, Problem> {
@@ -35,7 +36,7 @@ pub(super) fn content(content_type: &'static str, body: impl Into<Bytes>) -> Rep
 
 /// A 200 with a text.
 pub(super) fn text(text: impl Into<Bytes>) -> Reply {
-    content("text/plain; charset=utf-8", text)
+    content(TEXT, text)
 }
 
 /// A 204.

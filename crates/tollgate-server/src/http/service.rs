@@ -1,6 +1,7 @@
 //! From a request to its reply.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 
 use bytes::Bytes;
 use http::Request;
@@ -12,7 +13,7 @@ use super::problem::Problem;
 use super::reply::{Reply, Unchanged};
 use super::routes::{Content, Found, Level, Operation, find};
 use super::{
-    auth, body, check, explain, guard, keys, limits, lists, openapi, pages, policy, reserve,
+    auth, body, check, explain, guard, home, keys, limits, lists, openapi, pages, policy, reserve,
 };
 use crate::App;
 
@@ -21,8 +22,10 @@ pub(super) async fn answer(app: &App, peer: Option<IpAddr>, request: Request<Inc
     let (head, body) = request.into_parts();
     let found = find(&head.method, head.uri.path());
     let operation = found.as_ref().ok().map(|found| found.route.operation);
-    let done = answer_found(app, peer, found, &head, body).await;
-    let reply = done.unwrap_or_else(|problem| match operation {
+    // Without its type: the futures of all routes nest deeper than the compiler follows.
+    let done: Pin<Box<dyn Future<Output = _> + Send>> =
+        Box::pin(answer_found(app, peer, found, &head, body));
+    let reply = done.await.unwrap_or_else(|problem| match operation {
         Some(Operation::Auth) => auth::refuse(head.uri.query(), problem),
         _ => problem.reply(),
     });
@@ -78,10 +81,10 @@ async fn carry_out(
         Operation::RemoveFromList => lists::remove(app, segments),
         Operation::Explain => explain::run(app, head, &body).await,
         Operation::OpenApi => openapi::run(),
-        Operation::Metrics => Ok(pages::metrics(app)),
+        Operation::Metrics => Ok(pages::metrics(app, head)),
         Operation::Health => Ok(pages::health()),
         Operation::Ready => pages::ready(app, head),
-        Operation::Home => Ok(pages::home()),
+        Operation::Home => Ok(home::run(app, head).await),
     }
 }
 

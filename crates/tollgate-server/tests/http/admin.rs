@@ -50,8 +50,8 @@ async fn an_override_is_set_and_taken_away() {
     assert_eq!(admin(&server, &format!("DELETE {path}")).await.status, 204);
     assert_eq!(check(&server, key).await["max"], 5);
     for (body, status, expected) in [
-        (r#"{"quota":"fast"}"#, 400, "quota \"fast\""),
-        (r#"{"quota":"0/s"}"#, 400, "quota \"0/s\""),
+        (r#"{"quota":"fast"}"#, 422, "quota \"fast\""),
+        (r#"{"quota":"0/s"}"#, 422, "quota \"0/s\""),
         ("{}", 400, "missing field `quota`"),
     ] {
         let reply = ask(&server, &format!("PUT {path}")).token().json(body).send().await;
@@ -120,6 +120,10 @@ async fn a_policy_is_read_and_replaced_and_a_bad_one_is_refused_whole() {
         let ask = ask(&server, "PUT /v1/policy").token().body("application/toml", text);
         async { ask.send().await }
     };
+    for empty in ["", "\n \n"] {
+        let reply = put(empty).await;
+        assert_eq!((reply.status, reply.detail().contains("is empty")), (400, true), "{reply:?}");
+    }
     let bad = put("[[limit]]\nname = 'api'\nqouta = '1/h'\n").await;
     assert_eq!(bad.status, 422);
     let problems = bad.json()["problems"].clone();

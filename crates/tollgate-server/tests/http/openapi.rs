@@ -126,3 +126,25 @@ async fn parameters_and_bodies_that_a_route_does_not_take_are_refused() {
         }
     }
 }
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    let server = Server::start().await;
+    let document = document().await;
+    let routes = routes(&document);
+    let lines = routes.iter().filter_map(|(line, _)| line.strip_prefix("GET "));
+    // What it counts may change with each request.
+    for path in lines.filter(|path| *path != "/metrics").chain(["/nowhere", "/v1/check"]) {
+        let get = ask(&server, &format!("GET {path}")).token().send().await;
+        let head = ask(&server, &format!("HEAD {path}")).token().send().await;
+        assert_eq!((head.status, head.body.as_str()), (get.status, ""), "{path}");
+        // An error says which method it was.
+        let length = get.body.replace("GET", "HEAD").len().to_string();
+        let length = if get.status == 405 { length } else { get.body.len().to_string() };
+        assert_eq!(head.header("content-length"), Some(length.as_str()), "{path}: {head:?}");
+        assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
+    }
+    let metrics = ask(&server, "HEAD /metrics").send().await;
+    let length: usize = metrics.header("content-length").unwrap().parse().unwrap();
+    assert!(length > 1000 && metrics.body.is_empty(), "{metrics:?}");
+}
