@@ -47,8 +47,8 @@ impl<'b> AuthHead<'b> {
 
     /// The head at the front, if it is whole.
     pub(super) fn find(bytes: &'b [u8]) -> Option<Self> {
-        let end = end(bytes).filter(|end| Self::begins(bytes) && *end <= LARGEST)?;
-        bytes.get(..end).map(Self)
+        let end = if Self::begins(bytes) { end(bytes)? } else { return None };
+        bytes.get(..end).filter(|head| head.len() <= LARGEST).map(Self)
     }
 
     pub(super) fn length(&self) -> usize {
