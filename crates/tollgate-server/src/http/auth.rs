@@ -14,6 +14,8 @@ use super::reply::Reply;
 use super::routes::{DENY, Level};
 use crate::App;
 
+pub(super) const PATH: &str = "/auth";
+
 /// What was decided, in the statuses that clients know, whatever a proxy makes of it.
 static STATUS: HeaderName = HeaderName::from_static("x-tollgate-status");
 
@@ -26,6 +28,13 @@ struct Family {
     client: HeaderName,
     /// The client is the last of a list, to which the proxy appends.
     appends: bool,
+}
+
+/// All headers in which proxies describe a request.
+pub(super) fn described_by() -> impl Iterator<Item = &'static HeaderName> {
+    let names =
+        |family: &'static Family| [&family.uri, &family.method, &family.host, &family.client];
+    [&FORWARDED, &ORIGINAL].into_iter().flat_map(names)
 }
 
 /// What Traefik and Caddy write.

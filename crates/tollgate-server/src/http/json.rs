@@ -12,6 +12,11 @@ use super::problem::Problem;
 
 /// What a body of JSON says.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Err(Problem::bad_request(
+            "the body is empty; send JSON as /v1/openapi.json describes it",
+        ));
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
     let parsed = T::deserialize(Strict(&mut json));
     parsed.and_then(|parsed| json.end().map(|()| parsed)).map_err(|error| {

@@ -10,6 +10,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::auth;
 use super::parameters::{Kind, Parameter};
 use super::problem::{Document, PROBLEM, Problem};
 use super::reply::{Reply, content};
@@ -53,10 +54,11 @@ fn problems(problem: &Schema) -> Map<String, Value> {
     let statuses: BTreeSet<_> = ROUTES.iter().flat_map(Route::failures).collect();
     let statuses = statuses.into_iter().filter_map(|status| StatusCode::from_u16(status).ok());
     let problems = statuses.map(|status| {
-        let mut response = json!({
-            "description": status.canonical_reason(),
-            "content": { PROBLEM: { "schema": problem } },
-        });
+        let mut response = json!({ "description": status.canonical_reason() });
+        // A head that is too large is refused before anybody looks at it.
+        if status != StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
+            response["content"] = json!({ PROBLEM: { "schema": problem } });
+        }
         if let Some((name, description)) = header(status) {
             let schema = json!({ "type": "string" });
             response["headers"] = json!({ name: { "description": description, "schema": schema } });
@@ -173,7 +175,13 @@ fn parameters(route: &Route) -> Vec<Value> {
         };
         json!({ "name": name, "in": "query", "description": description, "schema": schema })
     });
-    in_path.chain(in_query).collect()
+    let in_headers = auth::described_by().filter(|_| route.operation == Operation::Auth);
+    let in_headers = in_headers.map(|name| {
+        let description = "Of the request, as the proxy writes it; all of one family";
+        let schema = json!({ "type": "string" });
+        json!({ "name": name.as_str(), "in": "header", "description": description, "schema": schema })
+    });
+    in_path.chain(in_query).chain(in_headers).collect()
 }
 
 fn response(route: &Route, generator: &mut SchemaGenerator) -> Value {

@@ -25,8 +25,9 @@ pub(super) async fn answer(app: &App, peer: Option<IpAddr>, request: Request<Inc
     // Without its type: the futures of all routes nest deeper than the compiler follows.
     let done: Pin<Box<dyn Future<Output = _> + Send>> =
         Box::pin(answer_found(app, peer, found, &head, body));
-    let reply = done.await.unwrap_or_else(|problem| match operation {
-        Some(Operation::Auth) => auth::refuse(head.uri.query(), problem),
+    let reply = done.await.unwrap_or_else(|problem| match head.uri.path() {
+        // Whatever the method is.
+        auth::PATH => auth::refuse(head.uri.query(), problem),
         _ => problem.reply(),
     });
     app.stats.count(operation, reply.status());

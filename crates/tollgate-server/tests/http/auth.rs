@@ -255,6 +255,18 @@ async fn whatever_cannot_be_decided_about_has_the_status_of_a_refusal() {
 }
 
 #[tokio::test]
+async fn another_method_at_auth_is_a_refusal_too() {
+    let server = Server::start().await;
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"] {
+        let head = String::from_utf8(described(b"content-length: 0\r\n")).unwrap();
+        let head = head.replacen("GET", method, 1);
+        let reply = Reply::parse(&raw(&server, head.as_bytes()).await);
+        let told = (reply.status, reply.header("x-tollgate-status"), reply.header("allow"));
+        assert_eq!(told, (403, Some("405"), Some("get, head")), "{reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_with_more_and_larger_headers_than_other_routes_take_is_decided_about() {
     let server = Server::start().await;
     for (extra, expected) in

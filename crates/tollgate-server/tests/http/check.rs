@@ -224,7 +224,9 @@ async fn a_shaper_says_how_long_to_wait() {
 async fn what_is_wrong_in_a_body_is_told_by_its_name() {
     let server = Server::start().await;
     for (body, expected) in [
-        ("", "EOF"),
+        ("", "the body is empty"),
+        (" \n", "the body is empty"),
+        ("{", "EOF"),
         ("nonsense", "expected ident"),
         ("[]", "invalid type: array, expected an object"),
         ("{}", "one of {\"limit\", \"key\", \"cost\"}"),

@@ -4,7 +4,7 @@ use tollgate_tower::MetricsFormat;
 
 use super::{Level, Operation, Route, route, schema};
 use crate::http::parameters::{Kind, Parameter};
-use crate::http::{check, explain, keys, limits, lists, pages, policy, reply, reserve};
+use crate::http::{auth, check, explain, keys, limits, lists, pages, policy, reply, reserve};
 
 const PART: Parameter = Parameter {
     name: "part",
@@ -29,7 +29,7 @@ pub(in crate::http) static ROUTES: &[Route] = &[
         .takes(schema::<check::CheckBody<'static>>)
         .gives(schema::<check::CheckAnswer<'static>>)
         .fails(&[404, 503]),
-    route(Method::GET, "/auth", Operation::Auth, Level::Proxy)
+    route(Method::GET, auth::PATH, Operation::Auth, Level::Proxy)
         .says("May the request pass that a proxy describes in headers?")
         .asks(&[DENY])
         .fails(&[403, 429, 503]),

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use super::attempts::try_all;
-use super::{Proxy, free_port, hangs_up};
+use super::{PAGE, Proxy, free_port, hangs_up};
 use crate::client::check;
 use crate::server::Server;
 
@@ -13,6 +13,9 @@ const CONFIGURATION: &str = include_str!("../../../../../deploy/caddy/Caddyfile"
 /// With the lines that let requests pass while Tollgate cannot be reached.
 fn fail_open() -> String {
     let (before, open) = CONFIGURATION.split_once("\t# handle_errors {").unwrap();
+    for line in open.lines().filter(|line| line.contains("unreachable")) {
+        assert!(PAGE.contains(line.trim_start_matches(['\t', '#'])), "{line}");
+    }
     format!("{before}\thandle_errors {{{}", open.replace("\t# ", "\t").replace("\t#", "\t"))
 }
 

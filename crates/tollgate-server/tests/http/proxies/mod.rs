@@ -18,6 +18,9 @@ use tokio::time::timeout;
 
 use super::client::Reply;
 
+/// What the documentation says about them.
+const PAGE: &str = include_str!("../../../../../docs/proxies.md");
+
 /// A proxy in front of a service, which ends with the test.
 struct Proxy {
     address: SocketAddr,

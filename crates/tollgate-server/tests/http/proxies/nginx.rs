@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use super::attempts::try_all;
-use super::{Proxy, free_port, hangs_up};
+use super::{PAGE, Proxy, free_port, hangs_up};
 use crate::client::check;
 use crate::server::Server;
 
@@ -13,6 +13,9 @@ const CONFIGURATION: &str = include_str!("../../../../../deploy/nginx/tollgate.c
 fn fail_open() -> String {
     let line = "error_page 502 504 = @tollgate_unreachable;";
     assert!(CONFIGURATION.contains(&format!("# {line}")));
+    for line in [line, r#"if ($upstream_connect_time ~ "-$") {"#, "proxy_connect_timeout 1s;"] {
+        assert!(PAGE.contains(line) && CONFIGURATION.contains(line), "{line}");
+    }
     CONFIGURATION.replace(&format!("# {line}"), line)
 }
 
