@@ -17,7 +17,7 @@ mod verdict;
 pub use self::future::ResponseFuture;
 pub use self::headers::Headers;
 pub use self::layer::TollgateLayer;
-pub use self::metrics::Metrics;
+pub use self::metrics::{Metrics, MetricsFormat};
 pub use self::peer::PeerAddr;
 pub use self::refusal::{GrpcStatus, ProblemJson, Reason, Refusal, Refuse};
 pub use self::service::Tollgate;

@@ -24,9 +24,6 @@ for i in 1 2 3 4 5 6; do curl -i URL/hello; done
 curl URL/metrics
 ";
 
-/// The format that Prometheus is told to read.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// How the script knows when to stop the server, and does.
 #[derive(Default)]
 struct Signals {
@@ -44,7 +41,7 @@ fn app(signals: Arc<Signals>) -> Result<Router, tollgate_policy::Error> {
     Ok(Router::new()
         .route("/hello", get(async || "Hello.\n"))
         .route("/slow", get(async move || slow(&signals).await))
-        .route("/metrics", get(async move || ([(CONTENT_TYPE, OPEN_METRICS)], metrics.encode())))
+        .route("/metrics", get(async move || ([(CONTENT_TYPE, Metrics::CONTENT_TYPE)], metrics.encode())))
         // After the routes: a layer is around what the router has by then.
         .layer(layer))
 }

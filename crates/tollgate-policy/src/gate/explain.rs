@@ -18,7 +18,7 @@ use crate::store::{Charge, Store};
 use crate::{Caller, Error, Mode, Request};
 
 /// Why a request would be decided as it would: who is calling, which limits it meets,
-/// and what each says. [`Display`](fmt::Display) writes it for people.
+/// and what each says. [As a text](fmt::Display) it is written for people.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

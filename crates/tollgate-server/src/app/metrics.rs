@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
-use tollgate_tower::TollgateLayer;
+use tollgate_tower::{MetricsFormat, TollgateLayer};
 
 use super::store_metrics::StoreMetrics;
 use super::{App, Phase, Readiness, Reservations};
@@ -19,13 +19,10 @@ use crate::http::Stats;
 use crate::resp::Endpoint;
 
 impl App {
-    /// Everything that is counted, in the text format of Prometheus and OpenMetrics.
+    /// Everything that is counted.
     #[must_use]
-    pub fn metrics(&self) -> String {
-        let mut text = String::new();
-        // A `String` takes everything.
-        let _ = text::encode(&mut text, &self.registry);
-        text
+    pub fn metrics(&self, format: MetricsFormat) -> String {
+        format.encode(&self.registry)
     }
 
     /// Counts what this server does.

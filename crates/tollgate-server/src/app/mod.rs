@@ -61,6 +61,7 @@ pub struct App {
     pub(crate) grpc: Arc<grpc::Stats>,
     pub(crate) side_services: SideServices,
     proxy: Option<Arc<Proxy>>,
+    has_tls: bool,
 }
 
 impl App {
@@ -90,6 +91,7 @@ impl App {
             stats: Arc::default(),
             grpc: Arc::default(),
             proxy: None,
+            has_tls: false,
         };
         metrics.register(&mut app.registry);
         app.register();
@@ -129,6 +131,15 @@ impl App {
     #[must_use]
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), ..self }
+    }
+
+    /// Says whether clients have to speak TLS, for pages that say how to ask.
+    pub(crate) fn with_tls(self, has_tls: bool) -> Self {
+        Self { has_tls, ..self }
+    }
+
+    pub(crate) fn has_tls(&self) -> bool {
+        self.has_tls
     }
 
     /// Passes requests on, too.

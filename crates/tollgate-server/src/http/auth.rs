@@ -2,18 +2,19 @@
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
-use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, Method, Response, StatusCode, Uri};
-use http_body_util::Full;
+use http::{HeaderMap, Method, StatusCode, Uri};
 use tollgate_policy::Request;
 
-use super::guard::only;
+use super::guard::{self, only};
 use super::parameters::query;
 use super::problem::Problem;
 use super::reply::Reply;
+use super::routes::{DENY, Level};
 use crate::App;
+
+pub(super) const PATH: &str = "/auth";
 
 /// What was decided, in the statuses that clients know, whatever a proxy makes of it.
 static STATUS: HeaderName = HeaderName::from_static("x-tollgate-status");
@@ -27,6 +28,13 @@ struct Family {
     client: HeaderName,
     /// The client is the last of a list, to which the proxy appends.
     appends: bool,
+}
+
+/// All headers in which proxies describe a request.
+pub(super) fn described_by() -> impl Iterator<Item = &'static HeaderName> {
+    let names =
+        |family: &'static Family| [&family.uri, &family.method, &family.host, &family.client];
+    [&FORWARDED, &ORIGINAL].into_iter().flat_map(names)
 }
 
 /// What Traefik and Caddy write.
@@ -47,21 +55,55 @@ static ORIGINAL: Family = Family {
     appends: false,
 };
 
-pub(super) async fn run(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, Problem> {
-    let deny = denial(head.uri.query())?;
+/// Lets a request pass or refuses it. A proxy takes a status that it does not expect for a failure
+/// of this server, and may be told to go ahead then; so whatever its client makes it send that
+/// cannot be understood is refused like all that is denied.
+pub(super) async fn answer(app: &App, peer: Option<IpAddr>, head: &Parts) -> Reply {
+    match decide(app, peer, head).await {
+        Ok(reply) => told(head.uri.query(), reply),
+        Err(problem) => refuse(head.uri.query(), problem),
+    }
+}
+
+/// Refuses a request, for whatever reason.
+pub(super) fn refuse(query: Option<&str>, problem: Problem) -> Reply {
+    told(query, problem.reply())
+}
+
+/// True if a body follows the head: a description of a request has none.
+pub(super) fn has_body(headers: &HeaderMap) -> bool {
+    let lengths = headers.get_all(CONTENT_LENGTH);
+    headers.contains_key(TRANSFER_ENCODING) || lengths.iter().any(|length| length != "0")
+}
+
+async fn decide(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, Problem> {
+    guard::admit(&app.access(), Level::Proxy, head)?;
+    if let Some((_, deny)) = query(&[DENY], head.uri.query())?.first() {
+        denial(deny)?;
+    }
+    if has_body(&head.headers) {
+        return Err(Problem::bad_request("let the proxy send no body, and no content-length"));
+    }
     let original = Original::new(app, peer, head)?;
     let uri = Uri::default();
     let request = Request::new(&original.method, &uri, &head.headers, Some(original.peer))
         .with_path(original.path)
         .with_host(Some(original.host));
-    let response: Response<Full<Bytes>> = app.layer().verdict(request).await;
-    let (mut parts, body) = response.into_parts();
-    parts.headers.insert(&STATUS, HeaderValue::from(parts.status.as_u16()));
-    parts.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(deny) = deny.filter(|_| !parts.status.is_success()) {
-        parts.status = deny;
+    Ok(app.layer().verdict(request).await)
+}
+
+/// The reply as a proxy is to see it.
+fn told(query: Option<&str>, mut reply: Reply) -> Reply {
+    let status = reply.status();
+    reply.headers_mut().insert(&STATUS, HeaderValue::from(status.as_u16()));
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !status.is_success() {
+        // Whatever else is wrong with the query.
+        let pairs = query.unwrap_or_default().split('&');
+        let mut denials = pairs.filter_map(|pair| denial(pair.strip_prefix("deny=")?).ok());
+        *reply.status_mut() = denials.next().unwrap_or(status);
     }
-    Ok(Response::from_parts(parts, body))
+    reply
 }
 
 /// The request that a proxy asks about.
@@ -154,12 +196,10 @@ fn path(uri: &str) -> &str {
     }
 }
 
-/// The status that a refusal is to have, if it is told: proxies know few of them.
-fn denial(text: Option<&str>) -> Result<Option<StatusCode>, Problem> {
-    let Some((_, status)) = query(text, &["deny"])?.pop() else { return Ok(None) };
-    let number = status.parse().ok().filter(|status| (400..600).contains(status));
-    let status = number.and_then(|number| StatusCode::from_u16(number).ok()).ok_or_else(|| {
-        Problem::bad_request(format_args!("deny is {status:?}; write a status such as 403"))
-    });
-    status.map(Some)
+/// The status that a refusal is to have: proxies know few of them.
+fn denial(text: &str) -> Result<StatusCode, Problem> {
+    let number = text.parse().ok().filter(|status| (400..600).contains(status));
+    number.and_then(|number| StatusCode::from_u16(number).ok()).ok_or_else(|| {
+        Problem::bad_request(format_args!("deny is {text:?}; write a status such as 403"))
+    })
 }

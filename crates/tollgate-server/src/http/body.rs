@@ -6,7 +6,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::problem::Problem;
@@ -41,6 +40,16 @@ pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
         ),
     };
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+/// Refuses a body where none is taken: it would say something that is not done.
+pub(super) async fn none(body: Incoming, time: Duration) -> Result<Bytes, Problem> {
+    read(body, 0, time).await.map_err(|problem| match problem.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::bad_request(
+            "this route takes no body; send none, and say the rest in the path",
+        ),
+        _ => problem,
+    })
 }
 
 /// Reads a body of at most so many bytes, within a time.
@@ -94,10 +103,4 @@ async fn frame(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
 fn too_large(most: usize) -> Problem {
     let detail = format!("the body is longer than {most} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-}
-
-/// What a body of JSON says.
-pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::bad_request(format_args!("the body is not right: {error}")))
 }

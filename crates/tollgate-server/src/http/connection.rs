@@ -5,12 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 
 use http::header::{CONNECTION, HeaderValue};
+use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::fast::{self, Left};
+use super::fast::{Fast, Left};
+use super::one_request::OneRequest;
 use super::pulse::Pulse;
 use super::stream::Stream;
 use super::watch::Watch;
@@ -40,13 +42,24 @@ where
     let mut watch = Watch::new(&app.bounds);
     let mut stream = Stream::new(io, &pulse);
     let mut shutdown = pin!(shutdown);
-    let left = fast::serve(&mut stream, &pulse, app, &mut watch, shutdown.as_mut()).await;
-    let mut anything = Anything { app, peer: peer.map(|peer| peer.ip()), pulse: &pulse };
-    let ended = match left {
-        Ok(Left::Other) => anything.serve(&mut stream, &mut watch, shutdown).await,
-        Ok(Left::Shutdown) => anything.serve(&mut stream, &mut watch, ready(())).await,
-        Ok(Left::End) => Ok(()),
-        Err(error) => Err(error),
+    let peer = peer.map(|peer| peer.ip());
+    let fast = Fast { app, peer, pulse: &pulse };
+    let anything = Anything { app, peer, pulse: &pulse };
+    let ended = loop {
+        // In boxes: most connections are never asked for anything else.
+        let is_kept = match fast.serve(&mut stream, &mut watch, shutdown.as_mut()).await {
+            Ok(Left::Other) => {
+                Box::pin(anything.serve(&mut stream, &mut watch, shutdown.as_mut())).await
+            }
+            Ok(Left::Shutdown) => {
+                Box::pin(anything.serve(&mut stream, &mut watch, ready(()))).await
+            }
+            Ok(Left::End) => Ok(false),
+            Err(error) => Err(error),
+        };
+        if !matches!(is_kept, Ok(true)) {
+            break is_kept.map(drop);
+        }
     };
     stream.close().await;
     ended
@@ -60,12 +73,25 @@ struct Anything<'s> {
 }
 
 impl Anything<'_> {
+    /// Answers one request, and tells whether another may follow.
     async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
-        &mut self,
+        &self,
         stream: &mut Stream<&Pulse, T>,
         watch: &mut Watch,
         shutdown: impl Future<Output = ()>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
+        let mut request = OneRequest::new(stream);
+        let goes_on = self.answer(&mut request, watch, shutdown).await?;
+        Ok(goes_on && request.is_kept())
+    }
+
+    /// Tells whether the server goes on, and the client.
+    async fn answer<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        request: &mut OneRequest<'_, '_, T>,
+        watch: &mut Watch,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<bool> {
         let Self { app, peer, pulse } = *self;
         let answer = service_fn(async |request| {
             let _at_work = Pulse::work(pulse);
@@ -73,27 +99,27 @@ impl Anything<'_> {
             if app.readiness().is_draining() {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<_, Infallible>(reply)
+            Ok::<_, Infallible>(reply.map(Full::new))
         });
-        let stream = TokioIo::new(stream);
+        let stream = TokioIo::new(request);
         let mut connection = pin!(builder(&app.bounds).serve_connection(stream, answer));
         tokio::select! {
             // Shutdown first: a busy client would never let it have its turn.
             biased;
             () = shutdown => {}
-            ended = connection.as_mut() => return ended.map_err(io::Error::other),
-            () = watch.run_out(pulse) => return Ok(()),
+            ended = connection.as_mut() => return ended.map(|()| true).map_err(io::Error::other),
+            () = watch.run_out(pulse) => return Ok(false),
         }
         // The runtime may have seen a request arrive that this task has not.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;
-            ended = connection.as_mut() => return ended.map_err(io::Error::other),
+            ended = connection.as_mut() => return ended.map(|()| false).map_err(io::Error::other),
             () = ready(()) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
-            ended = connection => ended.map_err(io::Error::other),
-            () = watch.run_out(pulse) => Ok(()),
+            ended = connection => ended.map(|()| false).map_err(io::Error::other),
+            () = watch.run_out(pulse) => Ok(false),
         }
     }
 }

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use tollgate_policy::store::Store;
 use tollgate_policy::{Explanation, Gate};
 
-use super::body::parse;
 use super::check::Original;
+use super::json::parse;
 use super::problem::Problem;
 use super::reply::{Reply, json, text};
 use crate::App;

@@ -1,19 +1,23 @@
-//! Checks that arrive whole, one after the other: what a server is asked most.
+//! What a server is asked most: checks that arrive whole, and `GET /auth`.
 //!
-//! They are answered from the bytes that were read. The first request that is anything else,
-//! or in any way unusual, and all that follow on its connection, are left to hyper.
+//! They are answered from the bytes that were read. A check that is in any way unusual, and
+//! every other request, is left to hyper; whatever is asked at `/auth` is not, since hyper refuses
+//! heads by itself, with statuses that a proxy does not take for a refusal.
 
-mod head;
+mod auth_head;
+mod check;
 mod reply;
 
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use self::head::Check;
+use self::auth_head::{AuthHead, Rest};
+use self::check::Check;
 use self::reply::Replies;
 use super::body::expect_type;
 use super::problem::Problem;
@@ -22,87 +26,146 @@ use super::reply::JSON;
 use super::routes::{Level, Operation};
 use super::stream::Stream;
 use super::watch::Watch;
-use super::{check, guard};
+use super::{auth, check as checks, guard};
 use crate::App;
 
-/// Why checks were no longer answered here.
+/// Why requests were no longer answered here.
 pub(super) enum Left {
     /// Something else was asked: it is to be read again.
     Other,
     /// The server is about to end.
     Shutdown,
-    /// The client has gone, or takes too long.
+    /// The client has gone, takes too long, or has been told that this was all.
     End,
 }
 
 /// Room for a few checks. What does not fit is not for here.
 const ROOM: usize = 4 * 1024;
 
-/// Answers checks until there is something else.
-pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut Stream<&Pulse, T>,
-    pulse: &Pulse,
-    app: &App,
-    watch: &mut Watch,
-    mut shutdown: Pin<&mut impl Future<Output = ()>>,
-) -> io::Result<Left> {
-    let mut input = Vec::with_capacity(ROOM);
-    let mut replies = Replies::default();
-    loop {
-        tokio::select! {
-            // Shutdown first: a busy client would never let it have its turn.
-            biased;
-            () = shutdown.as_mut() => return Ok(Left::Shutdown),
-            read = stream.read_buf(&mut input) => {
-                if read? == 0 {
-                    return Ok(Left::End);
-                }
-            }
-            () = watch.run_out(pulse) => return Ok(Left::End),
-        }
-        if app.readiness().is_draining() {
-            // The next response says that it is the last.
-            stream.unread(&input);
-            return Ok(Left::Other);
-        }
-        let used = answer_all(app, pulse, &input, &mut replies).await;
-        if used > 0 {
-            tokio::select! {
-                written = stream.write_all(replies.bytes()) => written?,
-                () = watch.run_out(pulse) => return Ok(Left::End),
-            }
-            replies.clear();
-        }
-        if used < input.len() {
-            stream.unread(&input[used..]);
-            return Ok(Left::Other);
-        }
-        input.clear();
-    }
+/// Answers what clients of one connection ask most.
+pub(super) struct Fast<'s> {
+    pub(super) app: &'s App,
+    pub(super) peer: Option<IpAddr>,
+    pub(super) pulse: &'s Pulse,
 }
 
-/// Answers the checks at the front, and tells how many bytes they were.
-async fn answer_all(app: &App, pulse: &Pulse, input: &[u8], replies: &mut Replies) -> usize {
-    let mut used = 0;
-    while let Some(check) = Check::parse(&input[used..], &app.bounds) {
-        let _at_work = Pulse::work(pulse);
-        used += check.length;
-        let status = match answer(app, &check, replies.document()).await {
+impl Fast<'_> {
+    /// Answers until there is something else.
+    pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: &mut Stream<&Pulse, T>,
+        watch: &mut Watch,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> io::Result<Left> {
+        let mut input = Vec::with_capacity(ROOM);
+        let mut replies = Replies::default();
+        loop {
+            tokio::select! {
+                // Shutdown first: a busy client would never let it have its turn.
+                biased;
+                () = shutdown.as_mut() => return Ok(Left::Shutdown),
+                read = stream.read_buf(&mut input) => {
+                    if read? == 0 {
+                        return Ok(Left::End);
+                    }
+                }
+                () = watch.run_out(self.pulse) => return Ok(Left::End),
+            }
+            while !input.is_empty() {
+                let used = self.answer_all(&input, &mut replies).await;
+                input.drain(..used);
+                if used == 0 && AuthHead::begins(&input) {
+                    match AuthHead::read_rest(stream, &mut input, self.pulse, watch).await? {
+                        Rest::Whole => continue,
+                        Rest::TooLarge => self.refuse_large(&input, &mut replies),
+                        Rest::Missing => return Ok(Left::End),
+                    }
+                } else if used == 0 {
+                    stream.unread(&input);
+                    return Ok(Left::Other);
+                }
+                tokio::select! {
+                    written = stream.write_all(replies.bytes()) => written?,
+                    () = watch.run_out(self.pulse) => return Ok(Left::End),
+                }
+                if replies.are_last() {
+                    return Ok(Left::End);
+                }
+                replies.clear();
+            }
+            input.shrink_to(ROOM);
+        }
+    }
+
+    /// Answers the requests at the front, and tells how many bytes they were.
+    async fn answer_all(&self, input: &[u8], replies: &mut Replies) -> usize {
+        let mut used = 0;
+        while !replies.are_last() {
+            let rest = &input[used..];
+            // While the server drains, the next response says that it is the last; of checks,
+            // hyper's does.
+            let is_draining = self.app.readiness().is_draining();
+            let check = Check::parse(rest, &self.app.bounds).filter(|_| !is_draining);
+            let (operation, status) = if let Some(check) = check {
+                let _at_work = Pulse::work(self.pulse);
+                used += check.length;
+                (Operation::Check, self.answer_check(&check, replies).await)
+            } else if let Some(head) = AuthHead::find(rest) {
+                let _at_work = Pulse::work(self.pulse);
+                used += head.length();
+                (Operation::Auth, self.answer_auth(&head, is_draining, replies).await)
+            } else {
+                break;
+            };
+            self.app.stats.count(Some(operation), status);
+        }
+        used
+    }
+
+    async fn answer_check(&self, check: &Check<'_>, replies: &mut Replies) -> StatusCode {
+        match self.check(check, replies.document()).await {
             Ok(()) => {
                 replies.send_document();
                 StatusCode::OK
             }
-            Err(problem) => replies.send(&problem.response()),
-        };
-        app.stats.count(Some(Operation::Check), status);
+            Err(problem) => replies.send(&problem.reply()),
+        }
     }
-    used
-}
 
-async fn answer(app: &App, check: &Check<'_>, document: &mut Vec<u8>) -> Result<(), Problem> {
-    let access = app.access();
-    guard::check_host(&access, check.host)?;
-    guard::check_level(&access, Level::Client, || Ok(check.authorization))?;
-    expect_type(check.content_type, JSON)?;
-    check::answer(app, check.body, document).await
+    async fn check(&self, check: &Check<'_>, document: &mut Vec<u8>) -> Result<(), Problem> {
+        let access = self.app.access();
+        guard::check_host(&access, check.host)?;
+        guard::check_level(&access, Level::Client, || Ok(check.authorization))?;
+        expect_type(check.content_type, JSON)?;
+        checks::answer(self.app, check.body, document).await
+    }
+
+    async fn answer_auth(
+        &self,
+        head: &AuthHead<'_>,
+        is_draining: bool,
+        replies: &mut Replies,
+    ) -> StatusCode {
+        match head.parse() {
+            Ok((parts, is_last)) => {
+                // In a box: a connection that asks only for checks needs no room for it.
+                let reply: Pin<Box<dyn Future<Output = _> + Send>> =
+                    Box::pin(auth::answer(self.app, self.peer, &parts));
+                let reply = reply.await;
+                // After a body that nobody has read there is no telling where the next begins.
+                if is_last || is_draining || auth::has_body(&parts.headers) {
+                    replies.send_last(reply)
+                } else {
+                    replies.send(&reply)
+                }
+            }
+            Err(problem) => replies.send_last(auth::refuse(head.query(), problem)),
+        }
+    }
+
+    fn refuse_large(&self, begin: &[u8], replies: &mut Replies) {
+        let problem = AuthHead::too_large();
+        let status = replies.send_last(auth::refuse(auth_head::query(begin), problem));
+        self.app.stats.count(Some(Operation::Auth), status);
+    }
 }

@@ -7,7 +7,7 @@ use tollgate_policy::ListKind;
 use super::aside::aside;
 use super::parameters::segment;
 use super::problem::Problem;
-use super::reply::{Reply, json};
+use super::reply::{Reply, Unchanged, json};
 use crate::App;
 
 /// A list.
@@ -41,7 +41,12 @@ pub(super) fn remove(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Probl
 }
 
 fn edited(edited: Result<bool, tollgate_policy::Error>) -> Result<Reply, Problem> {
-    json(&Edited { changed: edited.map_err(|error| Problem::refused(&error))? })
+    let changed = edited.map_err(|error| Problem::refused(&error))?;
+    let mut reply = json(&Edited { changed })?;
+    if !changed {
+        reply.extensions_mut().insert(Unchanged);
+    }
+    Ok(reply)
 }
 
 fn kind(list: &str) -> Result<ListKind, Problem> {

@@ -1,16 +1,20 @@
 //! `GET /v1/openapi.json`: the table of routes as OpenAPI 3.1, whose schemas are JSON
 //! Schema.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use http::StatusCode;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::problem::{Document, Problem};
+use super::auth;
+use super::parameters::{Kind, Parameter};
+use super::problem::{Document, PROBLEM, Problem};
 use super::reply::{Reply, content};
-use super::routes::{Content, Level, Parameter, ROUTES, Route};
+use super::routes::{Content, Level, Operation, ROUTES, Route};
 
 pub(super) fn run() -> Result<Reply, Problem> {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
@@ -24,7 +28,7 @@ fn document() -> Value {
     let problem = schemas.of_responses.subschema_for::<Document<'_>>();
     let mut paths = Map::new();
     for route in ROUTES {
-        let described = operation(route, &mut schemas, &problem);
+        let described = operation(route, &mut schemas);
         let methods = paths.entry(route.path).or_insert_with(|| json!({}));
         methods[route.method.as_str().to_lowercase()] = described;
     }
@@ -39,9 +43,41 @@ fn document() -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas.definitions(),
+            "responses": problems(&problem),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
     })
+}
+
+/// What goes wrong, by its status.
+fn problems(problem: &Schema) -> Map<String, Value> {
+    let statuses: BTreeSet<_> = ROUTES.iter().flat_map(Route::failures).collect();
+    let statuses = statuses.into_iter().filter_map(|status| StatusCode::from_u16(status).ok());
+    let problems = statuses.map(|status| {
+        let mut response = json!({ "description": status.canonical_reason() });
+        // A head that is too large is refused before anybody looks at it.
+        if status != StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
+            response["content"] = json!({ PROBLEM: { "schema": problem } });
+        }
+        if let Some((name, description)) = header(status) {
+            let schema = json!({ "type": "string" });
+            response["headers"] = json!({ name: { "description": description, "schema": schema } });
+        }
+        (status.as_u16().to_string(), response)
+    });
+    problems.collect()
+}
+
+/// The header that a problem of this status comes with.
+fn header(status: StatusCode) -> Option<(&'static str, &'static str)> {
+    match status {
+        StatusCode::UNAUTHORIZED => Some(("WWW-Authenticate", "That a bearer token is asked for")),
+        StatusCode::METHOD_NOT_ALLOWED => Some(("Allow", "The methods of the path")),
+        StatusCode::SERVICE_UNAVAILABLE => {
+            Some(("Retry-After", "Seconds until it may be tried again"))
+        }
+        _ => None,
+    }
 }
 
 /// What bodies look like. What may be absent from a request may always be there in a
@@ -65,30 +101,45 @@ impl Schemas {
     fn definitions(mut self) -> Map<String, Value> {
         let mut all = self.of_requests.take_definitions(true);
         all.extend(self.of_responses.take_definitions(true));
+        all.values_mut().for_each(without_links);
         all
     }
 }
 
-fn operation(route: &Route, schemas: &mut Schemas, problem: &Schema) -> Value {
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut described = json!({
         "operationId": route.operation.name(),
         "summary": route.summary,
         "parameters": parameters(route),
         "security": security(route.level),
-        "responses": {
-            (success(route)): response("As asked.", &route.response, &mut schemas.of_responses),
-            "default": {
-                "description": "Why it was not done.",
-                "content": {
-                    "application/problem+json": { "schema": problem },
-                },
-            },
-        },
+        "responses": responses(route, &mut schemas.of_responses),
     });
     if let Some(content) = media(&route.request, &mut schemas.of_requests) {
         described["requestBody"] = json!({ "required": true, "content": content });
     }
     described
+}
+
+/// What may be answered. Proxies choose themselves which status a refusal has.
+fn responses(route: &Route, generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let refused = |status: &str| json!({ "$ref": format!("#/components/responses/{status}") });
+    let failures = route.failures().into_iter().map(|status| status.to_string());
+    let mut responses: Map<_, _> = failures
+        .map(|status| {
+            let refused = refused(&status);
+            (status, refused)
+        })
+        .collect();
+    if route.operation == Operation::Auth {
+        responses.extend(["4XX", "5XX"].map(|class| (class.to_owned(), refused("403"))));
+    }
+    let mut answered = response(route, generator);
+    responses.insert(success(route).to_owned(), answered.clone());
+    if let Some(status) = route.same_with {
+        answered["description"] = json!("Not now, and why.");
+        responses.insert(status.to_string(), answered);
+    }
+    responses
 }
 
 /// The status if all goes well.
@@ -111,25 +162,37 @@ fn security(level: Level) -> Value {
 fn parameters(route: &Route) -> Vec<Value> {
     let in_path = route.path.split('/').filter_map(|segment| {
         let name = segment.strip_prefix('{')?.strip_suffix('}')?;
-        Some(json!({
-            "name": name, "in": "path", "required": true, "schema": { "type": "string" },
-        }))
+        let schema = match name {
+            "list" => json!({ "type": "string", "enum": ["allow", "block"] }),
+            _ => json!({ "type": "string", "minLength": 1 }),
+        };
+        Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
     });
-    let in_query = route.query.iter().map(|Parameter { name, is_list, description }| {
-        let schema = match is_list {
-            true => json!({ "type": "array", "items": { "type": "string" } }),
-            false => json!({ "type": "integer", "minimum": 0 }),
+    let in_query = route.query.iter().map(|Parameter { name, kind, description }| {
+        let schema = match kind {
+            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Whole(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
         };
         json!({ "name": name, "in": "query", "description": description, "schema": schema })
     });
-    in_path.chain(in_query).collect()
+    let in_headers = auth::described_by().filter(|_| route.operation == Operation::Auth);
+    let in_headers = in_headers.map(|name| {
+        let description = "Of the request, as the proxy writes it; all of one family";
+        let schema = json!({ "type": "string" });
+        json!({ "name": name.as_str(), "in": "header", "description": description, "schema": schema })
+    });
+    in_path.chain(in_query).chain(in_headers).collect()
 }
 
-fn response(description: &str, content: &Content, generator: &mut SchemaGenerator) -> Value {
-    match media(content, generator) {
-        Some(content) => json!({ "description": description, "content": content }),
-        None => json!({ "description": description }),
+fn response(route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let description = "As asked.";
+    let Some(mut content) = media(&route.response, generator) else {
+        return json!({ "description": description });
+    };
+    for other in route.alternatives {
+        content[other] = json!({ "schema": { "type": "string" } });
     }
+    json!({ "description": description, "content": content })
 }
 
 /// What a body is, by its type.
@@ -141,7 +204,36 @@ fn media(content: &Content, generator: &mut SchemaGenerator) -> Option<Value> {
             Some(json!({ "application/json": { "schema": schema } }))
         }
         Content::Text(content_type) => {
-            Some(json!({ (*content_type): { "schema": { "type": "string" } } }))
+            Some(json!({ (*content_type): { "schema": { "type": "string", "pattern": "\\S" } } }))
         }
     }
+}
+
+/// Descriptions are written for Rust as well, where words lead to other pages.
+fn without_links(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(description)) = members.get_mut("description") {
+                *description = plain(description);
+            }
+            members.values_mut().for_each(without_links);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(without_links),
+        _ => {}
+    }
+}
+
+/// A text in which `[words](place)` and `[words]` are words, without the path of a Rust name.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, (words, after))) =
+        rest.split_once('[').and_then(|(before, link)| Some((before, link.split_once(']')?)))
+    {
+        let place = after.strip_prefix('(').and_then(|place| place.split_once(')'));
+        rest = place.map_or(after, |(_, after)| after);
+        let words = words.trim_matches('`');
+        plain.extend([before, words.rsplit("::").next().unwrap_or(words)]);
+    }
+    (plain + rest).replace("`None`", "null")
 }

@@ -1,10 +1,11 @@
 //! Pages for operators and people.
 
 use http::StatusCode;
+use http::header::{HeaderValue, VARY};
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_tower::Metrics;
+use tollgate_tower::MetricsFormat;
 
 use super::aside::aside;
 use super::guard;
@@ -28,8 +29,11 @@ pub(super) struct Ready {
     outage: Option<String>,
 }
 
-pub(super) fn metrics(app: &App) -> Reply {
-    content(Metrics::CONTENT_TYPE, aside(|| app.metrics()))
+pub(super) fn metrics(app: &App, head: &Parts) -> Reply {
+    let format = MetricsFormat::accepted(&head.headers);
+    let mut reply = content(format.content_type(), aside(|| app.metrics(format)));
+    reply.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    reply
 }
 
 pub(super) fn health() -> Reply {
@@ -67,13 +71,4 @@ fn outline(failure: &str) -> String {
         1 => "1 problem; ask with the token for more".to_owned(),
         problems => format!("{problems} problems; ask with the token for more"),
     }
-}
-
-pub(super) fn home() -> Reply {
-    text(concat!(
-        "Tollgate ",
-        env!("CARGO_PKG_VERSION"),
-        ": may this caller do this, now?\n\n",
-        include_str!("home.txt")
-    ))
 }

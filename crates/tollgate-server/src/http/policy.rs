@@ -1,5 +1,6 @@
 //! `/v1/policy`: the policy in force.
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 use hyper::body::Incoming;
@@ -32,10 +33,20 @@ pub(super) fn show(app: &App) -> Result<Reply, Problem> {
     Ok(content(TOML, app.policy().as_bytes().to_vec()))
 }
 
-pub(super) async fn replace(app: &App, head: &Parts, body: Incoming) -> Result<Reply, Problem> {
+/// Reads the text of a policy.
+pub(super) async fn text(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
     expect_type(content_type(&head.headers), TOML)?;
     let text = read(body, LONGEST, app.bounds.stalled).await?;
-    let text = std::str::from_utf8(&text).map_err(|error| {
+    if text.trim_ascii().is_empty() {
+        return Err(Problem::bad_request(
+            "the body is empty; send the text of a policy, or a comment for one without limits",
+        ));
+    }
+    Ok(text)
+}
+
+pub(super) fn replace(app: &App, text: &[u8]) -> Result<Reply, Problem> {
+    let text = std::str::from_utf8(text).map_err(|error| {
         let place = error.valid_up_to();
         let detail = format!("the policy is not UTF-8 after {place} bytes");
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)

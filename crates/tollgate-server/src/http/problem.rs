@@ -4,13 +4,15 @@ use std::fmt::{self, Display};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_policy::Error;
 
 use super::reply::Reply;
 use crate::App;
+
+/// The type of a problem document.
+pub(super) const PROBLEM: &str = "application/problem+json";
 
 /// Why a request was not carried out: a problem document ([RFC 9457]).
 ///
@@ -138,7 +140,7 @@ impl Problem {
     }
 
     pub(super) fn reply(self) -> Reply {
-        self.response().map(|document| Full::new(Bytes::from(document)))
+        self.response().map(Bytes::from)
     }
 
     /// The response, with its document.
@@ -146,7 +148,7 @@ impl Problem {
         let document = serde_json::to_vec(&self.document()).unwrap_or_default();
         let mut response = Response::new(document);
         *response.status_mut() = self.status;
-        let content_type = HeaderValue::from_static("application/problem+json");
+        let content_type = HeaderValue::from_static(PROBLEM);
         response.headers_mut().insert(CONTENT_TYPE, content_type);
         if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);

@@ -1,14 +1,18 @@
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use serde::Serialize;
 
 use super::problem::Problem;
 
-pub(super) type Reply = Response<Full<Bytes>>;
+pub(super) type Reply = Response<Bytes>;
+
+/// Marks a reply to a change that was not needed: it was so already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unchanged;
 
 pub(super) const JSON: &str = "application/json";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// A 200 with a JSON document.
 pub(super) fn json(document: &impl Serialize) -> Result<Reply, Problem> {
@@ -25,19 +29,19 @@ pub(super) fn write(document: &impl Serialize, bytes: &mut Vec<u8>) -> Result<()
 
 /// A 200 with a content of this type.
 pub(super) fn content(content_type: &'static str, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+    let mut reply = Response::new(body.into());
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
 }
 
 /// A 200 with a text.
 pub(super) fn text(text: impl Into<Bytes>) -> Reply {
-    content("text/plain; charset=utf-8", text)
+    content(TEXT, text)
 }
 
 /// A 204.
 pub(super) fn nothing() -> Reply {
-    let mut reply = Response::new(Full::default());
+    let mut reply = Response::new(Bytes::new());
     *reply.status_mut() = StatusCode::NO_CONTENT;
     reply
 }

@@ -9,10 +9,11 @@ use tollgate::{Clock, SystemClock};
 use tollgate_policy::store::Settlement;
 use tollgate_policy::{Error, Receipt};
 
-use super::body::parse;
 use super::check::{Answer, Key, Named, Seconds, Text, check};
+use super::json::parse;
 use super::problem::Problem;
 use super::reply::{Reply, json};
+use super::whole::Whole;
 use crate::App;
 use crate::app::Pending;
 
@@ -31,10 +32,11 @@ pub(super) struct ReserveBody<'a> {
     #[serde(borrow)]
     key: Option<Key<'a>>,
     /// The estimate: 1 if absent.
-    cost: Option<u64>,
+    cost: Option<Whole>,
     /// Seconds in which it can be settled: 600 if absent, at most 86,400. Later, the
     /// estimate stands.
-    expires_in: Option<u64>,
+    #[schemars(range(min = 1, max = 86_400))]
+    expires_in: Option<Whole>,
 }
 
 /// What was decided, and how to settle it.
@@ -52,10 +54,11 @@ pub(super) struct Reserved<'a> {
 pub(super) struct SettleBody<'a> {
     /// What the reservation was called.
     #[serde(borrow)]
+    #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     reservation: Text<'a>,
     /// The actual cost. More than was reserved is taken, also beyond what there is, up to the
     /// limit's `max-debt`. Less is given back, unless it has been refilled since.
-    cost: u64,
+    cost: Whole,
 }
 
 /// What is left once something is settled.
@@ -80,7 +83,7 @@ pub(super) struct Settled<'a> {
 
 pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
     let ReserveBody { limit, key, cost, expires_in } = parse(body)?;
-    let expires_in = expires_in.unwrap_or(EXPIRES_IN);
+    let expires_in = expires_in.map_or(EXPIRES_IN, |Whole(seconds)| seconds);
     if !(1..=LONGEST).contains(&expires_in) {
         return Err(Problem::bad_request(format_args!(
             "expires_in is {expires_in}; a reservation lasts from 1 to {LONGEST} seconds"
@@ -112,7 +115,7 @@ async fn keep(app: &App, receipt: Receipt, [shared, own]: [u128; 2], lifetime: D
 }
 
 pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
-    let SettleBody { reservation, cost } = parse(body)?;
+    let SettleBody { reservation, cost: Whole(cost) } = parse(body)?;
     let settled = match u128::from_str_radix(reservation.as_str(), 16) {
         Ok(id) => settle_kept(app, id, cost).await.map_err(|error| Problem::of_store(&error))?,
         Err(_) => None,

@@ -24,9 +24,9 @@ impl<P: Deref<Target = Pulse> + Unpin, T: AsyncRead + AsyncWrite + Unpin> Stream
         Self { io, pulse, unread: Vec::new() }
     }
 
-    /// Lets bytes be read again, which were all that was read since.
+    /// Lets bytes be read again, which were the last that were read.
     pub(crate) fn unread(&mut self, bytes: &[u8]) {
-        self.unread = bytes.to_vec();
+        self.unread.splice(..0, bytes.iter().copied());
     }
 
     /// Lets go by what the client is still sending. If a socket is closed with something

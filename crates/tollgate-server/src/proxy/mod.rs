@@ -33,6 +33,7 @@ use arc_swap::ArcSwap;
 use tokio::time::sleep;
 
 pub(crate) use self::client::serve;
+pub(crate) use self::guard::{END, Framing};
 pub(crate) use self::metrics::ProxyMetrics;
 use self::metrics::Stats;
 use self::upstream::Upstreams;

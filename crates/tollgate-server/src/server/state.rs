@@ -36,6 +36,7 @@ pub(super) fn app(
         .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
         .with_additions(config.additions.clone())
         .with_bounds(settings.bounds)
+        .with_tls(settings.tls.is_some())
         .with_reservations(settings.reservations);
     let app = match settings.proxy.clone() {
         Some(settings) => app.with_proxy(Proxy::new(settings)?),

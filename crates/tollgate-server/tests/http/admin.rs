@@ -50,8 +50,8 @@ async fn an_override_is_set_and_taken_away() {
     assert_eq!(admin(&server, &format!("DELETE {path}")).await.status, 204);
     assert_eq!(check(&server, key).await["max"], 5);
     for (body, status, expected) in [
-        (r#"{"quota":"fast"}"#, 400, "quota \"fast\""),
-        (r#"{"quota":"0/s"}"#, 400, "quota \"0/s\""),
+        (r#"{"quota":"fast"}"#, 422, "quota \"fast\""),
+        (r#"{"quota":"0/s"}"#, 422, "quota \"0/s\""),
         ("{}", 400, "missing field `quota`"),
     ] {
         let reply = ask(&server, &format!("PUT {path}")).token().json(body).send().await;
@@ -120,6 +120,10 @@ async fn a_policy_is_read_and_replaced_and_a_bad_one_is_refused_whole() {
         let ask = ask(&server, "PUT /v1/policy").token().body("application/toml", text);
         async { ask.send().await }
     };
+    for empty in ["", "\n \n"] {
+        let reply = put(empty).await;
+        assert_eq!((reply.status, reply.detail().contains("is empty")), (400, true), "{reply:?}");
+    }
     let bad = put("[[limit]]\nname = 'api'\nqouta = '1/h'\n").await;
     assert_eq!(bad.status, 422);
     let problems = bad.json()["problems"].clone();
@@ -170,6 +174,9 @@ async fn changes_leave_a_trace_without_secrets() {
     assert_eq!(quota.send().await.status, 204);
     admin(&server, &format!("DELETE {key}")).await;
     admin(&server, "PUT /v1/lists/block/key:hush").await;
+    admin(&server, "PUT /v1/lists/block/key:hush").await;
+    admin(&server, "PUT /v1/lists/block/key:hush?ttl=60").await;
+    admin(&server, "PUT /v1/lists/block/hush").await;
     admin(&server, "DELETE /v1/limits/hush/keys/user:1").await;
     admin(&server, "GET /v1/limits").await;
     ask(&server, "PUT /v1/policy").token().body("application/toml", "hush").send().await;
@@ -180,16 +187,25 @@ async fn changes_leave_a_trace_without_secrets() {
     let told: Vec<_> = told
         .iter()
         .map(|line| &line["fields"])
-        .map(|told| (told["operation"].as_str().unwrap(), &told["of"], &told["status"]))
+        .map(|told| {
+            let text = |name: &str| told[name].as_str().unwrap_or_default();
+            (text("operation"), text("of"), told["status"].as_u64().unwrap(), text("outcome"))
+        })
         .collect();
     let expected = [
-        ("set-override", &json!("api"), &json!(204)),
-        ("reset", &json!("api"), &json!(204)),
-        ("add-to-list", &json!("block"), &json!(200)),
-        ("reset", &Value::Null, &json!(404)),
-        ("replace-policy", &Value::Null, &json!(422)),
+        ("set-override", "api", 204, "changed"),
+        ("reset", "api", 204, "changed"),
+        ("add-to-list", "block", 200, "changed"),
+        ("add-to-list", "block", 200, "unchanged"),
+        ("add-to-list", "", 400, "refused"),
+        ("add-to-list", "", 422, "refused"),
+        ("reset", "", 404, "refused"),
+        ("replace-policy", "", 422, "refused"),
     ];
     assert_eq!(told, expected);
+    for line in log.lines() {
+        assert!(line.contains("\"changed\"") || !line.contains("changed by"), "{line}");
+    }
     assert!(log.contains(r#""peer":"127.0.0.1""#), "{log}");
 }
 

@@ -121,18 +121,26 @@ async fn a_batch_is_answered_in_order_each_on_its_own() {
         {"limit":"api","key":"user:1"},
         {"limit":"apii","key":"user:1"},
         {"request":{"path":"/once","ip":"192.0.2.1"}},
-        {"checks":[{"limit":"total"}]},
-        {"batch":[]}]}"#;
+        {"checks":[{"limit":"total"}]}]}"#;
     let answers = check(&server, batch).await["answers"].clone();
     let allowed: Vec<_> =
         answers.as_array().unwrap().iter().map(|a| a["allowed"].clone()).collect();
-    assert_eq!(
-        allowed,
-        [json!(true), json!(false), Value::Null, json!(true), json!(true), Value::Null]
-    );
+    assert_eq!(allowed, [json!(true), json!(false), Value::Null, json!(true), json!(true)]);
     assert_eq!(answers[2]["error"]["status"], 404);
     assert_eq!(answers[3]["reset_after"], Value::Null, "what is spent once stays spent");
-    assert_eq!(answers[5]["error"]["detail"], "a batch cannot hold another batch");
+    // What has not the form of a question is no part of a batch, and nothing is spent.
+    for (wrong, why) in [
+        (r#"{"batch":[]}"#, "a batch cannot hold another batch"),
+        (r#"{"limit":"total","request":{"path":"/"}}"#, "more than one of them"),
+        (r#"{"checks":[]}"#, "from 1 to 64 limits"),
+        (r#"{"request":{"path":"x"}}"#, "from its first slash on"),
+        (r#"{"request":{"path":"/","headers":{"a":"\n"}}}"#, "control characters"),
+        ("{}", "none or more"),
+    ] {
+        let batch = format!(r#"{{"batch":[{{"limit":"total"}},{wrong}]}}"#);
+        let reply = post(&server, "/v1/check", &batch).await;
+        assert_eq!((reply.status, reply.detail().contains(why)), (400, true), "{reply:?}");
+    }
     let long = format!(r#"{{"batch":[{}]}}"#, vec![r#"{"limit":"total"}"#; 1001].join(","));
     assert_eq!(post(&server, "/v1/check", &long).await.status, 400);
     assert_eq!(check(&server, r#"{"limit":"total","cost":0}"#).await["remaining"], 7);
@@ -216,19 +224,27 @@ async fn a_shaper_says_how_long_to_wait() {
 async fn what_is_wrong_in_a_body_is_told_by_its_name() {
     let server = Server::start().await;
     for (body, expected) in [
-        ("", "EOF"),
+        ("", "the body is empty"),
+        (" \n", "the body is empty"),
+        ("{", "EOF"),
         ("nonsense", "expected ident"),
-        ("[]", "expected struct"),
+        ("[]", "invalid type: array, expected an object"),
         ("{}", "one of {\"limit\", \"key\", \"cost\"}"),
         (r#"{"limit":"api","request":{"path":"/"}}"#, "more than one of them"),
         (r#"{"request":{"path":"/"},"cost":3}"#, "more than one of them"),
         (r#"{"limt":"api"}"#, "unknown field `limt`, expected one of `limit`, `key`"),
         (r#"{"limit":"api","limit":"api"}"#, "duplicate field `limit`"),
         (r#"{"limit":"api","key":7}"#, "a text, or a list of texts"),
-        (r#"{"limit":"api","key":"x","cost":-1}"#, "expected u64"),
-        (r#"{"limit":"api","key":"x","cost":1.5}"#, "expected u64"),
-        (r#"{"limit":"api","key":"x","cost":18446744073709551616}"#, "expected u64"),
+        (
+            r#"{"limit":"api","key":"x","cost":-1}"#,
+            "expected a whole number from 0 to 18446744073709551615",
+        ),
+        (r#"{"limit":"api","key":"x","cost":1.5}"#, "expected a whole number"),
+        (r#"{"limit":"api","key":"x","cost":18446744073709551616}"#, "expected a whole number"),
         (r#"{"request":{"path":"/","ip":"here"}}"#, "invalid IP address"),
+        (r#"{"request":{"path":"users"}}"#, "from its first slash on"),
+        (r#"{"request":{"path":""}}"#, "from its first slash on"),
+        (r#"{"checks":[]}"#, "from 1 to 64 limits"),
         (r#"{"request":{"path":"/","method":"G T"}}"#, "is no method"),
         (r#"{"request":{"path":"/","headers":{"a b":"c"}}}"#, "no name of a header"),
         (r#"{"request":{"path":"/","headers":{"a":"\n"}}}"#, "control characters"),
@@ -240,4 +256,87 @@ async fn what_is_wrong_in_a_body_is_told_by_its_name() {
         assert_eq!(reply.status, 400, "{body}: {reply:?}");
         assert!(reply.detail().contains(expected), "{body}: {}", reply.detail());
     }
+}
+
+#[tokio::test]
+async fn a_whole_number_may_have_a_point() {
+    let server = Server::start().await;
+    let with = |cost: &str| format!(r#"{{"limit":"api","key":"user:1","cost":{cost}}}"#);
+    for (cost, remaining) in [("1", 4), ("1.0", 3), ("1e0", 2), ("0.0", 2), ("20e-1", 0)] {
+        assert_eq!(check(&server, &with(cost)).await["remaining"], remaining, "{cost}");
+    }
+    for cost in ["-1.0", "0.5", "1.8446744073709552e19", "1e400", "\"1\"", "true", "[1]"] {
+        assert_eq!(post(&server, "/v1/check", &with(cost)).await.status, 400, "{cost}");
+    }
+}
+
+/// Bodies in which every object can be written as an array, in the order of its members.
+const NESTED: &[(&str, &str)] = &[
+    ("/v1/check", r#"{"limit":"api","key":"user:1","cost":1}"#),
+    (
+        "/v1/check",
+        r#"{"request":{"method":"GET","path":"/","host":"h","headers":{},"ip":"192.0.2.1"}}"#,
+    ),
+    ("/v1/check", r#"{"checks":[{"limit":"api","key":"user:1","cost":1}]}"#),
+    ("/v1/check", r#"{"batch":[{"limit":"api","key":"user:1","cost":1}]}"#),
+    ("/v1/check", r#"{"batch":[{"checks":[{"limit":"api","key":"user:1","cost":1}]}]}"#),
+    ("/v1/check", r#"{"batch":[{"request":{"method":"GET","path":"/","ip":"192.0.2.1"}}]}"#),
+    ("/v1/reserve", r#"{"limit":"api","key":"user:1","cost":1,"expires_in":60}"#),
+    ("/v1/settle", r#"{"reservation":"00000000000000000000000000000000","cost":1}"#),
+    ("/v1/explain", r#"{"request":{"method":"GET","path":"/","host":"h"}}"#),
+    ("/v1/limits/api/keys/user:1/override", r#"{"quota":"9/s"}"#),
+];
+
+/// The value with each of its objects in turn as an array of its members: as they are, and with
+/// null for those that a form of the question does not have.
+fn positional(value: &Value) -> Vec<Value> {
+    let mut variants = Vec::new();
+    match value {
+        Value::Object(members) => {
+            let values: Vec<_> = members.values().cloned().collect();
+            for before in 0..=5 {
+                let nulls = std::iter::repeat_n(Value::Null, before);
+                variants.push(Value::Array(nulls.chain(values.clone()).collect()));
+            }
+            for (name, member) in members {
+                for variant in positional(member) {
+                    let mut changed = members.clone();
+                    changed.insert(name.clone(), variant);
+                    variants.push(Value::Object(changed));
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for (index, element) in elements.iter().enumerate() {
+                for variant in positional(element) {
+                    let mut changed = elements.clone();
+                    changed[index] = variant;
+                    variants.push(Value::Array(changed));
+                }
+            }
+        }
+        _ => {}
+    }
+    variants
+}
+
+#[tokio::test]
+async fn an_array_is_no_object_however_deep_it_is() {
+    let server = Server::start().await;
+    for (path, body) in NESTED {
+        let body: Value = serde_json::from_str(body).unwrap();
+        let method = if path.ends_with("override") { "PUT" } else { "POST" };
+        let variants = positional(&body);
+        assert!(variants.len() > 5, "{body}");
+        for variant in variants {
+            let asked =
+                ask(&server, &format!("{method} {path}")).token().json(&variant.to_string());
+            let reply = asked.send().await;
+            assert_eq!(reply.status, 400, "{variant}: {reply:?}");
+            let detail = reply.detail();
+            assert!(detail.contains("expected an object"), "{variant}: {detail}");
+        }
+    }
+    let metrics = ask(&server, "GET /metrics").send().await.body;
+    assert!(!metrics.contains(r#"outcome="allowed"} 1"#), "{metrics}");
 }

@@ -149,8 +149,9 @@ async fn a_method_that_is_not_for_a_path_is_told_which_are() {
     for (line, allow) in [
         ("PATCH /v1/check", "post"),
         ("GET /v1/check", "post"),
-        ("POST /v1/limits/api/keys/x", "get, delete"),
-        ("OPTIONS /v1/policy", "get, put"),
+        ("POST /v1/limits/api/keys/x", "get, head, delete"),
+        ("OPTIONS /v1/policy", "get, head, put"),
+        ("HEAD /v1/check", "post"),
     ] {
         let reply = ask(&server, line).send().await;
         assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{line}");

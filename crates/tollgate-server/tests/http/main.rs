@@ -7,7 +7,9 @@ mod check;
 mod client;
 mod conservation;
 mod documentation;
+mod errors;
 mod guard;
+mod metrics;
 mod openapi;
 mod patience;
 #[path = "../common/program.rs"]
@@ -15,5 +17,6 @@ mod program;
 mod programs;
 mod proxies;
 mod reserve;
+mod schemathesis;
 mod server;
 mod wire;

@@ -108,5 +108,10 @@ async fn a_shutdown_answers_the_request_in_hand_and_ends_idle_connections() {
     client.read_to_end(&mut reply).await.unwrap();
     assert_eq!(Reply::parse(&reply).status, 200);
     served.await.unwrap().unwrap();
-    assert_eq!(app.metrics().matches("tollgate_open_connections{protocol=\"http\"} 0").count(), 1);
+    assert_eq!(
+        app.metrics(tollgate_tower::MetricsFormat::Text)
+            .matches("tollgate_open_connections{protocol=\"http\"} 0")
+            .count(),
+        1
+    );
 }

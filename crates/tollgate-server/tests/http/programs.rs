@@ -1,6 +1,8 @@
+use tollgate_server::Access;
+
 use super::client::ask;
 use super::program::run;
-use super::server::{Server, TOKEN};
+use super::server::{POLICY, Server, TOKEN, app, token};
 
 /// A request of curl: method, path, body and its type, the status, and what it must say.
 type Case = (&'static str, &'static str, &'static str, u16, &'static str);
@@ -22,7 +24,7 @@ const CASES: &[Case] = &[
     ("PUT", "/v1/policy", "nonsense", 422, "line 1, column"),
     ("GET", "/auth", "", 400, "x-forwarded-uri"),
     ("GET", "/v1/openapi.json", "", 200, r#""openapi":"3.1.0""#),
-    ("GET", "/metrics", "", 200, "# EOF"),
+    ("GET", "/metrics", "", 200, "# TYPE tollgate_ready gauge"),
     ("GET", "/healthz", "", 200, "ok"),
     ("GET", "/readyz", "", 200, r#""status":"ready""#),
     ("GET", "/", "", 200, "Tollgate"),
@@ -49,6 +51,32 @@ async fn curl_asks_every_route() {
         assert_eq!(code, status.to_string(), "{method} {path}: {said}");
         assert!(said.contains(says), "{method} {path}: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_home_page_says_to_try_works() {
+    let loopback = Server::start().await;
+    let network = Server::with(app().with_access(Access::network(token().unwrap()))).await;
+    for policy in [
+        POLICY,
+        "[[limit]]\nname = 'u'\nper = 'user'\nquota = '1/h burst 9'\n",
+        "[[limit]]\nname = 'k'\nper = 'api-key'\nquota = '1/h burst 9'\n",
+        "[[limit]]\nname = 'all'\nper = 'global'\nquota = '1/h burst 9'\n",
+        "[[limit]]\nname = 'two'\nper = ['ip', 'user']\nquota = '1/h burst 9'\n",
+        "# None.",
+    ] {
+        for server in [&loopback, &network] {
+            server.app.replace(policy).unwrap();
+            let page = ask(server, "GET /").token().send().await.body;
+            assert!(page.contains(&format!("http://{}/v1/check", server.address)), "{page}");
+            let (_, command) = page.split_once("Try:").unwrap();
+            let command = format!("TOLLGATE_TOKEN={TOKEN}; {}", command.trim());
+            let said = run("bash", &["-c", &command.replace("curl ", "curl -sS ")]).await;
+            assert!(said.starts_with("{\"allowed\":true,"), "{page}: {said}");
+        }
+    }
+    let named = ask(&loopback, "GET /").header("host", "LocalHost").send().await.body;
+    assert!(named.contains("http://LocalHost/v1/check"), "{named}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! What is written for operators is true.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use crate::clients::Http;
 use crate::cluster::redis::Redis;
@@ -47,6 +48,31 @@ fn alerts_look_at_metrics_that_there_are() {
         assert!(missing.is_empty(), "{document}: {missing:?}");
     }
     server.0.stop();
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_with_metrics_of_any_part() {
+    let redis = Redis::start();
+    let common = "http = '127.0.0.1:0'\nresp = '127.0.0.1:0'\ngrpc = '127.0.0.1:0'\n";
+    let limit = "[[limit]]\nname = 'api'\nquota = '5/s'\n";
+    let proxy = "[proxy]\nlisten = '127.0.0.1:0'\nto = 'http://127.0.0.1:9'\n";
+    for config in [
+        format!("[server]\n{common}snapshot = 'state'\n{proxy}{limit}"),
+        format!("[server]\n{common}{proxy}[store]\nurl = '{}'\n{limit}", redis.url()),
+    ] {
+        let home = Home::new(&config);
+        let server = home.start(&[]);
+        assert!(Http::connect(server.http).unwrap().check("api", "203.0.113.7").unwrap());
+        std::fs::write(home.path("metrics"), server.get("/metrics")).unwrap();
+        let metrics = std::fs::File::open(home.path("metrics")).unwrap();
+        let mut promtool = Command::new("promtool");
+        let checked = promtool.args(["check", "metrics"]).stdin(metrics).output();
+        let checked = checked.unwrap_or_else(|error| {
+            panic!("promtool cannot be run: {error}; scripts/test installs it")
+        });
+        assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+        server.stop();
+    }
 }
 
 #[test]

@@ -30,6 +30,9 @@ fn curl_and_redis_cli_talk_over_tls_and_nobody_without() {
     certify(&home);
     let server = home.start(&[]);
     assert!(run(&mut curl(&home, &server, "cert.pem")).contains("ok"));
+    let address = format!("https://127.0.0.1:{}/", server.http.port());
+    let page = run(curl(&home, &server, "cert.pem").arg(&address));
+    assert!(page.contains(&format!("{address}v1/check")), "{page}");
     let port = server.resp.port().to_string();
     let mut redis = Command::new("redis-cli");
     redis.args(["-h", "localhost", "-p", &port, "--tls", "--cacert"]).arg(home.path("cert.pem"));

@@ -1,11 +1,12 @@
 //! What is counted.
 
+mod format;
 mod meter;
 mod usage;
 
 use std::sync::Arc;
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -13,6 +14,7 @@ use prometheus_client::registry::Registry;
 use tollgate_policy::Gate;
 use tollgate_policy::store::Store;
 
+pub use self::format::MetricsFormat;
 pub(crate) use self::meter::{Meter, Timer};
 use self::usage::Usages;
 
@@ -77,7 +79,7 @@ const BUCKETS: [f64; 11] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 
 
 impl Metrics {
     /// The content type of [`encode`](Self::encode).
-    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    pub const CONTENT_TYPE: &str = MetricsFormat::Text.content_type();
 
     /// Metrics that have counted nothing yet.
     #[must_use]
@@ -114,15 +116,18 @@ impl Metrics {
         registry.register_collector(Box::new(Arc::clone(&self.usages)));
     }
 
-    /// Writes the metrics in the text format of Prometheus and OpenMetrics.
+    /// Writes the metrics in the text format of Prometheus.
     #[must_use]
     pub fn encode(&self) -> String {
+        self.encode_as(MetricsFormat::Text)
+    }
+
+    /// Writes the metrics in a format, such as the one that a client [accepts](MetricsFormat::accepted).
+    #[must_use]
+    pub fn encode_as(&self, format: MetricsFormat) -> String {
         let mut registry = Registry::default();
         self.register(&mut registry);
-        let mut text = String::new();
-        // A `String` takes everything.
-        let _ = text::encode(&mut text, &registry);
-        text
+        format.encode(&registry)
     }
 
     /// Shows how the limits of a gate are doing, for as long as there is a gate.

@@ -3,7 +3,7 @@
 use http::Request;
 use prometheus_client::registry::Registry;
 use tollgate_policy::Policy;
-use tollgate_tower::{Metrics, TollgateLayer};
+use tollgate_tower::{Metrics, MetricsFormat, TollgateLayer};
 
 use crate::common::{PEER, gate, get, send};
 
@@ -62,7 +62,8 @@ async fn every_decision_is_counted_once_under_each_limit() {
     assert_eq!(value(&text, "tollgate_missing_peer_total"), Some(0));
     assert_eq!(value(&text, "tollgate_live_callers{limit=\"tight\"}"), Some(1));
     assert_eq!(value(&text, "tollgate_evictions_total{limit=\"tight\"}"), Some(0));
-    assert!(text.ends_with("# EOF\n"));
+    assert!(!text.contains("# EOF"), "only OpenMetrics has an end");
+    assert!(metrics.encode_as(MetricsFormat::OpenMetrics).ends_with("# EOF\n"));
 }
 
 #[tokio::test]

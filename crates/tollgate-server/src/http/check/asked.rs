@@ -1,8 +1,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{Key, Original, Text};
 use crate::http::problem::Problem;
+use crate::http::whole::Whole;
 
 /// What a body says: every key that any form has, so that one that is misspelt is told by
 /// its name.
@@ -13,7 +15,7 @@ pub(super) struct Asked<'a> {
     limit: Option<Text<'a>>,
     #[serde(borrow)]
     key: Option<Key<'a>>,
-    cost: Option<u64>,
+    cost: Option<Whole>,
     #[serde(borrow)]
     request: Option<Original<'a>>,
     #[serde(borrow)]
@@ -24,16 +26,24 @@ pub(super) struct Asked<'a> {
 
 /// What is asked.
 pub(super) enum Form<'a> {
+    Single(Single<'a>),
+    Batch(Vec<Asked<'a>>),
+}
+
+/// A single question.
+pub(super) enum Single<'a> {
     Limit(Named<'a>),
     Request(Original<'a>),
     Several(Vec<Named<'a>>),
-    Batch(Vec<Asked<'a>>),
 }
+
+/// How many limits can be checked together.
+const MOST_TOGETHER: usize = 64;
 
 /// A limit by its name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "LimitCheck")]
+#[schemars(rename = "LimitCheck", example = json!({ "limit": "api", "key": "203.0.113.7" }))]
 pub(in crate::http) struct Named<'a> {
     /// The limit's name.
     #[serde(borrow)]
@@ -42,14 +52,29 @@ pub(in crate::http) struct Named<'a> {
     #[serde(borrow)]
     key: Option<Key<'a>>,
     /// What it costs: 1 if absent; 0 only looks.
-    cost: Option<u64>,
+    cost: Option<Whole>,
 }
 
-/// A question, in one of four forms.
+/// A question, or a batch of them.
 #[derive(JsonSchema)]
-#[schemars(untagged, rename = "CheckBody")]
+#[schemars(untagged, rename = "CheckBody", deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a shape")]
 pub(in crate::http) enum CheckBody<'a> {
+    /// One question.
+    Question(Question<'a>),
+    /// Several questions, each of its own.
+    Batch {
+        /// The questions.
+        #[schemars(length(max = 1000))]
+        batch: Vec<Question<'a>>,
+    },
+}
+
+/// A question, in one of three forms.
+#[derive(JsonSchema)]
+#[schemars(untagged, deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a shape")]
+pub(in crate::http) enum Question<'a> {
     /// One limit.
     Limit(Named<'a>),
     /// A request, which meets the limits that match it.
@@ -60,12 +85,8 @@ pub(in crate::http) enum CheckBody<'a> {
     /// Several limits, all or nothing.
     Several {
         /// The limits.
+        #[schemars(length(min = 1, max = MOST_TOGETHER))]
         checks: Vec<Named<'a>>,
-    },
-    /// Several questions, each of its own.
-    Batch {
-        /// The questions. None of them may be a batch.
-        batch: Vec<CheckBody<'a>>,
     },
 }
 
@@ -74,21 +95,45 @@ impl<'a> Asked<'a> {
     pub(super) fn form(self) -> Result<Form<'a>, Problem> {
         let Self { limit, key, cost, request, checks, batch } = self;
         let has_extras = key.is_some() || cost.is_some();
-        match (limit, request, checks, batch) {
-            (Some(limit), None, None, None) => Ok(Form::Limit(Named::new(limit, key, cost))),
-            (None, Some(request), None, None) if !has_extras => Ok(Form::Request(request)),
-            (None, None, Some(checks), None) if !has_extras => Ok(Form::Several(checks)),
-            (None, None, None, Some(batch)) if !has_extras => Ok(Form::Batch(batch)),
+        let single = match (limit, request, checks, batch) {
+            (Some(limit), None, None, None) => Ok(Single::Limit(Named::new(limit, key, cost))),
+            (None, Some(request), None, None) if !has_extras => Ok(Single::Request(request)),
+            (None, None, Some(checks), None) if !has_extras => several(checks),
+            (None, None, None, Some(batch)) if !has_extras => return Ok(Form::Batch(batch)),
             _ => Err(Problem::bad_request(
                 "a check is one of {\"limit\", \"key\", \"cost\"}, {\"request\"}, {\"checks\"} and \
                  {\"batch\"}, and this is none or more than one of them",
             )),
+        };
+        single.map(Form::Single)
+    }
+
+    /// The one form that it has, as one of a batch.
+    pub(super) fn single(self) -> Result<Single<'a>, Problem> {
+        match self.form()? {
+            Form::Single(Single::Request(request)) => {
+                // That it is no request is told of the whole batch, as of all that has not its form.
+                request.message()?;
+                Ok(Single::Request(request))
+            }
+            Form::Single(single) => Ok(single),
+            Form::Batch(_) => Err(Problem::bad_request("a batch cannot hold another batch")),
         }
     }
 }
 
+fn several(checks: Vec<Named<'_>>) -> Result<Single<'_>, Problem> {
+    let given = checks.len();
+    if (1..=MOST_TOGETHER).contains(&given) {
+        return Ok(Single::Several(checks));
+    }
+    Err(Problem::bad_request(format_args!(
+        "from 1 to {MOST_TOGETHER} limits are checked together, and these are {given}"
+    )))
+}
+
 impl<'a> Named<'a> {
-    pub(in crate::http) fn new(limit: Text<'a>, key: Option<Key<'a>>, cost: Option<u64>) -> Self {
+    pub(in crate::http) fn new(limit: Text<'a>, key: Option<Key<'a>>, cost: Option<Whole>) -> Self {
         Self { limit, key, cost }
     }
 
@@ -101,6 +146,6 @@ impl<'a> Named<'a> {
     }
 
     pub(in crate::http) fn cost(&self) -> u64 {
-        self.cost.unwrap_or(1)
+        self.cost.map_or(1, |Whole(cost)| cost)
     }
 }

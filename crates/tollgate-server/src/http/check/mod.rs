@@ -8,18 +8,15 @@ mod original;
 use tollgate_policy::{LimitCheck, Passage};
 
 pub(super) use self::answer::{Answer, CheckAnswer, Seconds};
-use self::asked::{Asked, Form};
+use self::asked::{Asked, Form, Single};
 pub(super) use self::asked::{CheckBody, Named};
 pub(super) use self::key::{Key, Text};
 pub(super) use self::original::Original;
-use super::body::parse;
+use super::json::parse;
 use super::problem::Problem;
 use super::reply::{JSON, Reply, content, write};
 use crate::App;
 use crate::together::together;
-
-/// How many limits can be checked together.
-const MOST_TOGETHER: usize = 64;
 
 /// Decides whatever a body asks about.
 pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
@@ -33,8 +30,8 @@ pub(super) async fn answer(app: &App, body: &[u8], document: &mut Vec<u8>) -> Re
     match parse::<Asked<'_>>(body)?.form()? {
         // In a box: every connection has room for what it may wait for.
         Form::Batch(batch) => Box::pin(answer_batch(app, batch, document)).await,
-        form => {
-            let (passage, is_plain) = decide(app, form).await?;
+        Form::Single(single) => {
+            let (passage, is_plain) = decide(app, single).await?;
             write(&CheckAnswer::One(Answer::new(&passage, is_plain)), document)
         }
     }
@@ -50,32 +47,23 @@ async fn answer_batch(
         let detail = format!("a batch has at most {most} checks, and these are {}", batch.len());
         return Err(Problem::bad_request(detail));
     }
-    let questions = batch.into_iter().map(|asked| decide_one(app, asked)).collect();
+    // All of them, before anything is spent.
+    let singles: Result<Vec<_>, _> = batch.into_iter().map(Asked::single).collect();
+    let questions = singles?.into_iter().map(|single| decide(app, single)).collect();
     let passages = together(questions, app.gate().store().at_once()).await;
     write(&CheckAnswer::of_batch(&passages), document)
 }
 
-async fn decide_one(app: &App, asked: Asked<'_>) -> Result<(Passage<'static>, bool), Problem> {
-    decide(app, asked.form()?).await
-}
-
 /// What was decided, and whether it was about a single limit.
-async fn decide(app: &App, form: Form<'_>) -> Result<(Passage<'static>, bool), Problem> {
-    match form {
-        Form::Limit(named) => Ok((check(app, &[named]).await?, true)),
-        Form::Several(checks) if checks.len() > MOST_TOGETHER => {
-            let given = checks.len();
-            Err(Problem::bad_request(format_args!(
-                "at most {MOST_TOGETHER} limits are checked together, and these are {given}"
-            )))
-        }
-        Form::Several(checks) => Ok((check(app, &checks).await?, false)),
-        Form::Request(original) => {
+async fn decide(app: &App, single: Single<'_>) -> Result<(Passage<'static>, bool), Problem> {
+    match single {
+        Single::Limit(named) => Ok((check(app, &[named]).await?, true)),
+        Single::Several(checks) => Ok((check(app, &checks).await?, false)),
+        Single::Request(original) => {
             let message = original.message()?;
             let passage = app.layer().check(&message.request()).await;
             Ok((passage.map_err(|error| Problem::of_store(&error))?, false))
         }
-        Form::Batch(_) => Err(Problem::bad_request("a batch cannot hold another batch")),
     }
 }
 

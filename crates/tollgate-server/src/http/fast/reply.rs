@@ -1,11 +1,12 @@
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
-use http::{Response, StatusCode};
+use http::StatusCode;
+use http::header::{CONNECTION, HeaderValue};
 use httpdate::HttpDate;
 use tollgate::{Clock, SystemClock};
 
-use crate::http::reply::JSON;
+use crate::http::reply::{JSON, Reply};
 
 /// Replies that are to be sent together.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct Replies {
     document: Vec<u8>,
     /// The second for which the date was written, and the date.
     date: (u64, String),
+    /// The connection ends with them.
+    are_last: bool,
 }
 
 /// What a connection keeps for its next replies.
@@ -22,6 +25,10 @@ const KEPT: usize = 4 * 1024;
 impl Replies {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    pub(super) fn are_last(&self) -> bool {
+        self.are_last
     }
 
     /// They are sent.
@@ -46,7 +53,7 @@ impl Replies {
     }
 
     /// Sends another response, and tells its status.
-    pub(super) fn send(&mut self, response: &Response<Vec<u8>>) -> StatusCode {
+    pub(super) fn send(&mut self, response: &Reply) -> StatusCode {
         let (status, body) = (response.status(), response.body());
         let reason = status.canonical_reason().unwrap_or_default();
         // Writing to memory does not fail.
@@ -58,6 +65,13 @@ impl Replies {
         self.end_head(body.len());
         self.bytes.extend_from_slice(body);
         status
+    }
+
+    /// Sends another response with which the connection ends, and tells its status.
+    pub(super) fn send_last(&mut self, mut response: Reply) -> StatusCode {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        self.are_last = true;
+        self.send(&response)
     }
 
     fn end_head(&mut self, length: usize) {

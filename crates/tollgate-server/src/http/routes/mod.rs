@@ -2,10 +2,13 @@
 
 mod table;
 
+use std::collections::BTreeSet;
+
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-pub(super) use self::table::ROUTES;
+pub(super) use self::table::{DENY, ROUTES};
+use super::parameters::{Parameter, Query, query};
 use super::problem::Problem;
 
 /// A method and a path, and what is done there.
@@ -19,13 +22,14 @@ pub(super) struct Route {
     pub(super) query: &'static [Parameter],
     pub(super) request: Content,
     pub(super) response: Content,
-}
-
-/// A parameter in the query.
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) is_list: bool,
-    pub(super) description: &'static str,
+    /// Other types that the response has if they are asked for.
+    pub(super) alternatives: &'static [&'static str],
+    /// Another status with the same response.
+    pub(super) same_with: Option<u16>,
+    /// Statuses of what goes wrong, beside those that routes like this one have.
+    failures: &'static [u16],
+    /// Whoever watches the server may add what the route does not know.
+    ignores_query: bool,
 }
 
 /// What a body is.
@@ -103,7 +107,21 @@ operations! {
 
 const fn route(method: Method, path: &'static str, operation: Operation, level: Level) -> Route {
     let (query, request, response) = (&[], Content::None, Content::None);
-    Route { method, path, operation, level, summary: "", query, request, response }
+    let ignores_query = matches!(level, Level::Probe | Level::Metrics);
+    Route {
+        method,
+        path,
+        operation,
+        level,
+        summary: "",
+        query,
+        request,
+        response,
+        alternatives: &[],
+        same_with: None,
+        failures: &[],
+        ignores_query,
+    }
 }
 
 impl Operation {
@@ -157,6 +175,40 @@ impl Route {
         self
     }
 
+    const fn or_gives(mut self, content_types: &'static [&'static str]) -> Self {
+        self.alternatives = content_types;
+        self
+    }
+
+    const fn gives_same_with(mut self, status: u16) -> Self {
+        self.same_with = Some(status);
+        self
+    }
+
+    const fn fails(mut self, statuses: &'static [u16]) -> Self {
+        self.failures = statuses;
+        self
+    }
+
+    /// Every status that tells of something that went wrong.
+    pub(super) fn failures(&self) -> BTreeSet<u16> {
+        let heads: &[u16] = &[400, 403, 405, 408, 421, 431];
+        let token: &[u16] = match self.level {
+            Level::Probe | Level::Proxy => &[],
+            Level::Metrics | Level::Client | Level::Admin => &[401],
+        };
+        let bodies: &[u16] = match self.request {
+            Content::None => &[],
+            Content::Json(_) | Content::Text(_) => &[413, 415],
+        };
+        [heads, token, bodies, self.failures].concat().into_iter().collect()
+    }
+
+    /// The parameters of a query, if the route takes them.
+    pub(super) fn query(&self, text: Option<&str>) -> Result<Query, Problem> {
+        if self.ignores_query { Ok(Query::default()) } else { query(self.query, text) }
+    }
+
     /// The segments in braces, if the path is one of this route.
     fn matches<'p>(&self, path: &'p str) -> Option<[&'p str; 2]> {
         if self.path == path {
@@ -179,15 +231,16 @@ impl Route {
 
 /// Finds the route of a request. `HEAD` is a `GET` without the body.
 pub(super) fn find<'p>(method: &Method, path: &'p str) -> Result<Found<'p>, Problem> {
-    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let wanted = if method == Method::HEAD { &Method::GET } else { method };
     let mut others = String::new();
     for route in ROUTES {
         let Some(segments) = route.matches(path) else { continue };
-        if route.method == *method {
+        if route.method == *wanted {
             return Ok(Found { route, segments });
         }
         let comma = if others.is_empty() { "" } else { ", " };
-        others.extend([comma, route.method.as_str()]);
+        let head = if route.method == Method::GET { ", HEAD" } else { "" };
+        others.extend([comma, route.method.as_str(), head]);
     }
     if others.is_empty() {
         return Err(Problem::not_found(

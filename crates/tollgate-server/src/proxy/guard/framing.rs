@@ -2,7 +2,7 @@ use super::lines::Lines;
 
 /// Where in a stream of requests the next byte is.
 #[derive(Debug, Default)]
-pub(super) struct Framing {
+pub(crate) struct Framing {
     place: Place,
     lines: Lines,
 }
@@ -34,28 +34,55 @@ impl Framing {
     pub(super) fn look(&mut self, bytes: &[u8]) -> Result<(), usize> {
         let mut at = 0;
         while at < bytes.len() {
-            let rest = &bytes[at..];
-            at += match &mut self.place {
-                Place::Beyond => rest.len(),
-                Place::Body(left) | Place::Chunk(left) => {
-                    let count = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    *left -= count as u64;
-                    if *left == 0 {
-                        self.place = match self.place {
-                            Place::Chunk(_) => Place::Size,
-                            _ => Place::default(),
-                        };
-                    }
-                    count
-                }
-                _ => match self.line(rest) {
-                    None => rest.len(),
-                    Some((count, Ok(()))) => count,
-                    Some((count, Err(Unclear))) => return Err(at + count - 1),
-                },
-            };
+            at += self.step(&bytes[at..]).map_err(|end| at + end)?;
         }
         Ok(())
+    }
+
+    /// Follows the stream to the end of the request that it is in, and tells how many of these
+    /// bytes belong to that; `None` if all of them do and there are more to come.
+    pub(crate) fn look_at_one(&mut self, bytes: &[u8]) -> Result<Option<usize>, usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let had_begun = self.has_begun();
+            at += self.step(&bytes[at..]).map_err(|end| at + end)?;
+            if had_begun && !self.has_begun() {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// True if nobody knows where the request ends.
+    pub(crate) fn is_beyond(&self) -> bool {
+        matches!(self.place, Place::Beyond)
+    }
+
+    fn has_begun(&self) -> bool {
+        !matches!(self.place, Place::Head(Head { has_begun: false, .. }))
+    }
+
+    /// Follows the stream by a line, or a part of a body, and tells how many bytes that was.
+    fn step(&mut self, bytes: &[u8]) -> Result<usize, usize> {
+        match &mut self.place {
+            Place::Beyond => Ok(bytes.len()),
+            Place::Body(left) | Place::Chunk(left) => {
+                let count = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= count as u64;
+                if *left == 0 {
+                    self.place = match self.place {
+                        Place::Chunk(_) => Place::Size,
+                        _ => Place::default(),
+                    };
+                }
+                Ok(count)
+            }
+            _ => match self.line(bytes) {
+                None => Ok(bytes.len()),
+                Some((count, Ok(()))) => Ok(count),
+                Some((count, Err(Unclear))) => Err(count - 1),
+            },
+        }
     }
 
     fn line(&mut self, bytes: &[u8]) -> Option<(usize, Result<(), Unclear>)> {

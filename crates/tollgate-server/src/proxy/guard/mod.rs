@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use self::framing::Framing;
+pub(crate) use self::framing::Framing;
 
 /// A stream of requests whose ends are clear.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Guard<T> {
 }
 
 /// Ends a head that has a byte which cannot be in one, so that it is parsed, and refused.
-const END: &[u8] = b"\r\n\r\n";
+pub(crate) const END: &[u8] = b"\r\n\r\n";
 
 impl<T> Guard<T> {
     pub(super) fn new(io: T) -> Self {

@@ -2,20 +2,35 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use super::{Proxy, free_port};
+use super::attempts::try_all;
+use super::{PAGE, Proxy, free_port, hangs_up};
 use crate::client::check;
 use crate::server::Server;
 
 /// The configuration that the documentation recommends.
 const CONFIGURATION: &str = include_str!("../../../../../deploy/caddy/Caddyfile");
 
+/// With the lines that let requests pass while Tollgate cannot be reached.
+fn fail_open() -> String {
+    let (before, open) = CONFIGURATION.split_once("\t# handle_errors {").unwrap();
+    for line in open.lines().filter(|line| line.contains("unreachable")) {
+        assert!(PAGE.contains(line.trim_start_matches(['\t', '#'])), "{line}");
+    }
+    format!("{before}\thandle_errors {{{}", open.replace("\t# ", "\t").replace("\t#", "\t"))
+}
+
 async fn start(tollgate: SocketAddr) -> Proxy {
+    start_with(tollgate, CONFIGURATION).await
+}
+
+async fn start_with(tollgate: SocketAddr, configuration: &str) -> Proxy {
     Proxy::start(tollgate, |places, folder| {
-        let site = CONFIGURATION
+        let port = places.clients.port();
+        let site = configuration
             .replace("127.0.0.1:8390", &places.tollgate.to_string())
             .replace("127.0.0.1:3000", &places.service.to_string())
-            // Without the certificate that Caddy would ask for.
-            .replace("example.com", &format!("http://{}", places.clients));
+            // For every host, without the certificate that Caddy would ask for.
+            .replace("example.com {", &format!("http://:{port} {{\n\tbind 127.0.0.1"));
         let whole = format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}");
         std::fs::write(folder.join("Caddyfile"), whole).unwrap();
         let mut caddy = Command::new("caddy");
@@ -90,4 +105,23 @@ async fn caddy_tells_a_blocked_caller_403_and_without_tollgate_serves_nobody() {
     let alone = start(free_port().await).await;
     assert_eq!(alone.ask("GET /api/users", "").await.status, 502, "{}", alone.log());
     assert_eq!(alone.served(), 0);
+    let open = start_with(free_port().await, &fail_open()).await;
+    for line in ["GET /api/users", "POST /api/users"] {
+        let reply = open.ask(line, "content-length: 0\r\n").await;
+        assert_eq!(reply.body, "served", "{}", open.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caddy_that_fails_open_lets_no_client_pass_that_provokes_a_refusal() {
+    let server = Server::start().await;
+    let caddy = start_with(server.address, &fail_open()).await;
+    try_all(&caddy, 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caddy_that_fails_open_does_not_if_tollgate_hangs_up_without_an_answer() {
+    let caddy = start_with(hangs_up().await, &fail_open()).await;
+    assert_eq!(caddy.ask("GET /api/users", "").await.status, 502, "{}", caddy.log());
+    assert_eq!(caddy.served(), 0);
 }

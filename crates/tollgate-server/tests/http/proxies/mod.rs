@@ -1,5 +1,6 @@
 //! The configurations that the documentation recommends, in proxies that people use.
 
+mod attempts;
 mod caddy;
 mod nginx;
 
@@ -13,8 +14,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 use super::client::Reply;
+
+/// What the documentation says about them.
+const PAGE: &str = include_str!("../../../../../docs/proxies.md");
 
 /// A proxy in front of a service, which ends with the test.
 struct Proxy {
@@ -66,14 +71,21 @@ impl Proxy {
     }
 
     async fn ask(&self, line: &str, headers: &str) -> Reply {
-        let mut socket = TcpStream::connect(self.address).await.unwrap();
         let host = self.address;
         let request =
             format!("{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\r\n");
-        socket.write_all(request.as_bytes()).await.unwrap();
+        Reply::parse(&self.send(request.as_bytes()).await)
+    }
+
+    /// Sends bytes and says that this is all, and hands out whatever comes back.
+    async fn send(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        // The proxy may hang up before it has read everything.
+        let _ = socket.write_all(bytes).await;
         let mut reply = Vec::new();
-        socket.read_to_end(&mut reply).await.unwrap();
-        Reply::parse(&reply)
+        // What it takes for half a request, it waits for the rest of.
+        let _ = timeout(Duration::from_secs(5), socket.read_to_end(&mut reply)).await;
+        reply
     }
 
     fn served(&self) -> usize {
@@ -91,6 +103,18 @@ impl Drop for Proxy {
 /// A port that nothing listens on for now.
 async fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// A server that takes connections and closes them when it is asked.
+async fn hangs_up() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.read(&mut [0; 4096]).await;
+        }
+    });
+    address
 }
 
 /// A service that serves everyone, and counts.

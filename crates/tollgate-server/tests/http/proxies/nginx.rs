@@ -1,12 +1,23 @@
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use super::{Proxy, free_port};
+use super::attempts::try_all;
+use super::{PAGE, Proxy, free_port, hangs_up};
 use crate::client::check;
 use crate::server::Server;
 
 /// The configuration that the documentation recommends.
 const CONFIGURATION: &str = include_str!("../../../../../deploy/nginx/tollgate.conf");
+
+/// With the line that lets requests pass while Tollgate cannot be reached.
+fn fail_open() -> String {
+    let line = "error_page 502 504 = @tollgate_unreachable;";
+    assert!(CONFIGURATION.contains(&format!("# {line}")));
+    for line in [line, r#"if ($upstream_connect_time ~ "-$") {"#, "proxy_connect_timeout 1s;"] {
+        assert!(PAGE.contains(line) && CONFIGURATION.contains(line), "{line}");
+    }
+    CONFIGURATION.replace(&format!("# {line}"), line)
+}
 
 async fn start(tollgate: SocketAddr, configuration: &str) -> Proxy {
     Proxy::start(tollgate, |places, folder| {
@@ -116,7 +127,39 @@ async fn nginx_tells_a_blocked_caller_403_and_without_tollgate_does_as_configure
     assert_eq!(nginx.ask("GET /api/users", "").await.status, 500);
     assert_eq!(nginx.served(), 0);
     drop(nginx);
-    let open = CONFIGURATION.replace("# error_page 500", "error_page 500");
-    let nginx = start(nobody, &open).await;
-    assert_eq!(nginx.ask("GET /api/users", "").await.body, "served", "{}", nginx.log());
+    let nginx = start(nobody, &fail_open()).await;
+    for line in ["GET /api/users", "POST /api/users"] {
+        let reply = nginx.ask(line, "content-length: 0\r\n").await;
+        assert_eq!(reply.body, "served", "{}", nginx.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nginx_that_fails_open_lets_no_client_pass_that_provokes_a_refusal() {
+    let server = Server::start().await;
+    let nginx = start(server.address, &fail_open()).await;
+    try_all(&nginx, 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_client_provokes_an_answer_that_nginx_takes_for_a_failure() {
+    let server = Server::start().await;
+    // As it must not be configured, and is by some.
+    let careless = CONFIGURATION
+        .replace("error_page 403 =", "error_page 500 = @open;\n        error_page 403 =")
+        .replace(
+            "location @tollgate_refused",
+            "location @open { proxy_pass http://service; }\n    location @tollgate_refused",
+        );
+    let nginx = start(server.address, &careless).await;
+    try_all(&nginx, 5).await;
+    let alone = start(free_port().await, &careless).await;
+    assert_eq!(alone.ask("GET /api/users", "").await.body, "served", "it does open");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nginx_that_fails_open_does_not_if_tollgate_hangs_up_without_an_answer() {
+    let nginx = start(hangs_up().await, &fail_open()).await;
+    assert_eq!(nginx.ask("GET /api/users", "").await.status, 500, "{}", nginx.log());
+    assert_eq!(nginx.served(), 0);
 }

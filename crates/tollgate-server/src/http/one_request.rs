@@ -1,0 +1,104 @@
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::pulse::Pulse;
+use super::stream::Stream;
+use crate::proxy::{END, Framing};
+
+/// The next request of a connection, and no byte of what follows it: who answers that one is
+/// decided by its own first bytes.
+#[derive(Debug)]
+pub(super) struct OneRequest<'s, 'p, T> {
+    stream: &'s mut Stream<&'p Pulse, T>,
+    framing: Framing,
+    /// All of it was read.
+    is_whole: bool,
+    /// More was to be read than this request: the connection is kept.
+    is_kept: bool,
+    /// What is read instead of the rest, once something was wrong.
+    rest: Option<&'static [u8]>,
+}
+
+impl<'s, 'p, T> OneRequest<'s, 'p, T> {
+    pub(super) fn new(stream: &'s mut Stream<&'p Pulse, T>) -> Self {
+        let framing = Framing::default();
+        Self { stream, framing, is_whole: false, is_kept: false, rest: None }
+    }
+
+    /// True if another request may follow.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept && !self.framing.is_beyond()
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for OneRequest<'_, '_, T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_whole {
+            self.is_kept = true;
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(rest) = &mut self.rest {
+            let (now, later) = rest.split_at(rest.len().min(buffer.remaining()));
+            buffer.put_slice(now);
+            *rest = later;
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut *self.stream).poll_read(context, buffer))?;
+        match self.framing.look_at_one(&buffer.filled()[before..]) {
+            Ok(None) => self.is_whole = self.framing.is_beyond(),
+            Ok(Some(count)) => {
+                self.is_whole = true;
+                self.stream.unread(&buffer.filled()[before + count..]);
+                buffer.set_filled(before + count);
+            }
+            // A byte that cannot be in a head, so that it is refused.
+            Err(at) => {
+                buffer.filled_mut()[before + at] = 0;
+                buffer.set_filled(before + at + 1);
+                self.rest = Some(END);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for OneRequest<'_, '_, T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_kept() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut *self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,43 @@
+//! The OpenAPI document and the server agree, as far as Schemathesis can tell.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::server::{Server, TOKEN};
+
+const PROGRAM: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/schemathesis/bin/schemathesis");
+
+/// Runs every check that makes sense, with these arguments.
+async fn run(arguments: &[&str]) {
+    let server = Server::start().await;
+    // It leaves files where it runs.
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for file in ["schemathesis.toml", "hooks.py"] {
+        let from = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/schemathesis");
+        std::fs::copy(Path::new(from).join(file), folder.path().join(file)).unwrap();
+    }
+    let mut command = Command::new(PROGRAM);
+    command.args(["--config-file", "schemathesis.toml", "run", &server.url("/v1/openapi.json")]);
+    command.arg("--no-color").args(arguments).current_dir(folder.path());
+    let ran = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
+    let ran = ran.unwrap_or_else(|error| {
+        panic!("Schemathesis cannot be run: {error}; scripts/test installs it")
+    });
+    let told = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{told}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(told.contains("No issues found"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schemathesis_finds_nothing_with_the_token() {
+    let token = format!("Authorization: Bearer {TOKEN}");
+    run(&["--header", &token]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schemathesis_finds_nothing_without_the_token() {
+    run(&[]).await;
+}
