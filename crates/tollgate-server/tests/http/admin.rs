@@ -85,7 +85,7 @@ async fn limits_are_listed_with_how_they_are_doing() {
     let limits = admin(&server, "GET /v1/limits").await.json()["limits"].clone();
     let expected = json!({
         "name": "photos", "quota": "1/h burst 3", "algorithm": "token-bucket",
-        "per": "ip, path:id", "mode": "enforce", "tiers": 0, "callers": 1,
+        "per": "ip, path:id", "mode": "enforce", "by_name": false, "tiers": 0, "callers": 1,
         "capacity": 100_000, "evictions": 0,
     });
     assert_eq!(limits[2], expected);

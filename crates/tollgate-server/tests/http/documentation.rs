@@ -51,7 +51,8 @@ fn steady(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_of_the_page_print_what_it_shows() {
     // As on the page, but nothing is refilled while the examples run.
-    let policy = "[[limit]]\nname = 'api'\nquota = '10/h burst 20'\n";
+    let policy = "[[limit]]\nname = 'api'\nquota = '10/h burst 20'\n\
+                  [[limit]]\nname = 'login'\nby-name = true\nper = 'user'\nquota = '5/day'\n";
     let gate = Arc::new(
         Gate::with_store(Policy::from_toml(policy).unwrap(), AnyStore::default()).unwrap(),
     );
@@ -70,7 +71,11 @@ async fn the_examples_of_the_page_print_what_it_shows() {
         let output = tokio::task::spawn_blocking(move || bash.output()).await.unwrap().unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{command}");
-        assert_eq!(steady(&printed.replace("10/h", "10/s")), steady(&expected), "{command}");
+        assert_eq!(
+            steady(&printed.replace("10/h", "10/s").replace("5/day", "5/min")),
+            steady(&expected),
+            "{command}"
+        );
         if let Some((_, rest)) = printed.split_once("\"reservation\":\"") {
             reservation = rest.split('"').next().unwrap().to_owned();
         }

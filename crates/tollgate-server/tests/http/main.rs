@@ -8,6 +8,7 @@ mod client;
 mod conservation;
 mod documentation;
 mod errors;
+mod escapes;
 mod guard;
 mod metrics;
 mod openapi;

@@ -59,11 +59,11 @@ async fn what_the_home_page_says_to_try_works() {
     let network = Server::with(app().with_access(Access::network(token().unwrap()))).await;
     for policy in [
         POLICY,
-        "[[limit]]\nname = 'u'\nper = 'user'\nquota = '1/h burst 9'\n",
-        "[[limit]]\nname = 'k'\nper = 'api-key'\nquota = '1/h burst 9'\n",
+        "[[limit]]\nname = 'u'\nby-name = true\nper = 'user'\nquota = '1/h burst 9'\n",
+        "[[limit]]\nname = 'k'\nby-name = true\nper = 'api-key'\nquota = '1/h burst 9'\n",
         "[[limit]]\nname = 'all'\nper = 'global'\nquota = '1/h burst 9'\n",
-        "[[limit]]\nname = 'two'\nper = ['ip', 'user']\nquota = '1/h burst 9'\n",
-        "# None.",
+        "[[limit]]\nname = 'two'\nby-name = true\nper = ['ip', 'user']\nquota = '1/h burst 9'\n",
+        "limit = []",
     ] {
         for server in [&loopback, &network] {
             server.app.replace(policy).unwrap();

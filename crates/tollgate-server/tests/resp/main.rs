@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use tollgate_policy::{Gate, Limit, Policy};
+use tollgate_policy::{Gate, Limit, Policy, PolicyBuilder};
 use tollgate_server::resp::{Endpoint, Password, Throttle, serve};
 
 struct Server {
@@ -21,12 +21,13 @@ struct Server {
 
 /// Serves on a free port, with a limit `api` of 5 and 1 an hour.
 async fn start(password: Option<Password>) -> Server {
-    start_with(Limit::new("api", "1/h burst 5"), password).await
+    start_with([Limit::new("api", "1/h burst 5")], password).await
 }
 
-/// Serves on a free port, with one limit.
-async fn start_with(limit: Limit, password: Option<Password>) -> Server {
-    let policy = Policy::builder().limit(limit).build().unwrap();
+/// Serves on a free port, with these limits.
+async fn start_with(limits: impl IntoIterator<Item = Limit>, password: Option<Password>) -> Server {
+    let builder = limits.into_iter().fold(Policy::builder(), PolicyBuilder::limit);
+    let policy = builder.build().unwrap();
     let gate = Gate::new(policy).unwrap();
     let endpoint = Endpoint::new(Throttle::new(200_000).unwrap(), gate).password(password);
     let endpoint = Arc::new(endpoint);

@@ -5,7 +5,7 @@ mod asked;
 mod key;
 mod original;
 
-use tollgate_policy::{LimitCheck, Passage};
+use tollgate_policy::{Answer as Verdict, LimitCheck, Passage};
 
 pub(super) use self::answer::{Answer, CheckAnswer, Seconds};
 use self::asked::{Asked, Form, Single};
@@ -62,7 +62,13 @@ async fn decide(app: &App, single: Single<'_>) -> Result<(Passage<'static>, bool
         Single::Request(original) => {
             let message = original.message()?;
             let passage = app.layer().check(&message.request()).await;
-            Ok((passage.map_err(|error| Problem::of_store(&error))?, false))
+            let passage = passage.map_err(|error| Problem::of_store(&error))?;
+            if passage.answer() == Verdict::HostRequired {
+                return Err(Problem::bad_request(
+                    "the policy has limits for hosts; say in \"host\" which one the request is for",
+                ));
+            }
+            Ok((passage, false))
         }
     }
 }
