@@ -34,12 +34,12 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let _open = app.stats.open();
-    let pulse = Pulse::default();
+    let pulse = &*Pulse::of_task();
     let mut watch = Watch::new(&app.bounds);
-    let mut stream = Stream::new(io, &pulse);
+    let mut stream = Stream::new(io, pulse);
     let mut shutdown = pin!(shutdown);
-    let left = fast::serve(&mut stream, &pulse, app, &mut watch, shutdown.as_mut()).await;
-    let mut anything = Anything { app, peer: peer.map(|peer| peer.ip()), pulse: &pulse };
+    let left = fast::serve(&mut stream, pulse, app, &mut watch, shutdown.as_mut()).await;
+    let mut anything = Anything { app, peer: peer.map(|peer| peer.ip()), pulse };
     let ended = match left {
         Ok(Left::Other) => anything.serve(&mut stream, &mut watch, shutdown).await,
         Ok(Left::Shutdown) => anything.serve(&mut stream, &mut watch, ready(())).await,

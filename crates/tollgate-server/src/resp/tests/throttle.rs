@@ -148,7 +148,7 @@ fn times_are_rounded_up_and_coming_back_then_succeeds() {
 fn a_full_table_that_denies_says_when_to_come_back() {
     let clock = ManualClock::default();
     let throttle = Throttle::with(1, WhenFull::Deny, KeyedState::new(), clock.clone()).unwrap();
-    let keys = 0..throttle.table().slots();
+    let keys = 0..throttle.table().unwrap().slots();
     let endpoint = Endpoint::new(throttle, OneLimit);
     for key in keys.clone() {
         assert_eq!(call(&endpoint, &format!("{key} 9 1 1 5")), Ok([0, 10, 5, -1, 5]));
