@@ -141,9 +141,7 @@ pub(super) async fn run<C: Checks, K: Clock>(
 /// this one holds, it shows when that will be over, as in redis-cell.
 fn look(decision: Decision) -> Five {
     let five = Five::from(decision);
-    let beyond = decision.reset_after().zip(decision.window());
-    let beyond = beyond.map(|(reset_after, window)| reset_after.saturating_sub(window));
-    match beyond.filter(|beyond| !beyond.is_zero()) {
+    match decision.overdrawn_for().filter(|beyond| !beyond.is_zero()) {
         Some(beyond) => Five { limited: true, retry_after: Some(beyond), ..five },
         None => five,
     }
