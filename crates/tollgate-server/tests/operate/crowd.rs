@@ -140,8 +140,17 @@ fn half_sent_heads_do_not_keep_clients_of_the_proxy_out() {
             thread::spawn(move || {
                 let mut socket = socket.unwrap();
                 let mut bytes = [0; 4096];
-                while socket.read(&mut bytes).is_ok_and(|count| count > 0) {
-                    let _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi");
+                while let Ok(count @ 1..) = socket.read(&mut bytes) {
+                    let asked = String::from_utf8_lossy(&bytes[..count]).to_lowercase();
+                    let answer = match asked.contains("upgrade: echo") {
+                        true => {
+                            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\
+                                 upgrade: echo\r\n\r\n"
+                        }
+                        false if asked.starts_with("echo") => &*asked,
+                        false => "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
+                    };
+                    let _ = socket.write_all(answer.as_bytes());
                 }
             });
         }
@@ -157,9 +166,17 @@ fn half_sent_heads_do_not_keep_clients_of_the_proxy_out() {
     let mut at_work = connect(proxy);
     let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\nab";
     at_work.write_all(head.as_bytes()).unwrap();
+    // One that speaks something else by now, as a WebSocket does.
+    let mut switched = connect(proxy);
+    let upgrade =
+        "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+    ask(&mut switched, upgrade, "101 Switching Protocols");
+    ask(&mut switched, "echo one", "echo one");
     let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     get_through(proxy, &["", "GET / HTTP/1.1\r\nho", "PRI * HT"], request, "\r\n\r\nhi");
     ask(&mut at_work, "cd", "\r\n\r\nhi");
+    ask(&mut switched, "echo two", "echo two");
+    drop(switched);
     server.stop();
 }
 
