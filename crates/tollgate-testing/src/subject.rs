@@ -76,7 +76,7 @@ impl From<Decision> for Observed {
             limit: decision.limit(),
             remaining: decision.remaining(),
             retry_after: decision.retry_after(),
-            reset_after: decision.reset_after(),
+            reset_after: decision.idle_after(),
             wait: decision.wait(),
         }
     }

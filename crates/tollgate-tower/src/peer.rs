@@ -1,3 +1,4 @@
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,22 +47,27 @@ impl Peers {
         peer.or_else(|| from_axum(extensions)).or_else(|| from_tonic(extensions))
     }
 
-    /// Says once what to do: a line for each request would say nothing more.
+    /// Says once what to do: a line for each request would say nothing more. A program that
+    /// has no log is told on standard error, since nobody would know otherwise.
     pub(crate) fn report_missing(&self) {
         // Relaxed: nothing else depends on who is the first.
         if self.closure.is_some() || self.reported.swap(true, Ordering::Relaxed) {
             return;
         }
-        tracing::error!(
-            target: "tollgate",
-            "the peer's address of a request is not known, so callers without an accepted key \
-             share one allowance, \"anonymous\"; with axum, serve the router with \
-             `into_make_service_with_connect_info::<SocketAddr>()`; elsewhere, insert a \
-             `tollgate_tower::PeerAddr` into the extensions of each request, or tell \
-             `TollgateLayer::peer_from` where the address is"
-        );
+        if tracing::dispatcher::has_been_set() {
+            tracing::error!(target: "tollgate", "{MISSING}");
+        } else {
+            // If it cannot be written, nobody reads it.
+            let _ = writeln!(io::stderr(), "tollgate: {MISSING}");
+        }
     }
 }
+
+const MISSING: &str = "the peer's address of a request is not known, so callers without an \
+    accepted key share one allowance, \"anonymous\"; with axum, serve the router with \
+    `into_make_service_with_connect_info::<SocketAddr>()`; elsewhere, insert a \
+    `tollgate_tower::PeerAddr` into the extensions of each request, or tell \
+    `TollgateLayer::peer_from` where the address is";
 
 #[cfg(feature = "axum")]
 fn from_axum(extensions: &Extensions) -> Option<IpAddr> {

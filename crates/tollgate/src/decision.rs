@@ -158,11 +158,11 @@ impl Decision {
         self.algorithm.limit()
     }
 
-    /// The time in which the whole [limit](Self::limit) is refilled, or begins anew;
-    /// `None` if it never is.
+    /// The time in which the whole [limit](Self::limit) is refilled, or begins anew, as the
+    /// quota says it; `None` if it never is.
     #[must_use]
     pub fn window(&self) -> Option<Duration> {
-        self.algorithm.window()
+        self.algorithm.nominal_window()
     }
 
     /// How much can still be spent now.
@@ -190,10 +190,29 @@ impl Decision {
     }
 
     /// The time until nothing is spent any more and the whole burst is available
-    /// again; `None` if the quota is never refilled.
+    /// again, as the quota says it; `None` if the quota is never refilled.
+    ///
+    /// This is to be told: `3/s` is back after a second. Since a bucket keeps whole nanoseconds,
+    /// the last call may have to wait for up to one more per unit of the burst, and a window
+    /// that begins with the first call for up to 0.2 % of its period. For the very moment there
+    /// is [`idle_after`](Self::idle_after).
     #[must_use]
     pub fn reset_after(&self) -> Option<Duration> {
+        self.algorithm.nominal_reset_after(self.word, self.now)
+    }
+
+    /// The time until nothing is spent any more, to the nanosecond, for whoever keeps words;
+    /// `None` if the quota is never refilled.
+    #[must_use]
+    pub fn idle_after(&self) -> Option<Duration> {
         self.algorithm.reset_after(self.word, self.now)
+    }
+
+    /// The time until no more is spent than the [limit](Self::limit) holds: zero unless the
+    /// client is in debt. `None` if the quota is never refilled.
+    #[must_use]
+    pub fn overdrawn_for(&self) -> Option<Duration> {
+        Some(self.idle_after()?.saturating_sub(self.algorithm.window()?))
     }
 
     /// How long an allowed call should wait before it goes ahead: zero unless a

@@ -108,9 +108,12 @@ impl Server {
             ([("kind", "command")], counts.errors),
             ([("kind", "protocol")], counts.protocol_errors),
             ([("kind", "foreign")], counts.foreign),
+            ([("kind", "evicted")], counts.evicted),
         ];
         counters(encoder, "resp_errors", "Errors of clients of the Redis protocol", errors)?;
-        let table = self.resp.throttle().table();
+        let help = "Bytes of requests that are not whole and of replies that are not read";
+        gauges(encoder, "resp_buffered_bytes", help, [([], self.resp.buffered() as u64)])?;
+        let Some(table) = self.resp.throttle().table() else { return Ok(()) };
         let help = "Keys of CL.THROTTLE for which there is room";
         gauges(encoder, "throttle_capacity", help, [([], table.capacity() as u64)])?;
         let help = "Keys of CL.THROTTLE forgotten although they had something spent";

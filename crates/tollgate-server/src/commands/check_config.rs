@@ -5,7 +5,7 @@ use clap::Args;
 use tollgate_policy::Gate;
 
 use super::print;
-use crate::config::{Config, Given, Source, StoreSettings};
+use crate::config::{Config, Given, Listen, Source, StoreSettings};
 use crate::proxy::Proxy;
 use crate::tls::Tls;
 use crate::{AnyStore, server};
@@ -69,6 +69,10 @@ impl CheckConfig {
         }));
         let listens = [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc)];
         let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
+        let admin = match settings.admin {
+            Listen::Off => String::new(),
+            admin => format!("  admin  {admin}\n"),
+        };
         let proxy = settings.proxy.map_or_else(String::new, |proxy| {
             format!("  proxy  {} to {}\n", proxy.listen, proxy.upstreams())
         });
@@ -76,7 +80,7 @@ impl CheckConfig {
             let tried = if self.connect { ", which can be used" } else { "" };
             format!("  store  {}{tried}\n", store.place())
         });
-        print(&format!("{name} is right.\n{listens}{proxy}{store}\n{}", table(&rows)))
+        print(&format!("{name} is right.\n{listens}{admin}{proxy}{store}\n{}", table(&rows)))
     }
 }
 

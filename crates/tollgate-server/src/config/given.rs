@@ -19,6 +19,9 @@ pub(crate) struct Given {
     /// descriptors, else off]
     #[arg(long, env = "TOLLGATE_GRPC", value_name = "ADDRESS")]
     pub(super) grpc: Option<Listen>,
+    /// Where to listen for HTTP with room of its own, for probes and operators [default: off]
+    #[arg(long, env = "TOLLGATE_ADMIN", value_name = "ADDRESS")]
+    pub(super) admin: Option<Listen>,
     /// A folder with configuration files of envoyproxy/ratelimit, whose limits count beside
     /// those of the policy
     #[arg(long, env = "TOLLGATE_ENVOY_CONFIG", value_name = "FOLDER")]
@@ -106,6 +109,10 @@ pub(crate) struct Given {
     /// How long a connection for the Redis protocol may be silent [default: 1h]
     #[arg(long, env = "TOLLGATE_RESP_IDLE", value_name = "TIME", help_heading = CLIENTS)]
     pub(super) resp_idle: Option<Span>,
+    /// How many bytes clients of the Redis protocol may take together for replies that they do
+    /// not read [default: 67108864]
+    #[arg(long, env = "TOLLGATE_RESP_BUFFERS", value_name = "BYTES", help_heading = CLIENTS)]
+    pub(super) resp_buffers: Option<u64>,
     /// How long a client may take to send a request, or to read a reply [default: 30s]
     #[arg(long, env = "TOLLGATE_STALLED", value_name = "TIME", help_heading = CLIENTS)]
     pub(super) stalled: Option<Span>,
@@ -169,6 +176,7 @@ impl Given {
             http: self.http.or(other.http),
             resp: self.resp.or(other.resp),
             grpc: self.grpc.or(other.grpc),
+            admin: self.admin.or(other.admin),
             envoy_config: self.envoy_config.or(other.envoy_config),
             envoy_algorithm: self.envoy_algorithm.or(other.envoy_algorithm),
             tls_certificate: self.tls_certificate.or(other.tls_certificate),
@@ -184,6 +192,7 @@ impl Given {
             connections: self.connections.or(other.connections),
             http_idle: self.http_idle.or(other.http_idle),
             resp_idle: self.resp_idle.or(other.resp_idle),
+            resp_buffers: self.resp_buffers.or(other.resp_buffers),
             stalled: self.stalled.or(other.stalled),
             http_head: self.http_head.or(other.http_head),
             http_body: self.http_body.or(other.http_body),

@@ -11,6 +11,8 @@ pub(super) const COUNT: RangeInclusive<u64> = 1..=1 << 32;
 /// With less hyper does not read, and more would only help those who attack.
 pub(super) const HEAD: RangeInclusive<u64> = 8192..=1 << 20;
 pub(super) const BODY: RangeInclusive<u64> = 1..=1 << 30;
+/// With less, a few clients that read slowly would hold up the others.
+pub(super) const BUFFERS: RangeInclusive<u64> = 1 << 20..=1 << 40;
 /// Sooner, snapshots would be written all the time, and clients cut off while they speak.
 const SOONEST: Duration = Duration::from_millis(100);
 const LATEST: Duration = Duration::MAX;
@@ -34,6 +36,7 @@ impl Given {
             ("throttle-capacity", self.throttle_capacity, COUNT),
             ("reservations", self.reservations, COUNT),
             ("connections", self.connections, COUNT),
+            ("resp-buffers", self.resp_buffers, BUFFERS),
             ("http-head", self.http_head, HEAD),
             ("http-body", self.http_body, BODY),
         ];

@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) http: Listen,
     pub(crate) resp: Listen,
     pub(crate) grpc: Listen,
+    /// HTTP as well, for probes and operators.
+    pub(crate) admin: Listen,
     /// Files of envoyproxy/ratelimit, and how their quotas are spent.
     pub(crate) envoy: Option<(PathBuf, Algorithm)>,
     pub(crate) tls: Option<TlsFiles>,
@@ -30,7 +32,9 @@ pub(crate) struct Settings {
     pub(crate) snapshot_every: Duration,
     pub(crate) throttle_capacity: usize,
     pub(crate) reservations: usize,
-    pub(crate) connections: usize,
+    /// `None` if as many as there is room for will do.
+    pub(crate) connections: Option<usize>,
+    pub(crate) resp_buffers: usize,
     pub(crate) bounds: Bounds,
     pub(crate) timeouts: Timeouts,
     pub(crate) lame_duck: Duration,
@@ -67,16 +71,18 @@ impl Settings {
             .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
         let speaks_grpc = has_descriptors || given.envoy_config.is_some() || given.grpc.is_some();
         let grpc = if speaks_grpc { grpc } else { Listen::Off };
-        problems.extend(proxy.as_ref().and_then(|proxy| proxy.loops(&[http, resp, grpc])));
+        let admin = given.admin.unwrap_or(Listen::Off);
+        let listens = [http, resp, grpc, admin];
+        problems.extend(proxy.as_ref().and_then(|proxy| proxy.loops(&listens)));
         let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
-        if [http, resp, grpc] == [Listen::Off; 3] && !proxies {
+        if listens == [Listen::Off; 4] && !proxies {
             problems.push("http, resp and grpc are all off; listen on one of them".to_owned());
         }
         if given.envoy_algorithm.is_some() && given.envoy_config.is_none() {
             problems.push("there is an envoy-algorithm but no envoy-config; add it".to_owned());
         }
         let has_token = given.token.is_some() || given.token_file.is_some();
-        for (name, listen) in [("http", http), ("resp", resp)] {
+        for (name, listen) in [("http", http), ("resp", resp), ("admin", admin)] {
             if listen.is_public() && !has_token {
                 problems.push(format!(
                     "{name} listens on {listen}, which other machines can reach, and there is no \
@@ -95,7 +101,7 @@ impl Settings {
             return Err(ConfigError::new(problems));
         }
         let settings = Self::filled(given, token, tls);
-        Ok(Self { http, resp, grpc, store, proxy, ..settings })
+        Ok(Self { http, resp, grpc, admin, store, proxy, ..settings })
     }
 
     /// What is said alone, but for listeners and the store.
@@ -115,6 +121,7 @@ impl Settings {
             http: Listen::Off,
             resp: Listen::Off,
             grpc: Listen::Off,
+            admin: Listen::Off,
             envoy: given.envoy_config.map(|folder| (folder, algorithm)),
             tls,
             token,
@@ -127,7 +134,8 @@ impl Settings {
             snapshot_every: time(given.snapshot_every, 30),
             throttle_capacity: given.throttle_capacity.map_or(1_000_000, size),
             reservations: given.reservations.map_or(100_000, size),
-            connections: given.connections.map_or(10_000, size),
+            connections: given.connections.map(size),
+            resp_buffers: given.resp_buffers.map_or(64 << 20, size),
             bounds,
             timeouts,
             lame_duck: time(given.lame_duck, 1),
@@ -137,6 +145,12 @@ impl Settings {
             store: None,
             proxy: None,
         }
+    }
+
+    /// True if other machines can reach HTTP, wherever it listens: then it wants the token
+    /// everywhere.
+    pub(crate) fn http_is_public(&self) -> bool {
+        self.http.is_public() || self.admin.is_public()
     }
 
     /// Where the proxy listens, if there is one.
@@ -162,12 +176,14 @@ impl Settings {
             ("http", self.http != new.http),
             ("resp", self.resp != new.resp),
             ("grpc", self.grpc != new.grpc),
+            ("admin", self.admin != new.admin),
             ("tls-certificate", self.tls.is_some() != new.tls.is_some()),
             ("snapshot", self.snapshot != new.snapshot),
             ("snapshot-every", self.snapshot_every != new.snapshot_every),
             ("throttle-capacity", self.throttle_capacity != new.throttle_capacity),
             ("reservations", self.reservations != new.reservations),
             ("connections", self.connections != new.connections),
+            ("resp-buffers", self.resp_buffers != new.resp_buffers),
             ("http-idle", self.bounds.idle != new.bounds.idle),
             ("http-head", self.bounds.head != new.bounds.head),
             ("http-body", self.bounds.body != new.bounds.body),

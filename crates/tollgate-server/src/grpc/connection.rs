@@ -37,9 +37,10 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let _open = app.grpc.open();
-    let pulse = Pulse::of_frames();
-    let mut stream = Stream::new(io, &pulse);
-    let served = converse(&mut stream, peer.map(|peer| peer.ip()), app, &pulse, shutdown).await;
+    let pulse = &*Pulse::of_task();
+    pulse.takes_frames();
+    let mut stream = Stream::new(io, pulse);
+    let served = converse(&mut stream, peer.map(|peer| peer.ip()), app, pulse, shutdown).await;
     stream.close().await;
     served.map_err(|error| match error.is_io() {
         true => error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into()),

@@ -38,13 +38,13 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let _open = app.stats.open();
-    let pulse = Pulse::default();
+    let pulse = &*Pulse::of_task();
     let mut watch = Watch::new(&app.bounds);
-    let mut stream = Stream::new(io, &pulse);
+    let mut stream = Stream::new(io, pulse);
     let mut shutdown = pin!(shutdown);
     let peer = peer.map(|peer| peer.ip());
-    let fast = Fast { app, peer, pulse: &pulse };
-    let anything = Anything { app, peer, pulse: &pulse };
+    let fast = Fast { app, peer, pulse };
+    let anything = Anything { app, peer, pulse };
     let ended = loop {
         // In boxes: most connections are never asked for anything else.
         let is_kept = match fast.serve(&mut stream, &mut watch, shutdown.as_mut()).await {

@@ -1,7 +1,16 @@
+use std::future::Future;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
+use tokio::task::futures::TaskLocalFuture;
+use tokio::task_local;
+
+task_local! {
+    /// That of the connection which a task serves.
+    static OF_TASK: Arc<Pulse>;
+}
 
 /// What a connection is doing, as whoever looks at it now and then needs to know.
 ///
@@ -42,13 +51,24 @@ pub(crate) enum Waiting {
 
 // Relaxed throughout: what is seen a little later is seen in time.
 impl Pulse {
-    /// That of a connection on which frames are exchanged, for many requests at once. For the
-    /// rest of one the request itself has to wait.
-    pub(crate) fn of_frames() -> Self {
-        Self { has_frames: AtomicBool::new(true), ..Self::default() }
+    /// Lets a connection be looked at from outside its task, by this.
+    pub(crate) fn scope<F: Future>(pulse: Arc<Self>, task: F) -> TaskLocalFuture<Arc<Self>, F> {
+        OF_TASK.scope(pulse, task)
     }
 
-    /// It turns out that frames are exchanged.
+    /// That of the connection which this task serves, or a new one if nobody else looks at it.
+    pub(crate) fn of_task() -> Arc<Self> {
+        OF_TASK.try_with(Arc::clone).unwrap_or_default()
+    }
+
+    /// True if the client has yet to send its first request, or the rest of one: nothing would
+    /// be lost if the connection ended.
+    pub(crate) fn awaits_request(&self) -> bool {
+        matches!(self.waiting(), Waiting::Request(0) | Waiting::Rest(_))
+    }
+
+    /// Frames are exchanged, for many requests at once. For the rest of one the request itself
+    /// has to wait.
     pub(crate) fn takes_frames(&self) {
         self.has_frames.store(true, Ordering::Relaxed);
         self.has_read.store(false, Ordering::Relaxed);
@@ -72,12 +92,12 @@ impl Pulse {
     }
 
     /// Something was read.
-    pub(super) fn has_read(&self) {
+    pub(crate) fn has_read(&self) {
         self.has_read.store(!self.has_frames.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// So much was sent; nothing, if the client does not take it now.
-    pub(super) fn has_sent(&self, count: Option<usize>) {
+    pub(crate) fn has_sent(&self, count: Option<usize>) {
         self.is_stuck.store(count.is_none(), Ordering::Relaxed);
         self.sent.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
     }

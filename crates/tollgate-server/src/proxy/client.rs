@@ -57,7 +57,7 @@ where
 {
     let _open = proxy.stats.open();
     let sender = Sender::new(peer.ip(), is_secure).ok_or_else(|| io::Error::other("no address"))?;
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Pulse::of_task();
     let client = Arc::new(Client {
         proxy: Arc::clone(proxy),
         gate: Arc::clone(app.gate()),
@@ -130,6 +130,7 @@ impl Conversation {
         if let (Ok(()), Some(upstream)) = (&ended, client.upgrade.take()) {
             let idle = client.proxy.state.load().settings.upgrade_idle;
             let _switched = client.proxy.stats.switched();
+            let _at_work = Pulse::work(&*client.pulse);
             return relay(stream, parts.read_buf, upstream, idle).await;
         }
         if ended.as_ref().is_err_and(hyper::Error::is_parse) {

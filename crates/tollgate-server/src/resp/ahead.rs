@@ -73,6 +73,11 @@ impl Ahead {
         self.begun = 0;
     }
 
+    /// How much memory the requests take.
+    pub(super) fn memory(&self) -> usize {
+        self.decoders.iter().map(Decoder::memory).sum()
+    }
+
     /// Gives back the memory that large requests took.
     pub(super) fn shrink(&mut self) {
         self.decoders.iter_mut().for_each(Decoder::shrink);

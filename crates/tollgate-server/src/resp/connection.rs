@@ -1,7 +1,9 @@
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -9,19 +11,21 @@ use tokio::time::{Instant, sleep, timeout};
 use tollgate::Clock;
 
 use super::ahead::{AHEAD, Ahead};
+use super::budget::Held;
 use super::codec::ProtocolError;
 use super::execute::{Flow, execute};
 use super::pipeline::pipeline;
 use super::session::Session;
 use super::wire::{Turn, Wire};
 use super::{Checks, Endpoint, Timeouts};
+use crate::http::Pulse;
 
 /// Speaks with one client until it leaves, breaks the protocol or is silent for too long,
 /// or until `shutdown` is ready.
 ///
 /// Requests are carried out in order, and replies to all that were read together are sent
 /// together. A client that does not read its replies is not read from either, and holds
-/// nothing but itself. At `shutdown` all that has been received is still answered.
+/// nothing but itself, unless [many](Endpoint::buffers) do so: then it may be closed. At `shutdown` all that has been received is still answered.
 ///
 /// Set `TCP_NODELAY` on a socket before.
 ///
@@ -50,6 +54,7 @@ where
             () = &mut shutdown => return connection.leave().await,
             turn = connection.turn() => match turn? {
                 Turn::End => return connection.finish().await,
+                Turn::Evicted => return Ok(()),
                 Turn::Ready => {}
             },
             () = &mut look => {
@@ -61,7 +66,7 @@ where
             }
         }
         match connection.batch().await {
-            Ok(Flow::Continue) => {}
+            Ok(Flow::Continue | Flow::Wait) => {}
             Ok(Flow::Close) => return connection.finish().await,
             Err(error) => return connection.reject(error).await,
         }
@@ -75,6 +80,10 @@ struct Connection<'e, T, C, K> {
     /// How much of the input has been carried out in this batch.
     used: usize,
     session: Session,
+    /// What whoever looks at the connection from outside sees.
+    pulse: Arc<Pulse>,
+    /// The memory that all of this takes.
+    held: Held<'e>,
     /// Whole requests wait until replies are read.
     held_back: bool,
     /// Since when the client is waited for.
@@ -96,6 +105,8 @@ where
             ahead: Ahead::default(),
             used: 0,
             session: endpoint.session(peer),
+            pulse: Pulse::of_task(),
+            held: endpoint.budget.open(),
             held_back: false,
             since: Instant::now(),
             sent: 0,
@@ -105,7 +116,21 @@ where
     /// Sends replies, and waits for requests.
     async fn turn(&mut self) -> io::Result<Turn> {
         let was_silent = self.wire.input.is_empty();
-        let turn = self.wire.turn(self.endpoint.limits.backlog, self.held_back).await?;
+        let turn = poll_fn(|context| {
+            let most = self.endpoint.backlog();
+            let turn = self.wire.poll_turn(context, most, self.held_back);
+            // Replies may have been read, whatever is waited for now.
+            self.count_memory();
+            self.pulse.has_sent((self.wire.backlog() == 0).then_some(0));
+            match turn {
+                Poll::Pending if self.held.is_too_much() => Poll::Ready(Ok(Turn::Evicted)),
+                turn => turn,
+            }
+        });
+        let turn = turn.await?;
+        if turn == Turn::Evicted {
+            self.endpoint.stats.evicted();
+        }
         if was_silent {
             // A request has so long to arrive from its first byte, however slowly.
             self.since = Instant::now();
@@ -115,9 +140,19 @@ where
 
     /// Carries out the requests that are whole, as long as there is room for replies.
     async fn batch(&mut self) -> Result<Flow, ProtocolError> {
-        let flow = self.requests().await;
+        let at_work = Pulse::work(Arc::clone(&self.pulse));
+        let done = loop {
+            let few = self.few().await;
+            self.count_memory();
+            match few {
+                Ok(None) => {}
+                Ok(Some(flow)) => break Ok(flow),
+                Err(error) => break Err(error),
+            }
+        };
+        drop(at_work);
         self.endpoint.stats.report(std::mem::take(&mut self.session.tally));
-        self.held_back = self.wire.backlog() >= self.endpoint.limits.backlog;
+        self.held_back = done == Ok(Flow::Wait);
         if self.held_back {
             self.ahead.restart();
         }
@@ -130,48 +165,57 @@ where
                 // The next request has begun to arrive.
                 self.since = Instant::now();
             }
+            self.count_memory();
         }
-        flow
+        if !self.wire.input.is_empty() {
+            self.pulse.has_read();
+        }
+        done
     }
 
-    async fn requests(&mut self) -> Result<Flow, ProtocolError> {
+    /// Carries out a few requests; nothing is told if there may be more.
+    async fn few(&mut self) -> Result<Option<Flow>, ProtocolError> {
         let Self { endpoint, wire: Wire { input, out, .. }, ahead, session, used, .. } = self;
-        loop {
-            let unused = &input[*used..];
-            let few = if session.is_authenticated {
-                ahead.read(unused, &endpoint.limits, AHEAD)
-            } else {
-                // The next request may be the one that gives the password.
-                ahead.read(unused, &endpoint.limits.of_strangers(), 1)
-            };
-            let requests = || ahead.requests(unused, few.count);
-            if few.count > 1 && endpoint.checks.at_once() > 1 {
-                let requests: Vec<_> = requests().collect();
-                // In a box: every connection has room for what it may wait for.
-                let ended = Box::pin(pipeline(endpoint, session, &requests, used, out)).await;
-                if let Some(flow) = ended {
-                    return Ok(flow);
-                }
-            } else {
-                if few.count > 1 {
-                    endpoint.throttle.touch(requests().map(|request| request.args));
-                }
-                for request in requests() {
-                    if out.bytes().len() >= endpoint.limits.backlog {
-                        return Ok(Flow::Continue);
-                    }
-                    *used += request.length;
-                    if execute(endpoint, session, request.args, out).await == Flow::Close {
-                        return Ok(Flow::Close);
-                    }
-                }
+        let unused = &input[*used..];
+        let few = if session.is_authenticated {
+            ahead.read(unused, &endpoint.limits, AHEAD)
+        } else {
+            // The next request may be the one that gives the password.
+            ahead.read(unused, &endpoint.limits.of_strangers(), 1)
+        };
+        let requests = || ahead.requests(unused, few.count);
+        if few.count > 1 && endpoint.checks.at_once() > 1 {
+            let requests: Vec<_> = requests().collect();
+            // In a box: every connection has room for what it may wait for.
+            let ended = Box::pin(pipeline(endpoint, session, &requests, used, out)).await;
+            if ended.is_some() {
+                return Ok(ended);
             }
-            match few.error {
-                Some(error) => return Err(error),
-                None if few.count == 0 => return Ok(Flow::Continue),
-                None => {}
+        } else {
+            if few.count > 1 {
+                endpoint.throttle.touch(requests().map(|request| request.args));
+            }
+            for request in requests() {
+                if out.bytes().len() >= endpoint.backlog() {
+                    return Ok(Some(Flow::Wait));
+                }
+                *used += request.length;
+                if execute(endpoint, session, request.args, out).await == Flow::Close {
+                    return Ok(Some(Flow::Close));
+                }
             }
         }
+        match few.error {
+            Some(error) => Err(error),
+            None => Ok((few.count == 0).then_some(Flow::Continue)),
+        }
+    }
+
+    /// Counts the memory that the connection takes now.
+    fn count_memory(&mut self) {
+        let transaction = self.session.transaction.as_ref();
+        let transaction = transaction.map_or(0, |transaction| transaction.memory());
+        self.held.set(self.wire.memory() + self.ahead.memory() + transaction);
     }
 
     /// Answers what has been received, and ends.
@@ -187,9 +231,12 @@ where
                 turn = self.turn() => turn?,
                 () = ready(()) => break,
             };
+            if turn == Turn::Evicted {
+                return Ok(());
+            }
             is_busy = true;
             match self.batch().await {
-                Ok(Flow::Continue) if turn == Turn::Ready => {}
+                Ok(Flow::Continue | Flow::Wait) if turn == Turn::Ready => {}
                 Ok(_) => break,
                 Err(error) => return self.reject(error).await,
             }

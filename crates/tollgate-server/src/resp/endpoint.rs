@@ -7,6 +7,7 @@ use arc_swap::ArcSwapOption;
 use tokio::time::Instant;
 use tollgate::SystemClock;
 
+use super::budget::Budget;
 use super::codec::Limits;
 use super::session::Session;
 use super::stats::{Stats, Tally};
@@ -26,12 +27,20 @@ use super::{Password, Throttle};
 pub struct Endpoint<C, K = SystemClock> {
     pub(super) throttle: Throttle<K>,
     pub(super) checks: C,
-    password: ArcSwapOption<Password>,
+    password: ArcSwapOption<Asked>,
     pub(super) limits: Limits,
+    pub(super) budget: Budget,
     pub(super) timeouts: Timeouts,
     pub(super) stats: Stats,
     pub(super) started: Instant,
     next_id: AtomicU64,
+}
+
+/// A password, and whether a client has to give it.
+#[derive(Debug)]
+struct Asked {
+    password: Password,
+    is_required: bool,
 }
 
 /// How long a connection is waited for. Each may be exceeded by the shorter of them.
@@ -60,6 +69,7 @@ impl<C, K> Endpoint<C, K> {
             checks,
             password: ArcSwapOption::empty(),
             limits: Limits::default(),
+            budget: Budget::new(Budget::DEFAULT),
             timeouts: Timeouts::default(),
             stats: Stats::default(),
             started: Instant::now(),
@@ -70,8 +80,18 @@ impl<C, K> Endpoint<C, K> {
     /// Asks something else what `TG.CHECK` asks.
     #[must_use]
     pub fn asking<D>(self, checks: D) -> Endpoint<D, K> {
-        let Self { throttle, password, limits, timeouts, stats, started, next_id, .. } = self;
-        Endpoint { throttle, checks, password, limits, timeouts, stats, started, next_id }
+        let Self {
+            throttle,
+            checks: _,
+            password,
+            limits,
+            budget,
+            timeouts,
+            stats,
+            started,
+            next_id,
+        } = self;
+        Endpoint { throttle, checks, password, limits, budget, timeouts, stats, started, next_id }
     }
 
     /// Answers only to clients that give the password, if there is one.
@@ -83,17 +103,31 @@ impl<C, K> Endpoint<C, K> {
 
     /// Changes the password for clients that connect, or give one, from now on.
     pub fn set_password(&self, password: Option<Password>) {
-        self.password.store(password.map(Arc::new));
+        self.ask(password, true);
+    }
+
+    /// Knows a password, if there is one, that clients may give and need not.
+    pub fn set_optional_password(&self, password: Option<Password>) {
+        self.ask(password, false);
+    }
+
+    fn ask(&self, password: Option<Password>, is_required: bool) {
+        self.password.store(password.map(|password| Arc::new(Asked { password, is_required })));
     }
 
     /// True if nobody has to give a password.
     pub(super) fn is_open(&self) -> bool {
-        self.password.load().is_none()
+        self.password.load().as_ref().is_none_or(|asked| !asked.is_required)
+    }
+
+    /// True if there is a password that a client can give.
+    pub(super) fn has_password(&self) -> bool {
+        self.password.load().is_some()
     }
 
     /// True if this is the password. Without one any is, as in Redis.
     pub(super) fn is_password(&self, given: &[u8]) -> bool {
-        self.password.load().as_ref().is_none_or(|password| password.matches(given))
+        self.password.load().as_ref().is_none_or(|asked| asked.password.matches(given))
     }
 
     /// Bounds what a connection may ask for.
@@ -102,6 +136,27 @@ impl<C, K> Endpoint<C, K> {
         // Without room for a reply no request would ever be carried out.
         self.limits = Limits { backlog: limits.backlog.max(1), ..limits };
         self
+    }
+
+    /// Bounds the memory that all connections take together for requests that are not whole
+    /// and replies that are not read: 64 MiB unless told otherwise. When half of it is taken, a
+    /// connection has 4 KiB of unread replies before its requests wait; when all of it is, one
+    /// that holds more than 16 KiB is closed.
+    #[must_use]
+    pub fn buffers(mut self, bytes: usize) -> Self {
+        self.budget = Budget::new(bytes);
+        self
+    }
+
+    /// Bytes that connections hold of their [buffers](Self::buffers), but for 8 KiB that each
+    /// may hold uncounted.
+    pub fn buffered(&self) -> usize {
+        self.budget.held()
+    }
+
+    /// How many bytes of replies a connection may have unread before its requests wait.
+    pub(super) fn backlog(&self) -> usize {
+        self.budget.backlog(self.limits.backlog)
     }
 
     /// Bounds how long a connection is waited for.

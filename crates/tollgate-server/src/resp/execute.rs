@@ -16,6 +16,8 @@ use super::{Checks, Endpoint, check, client, config, docs, hello, info, throttle
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Continue,
+    /// Requests that have arrived wait until replies are read.
+    Wait,
     /// It ends once the replies are sent.
     Close,
 }

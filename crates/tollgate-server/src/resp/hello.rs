@@ -17,7 +17,7 @@ pub(super) fn auth<C, K>(
 ) -> Result<(), CommandError> {
     let (user, password) = match args.get(2) {
         Some(password) => (args.at(1), password),
-        None if endpoint.is_open() => {
+        None if !endpoint.has_password() => {
             return Err(CommandError::coded(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",

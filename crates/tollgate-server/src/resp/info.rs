@@ -49,7 +49,8 @@ fn server<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Resul
 }
 
 fn clients<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
-    write!(text, "connected_clients:{}\r\n", endpoint.stats.counts().open)
+    let (open, buffered) = (endpoint.stats.counts().open, endpoint.buffered());
+    write!(text, "connected_clients:{open}\r\nmem_clients_normal:{buffered}\r\n")
 }
 
 fn stats<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
@@ -58,19 +59,20 @@ fn stats<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result
         text,
         "total_connections_received:{}\r\ntotal_commands_processed:{}\r\n\
          total_error_replies:{}\r\nprotocol_errors:{}\r\nforeign_connections:{}\r\n\
-         calls_allowed:{}\r\ncalls_limited:{}\r\n",
+         evicted_clients:{}\r\ncalls_allowed:{}\r\ncalls_limited:{}\r\n",
         counts.accepted,
         counts.commands,
         counts.errors,
         counts.protocol_errors,
         counts.foreign,
+        counts.evicted,
         counts.allowed,
         counts.limited,
     )
 }
 
 fn throttle<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
-    let table = endpoint.throttle.table();
+    let Some(table) = endpoint.throttle.table() else { return Ok(()) };
     let (capacity, evictions) = (table.capacity(), table.evictions());
     write!(text, "throttle_capacity:{capacity}\r\nthrottle_evictions:{evictions}\r\n")
 }

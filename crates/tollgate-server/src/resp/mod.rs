@@ -14,6 +14,7 @@
 //! The [`codec`] is pure.
 
 mod ahead;
+mod budget;
 mod check;
 mod client;
 pub mod codec;

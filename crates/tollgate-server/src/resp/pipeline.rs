@@ -22,8 +22,8 @@ pub(super) async fn pipeline<C: Checks, K: Clock>(
     let mut rest = requests;
     while let Some(next) = rest.first() {
         // What has begun is answered as a whole, so it may take a little more than there is.
-        if out.bytes().len() >= endpoint.limits.backlog {
-            return Some(Flow::Continue);
+        if out.bytes().len() >= endpoint.backlog() {
+            return Some(Flow::Wait);
         }
         let calls = calls(session, rest);
         let (begun, left) = rest.split_at(calls.len().max(1));

@@ -12,6 +12,7 @@ pub struct Stats {
     errors: AtomicU64,
     protocol_errors: AtomicU64,
     foreign: AtomicU64,
+    evicted: AtomicU64,
 }
 
 /// [`Stats`] at one moment.
@@ -34,6 +35,9 @@ pub struct Counts {
     pub protocol_errors: u64,
     /// Connections that were dropped because they spoke another protocol, such as HTTP.
     pub foreign: u64,
+    /// Connections that were closed because the [buffers](super::Endpoint::buffers) of all
+    /// were used up.
+    pub evicted: u64,
 }
 
 /// What one connection has done and not yet reported.
@@ -62,6 +66,7 @@ impl Stats {
             errors: read(&self.errors),
             protocol_errors: read(&self.protocol_errors),
             foreign: read(&self.foreign),
+            evicted: read(&self.evicted),
         }
     }
 
@@ -85,6 +90,10 @@ impl Stats {
 
     pub(super) fn foreign(&self) {
         add(&self.foreign, 1);
+    }
+
+    pub(super) fn evicted(&self) {
+        add(&self.evicted, 1);
     }
 }
 

@@ -40,7 +40,8 @@ use super::{Checks, Endpoint, Throttled};
 /// negative, or no integer, is answered with an error and spends nothing.
 #[derive(Debug)]
 pub struct Throttle<K = SystemClock> {
-    table: Table,
+    /// `None` if nobody can ask.
+    table: Option<Table>,
     clock: K,
     seed: Seed,
 }
@@ -73,7 +74,13 @@ impl<K> Throttle<K> {
         let any_quota = Quota::per_second(1).build()?;
         let words = AnyAlgorithm::TokenBucket(TokenBucket::new(&any_quota)?);
         let table = Table::with_hasher(words, capacity, when_full, hasher)?;
-        Ok(Self { table, clock, seed: hasher.seed() })
+        Ok(Self { table: Some(table), clock, seed: hasher.seed() })
+    }
+
+    /// Keeps no keys and takes no memory for them: for a server that does not speak the Redis
+    /// protocol.
+    pub fn off(hasher: KeyedState, clock: K) -> Self {
+        Self { table: None, clock, seed: hasher.seed() }
     }
 
     /// The clock.
@@ -87,29 +94,33 @@ impl<K> Throttle<K> {
         self.seed
     }
 
-    /// The table of what keys have spent, for snapshots and metrics.
-    pub fn table(&self) -> &Table {
-        &self.table
+    /// The table of what keys have spent, for snapshots and metrics, unless it is
+    /// [off](Self::off).
+    pub fn table(&self) -> Option<&Table> {
+        self.table.as_ref()
     }
 
     /// Begins to load what calls will need that are about to be carried out: with more
     /// keys than the processor's caches hold, that is most of what a call waits for.
     pub(super) fn touch<'a>(&self, requests: impl Iterator<Item = Args<'a>>) {
+        let Some(table) = &self.table else { return };
         let is_call = |args: &Args<'_>| args.is(0, "cl.throttle");
-        let clients = requests.filter(is_call).map(|args| self.table.fingerprint(args.at(1)));
+        let clients = requests.filter(is_call).map(|args| table.fingerprint(args.at(1)));
         // All are known before the first is loaded, so that no load waits for a hash.
         let mut few = [None; AHEAD];
         few.iter_mut().zip(clients).for_each(|(place, client)| *place = Some(client));
-        few.into_iter().flatten().for_each(|client| self.table.touch(client));
+        few.into_iter().flatten().for_each(|client| table.touch(client));
     }
 
     fn decide(&self, key: &[u8], quota: &Quota, quantity: u64) -> Result<Decision, CommandError>
     where
         K: Clock,
     {
+        let off = || CommandError::coded("ERR CL.THROTTLE is off, since this server keeps no keys");
+        let table = self.table.as_ref().ok_or_else(off)?;
         let bucket = TokenBucket::new(quota).map_err(CommandError::new)?;
-        let client = self.table.fingerprint(key);
-        Ok(self.table.check_with(client, bucket, quantity, self.clock.now()))
+        let client = table.fingerprint(key);
+        Ok(table.check_with(client, bucket, quantity, self.clock.now()))
     }
 }
 
@@ -130,9 +141,7 @@ pub(super) async fn run<C: Checks, K: Clock>(
 /// this one holds, it shows when that will be over, as in redis-cell.
 fn look(decision: Decision) -> Five {
     let five = Five::from(decision);
-    let beyond = decision.reset_after().zip(decision.window());
-    let beyond = beyond.map(|(reset_after, window)| reset_after.saturating_sub(window));
-    match beyond.filter(|beyond| !beyond.is_zero()) {
+    match decision.overdrawn_for().filter(|beyond| !beyond.is_zero()) {
         Some(beyond) => Five { limited: true, retry_after: Some(beyond), ..five },
         None => five,
     }

@@ -57,11 +57,16 @@ impl Transaction {
         Ok(())
     }
 
+    /// How much memory the commands take.
+    pub(super) fn memory(&self) -> usize {
+        self.size
+    }
+
     /// Notes that a command was refused, so that none is carried out.
     pub(super) fn fail(&mut self) {
         self.has_failed = true;
         // Nobody will ask for them.
-        self.queued = Vec::new();
+        (self.queued, self.size) = (Vec::new(), 0);
     }
 }
 

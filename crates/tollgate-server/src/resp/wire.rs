@@ -27,6 +27,8 @@ pub(super) enum Turn {
     Ready,
     /// The client sends no more.
     End,
+    /// The client has to be waited for, and holds memory that others need.
+    Evicted,
 }
 
 /// How much memory a connection keeps for its next batch.
@@ -45,6 +47,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         self.out.bytes().len()
     }
 
+    /// How much memory it takes in both directions.
+    pub(super) fn memory(&self) -> usize {
+        self.input.capacity() + self.out.memory()
+    }
+
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }
@@ -53,12 +60,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
     /// read. As long as there is `most` to send nothing is read; if requests are
     /// `held_back` for that reason, it waits for room alone.
     ///
-    /// Nothing is lost if the future is dropped.
-    pub(super) async fn turn(&mut self, most: usize, held_back: bool) -> io::Result<Turn> {
-        poll_fn(|context| self.poll_turn(context, most, held_back)).await
-    }
-
-    fn poll_turn(
+    /// Nothing is lost if it is not called again.
+    pub(super) fn poll_turn(
         &mut self,
         context: &mut Context<'_>,
         most: usize,

@@ -13,6 +13,7 @@ pub(super) struct Banner {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
     grpc: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
     /// Where requests are passed on, and to whom.
     proxy: Option<(SocketAddr, String)>,
     /// What clients are to trust, if they have to speak TLS.
@@ -52,10 +53,11 @@ impl Banner {
             http: address(Protocol::Http)?,
             resp: address(Protocol::Resp)?,
             grpc: address(Protocol::Grpc)?,
+            admin: address(Protocol::Admin)?,
             proxy: address(Protocol::Proxy)?
                 .zip(settings.proxy.as_ref().map(ProxySettings::upstreams)),
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
-            http_is_public: settings.http.is_public(),
+            http_is_public: settings.http_is_public(),
             resp_is_public: settings.resp.is_public(),
             policy: format!("{file}{folder}, {limits} limit{plural}"),
             state: match (&settings.store, &settings.snapshot) {
@@ -97,6 +99,9 @@ impl Banner {
         if let Some((address, upstreams)) = &self.proxy {
             writeln!(out, "  proxy   {http}://{address} to {upstreams}")?;
         }
+        if let Some(address) = self.admin {
+            writeln!(out, "  admin   {http}://{address}")?;
+        }
         writeln!(out, "  policy  {}", self.policy)?;
         writeln!(out, "  state   {}", self.state)?;
         if let Some(token) = &self.token {
@@ -123,7 +128,7 @@ impl Banner {
     }
 
     fn curl(&self, options: &str, path: &str) -> Option<String> {
-        let address = reachable(self.http?);
+        let address = reachable(self.http.or(self.admin)?);
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         let bearer = match self.http_is_public {
             true => "-H \"authorization: Bearer $TOLLGATE_TOKEN\" ",
@@ -192,6 +197,7 @@ mod tests {
             http: http.parse().ok(),
             resp: resp.parse().ok(),
             grpc: None,
+            admin: None,
             proxy: None,
             certificate: certificate.map(PathBuf::from),
             http_is_public: is_public,

@@ -23,6 +23,8 @@ pub(super) enum Protocol {
     Resp,
     Grpc,
     Proxy,
+    /// HTTP as well, for probes and operators.
+    Admin,
 }
 
 impl Protocol {
@@ -32,6 +34,7 @@ impl Protocol {
             Self::Resp => "resp",
             Self::Grpc => "grpc",
             Self::Proxy => "proxy",
+            Self::Admin => "admin",
         }
     }
 
@@ -39,7 +42,7 @@ impl Protocol {
     pub(super) const fn has_workers(self) -> bool {
         match self {
             // A policy can be replaced, and every caller be counted, which would hold others up.
-            Self::Http => false,
+            Self::Http | Self::Admin => false,
             // Measured: it gains nothing, and a single client with a pipeline loses.
             Self::Resp => false,
             // Measured: a quarter more calls, and a sixth more requests.
@@ -58,7 +61,7 @@ impl Protocol {
     /// What clients agree on that speak TLS.
     const fn in_tls(self) -> &'static [&'static [u8]] {
         match self {
-            Self::Http | Self::Resp => &[],
+            Self::Http | Self::Admin | Self::Resp => &[],
             Self::Grpc => &[H2],
             Self::Proxy => &[H2, HTTP1],
         }
@@ -145,7 +148,9 @@ impl Conversation {
     ) -> io::Result<()> {
         let app = &*self.app;
         match self.protocol {
-            Protocol::Http => Box::pin(http::serve(io, Some(peer), app, shutdown)).await,
+            Protocol::Http | Protocol::Admin => {
+                Box::pin(http::serve(io, Some(peer), app, shutdown)).await
+            }
             Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
             Protocol::Grpc => Box::pin(grpc::serve(io, Some(peer), app, shutdown)).await,
             Protocol::Proxy => match app.proxy() {

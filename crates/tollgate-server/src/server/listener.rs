@@ -3,34 +3,42 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tollgate::{Clock, SystemClock};
 use tracing::warn;
 
 use super::conversation::{Conversation, Protocol};
+use super::places::{Places, Seat};
 
 /// Where clients connect.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) socket: TcpListener,
-    pub(super) conversation: Arc<Conversation>,
+    socket: TcpListener,
+    conversation: Arc<Conversation>,
     /// One for each client that may be connected here: those of one protocol do not keep
     /// those of the other out.
-    pub(super) places: Arc<Semaphore>,
-    pub(super) stopped: watch::Receiver<bool>,
+    places: Places,
+    stopped: watch::Receiver<bool>,
+    /// Whoever has been accepted, and waits for a place.
+    newcomer: Option<Newcomer>,
 }
+
+type Newcomer = (std::net::TcpStream, SocketAddr);
 
 /// A client, and the place that it takes.
 struct Client {
     socket: std::net::TcpStream,
     peer: SocketAddr,
-    /// None at the end, when places are given up faster than they are taken.
-    place: Option<OwnedSemaphorePermit>,
+    seat: Arc<Seat>,
 }
+
+/// How many clients the admin listener has room for: those who watch a server are few.
+pub(super) const ADMIN_PLACES: usize = 256;
 
 /// How many clients the system connects before they are accepted, as Tokio asks it to.
 pub(super) const BACKLOG: usize = 1024;
@@ -50,6 +58,21 @@ fn miss_the_vanished(socket: &TcpListener) -> rustix::io::Result<()> {
 }
 
 impl Listener {
+    /// With room for so many clients.
+    pub(super) fn new(
+        socket: TcpListener,
+        conversation: Conversation,
+        clients: usize,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        let places = match conversation.protocol {
+            Protocol::Admin => clients.min(ADMIN_PLACES),
+            _ => clients,
+        };
+        let (conversation, places) = (Arc::new(conversation), Places::new(places));
+        Self { socket, conversation, places, stopped, newcomer: None }
+    }
+
     pub(super) async fn bind(
         protocol: Protocol,
         address: SocketAddr,
@@ -76,25 +99,34 @@ impl Listener {
         while let Some(client) = self.next(&mut clients).await {
             serve(&self.conversation, &self.stopped, client, &mut clients);
         }
+        let newcomer = self.newcomer.into_iter();
         // Else the socket is closed now, and those who wait to be accepted are cut off.
-        if let Ok(socket) = self.socket.into_std() {
-            pending(&socket)
-                .for_each(|client| serve(&self.conversation, &self.stopped, client, &mut clients));
+        let pending = self.socket.into_std().into_iter().flat_map(pending);
+        for (socket, peer) in newcomer.chain(pending) {
+            let client = Client { socket, peer, seat: Arc::default() };
+            serve(&self.conversation, &self.stopped, client, &mut clients);
         }
         clients
     }
 
     /// The next client; `None` when the server stops.
     async fn next(&mut self, clients: &mut JoinSet<()>) -> Option<Client> {
-        let Self { socket, conversation, places, stopped } = self;
-        let mut accept = std::pin::pin!(accept(socket, conversation, places));
+        let Self { socket, conversation, places, stopped, newcomer } = self;
+        // Kept outside, since whoever has been accepted when the server stops is still served.
+        let mut arrival = std::pin::pin!(async {
+            if newcomer.is_none() {
+                *newcomer = Some(accept(socket, conversation, places).await);
+            }
+            let seat = places.take().await;
+            newcomer.take().map(|(socket, peer)| Client { socket, peer, seat })
+        });
         loop {
             tokio::select! {
                 biased;
                 _ = stopped.wait_for(|stopped| *stopped) => return None,
                 // Whoever has left is forgotten.
                 Some(_) = clients.join_next() => {}
-                client = &mut accept => return client,
+                client = &mut arrival => return client,
             }
         }
     }
@@ -107,7 +139,7 @@ fn serve(
     client: Client,
     clients: &mut JoinSet<()>,
 ) {
-    let Client { socket, peer, place } = client;
+    let Client { socket, peer, seat } = client;
     let (spoken, mut stopped) = (Arc::clone(conversation), stopped.clone());
     let connected = SystemClock.now();
     let task = async move {
@@ -119,10 +151,17 @@ fn serve(
             }
         };
         // Here, since it is the thread that serves the client who hears of it.
-        if let Ok(socket) = TcpStream::from_std(socket) {
-            spoken.run(socket, peer, shutdown).await;
+        if let Ok(socket) = TcpStream::from_std(socket)
+            && seat.hold(Box::pin(spoken.run(socket, peer, shutdown))).await
+        {
+            let protocol = spoken.protocol.name();
+            spoken.seldom.tell(|left_out| {
+                warn!(
+                    protocol, %peer, left_out,
+                    "all connections are taken; closed the oldest that had sent no whole request"
+                );
+            });
         }
-        drop(place);
     };
     match &conversation.workers {
         Some(workers) => clients.spawn_on(task, workers.next()),
@@ -133,16 +172,21 @@ fn serve(
 async fn accept(
     listener: &TcpListener,
     conversation: &Conversation,
-    places: &Arc<Semaphore>,
-) -> Option<Client> {
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    places: &mut Places,
+) -> Newcomer {
     loop {
         let accepted = listener.accept().await;
         match accepted.and_then(|(socket, peer)| Ok((socket.into_std()?, peer))) {
-            Ok((socket, peer)) => return Some(Client { socket, peer, place: Some(place) }),
+            Ok(newcomer) => return newcomer,
             Err(error) => {
                 // The client is gone already, or the system is short of something: then
                 // trying again at once would only take more of it.
+                let is_short_of_files = [Errno::MFILE, Errno::NFILE]
+                    .iter()
+                    .any(|short| error.raw_os_error() == Some(short.raw_os_error()));
+                if is_short_of_files {
+                    places.ask_the_oldest_to_leave();
+                }
                 conversation.seldom.tell(|left_out| {
                     let protocol = conversation.protocol.name();
                     warn!(protocol, %error, left_out, "cannot accept a connection");
@@ -155,8 +199,8 @@ async fn accept(
 
 /// Those that the system has connected, and who wait to be accepted. Nobody is waited for,
 /// and no more are taken than can have waited when it began.
-fn pending(socket: &std::net::TcpListener) -> impl Iterator<Item = Client> {
-    let accepted = (0..=BACKLOG).map_while(|_| match socket.accept() {
+fn pending(socket: std::net::TcpListener) -> impl Iterator<Item = Newcomer> {
+    let accepted = (0..=BACKLOG).map_while(move |_| match socket.accept() {
         Ok(accepted) => Some(Some(accepted)),
         // Gone before it was its turn.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Some(None),
@@ -169,6 +213,6 @@ fn pending(socket: &std::net::TcpListener) -> impl Iterator<Item = Client> {
     });
     accepted.flatten().filter_map(|(socket, peer)| {
         socket.set_nonblocking(true).ok()?;
-        Some(Client { socket, peer, place: None })
+        Some((socket, peer))
     })
 }

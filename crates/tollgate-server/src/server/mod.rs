@@ -6,6 +6,7 @@ mod descriptors;
 mod drain;
 mod listener;
 mod metrics;
+mod places;
 mod reload;
 mod running;
 mod saver;

@@ -118,8 +118,8 @@ impl Reloader {
             proxy.adopt(state);
         }
         // Addresses stay as they are, and who may reach them.
-        let Settings { http, resp, grpc, .. } = self.begun;
-        let in_force = Settings { http, resp, grpc, ..settings.clone() };
+        let Settings { http, resp, grpc, admin, .. } = self.begun;
+        let in_force = Settings { http, resp, grpc, admin, ..settings.clone() };
         admit(&self.app, &in_force, settings.token.as_ref().unwrap_or(&self.token));
         Ok((settings, changes))
     }

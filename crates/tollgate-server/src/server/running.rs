@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch as channel};
+use tokio::sync::watch as channel;
 use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 use tracing::info;
@@ -12,7 +12,7 @@ use tracing::info;
 use super::banner::Banner;
 use super::conversation::{Conversation, Protocol};
 use super::drain::{Clients, drain};
-use super::listener::{BACKLOG, Listener};
+use super::listener::Listener;
 use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
 use super::saver::Saver;
@@ -72,11 +72,11 @@ impl Running {
         let sockets = bind(&settings).await?;
         // Each client of a proxy has another connection behind it.
         let behind = sockets.iter().filter(|(protocol, _)| *protocol == Protocol::Proxy).count();
-        let clients = settings.connections.saturating_add(BACKLOG);
-        descriptors::make_room(clients.saturating_mul(sockets.len() + behind));
+        let own = sockets.iter().filter(|(protocol, _)| *protocol != Protocol::Admin).count();
+        let places = descriptors::make_room(settings.connections, own + behind);
         let banner = Banner::new(&source, &config, &sockets, generated.as_ref())?;
         let stop = channel::Sender::new(false);
-        let listeners = listen(sockets, &settings, tls.as_ref(), &app, &stop)?;
+        let listeners = listen(sockets, places, tls.as_ref(), &app, &stop)?;
         app.readiness().start();
         banner.print();
         let saver = snapshot.zip(metrics);
@@ -148,6 +148,7 @@ async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
         (Protocol::Resp, settings.resp),
         (Protocol::Grpc, settings.grpc),
         (Protocol::Proxy, settings.proxy_listen()),
+        (Protocol::Admin, settings.admin),
     ];
     for (protocol, listen) in listens {
         if let Listen::At(address) = listen {
@@ -159,20 +160,18 @@ async fn bind(settings: &Settings) -> Result<Vec<Socket>, Box<dyn Error>> {
 
 fn listen(
     sockets: Vec<Socket>,
-    settings: &Settings,
+    places: usize,
     tls: Option<&Arc<Tls>>,
     app: &Arc<App>,
     stop: &channel::Sender<bool>,
 ) -> io::Result<Vec<JoinHandle<Clients>>> {
     let has_workers = sockets.iter().any(|(protocol, _)| protocol.has_workers());
     let workers = if has_workers { Some(Arc::new(Workers::start()?)) } else { None };
-    let places = settings.connections.min(Semaphore::MAX_PERMITS);
     let listener = |(protocol, socket): Socket| {
         let (app, tls) = (Arc::clone(app), tls.cloned());
         let workers = workers.clone().filter(|_| protocol.has_workers());
         let conversation = Conversation { protocol, app, tls, workers, seldom: Seldom::default() };
-        let places = Arc::new(Semaphore::new(places));
-        Listener { socket, conversation: Arc::new(conversation), places, stopped: stop.subscribe() }
+        Listener::new(socket, conversation, places, stop.subscribe())
     };
     Ok(sockets.into_iter().map(|socket| tokio::spawn(listener(socket).run())).collect())
 }

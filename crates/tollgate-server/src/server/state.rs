@@ -9,7 +9,7 @@ use tollgate_policy::Gate;
 use tollgate_policy::store::Memory;
 use tracing::{error, info};
 
-use crate::config::{Config, Settings, Token};
+use crate::config::{Config, Listen, Settings, Token};
 use crate::proxy::Proxy;
 use crate::resp::{Endpoint, Throttle};
 use crate::snapshot::{self, Moment, SnapshotFile};
@@ -31,7 +31,9 @@ pub(super) fn app(
         Some(file) => origin.restored(file)?,
     };
     let gate = Arc::new(gate);
-    let endpoint = Endpoint::new(throttle, Arc::clone(&gate)).timeouts(settings.timeouts);
+    let endpoint = Endpoint::new(throttle, Arc::clone(&gate))
+        .timeouts(settings.timeouts)
+        .buffers(settings.resp_buffers);
     let app = App::new(gate, config.file.text(), endpoint)
         .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
         .with_additions(config.additions.clone())
@@ -49,9 +51,14 @@ pub(super) fn app(
 /// Lets those in who may, from now on.
 pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     let secret = token.secret();
-    app.resp().set_password(secret.clone().filter(|_| settings.resp.is_public()));
+    // One that was made for this run is for operators; nobody gave it to clients.
+    let password = settings.token.as_ref().and_then(Token::secret);
+    match settings.resp.is_public() {
+        true => app.resp().set_password(password),
+        false => app.resp().set_optional_password(password),
+    }
     let access = match secret {
-        Some(secret) if settings.http.is_public() => Access::network(secret),
+        Some(secret) if settings.http_is_public() => Access::network(secret),
         secret => Access::loopback(secret),
     };
     let access = access
@@ -80,9 +87,14 @@ impl Origin<'_> {
         };
         let gate = Gate::with_store(self.config.policy()?, store)?;
         let hasher = KeyedState::with_seed(seed);
-        let capacity = self.config.settings.throttle_capacity;
-        let throttle = Throttle::with(capacity, WhenFull::Evict, hasher, SystemClock)
-            .map_err(|error| format!("throttle-capacity: {error}"))?;
+        let Settings { resp, throttle_capacity, .. } = self.config.settings;
+        let throttle = match resp {
+            Listen::Off => Throttle::off(hasher, SystemClock),
+            Listen::At(_) => {
+                Throttle::with(throttle_capacity, WhenFull::Evict, hasher, SystemClock)
+                    .map_err(|error| format!("throttle-capacity: {error}"))?
+            }
+        };
         Ok((gate, throttle))
     }
 

@@ -36,8 +36,10 @@ pub fn save<S: Saves>(
     for limit in gate.save_removed() {
         writer.limit(&limit)?;
     }
-    let (keys, algorithm) = (throttle.table(), throttle.table().algorithm());
-    writer.keys(keys.iter().filter(|(_, word)| algorithm.spent(*word, moment.clock) > 0))?;
+    if let Some(keys) = throttle.table() {
+        let algorithm = keys.algorithm();
+        writer.keys(keys.iter().filter(|(_, word)| algorithm.spent(*word, moment.clock) > 0))?;
+    }
     writer.finish()
 }
 
@@ -66,7 +68,7 @@ pub fn restore<S: Saves>(
             Piece::List(kind, entry, added) => lists.push((kind, entry, added)),
             Piece::Limit(limit) => into_gate(SavedState::new(vec![limit], Vec::new()))?,
             Piece::Keys(clients) => {
-                let keys = throttle.table();
+                let Some(keys) = throttle.table() else { continue };
                 let (algorithm, then, now) = (keys.algorithm(), then(), throttle.clock().now());
                 let rebased = clients
                     .into_iter()

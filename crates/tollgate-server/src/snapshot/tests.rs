@@ -261,10 +261,10 @@ async fn words_move_by_the_time_that_has_passed() {
     gate.list(ListKind::Block, "198.51.100.0/24").unwrap();
     let hasher = KeyedState::with_seed(gate.store().seed());
     let keys = Throttle::with(100, WhenFull::Evict, hasher, clock.clone()).unwrap();
-    let client = keys.table().fingerprint("key");
+    let client = keys.table().unwrap().fingerprint("key");
     let minute = Duration::from_secs(60);
     let word = Word::from_bits((clock.now() + 8 * minute).as_nanos());
-    keys.table().restore_at([(client, word)], clock.now());
+    keys.table().unwrap().restore_at([(client, word)], clock.now());
     let mut bytes = Vec::new();
     save(&gate, &keys, &mut bytes).unwrap();
 
@@ -282,7 +282,7 @@ async fn words_move_by_the_time_that_has_passed() {
         restore(&mut reader, &gate, &keys, || now).unwrap();
         let decision = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
         assert_eq!(decision.remaining(), left, "after {minutes} minutes");
-        let owed = keys.table().iter().find(|(known, _)| *known == client);
+        let owed = keys.table().unwrap().iter().find(|(known, _)| *known == client);
         let owed = owed.map_or(0, |(_, word)| word.to_bits() - clock.now().as_nanos());
         let expected = 8_u32.saturating_sub(minutes) * minute;
         assert_eq!(u128::from(owed), expected.as_nanos(), "after {minutes} minutes");

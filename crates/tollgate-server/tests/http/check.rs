@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tollgate_server::resp::serve;
 
 use super::client::{ask, check, post};
-use super::server::{POLICY, Server};
+use super::server::{POLICY, Server, app};
 
 #[tokio::test]
 async fn a_limit_is_asked_by_name_until_it_denies() {
@@ -24,6 +24,22 @@ async fn a_limit_is_asked_by_name_until_it_denies() {
     assert!((3590.0..=3600.0).contains(&retry_after), "{answer}");
     // Another caller is not concerned.
     assert_eq!(check(&server, r#"{"limit":"api","key":"203.0.113.8"}"#).await["remaining"], 4);
+}
+
+/// Of a bucket, whose intervals are whole nanoseconds, and of a window, whose steps are longer.
+#[tokio::test]
+async fn a_reset_is_as_long_as_the_quota_says() {
+    let limit = |name: &str, rest: &str| format!("[[limit]]\nname = '{name}'\n{rest}\n");
+    let policy = limit("seven", "quota = '7/min'")
+        + &limit("three", "quota = '3/s'")
+        + &limit("many", "quota = '100000/min'\nalgorithm = 'first-hit-window'");
+    let app = app();
+    app.replace(&policy).unwrap();
+    let server = Server::with(app).await;
+    for (name, cost, reset) in [("seven", 7, 60), ("three", 3, 1), ("many", 1, 60)] {
+        let body = format!(r#"{{"limit":"{name}","key":"203.0.113.7","cost":{cost}}}"#);
+        assert_eq!(check(&server, &body).await["reset_after"], reset, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tollgate_server::http::{Bounds, serve};
 
 use super::client::Reply;
@@ -65,7 +66,7 @@ async fn a_client_that_does_not_read_holds_nothing_but_itself() {
     let (mut client, stream) = duplex(256);
     let served = tokio::spawn({
         let app = Arc::clone(&app);
-        async move { serve(stream, None, &app, std::future::pending()).await }
+        async move { serve(stream, None, &app, pending()).await }
     });
     let asks = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.write_all(asks.as_bytes()).await.unwrap();
@@ -114,4 +115,34 @@ async fn a_shutdown_answers_the_request_in_hand_and_ends_idle_connections() {
             .count(),
         1
     );
+}
+
+/// Requests that are sent one after the other are answered as the client reads: what waits for it
+/// is one response, and a buffer of those before.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_not_answered_on_and_on() {
+    let app = app();
+    let (mut client, stream) = duplex(64 * 1024);
+    let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let check = r#"{"limit":"api","key":"203.0.113.7","cost":0}"#;
+    let check = format!(
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{check}",
+        check.len()
+    );
+    let flood = async {
+        // Until the server reads no more.
+        for request in [check.repeat(100), request.repeat(10_000)] {
+            client.write_all(request.as_bytes()).await.unwrap();
+        }
+    };
+    tokio::select! {
+        served = serve(stream, None, &app, pending()) => panic!("{served:?}"),
+        () = flood => panic!("all of it was read"),
+        () = sleep(Duration::from_secs(1)) => {}
+    }
+    let metrics = app.metrics(tollgate_tower::MetricsFormat::Text);
+    let line = metrics.lines().find(|line| line.contains("route=\"openapi\"")).unwrap();
+    let answered: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(answered < 10, "{answered}");
 }

@@ -5,6 +5,7 @@
 mod clients;
 mod cluster;
 mod commands;
+mod crowd;
 mod deploy;
 mod documents;
 mod drain;

@@ -72,6 +72,7 @@ fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
         ("connections", "0", "connections is 0; write at least 1"),
         ("connections", "9999999999", "connections is 9999999999; write at most 4294967296"),
         ("throttle-capacity", "0", "throttle-capacity is 0; write at least 1"),
+        ("resp-buffers", "1", "resp-buffers is 1; write at least 1048576"),
         ("reservations", "0", "reservations is 0; write at least 1"),
         ("http-head", "1", "http-head is 1; write at least 8192"),
         ("http-head", "9999999", "http-head is 9999999; write at most 1048576"),
@@ -104,4 +105,60 @@ fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
             assert!(told.trim_end().ends_with(expected), "{told}");
         }
     }
+}
+
+#[test]
+fn a_server_without_the_redis_protocol_keeps_no_keys_for_it() {
+    let home = Home::new(FILE);
+    let metric = "\ntollgate_throttle_capacity ";
+    let (with, without) = (home.start(&[]), home.start(&["--resp", "off"]));
+    assert!(with.get("/metrics").contains(metric));
+    assert!(!without.get("/metrics").contains(metric));
+    // A million keys of 26 bytes.
+    let (with, without) = (with.memory("VmSize:"), without.memory("VmSize:"));
+    assert!(with > without + 20_000_000, "{with} {without}");
+}
+
+#[test]
+fn what_a_restart_with_the_redis_protocol_off_finds_in_a_snapshot_does_no_harm() {
+    let home = Home::new(FILE);
+    let state = home.path("state").display().to_string();
+    let server = home.start(&["--snapshot", &state]);
+    crate::clients::Resp::connect(server.resp).unwrap().ask("CL.THROTTLE k 5 1 3600").unwrap();
+    server.stop();
+    let server = home.start(&["--snapshot", &state, "--resp", "off", "--log-level", "info"]);
+    let log = server.stop();
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
+/// A shell that lets a server open so many files: at first, and if it asks for more.
+fn with_files(soft: u32, hard: u32, arguments: &str) -> Server {
+    let tollgate = tollgate();
+    let program = tollgate.get_program().display();
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(format!(
+        "ulimit -Sn {soft} && ulimit -Hn {hard} && exec {program} serve --http 127.0.0.1:0 \
+         --resp 127.0.0.1:0 {arguments}"
+    ));
+    Server::start(shell)
+}
+
+#[test]
+fn open_files_are_mentioned_only_if_there_are_too_few_for_the_clients_that_were_asked_for() {
+    let files = |server: &Server| {
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u32>().unwrap()
+    };
+    for (hard, arguments) in [(4096, ""), (4096, "--connections 1500"), (1024, "")] {
+        let server = with_files(512, hard, arguments);
+        assert_eq!(files(&server), hard, "as many as the system lets it have");
+        let log = server.stop();
+        assert!(!log.contains("files") && !log.contains("WARN"), "{hard} {arguments}: {log}");
+    }
+    let log = with_files(512, 1024, "--connections 1500").stop();
+    let expected = "connections = 1500 needs 3320 open files, and the system allows 1024; raise \
+                    that limit (LimitNOFILE= of systemd, --ulimit nofile= of Docker, ulimit -Hn of \
+                    a shell), or write connections = 352";
+    assert!(log.contains("WARN") && log.contains(expected), "{log}");
 }

@@ -70,3 +70,47 @@ fn for_other_machines_everything_needs_the_token() {
     assert!(redis(TOKEN).starts_with("NOAUTH"));
     server.stop();
 }
+
+/// What redis-cli prints for a command.
+fn redis(server: &Server, arguments: &[&str]) -> String {
+    let port = server.resp.port().to_string();
+    let mut redis = Command::new("redis-cli");
+    let output = redis.args(["-p", &port, "--no-auth-warning"]).args(arguments).output().unwrap();
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+#[test]
+fn on_loopback_the_token_can_be_given_as_a_password_and_need_not_be() {
+    let home = Home::new("[server]\nhttp = 'off'\nresp = '127.0.0.1:0'\ntoken-file = 'token'\n");
+    std::fs::write(home.path("token"), TOKEN).unwrap();
+    let server = home.start(&[]);
+    let throttle = ["CL.THROTTLE", "k", "15", "30", "60", "0"];
+    for resp in ["-2", "-3"] {
+        let with =
+            |password: &str| redis(&server, &[&[resp, "-a", password], &throttle[..]].concat());
+        assert_eq!(with(TOKEN), "0\n16\n16\n-1\n0\n", "{resp}");
+        let wrong = with("wrong-password");
+        assert!(wrong.contains("WRONGPASS invalid username-password pair"), "{resp}: {wrong}");
+        // As in Redis, redis-cli goes on, with what the connection may do anyway.
+        assert!(wrong.starts_with("0\n16\n16\n-1\n0\n"), "{resp}: {wrong}");
+    }
+    assert_eq!(redis(&server, &["AUTH", TOKEN]), "OK\n");
+    assert_eq!(redis(&server, &["AUTH", "default", TOKEN]), "OK\n");
+    assert!(redis(&server, &["HELLO", "3", "AUTH", "default", "no"]).starts_with("WRONGPASS "));
+    let hello = redis(&server, &["HELLO", "3", "AUTH", "default", TOKEN]);
+    assert!(hello.contains("standalone"), "{hello}");
+    // A new token is taken up, here too.
+    std::fs::write(home.path("token"), TOKEN.repeat(2)).unwrap();
+    until("the new token", || redis(&server, &["AUTH", &TOKEN.repeat(2)]) == "OK\n");
+    assert!(redis(&server, &["AUTH", TOKEN]).starts_with("WRONGPASS "));
+}
+
+#[test]
+fn without_a_configured_token_there_is_no_password_on_loopback() {
+    let home = Home::new("[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
+    let server = home.start(&[]);
+    let told = redis(&server, &["AUTH", server.token()]);
+    let expected = "ERR AUTH <password> called without any password configured for the default \
+                    user. Are you sure your configuration is correct?";
+    assert!(told.starts_with(expected), "{told}");
+}

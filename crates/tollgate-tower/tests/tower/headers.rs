@@ -20,6 +20,29 @@ const FAMILIES: [&str; 5] = [
     "x-ratelimit-reset",
 ];
 
+/// Intervals of whole nanoseconds make these windows a few nanoseconds longer.
+#[tokio::test]
+async fn windows_and_resets_are_as_long_as_the_quota_says() {
+    for (quota, amount, window) in [("3/s", 3, 1), ("7/min", 7, 60), ("13/h burst 26", 26, 7200)] {
+        let (gate, clock) = one_limit(quota);
+        let layer = TollgateLayer::new(gate);
+        for _ in 1..amount {
+            send(&layer, get(PEER, "/")).await;
+        }
+        let told = send(&layer, get(PEER, "/")).await;
+        let policy = format!("\"public\";q={amount};w={window}");
+        assert_eq!(told.header("ratelimit-policy").unwrap(), policy);
+        assert_eq!(told.header("ratelimit").unwrap(), format!("\"public\";r=0;t={window}"));
+        assert_eq!(told.header("x-ratelimit-reset").unwrap(), window.to_string(), "{quota}");
+        // Nobody is told to wait for longer than the next token takes.
+        let denied = send(&layer, get(PEER, "/")).await;
+        let retry: u64 = denied.header("retry-after").unwrap().parse().unwrap();
+        assert_eq!(retry, (window as u64).div_ceil(amount as u64), "{quota}");
+        clock.advance(Duration::from_secs(retry));
+        assert_eq!(send(&layer, get(PEER, "/")).await.status, 200, "{quota}");
+    }
+}
+
 #[tokio::test]
 async fn every_response_tells_of_the_limit() {
     let (gate, clock) = one_limit("10/s burst 20");

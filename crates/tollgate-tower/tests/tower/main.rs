@@ -8,6 +8,7 @@ mod headers;
 mod lists;
 mod metrics;
 mod peer;
+mod readme;
 mod refusal;
 mod remote;
 mod routes;

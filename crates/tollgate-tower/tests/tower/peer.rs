@@ -1,6 +1,7 @@
 //! Where the peer's address comes from.
 
 use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
 
 use axum::extract::connect_info::{ConnectInfo, MockConnectInfo};
 use http::{Extensions, Request, Response, StatusCode};
@@ -75,4 +76,19 @@ async fn without_an_address_callers_share_a_bucket() {
         statuses.push(send(&layer, Request::new(())).await.status.as_u16());
     }
     assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429]);
+}
+
+/// In a process of its own, whose standard error nobody else writes to.
+#[test]
+fn without_a_subscriber_a_missing_address_is_told_once_on_standard_error() {
+    let test = "peer::without_an_address_callers_share_a_bucket";
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--quiet"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.starts_with("tollgate: the peer's address of a request is not known"), "{told}");
+    assert!(told.contains("`into_make_service_with_connect_info::<SocketAddr>()`"), "{told}");
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::nominal::TAG_BITS;
 use super::{
     Algorithm, FixedWindow, IntervalBucket, Layout, LeakyBucket, SlidingWindow, TokenBucket, Word,
 };
@@ -116,6 +117,14 @@ impl Algorithm for AnyAlgorithm {
         chosen!(self, algorithm => algorithm.reset_after(word, now))
     }
 
+    fn nominal_window(&self) -> Option<Duration> {
+        chosen!(self, algorithm => algorithm.nominal_window())
+    }
+
+    fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        chosen!(self, algorithm => algorithm.nominal_reset_after(word, now))
+    }
+
     fn wait(&self, word: Word, now: Timestamp, cost: u64) -> Duration {
         chosen!(self, algorithm => algorithm.wait(word, now, cost))
     }
@@ -136,10 +145,12 @@ impl Algorithm for AnyAlgorithm {
 }
 
 /// An algorithm as plain numbers, for a cell that is read without a lock: a tag
-/// and the algorithm's own.
+/// and the algorithm's own. What was rounded stands above the tag, so that the busiest
+/// path reads no number more for it.
 pub(crate) type Raw = [u64; 7];
 
 const REFILLING_TOKEN_BUCKET: u64 = 0;
+const TAG: u64 = (1 << TAG_BITS) - 1;
 
 impl AnyAlgorithm {
     /// How many whole tokens are spent.
@@ -181,11 +192,15 @@ impl AnyAlgorithm {
         match self {
             Self::TokenBucket(bucket) => {
                 let tag = if bucket.refills() { REFILLING_TOKEN_BUCKET } else { 1 };
-                write(tag, &bucket.to_raw());
+                write(tag | bucket.rounding(), &bucket.to_raw());
             }
-            Self::LeakyBucket(bucket) => write(2, &bucket.to_raw()),
-            Self::IntervalBucket(bucket) => write(3, &bucket.to_raw()),
-            Self::FixedWindow(window) => write(4, &window.to_raw()),
+            Self::LeakyBucket(bucket) => write(2 | bucket.rounding(), &bucket.to_raw()),
+            Self::IntervalBucket(bucket) => {
+                write(3 | bucket.rounding() << TAG_BITS, &bucket.to_raw());
+            }
+            Self::FixedWindow(window) => {
+                write(4 | window.rounding() << TAG_BITS, &window.to_raw());
+            }
             Self::SlidingWindow(window) => write(5, &window.to_raw()),
         }
         raw
@@ -194,17 +209,19 @@ impl AnyAlgorithm {
     /// The algorithm of [raw](Self::to_raw) numbers.
     pub(crate) fn from_raw(raw: Numbers<'_, 7>) -> Self {
         let n = |index| raw.get(index);
-        match n(0) {
+        let first = n(0);
+        let (parts, nanos) = (first & !TAG, first >> TAG_BITS);
+        match first & TAG {
             tag @ 0..=1 => {
                 let refills = tag == REFILLING_TOKEN_BUCKET;
-                Self::TokenBucket(TokenBucket::from_raw([n(1), n(2), n(3)], refills))
+                Self::TokenBucket(TokenBucket::from_raw([n(1), n(2), n(3)], parts, refills))
             }
-            2 => Self::LeakyBucket(LeakyBucket::from_raw([n(1), n(2), n(3)])),
+            2 => Self::LeakyBucket(LeakyBucket::from_raw([n(1), n(2), n(3)], parts)),
             3 => {
                 let all = [n(1), n(2), n(3), n(4), n(5), n(6)];
-                Self::IntervalBucket(IntervalBucket::from_raw(all))
+                Self::IntervalBucket(IntervalBucket::from_raw(all, nanos))
             }
-            4 => Self::FixedWindow(FixedWindow::from_raw([n(1), n(2), n(3), n(4)])),
+            4 => Self::FixedWindow(FixedWindow::from_raw([n(1), n(2), n(3), n(4)], nanos)),
             _ => Self::SlidingWindow(SlidingWindow::from_raw([n(1), n(2), n(3)])),
         }
     }
@@ -213,8 +230,9 @@ impl AnyAlgorithm {
     #[inline(always)]
     pub(crate) fn token_bucket_from_raw(raw: Numbers<'_, 7>) -> Option<TokenBucket> {
         let n = |index| raw.get(index);
-        let refills = n(0) == REFILLING_TOKEN_BUCKET;
-        refills.then(|| TokenBucket::from_raw([n(1), n(2), n(3)], true))
+        let first = n(0);
+        let refills = first & TAG == REFILLING_TOKEN_BUCKET;
+        refills.then(|| TokenBucket::from_raw([n(1), n(2), n(3)], first, true))
     }
 }
 

@@ -23,6 +23,8 @@ pub struct FixedWindow {
     /// How long a window is, in quanta: 1 if windows follow the clock.
     length: u64,
     limit: u64,
+    /// How much longer that is than the period, in nanoseconds.
+    rounding: u64,
 }
 
 impl FixedWindow {
@@ -34,7 +36,7 @@ impl FixedWindow {
     pub fn aligned(quota: &Quota) -> Result<Self, Error> {
         let period = Self::period(quota)?;
         let packing = Packing::by_period(quota, period, 1)?;
-        Ok(Self { packing, length: 1, limit: quota.burst() })
+        Ok(Self { packing, length: 1, limit: quota.burst(), rounding: 0 })
     }
 
     /// A window that begins with the first call after the last one ended.
@@ -45,7 +47,8 @@ impl FixedWindow {
     pub fn from_first_hit(quota: &Quota) -> Result<Self, Error> {
         let period = Self::period(quota)?;
         let packing = Packing::fine(quota, period)?;
-        Ok(Self { packing, length: packing.quanta(period), limit: quota.burst() })
+        let (length, rounding) = (packing.quanta(period), packing.rounding(period));
+        Ok(Self { packing, length, limit: quota.burst(), rounding })
     }
 
     /// A smaller limit in words of this one.
@@ -77,8 +80,15 @@ impl FixedWindow {
         [quantum, count_bits, self.length, self.limit]
     }
 
-    pub(super) const fn from_raw([quantum, count_bits, length, limit]: [u64; 4]) -> Self {
-        Self { packing: Packing { quantum, count_bits }, length, limit }
+    pub(super) const fn from_raw(
+        [quantum, count_bits, length, limit]: [u64; 4],
+        rounding: u64,
+    ) -> Self {
+        Self { packing: Packing { quantum, count_bits }, length, limit, rounding }
+    }
+
+    pub(super) const fn rounding(self) -> u64 {
+        self.rounding
     }
 
     /// True if windows are equally long, but for how their length is rounded.
@@ -202,6 +212,18 @@ impl Algorithm for FixedWindow {
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
         let (begun, count) = self.counted(word, now);
         Some(if count == 0 { Duration::ZERO } else { self.ends_after(begun, now) })
+    }
+
+    fn nominal_window(&self) -> Option<Duration> {
+        Some(self.length() - Duration::from_nanos(self.rounding))
+    }
+
+    fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        let reset_after = self.reset_after(word, now)?;
+        match self.is_aligned() {
+            true => Some(reset_after),
+            false => Some(self.packing.nominal(reset_after, self.rounding, 0)),
+        }
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {

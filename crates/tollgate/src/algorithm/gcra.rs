@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::Word;
+use super::nominal::{longer, roundest, rounding_of};
 use crate::{Error, Quota, Timestamp};
 
 /// The arithmetic that token and leaky bucket share: the generic cell rate
@@ -16,6 +17,8 @@ pub(super) struct Gcra {
     interval: u64,
     /// `burst·T`.
     span: u64,
+    /// How much [longer](rounding_of) `T` is than the quota says.
+    rounding: u64,
     /// False for a quota that is never refilled: then time stands still at zero,
     /// `T` is 1 and the word simply counts what is spent.
     refills: bool,
@@ -31,15 +34,21 @@ impl Gcra {
     pub(super) fn new(quota: &Quota) -> Result<Self, Error> {
         let interval = quota.interval().map_or(1, |interval| interval.as_nanos() as u64);
         refuse_a_slow_rate(quota, interval)?;
-        Ok(Self { interval, span: quota.burst() * interval, refills: quota.period().is_some() })
+        let (span, rounding) = (quota.burst() * interval, rounding_of(quota, interval));
+        Ok(Self { interval, span, rounding, refills: quota.period().is_some() })
     }
 
     pub(super) const fn to_raw(self) -> [u64; 2] {
         [self.interval, self.span]
     }
 
-    pub(super) const fn from_raw([interval, span]: [u64; 2], refills: bool) -> Self {
-        Self { interval, span, refills }
+    #[inline(always)]
+    pub(super) const fn from_raw([interval, span]: [u64; 2], rounding: u64, refills: bool) -> Self {
+        Self { interval, span, rounding, refills }
+    }
+
+    pub(super) const fn rounding(self) -> u64 {
+        self.rounding
     }
 
     pub(super) const fn refills(self) -> bool {
@@ -52,6 +61,11 @@ impl Gcra {
 
     pub(super) fn window(self) -> Option<Duration> {
         self.refills.then(|| Duration::from_nanos(self.span))
+    }
+
+    pub(super) fn nominal_window(self) -> Option<Duration> {
+        let nanos = self.span - longer(self.limit(), self.rounding);
+        self.refills.then(|| Duration::from_nanos(nanos))
     }
 
     /// The word of a bucket that is empty at `now`.
@@ -140,6 +154,18 @@ impl Gcra {
     pub(super) fn reset_after(self, word: Word, now: Timestamp) -> Option<Duration> {
         let debt = self.spent(word, now);
         (self.refills || debt == 0).then(|| Duration::from_nanos(debt))
+    }
+
+    pub(super) fn nominal_reset_after(self, word: Word, now: Timestamp) -> Option<Duration> {
+        let debt = self.spent(word, now);
+        if !self.refills || debt == 0 {
+            return self.reset_after(word, now);
+        }
+        let owed = debt.div_ceil(self.interval);
+        // Up to a burst may have been spent with them, and be refilled.
+        let spent = owed.saturating_add(self.limit());
+        let [latest, earliest] = [owed, spent].map(|tokens| longer(tokens, self.rounding));
+        Some(roundest(debt.saturating_sub(earliest), debt - latest))
     }
 
     /// How long before a call that left `word` behind reaches the head of the queue.

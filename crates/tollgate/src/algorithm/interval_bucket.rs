@@ -28,6 +28,8 @@ pub struct IntervalBucket {
     burst: u64,
     /// The word of a client never seen.
     start: Word,
+    /// How much longer the period is than the quota says, in nanoseconds.
+    rounding: u64,
 }
 
 impl IntervalBucket {
@@ -45,6 +47,7 @@ impl IntervalBucket {
             amount: quota.amount(),
             burst: quota.burst(),
             start: Word(0),
+            rounding: packing.rounding(nanos),
         })
     }
 
@@ -89,10 +92,19 @@ impl IntervalBucket {
         [quantum, count_bits, self.period, self.amount, self.burst, self.start.0]
     }
 
-    pub(super) const fn from_raw(raw: [u64; 6]) -> Self {
+    pub(super) const fn from_raw(raw: [u64; 6], rounding: u64) -> Self {
         let [quantum, count_bits, period, amount, burst, start] = raw;
         let packing = Packing { quantum, count_bits };
-        Self { packing, period, amount, burst, start: Word(start) }
+        Self { packing, period, amount, burst, start: Word(start), rounding }
+    }
+
+    /// The same for clients of whom `start` is the word before they are seen.
+    pub(super) const fn starting_from(self, start: Word) -> Self {
+        Self { start, ..self }
+    }
+
+    pub(super) const fn rounding(self) -> u64 {
+        self.rounding
     }
 
     /// The last refill and what is spent, after every refill due by `now`.
@@ -176,6 +188,11 @@ impl IntervalBucket {
     /// towards a period of the same length.
     fn refill_of(&self, old: &Self, last: u64, now: Timestamp) -> Timestamp {
         if self.is_as_long_as(old) { old.packing.begin(last) } else { now }
+    }
+
+    /// What the periods in which so much is refilled are longer than the quota says.
+    const fn longer(&self, tokens: u64) -> u64 {
+        tokens.div_ceil(self.amount).saturating_mul(self.rounding)
     }
 
     /// The time until `tokens` have been refilled.
@@ -282,6 +299,17 @@ impl Algorithm for IntervalBucket {
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
         let (last, spent) = self.refilled(word, now);
         Some(if spent == 0 { Duration::ZERO } else { self.refill_after(last, now, spent) })
+    }
+
+    fn nominal_window(&self) -> Option<Duration> {
+        Some(self.window()?.saturating_sub(Duration::from_nanos(self.longer(self.burst))))
+    }
+
+    fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        let longer = self.longer(self.refilled(word, now).1);
+        // Up to a burst may have been refilled before.
+        let late = self.longer(self.burst);
+        Some(self.packing.nominal(self.reset_after(word, now)?, longer, late))
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {

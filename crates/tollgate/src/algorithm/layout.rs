@@ -1,4 +1,4 @@
-use super::{AnyAlgorithm, IntervalBucket, TokenBucket, Word};
+use super::{AnyAlgorithm, Word};
 
 /// What the bits of a [`Word`] mean, for whoever has to compute with words where the
 /// library does not run: a script inside a database, for example.
@@ -105,14 +105,8 @@ impl AnyAlgorithm {
     #[must_use]
     pub fn starting_from(self, start: Word) -> Self {
         match self {
-            Self::TokenBucket(bucket) => {
-                let [interval, span, _] = bucket.to_raw();
-                TokenBucket::from_raw([interval, span, start.0], bucket.refills()).into()
-            }
-            Self::IntervalBucket(bucket) => {
-                let [quantum, bits, period, amount, burst, _] = bucket.to_raw();
-                IntervalBucket::from_raw([quantum, bits, period, amount, burst, start.0]).into()
-            }
+            Self::TokenBucket(bucket) => bucket.starting_from(start).into(),
+            Self::IntervalBucket(bucket) => bucket.starting_from(start).into(),
             other => other,
         }
     }

@@ -59,8 +59,12 @@ impl LeakyBucket {
         [interval, span, self.shapes as u64]
     }
 
-    pub(super) const fn from_raw([interval, span, shapes]: [u64; 3]) -> Self {
-        Self { gcra: Gcra::from_raw([interval, span], true), shapes: shapes != 0 }
+    pub(super) const fn from_raw([interval, span, shapes]: [u64; 3], rounding: u64) -> Self {
+        Self { gcra: Gcra::from_raw([interval, span], rounding, true), shapes: shapes != 0 }
+    }
+
+    pub(super) const fn rounding(self) -> u64 {
+        self.gcra.rounding()
     }
 }
 
@@ -128,6 +132,14 @@ impl Algorithm for LeakyBucket {
 
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
         self.gcra.reset_after(word, now)
+    }
+
+    fn nominal_window(&self) -> Option<Duration> {
+        self.gcra.nominal_window()
+    }
+
+    fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        self.gcra.nominal_reset_after(word, now)
     }
 
     fn wait(&self, word: Word, now: Timestamp, cost: u64) -> Duration {

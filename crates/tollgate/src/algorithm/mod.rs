@@ -20,6 +20,7 @@ mod interval_bucket;
 mod kind;
 mod layout;
 mod leaky_bucket;
+mod nominal;
 mod packing;
 mod sliding_window;
 mod token_bucket;
@@ -148,6 +149,21 @@ pub trait Algorithm: Copy + sealed::Sealed {
     /// The time until nothing is spent any more; `None` if that never comes.
     #[must_use]
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration>;
+
+    /// The [window](Self::window) as the quota says it: a word may keep it a little longer,
+    /// since it holds whole nanoseconds, or steps of several.
+    #[must_use]
+    fn nominal_window(&self) -> Option<Duration> {
+        self.window()
+    }
+
+    /// The time until nothing is spent any more as the quota says it: earlier than
+    /// [really](Self::reset_after) by no more than what was rounded up. Of the moments that the
+    /// quota allows for it is the roundest.
+    #[must_use]
+    fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        self.reset_after(word, now)
+    }
 
     /// How long a call of `cost` that has just left `word` behind should wait
     /// before it goes ahead. Zero for everything but a shaper.

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::Word;
+use super::nominal::roundest;
 use crate::{Error, Quota, Timestamp};
 
 /// How a time and a count share a word.
@@ -120,6 +121,23 @@ impl Packing {
     pub(super) fn rounds_alike(self, length: Duration, other: Self, others: Duration) -> bool {
         let coarser = self.quantum.max(other.quantum);
         length.abs_diff(others) < Duration::from_nanos(coarser)
+    }
+
+    /// How much longer a period in quanta is.
+    pub(super) const fn rounding(self, period: u64) -> u64 {
+        self.quanta(period) * self.quantum - period
+    }
+
+    /// A time until something ends that is `longer` than it should be, and began up to a quantum
+    /// and `late` nanoseconds later than it should have: as it would be if nothing were rounded.
+    pub(super) fn nominal(self, time: Duration, longer: u64, late: u64) -> Duration {
+        if time.is_zero() {
+            return time;
+        }
+        let latest = (time.as_nanos() as u64).saturating_sub(longer).max(1);
+        // Of many periods no more than of one, as a part of the time.
+        let late = late.min(latest / STEPS_A_PERIOD) + self.quantum - 1;
+        roundest(latest.saturating_sub(late), latest)
     }
 
     /// `period` in quanta, rounded up.

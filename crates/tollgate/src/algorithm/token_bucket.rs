@@ -75,8 +75,21 @@ impl TokenBucket {
     }
 
     #[inline(always)]
-    pub(super) const fn from_raw([interval, span, start]: [u64; 3], refills: bool) -> Self {
-        Self { gcra: Gcra::from_raw([interval, span], refills), start: Word(start) }
+    pub(super) const fn from_raw(
+        [interval, span, start]: [u64; 3],
+        rounding: u64,
+        refills: bool,
+    ) -> Self {
+        Self { gcra: Gcra::from_raw([interval, span], rounding, refills), start: Word(start) }
+    }
+
+    /// The same for clients of whom `start` is the word before they are seen.
+    pub(super) const fn starting_from(self, start: Word) -> Self {
+        Self { start, ..self }
+    }
+
+    pub(super) const fn rounding(self) -> u64 {
+        self.gcra.rounding()
     }
 }
 
@@ -148,6 +161,14 @@ impl Algorithm for TokenBucket {
 
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
         self.gcra.reset_after(word, now)
+    }
+
+    fn nominal_window(&self) -> Option<Duration> {
+        self.gcra.nominal_window()
+    }
+
+    fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
+        self.gcra.nominal_reset_after(word, now)
     }
 
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {

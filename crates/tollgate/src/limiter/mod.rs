@@ -48,7 +48,7 @@ use crate::{
 /// - [`peek`](Self::peek) looks without spending.
 /// - [`reserve`](Self::reserve) and [`settle`](Self::settle) are for a cost that
 ///   is known only afterwards.
-/// - [`until_ready`](Self::until_ready) waits (feature `tokio`).
+/// - `until_ready` waits (feature `tokio`).
 /// - [`check_many`](Self::check_many) decides for a batch, faster than one by one.
 /// - [`check_all`](crate::check_all) asks several limiters, all or nothing.
 ///

@@ -38,7 +38,8 @@ proptest! {
         prop_assert_eq!(peek.wait(), check.wait());
         prop_assert_eq!(peek.word(), word);
         prop_assert_eq!(peek.remaining(), algorithm.remaining(word, now));
-        prop_assert_eq!(peek.reset_after(), algorithm.reset_after(word, now));
+        prop_assert_eq!(peek.idle_after(), algorithm.reset_after(word, now));
+        prop_assert_eq!(peek.reset_after(), algorithm.nominal_reset_after(word, now));
     }
 
     #[test]

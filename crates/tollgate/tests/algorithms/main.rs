@@ -8,6 +8,7 @@ mod garbage;
 mod invariants;
 mod layout;
 mod long_run;
+mod nominal;
 mod situation;
 mod stated;
 mod words;

@@ -94,6 +94,12 @@ impl Decoder {
         self.stage = Stage::Start;
     }
 
+    /// How much memory it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.words.capacity()
+    }
+
     /// Gives back the memory that large requests took.
     pub fn shrink(&mut self) {
         const KEPT: usize = 64;

@@ -47,6 +47,12 @@ impl Writer {
         self.out.drain(..count.min(self.out.len()));
     }
 
+    /// How much memory the replies take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.out.capacity()
+    }
+
     /// Gives back the memory that many replies took.
     pub fn shrink_to(&mut self, kept: usize) {
         self.out.shrink_to(kept);

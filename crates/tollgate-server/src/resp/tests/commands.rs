@@ -225,3 +225,24 @@ async fn a_transaction_that_is_too_long_is_refused_and_the_connection_goes_on() 
     talk.ask("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n").await;
     talk.ask("PING", "+PONG\r\n").await;
 }
+
+#[tokio::test]
+async fn a_password_that_nobody_has_to_give_can_be_given() {
+    let endpoint = Arc::new(endpoint().0);
+    endpoint.set_optional_password(Password::new("secret"));
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    let mut talk = Talk::with(&endpoint);
+    talk.ask("PING", "+PONG\r\n").await;
+    for request in ["AUTH wrong", "AUTH default wrong", "AUTH other secret"] {
+        talk.ask(request, wrong).await;
+    }
+    talk.ask("HELLO 3 AUTH default wrong", wrong).await;
+    // What the client could do before, it still can; and in the protocol that it spoke.
+    talk.ask("PING", "+PONG\r\n").await;
+    talk.ask("CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n").await;
+    talk.ask("AUTH secret", "+OK\r\n").await;
+    talk.ask("AUTH default secret", "+OK\r\n").await;
+    talk.ask("AUTH wrong", wrong).await;
+    talk.ask("RESET", "+RESET\r\n").await;
+    talk.ask("PING", "+PONG\r\n").await;
+}

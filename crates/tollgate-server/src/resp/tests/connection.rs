@@ -188,3 +188,64 @@ async fn shutdown_ends_silent_and_busy_clients_alike() {
     timeout(5 * SECOND, busy.server).await.unwrap().unwrap().unwrap();
     assert_eq!(endpoint.stats().counts().open, 0);
 }
+
+/// The memory of all connections, and a share for each.
+fn is_within(endpoint: &super::Tested, budget: usize, connections: usize) -> bool {
+    endpoint.buffered() <= budget + connections * 16 * 1024
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_do_not_read_take_no_more_than_the_budget_together() {
+    const BUDGET: usize = 2 << 20;
+    const CLIENTS: usize = 300;
+    let endpoint = Arc::new(endpoint().0.buffers(BUDGET).timeouts(TIMEOUTS));
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut talk = Talk::with(&endpoint);
+        let flood = async move {
+            let request = format!("ECHO {}\r\n", "x".repeat(1000));
+            // Until the server reads no more, or hangs up.
+            while talk.io.write_all(request.as_bytes()).await.is_ok() {}
+        };
+        clients.push(tokio::spawn(flood));
+    }
+    // When time goes on, nobody has anything left to do.
+    sleep(SECOND).await;
+    assert!(endpoint.buffered() >= BUDGET / 2, "{}", endpoint.buffered());
+    assert!(is_within(&endpoint, BUDGET, CLIENTS), "{}", endpoint.buffered());
+    let mut reader = Talk::with(&endpoint);
+    for _ in 0..100 {
+        reader.ask("ECHO hello", "$5\r\nhello\r\n").await;
+    }
+    // More than a client may have unread now, for one that reads.
+    reader.send("PING\r\n".repeat(2000)).await;
+    reader.expect(&"+PONG\r\n".repeat(2000)).await;
+    sleep(TIMEOUTS.stalled * 20).await;
+    assert_eq!(endpoint.buffered(), 0, "those who read nothing are gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_much_at_once_is_closed_when_the_budget_is_used_up() {
+    const BUDGET: usize = 1 << 20;
+    const CLIENTS: usize = 200;
+    let large = format!("ECHO {}\r\n", "x".repeat(60_000));
+    let transaction = format!("MULTI\r\n{}EXEC\r\n", large.repeat(8));
+    let half = format!("*9\r\n{}", format!("$60000\r\n{}\r\n", "x".repeat(60_000)).repeat(8));
+    for requests in [transaction, half] {
+        let endpoint = Arc::new(endpoint().0.buffers(BUDGET).timeouts(TIMEOUTS));
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let (mut talk, requests) = (Talk::with(&endpoint), requests.clone());
+            clients.push(tokio::spawn(async move {
+                // Whoever is closed cannot send all of it.
+                let _ = talk.io.write_all(requests.as_bytes()).await;
+                talk
+            }));
+        }
+        sleep(SECOND).await;
+        assert!(is_within(&endpoint, BUDGET, CLIENTS), "{}", endpoint.buffered());
+        let counts = endpoint.stats().counts();
+        assert!(counts.evicted > 100, "{counts:?}");
+        Talk::with(&endpoint).ask("PING", "+PONG\r\n").await;
+    }
+}

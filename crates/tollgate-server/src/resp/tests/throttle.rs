@@ -55,6 +55,21 @@ fn the_cases_of_redis_cell_are_answered_as_there() {
     }
 }
 
+/// Seven a minute are one every 8,571,428,572 ns, seven of which are more than a minute.
+#[test]
+fn a_reset_is_as_long_as_the_parameters_say() {
+    let (endpoint, clock) = endpoint();
+    assert_eq!(call(&endpoint, "k 6 7 60 7"), Ok([0, 7, 0, -1, 60]));
+    assert_eq!(call(&endpoint, "k 6 7 60"), Ok([1, 7, 0, 9, 60]));
+    assert_eq!(call(&endpoint, "k 6 7 60 0"), Ok([0, 7, 0, -1, 60]));
+    for left in (1..60).rev() {
+        clock.advance(Duration::from_secs(1));
+        let [.., reset] = call(&endpoint, "k 6 7 60 0").unwrap();
+        assert_eq!(reset, left);
+    }
+    assert_eq!(call(&endpoint, "j 2 3 1 3"), Ok([0, 3, 0, -1, 1]));
+}
+
 #[test]
 fn edges_get_the_right_answer() {
     let most = i64::MAX;
@@ -70,8 +85,8 @@ fn edges_get_the_right_answer() {
         (format!("k 15 30 60 {most}"), [1, 16, 16, -1, 0]),
         // A billion a second: the interval is a nanosecond.
         ("k 999999999 1000000000 1 500000000".to_owned(), [0, 1_000_000_000, 500_000_000, -1, 1]),
-        // 7 in 10 s: the interval is rounded up, so 7 take a little longer than 10 s.
-        ("k 6 7 10 7".to_owned(), [0, 7, 0, -1, 11]),
+        // 7 in 10 s: that the interval is rounded up is not told.
+        ("k 6 7 10 7".to_owned(), [0, 7, 0, -1, 10]),
         // The longest interval.
         ("k 0 1 4611686018".to_owned(), [0, 1, 0, -1, 4_611_686_018]),
         // The largest count that is one a nanosecond.
@@ -148,7 +163,7 @@ fn times_are_rounded_up_and_coming_back_then_succeeds() {
 fn a_full_table_that_denies_says_when_to_come_back() {
     let clock = ManualClock::default();
     let throttle = Throttle::with(1, WhenFull::Deny, KeyedState::new(), clock.clone()).unwrap();
-    let keys = 0..throttle.table().slots();
+    let keys = 0..throttle.table().unwrap().slots();
     let endpoint = Endpoint::new(throttle, OneLimit);
     for key in keys.clone() {
         assert_eq!(call(&endpoint, &format!("{key} 9 1 1 5")), Ok([0, 10, 5, -1, 5]));
@@ -179,10 +194,20 @@ impl Cell {
             limit,
             ((limit * interval - (full - now)) / interval).max(0),
             if retry { seconds(early) } else { -1 },
-            seconds(full - now),
+            seconds(reset(full - now, limit, interval, (count, period))),
         ]
         .map(|number| i64::try_from(number).unwrap())
     }
+}
+
+/// The time until a bucket is full that lacks so much, as its parameters say it: without what
+/// the intervals are rounded by, and without that of a burst too if that is a whole second.
+fn reset(debt: i128, limit: i128, interval: i128, (count, period): (u64, u32)) -> i128 {
+    let (count, period) = (i128::from(count), i128::from(period) * SECOND);
+    let owed = (debt + interval - 1) / interval;
+    let without = |tokens: i128| debt - tokens * (interval * count - period) / count;
+    let whole = without(owed) / SECOND * SECOND;
+    if whole >= without(owed + limit).max(1) { whole } else { without(owed) }
 }
 
 const SECOND: i128 = 1_000_000_000;

@@ -81,6 +81,17 @@ fn the_unit_starts_with_its_file_and_its_credentials() {
 }
 
 #[test]
+fn the_unit_lets_the_server_use_every_kind_of_socket_that_it_may_need() {
+    let machine = Machine::new(&read("deploy/tollgate.service"));
+    let [families] = machine.lines("RestrictAddressFamilies=")[..] else { panic!("one line") };
+    let families: Vec<_> = families.split(' ').collect();
+    // AF_UNIX: a Redis with a socket on this machine, the journal, and systemd's own notices.
+    for needed in ["AF_INET", "AF_INET6", "AF_UNIX"] {
+        assert!(families.contains(&needed), "{needed} of {families:?}");
+    }
+}
+
+#[test]
 fn the_unit_speaks_tls_once_two_signs_are_taken_away() {
     let unit = read("deploy/tollgate.service");
     let machine = Machine::new(&unit.replace("\n#Load", "\nLoad").replace("\n#Env", "\nEnv"));
