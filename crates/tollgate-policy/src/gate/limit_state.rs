@@ -1,12 +1,11 @@
 use std::fmt;
 
-use tollgate::algorithm::Algorithm;
-use tollgate::{AlgorithmKind, Decision, Quota, Start, Timestamp};
+use tollgate::Decision;
 
 use crate::key::Described;
 use crate::policy::Rule;
 use crate::spec::{Metadata, NodeMode};
-use crate::store::{CallQuota, Charge, LimitSpec};
+use crate::store::Charge;
 use crate::{Key, Mode};
 
 /// The state of one limit after a decision.
@@ -60,32 +59,6 @@ impl<'p> LimitState<'p> {
     #[must_use]
     pub fn metadata(&self) -> Option<&'p Metadata> {
         self.rule.scope.as_ref().map(|scope| &scope.metadata)
-    }
-
-    /// The quota as it is written, if it was not given to a single caller at run time. What the
-    /// [decision](Self::decision) tells of it is as it is counted, in whole nanoseconds.
-    #[must_use]
-    pub fn quota(&self) -> Option<Quota> {
-        let spec = &self.rule.spec;
-        let of_call = self.charge.quota.as_deref().map(CallQuota::quota);
-        let overrides = spec.overrides.iter().map(|(_, quota)| *quota);
-        let mut written = of_call.into_iter().chain([spec.quota]).chain(overrides);
-        written.find(|quota| self.is_of(quota))
-    }
-
-    /// True if a quota, as the limit counts it, is the one by which was decided.
-    #[must_use]
-    pub fn is_of(&self, quota: &Quota) -> bool {
-        let LimitSpec { algorithm, .. } = *self.rule.spec;
-        let counted = || algorithm.with_quota(quota, Start::Full, Timestamp::ZERO);
-        quota.burst() == self.decision.limit()
-            && counted().is_ok_and(|counted| counted.window() == self.decision.window())
-    }
-
-    /// How the limit counts.
-    #[must_use]
-    pub fn algorithm(&self) -> AlgorithmKind {
-        self.rule.spec.algorithm
     }
 
     /// True if the quota came with the call.

@@ -22,4 +22,4 @@ pub use self::descriptor::parse;
 pub(crate) use self::descriptor::quota;
 pub(crate) use self::folder::{Folder, files, load};
 pub use self::problems::Problems;
-pub(crate) use self::unit::{numbered, of_quota, quotas};
+pub(crate) use self::unit::{lasting, numbered};

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
-use tollgate::Quota;
 
 /// A unit of time, as files and messages write it. A month has 30 days, a year 365.
 const UNITS: [(&str, Unit, u64); 7] = [
@@ -31,18 +30,8 @@ pub(crate) fn numbered(number: i32) -> Option<Duration> {
     unit.map(|(.., seconds)| Duration::from_secs(*seconds))
 }
 
-/// The unit in which a quota refills its burst, if there is one.
-pub(crate) fn of_quota(quota: &Quota) -> Option<Unit> {
-    let amount = u128::from(quota.amount());
-    let refilled = quota.period()?.as_nanos() * u128::from(quota.burst());
-    let unit = UNITS
-        .iter()
-        .find(|(.., seconds)| u128::from(*seconds) * 1_000_000_000 * amount == refilled);
-    unit.map(|(_, unit, _)| *unit)
-}
-
-/// All quotas of as much in a unit.
-pub(crate) fn quotas(amount: u64) -> impl Iterator<Item = Quota> {
-    let quota = move |period| Quota::per(amount, Duration::from_secs(period)).build().ok();
-    UNITS.iter().filter_map(move |(.., seconds)| quota(*seconds))
+/// The unit that takes so long, if there is one.
+pub(crate) fn lasting(time: Duration) -> Unit {
+    let unit = UNITS.iter().find(|(.., seconds)| Duration::from_secs(*seconds) == time);
+    unit.map_or(Unit::Unknown, |(_, unit, _)| *unit)
 }

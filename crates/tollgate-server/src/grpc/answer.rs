@@ -9,7 +9,6 @@ use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit,
 };
 use envoy_types::pb::google::protobuf;
-use tollgate::{AlgorithmKind, Quota};
 use tollgate_policy::{DescriptorKind, DescriptorPassage, DescriptorState, Error, LimitState};
 use tonic::Status;
 
@@ -88,8 +87,7 @@ fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorSta
     };
     let decision = limit.decision();
     let name = limit.shown_name().unwrap_or(limit.name()).to_owned();
-    let quota = written(&limit);
-    let unit = quota.and_then(|quota| envoy::of_quota(&quota)).unwrap_or_default() as i32;
+    let unit = decision.window().map_or(0, |window| envoy::lasting(window) as i32);
     if is_closed || limit.is_closed() {
         let current_limit = Some(RateLimit { name, requests_per_unit: 0, unit });
         return DescriptorStatus { code, current_limit, ..DescriptorStatus::default() };
@@ -99,7 +97,7 @@ fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorSta
         code,
         current_limit: Some(RateLimit { name, requests_per_unit, unit }),
         limit_remaining: small(decision.remaining()),
-        duration_until_reset: reset_after(&limit, quota).map(duration),
+        duration_until_reset: decision.reset_after().map(duration),
         quota: None,
     }
 }
@@ -110,36 +108,6 @@ fn nearest(descriptor: DescriptorState<'_>) -> Option<LimitState<'_>> {
     let exceeded = quota_mode().find(|limit| limit.decision().is_denied());
     let denies = descriptor.is_denied();
     exceeded.filter(|_| !denies).or_else(|| descriptor.nearest()).or_else(|| quota_mode().next())
-}
-
-/// The quota of a limit before it was rounded to be counted. One that was given at run time is
-/// taken for one of a whole unit, if it can be.
-fn written(limit: &LimitState<'_>) -> Option<Quota> {
-    let of_unit = || envoy::quotas(limit.decision().limit()).find(|quota| limit.is_of(quota));
-    limit.quota().or_else(of_unit)
-}
-
-/// The time until all of a limit is back, without what counting in whole nanoseconds, or in steps
-/// of a window, adds to it: rounded up to seconds, that would be a second.
-fn reset_after(limit: &LimitState<'_>, quota: Option<Quota>) -> Option<Duration> {
-    let counted = limit.decision().reset_after()?;
-    let Some((quota, period)) = quota.and_then(|quota| Some((quota, quota.period()?))) else {
-        return Some(counted);
-    };
-    let (owed, amount) = (u128::from(limit.decision().owed()), u128::from(quota.amount()));
-    let nanos = |nanos: u128| Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-    Some(match limit.algorithm() {
-        AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket | AlgorithmKind::LeakyShaper => {
-            let exact = owed * period.as_nanos() / amount;
-            let rounded = owed * quota.interval()?.as_nanos();
-            counted.saturating_sub(nanos(rounded.saturating_sub(exact)))
-        }
-        AlgorithmKind::IntervalBucket => {
-            counted.min(nanos(period.as_nanos() * owed.div_ceil(amount)))
-        }
-        AlgorithmKind::FixedWindow | AlgorithmKind::FirstHitWindow => counted.min(period),
-        _ => counted,
-    })
 }
 
 fn outcome(passage: &DescriptorPassage<'_>, descriptor: DescriptorState<'_>) -> Outcome {

@@ -115,7 +115,8 @@ fn silent_connections_do_not_keep_calls_over_grpc_out() {
 
 #[test]
 fn handshakes_that_are_not_finished_do_not_keep_others_out() {
-    let home = Home::new("[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nconnections = 40\n");
+    let home =
+        Home::new("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nconnections = 40\n");
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let own = rcgen::generate_simple_self_signed(names).unwrap();
     std::fs::write(home.path("key.pem"), own.signing_key.serialize_pem()).unwrap();
@@ -156,7 +157,7 @@ fn half_sent_heads_do_not_keep_clients_of_the_proxy_out() {
         }
     });
     let home = Home::new(&format!(
-        "[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nconnections = {PLACES}\n\
+        "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nconnections = {PLACES}\n\
          [proxy]\nlisten = '127.0.0.1:0'\nto = 'http://{to}'\n"
     ));
     let server = home.start(&[]);

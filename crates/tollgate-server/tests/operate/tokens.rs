@@ -81,7 +81,9 @@ fn redis(server: &Server, arguments: &[&str]) -> String {
 
 #[test]
 fn on_loopback_the_token_can_be_given_as_a_password_and_need_not_be() {
-    let home = Home::new("[server]\nhttp = 'off'\nresp = '127.0.0.1:0'\ntoken-file = 'token'\n");
+    let home = Home::new(
+        "limit = []\n[server]\nhttp = 'off'\nresp = '127.0.0.1:0'\ntoken-file = 'token'\n",
+    );
     std::fs::write(home.path("token"), TOKEN).unwrap();
     let server = home.start(&[]);
     let throttle = ["CL.THROTTLE", "k", "15", "30", "60", "0"];
@@ -107,7 +109,7 @@ fn on_loopback_the_token_can_be_given_as_a_password_and_need_not_be() {
 
 #[test]
 fn without_a_configured_token_there_is_no_password_on_loopback() {
-    let home = Home::new("[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
+    let home = Home::new("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
     let server = home.start(&[]);
     let told = redis(&server, &["AUTH", server.token()]);
     let expected = "ERR AUTH <password> called without any password configured for the default \

@@ -1,7 +1,7 @@
 //! Descriptors meet the limits that envoyproxy/ratelimit finds for them, and are counted together
 //! where it counts them together.
 
-use tollgate_policy::{Descriptor, DescriptorKind, Gate, Mode, Policy, PolicyBuilder};
+use tollgate_policy::{Descriptor, DescriptorKind, Gate, Mode, Policy, PolicyBuilder, Quota};
 
 use super::super::{Algorithm, load};
 
@@ -386,7 +386,10 @@ fn met(gate: &Gate, asked: &str) -> String {
     let mode = if limit.mode() == Mode::Shadow { "shadow " } else { "" };
     let quota = match limit.is_closed() {
         true => "closed".to_owned(),
-        false => limit.quota().unwrap().to_string(),
+        false => {
+            let (amount, period) = (limit.decision().limit(), limit.decision().window().unwrap());
+            Quota::per(amount, period).build().unwrap().to_string()
+        }
     };
     let shown = limit.shown_name().map(|name| format!(" {name:?}")).unwrap_or_default();
     let counted = limit.counted().to_string();
