@@ -189,6 +189,39 @@ fn without_a_host_there_is_no_second_allowance() {
 }
 
 #[test]
+fn a_limit_in_shadow_refuses_nobody_for_want_of_a_host() {
+    let limit = Limit::new("l", "burst 1").host("api.example.com").mode(Mode::Shadow);
+    let (gate, _) = gate_of(Policy::builder().limit(limit).build().unwrap());
+    assert_eq!(get("203.0.113.7", "/").passes(&gate, 9), 9);
+}
+
+#[test]
+fn what_a_limit_may_ignore_in_a_path_is_no_way_around_others() {
+    let (gate, _) = gate(
+        r#"
+        [[limit]]
+        name = "one"
+        match = { path = "/search/{q}" }
+        quota = "burst 1"
+        [[limit]]
+        name = "rest"
+        match = { path = "/api/{*rest}" }
+        quota = "burst 1"
+        "#,
+    );
+    for path in ["/search/;1", "/search/%20", "/search/%00", "/search/..;1", "/search/..%20"] {
+        assert_eq!(met(&get("203.0.113.7", path), &gate), ["one"], "{path}");
+    }
+    for path in ["/api/..;/x", "/api/;", "/api/%2f..%2fx", "/api\\x", "/api%5cx", "/api/..%5cx"] {
+        let call = get("203.0.113.7", "/");
+        let request = call.request().with_path(path);
+        let passage = gate.check_now(&request).unwrap().unwrap();
+        let names: Vec<_> = passage.limits().map(|limit| limit.name().to_owned()).collect();
+        assert_eq!(names, ["rest"], "{path}");
+    }
+}
+
+#[test]
 fn a_path_that_cannot_be_told_counts_as_matching_for_whoever_sends_it() {
     let (gate, _) = gate(
         r#"

@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn without_the_table_there_are_no_settings() {
         let server = |text| PolicyFile::from_text(text).decode(|tables| tables.server(|_| ()));
-        assert!(server("").unwrap().1.is_none());
+        assert!(server("limit = []").unwrap().1.is_none());
         assert!(server("server = 1").is_err());
     }
 }

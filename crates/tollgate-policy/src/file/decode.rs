@@ -29,6 +29,7 @@ pub(super) fn policy(file: &mut Section<'_>) -> Spec {
             .section("path-spelling", "[path-spelling]", path_spelling)
             .unwrap_or_default(),
         lacks_limits: !file.has("limit"),
+        is_blank: file.is_empty(),
         limits: file.sections("limit", "[[limit]]", limit),
         overrides: file.sections("override", "[[override]]", named_override),
         tiers: file.section("tier", "[tier.gold]", tiers).unwrap_or_default(),

@@ -67,6 +67,11 @@ impl<'f> Section<'f> {
         self.table.contains_key(key)
     }
 
+    /// True if there is no key.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// Lets a key be there that others read.
     pub(super) fn ignore(&mut self, key: &'static str) {
         self.asked.push(key);

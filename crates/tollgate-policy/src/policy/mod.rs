@@ -64,6 +64,8 @@ pub struct Policy {
     pub(crate) spelling: PathSpelling,
     /// True if any limit asks for the host.
     has_hosts: bool,
+    /// True if any of these enforces.
+    needs_host: bool,
     /// True if any limit asks for the path.
     has_paths: bool,
     /// True if no limit delays, settles, or is in shadow.
@@ -142,7 +144,7 @@ impl Policy {
         charges: &mut Charges,
     ) -> bool {
         let host = if self.has_hosts { request.host().and_then(canonical_host) } else { None };
-        if self.has_hosts && host.is_none() {
+        if self.needs_host && host.is_none() {
             return false;
         }
         let tier = self.tiers.of(request, sender, &self.identifier);

@@ -46,6 +46,12 @@ impl<'r> CanonicalPath<'r> {
         CanonicalPath { bytes: Cow::Owned(self.bytes.into_owned()), ..self }
     }
 
+    /// True if there was nothing to decode, strip or resolve, so that there is no other way to
+    /// read it.
+    pub(super) fn is_as_sent(&self) -> bool {
+        matches!(self.bytes, Cow::Borrowed(_))
+    }
+
     pub(super) fn ignores_case(&self) -> bool {
         self.ignores_case
     }
@@ -132,7 +138,8 @@ fn unescape(text: &[u8]) -> Option<(u8, &[u8])> {
 fn is_plain(path: &[u8]) -> bool {
     // Looks at all bytes, whatever it finds, so that it looks at many of them at once.
     let odd = path.iter().zip(path.iter().skip(1)).fold(false, |odd, (byte, next)| {
-        odd | matches!(next, b'%' | b';' | b' ') | ((*byte == b'/') & matches!(next, b'/' | b'.'))
+        let is_odd = matches!(next, 0..=b' ' | b'%' | b';' | b'\\');
+        odd | is_odd | ((*byte == b'/') & matches!(next, b'/' | b'.'))
     });
     !odd
 }

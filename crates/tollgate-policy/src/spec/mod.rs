@@ -52,6 +52,9 @@ pub(crate) struct Spec {
     /// emptied by mistake.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) lacks_limits: bool,
+    /// True if a file says nothing at all.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) is_blank: bool,
     /// Quotas of single callers, each with the name of its limit.
     #[cfg_attr(feature = "schema", schemars(default, rename = "override"))]
     pub(crate) overrides: Vec<NamedOverride>,

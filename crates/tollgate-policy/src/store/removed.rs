@@ -56,13 +56,14 @@ impl RemovedLimits {
         saved.collect()
     }
 
-    /// Forgets what went too long ago; then, for want of room, what went first.
+    /// Forgets what went too long ago; then, for want of room, what went first. What went last
+    /// stays: it fits, but for overrides.
     pub(super) fn forget(&mut self, now: Timestamp) {
         self.0.retain(|kept| now.since(kept.at) <= KEPT_FOR);
         let mut room = MOST_CALLERS;
         let newest_first = self.0.iter().rev();
         let kept = newest_first.take_while(|kept| {
-            let callers = kept.limit.spent.len();
+            let callers = kept.limit.spent.len().min(MOST_CALLERS);
             let fits = callers <= room;
             room = room.saturating_sub(callers);
             fits
@@ -80,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
     use tollgate::algorithm::Word;
-    use tollgate::{AlgorithmKind, Fingerprint, Limiter, ManualClock, Quota, Saved};
+    use tollgate::{AlgorithmKind, Fingerprint, Limiter, ManualClock, Quota, Saved, SavedOverride};
 
     use super::*;
 
@@ -115,6 +116,14 @@ mod tests {
         assert_eq!(callers(&kept), [300_000, 200_000], "nobody had spent anything");
         kept.keep(limit("d", 1_000_100), NOW, NOW);
         assert_eq!(callers(&kept), [MOST_CALLERS]);
+        let mut overridden = limit("e", 1_000_100);
+        let (client, word) = overridden.spent.tables[0].clients[0];
+        let quota = overridden.spent.tables[0].quota;
+        overridden.spent.overrides.push(SavedOverride { client, quota, word, base: None });
+        kept.keep(overridden, NOW, NOW);
+        assert_eq!(callers(&kept), [MOST_CALLERS], "an override takes a place, too");
+        kept.0.clear();
+        kept.keep(limit("d", 1_000_100), NOW, NOW);
         let words = kept.0[0].limit.spent.tables[0].clients.iter();
         let least = words.map(|(_, word)| word.to_bits()).min().unwrap();
         let owed = least - NOW.as_nanos();

@@ -157,6 +157,10 @@ impl<'h> Original<'h> {
         // A policy that trusts the proxy finds the client itself, as behind any proxy. If it
         // does not, all that counts is whom the proxy was called by.
         let peer = if is_trusted(&proxy) { proxy } else { family.client(headers)? };
+        // Services differ in what they make of one, and no client that means well sends it.
+        if uri.contains('#') {
+            return Err(Problem::bad_request("the URI has a fragment"));
+        }
         Ok(Self { method, path: path(uri), host, peer })
     }
 }
@@ -187,7 +191,7 @@ fn not_a_proxy(peer: Option<IpAddr>) -> Problem {
 
 /// The path of a URI, which may be a whole one.
 fn path(uri: &str) -> &str {
-    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let path = uri.split('?').next().unwrap_or_default();
     match path.split_once("://") {
         Some((_, rest)) if !path.starts_with('/') => {
             rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or("/")
@@ -198,7 +202,8 @@ fn path(uri: &str) -> &str {
 
 /// The status that a refusal is to have: proxies know few of them.
 fn denial(text: &str) -> Result<StatusCode, Problem> {
-    let number = text.parse().ok().filter(|status| (400..600).contains(status));
+    // A proxy takes a 5xx for a failure of this server, and may go ahead.
+    let number = text.parse().ok().filter(|status| (400..500).contains(status));
     number.and_then(|number| StatusCode::from_u16(number).ok()).ok_or_else(|| {
         Problem::bad_request(format_args!("deny is {text:?}; write a status such as 403"))
     })

@@ -12,6 +12,10 @@ use crate::Access;
 pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), Problem> {
     let host = host(head)?;
     check_host(access, host)?;
+    // A target that is a whole URL says so, too.
+    if let Some(authority) = head.uri.authority() {
+        check_host(access, authority.as_str())?;
+    }
     // Of what proxies send, the origin is that of their clients.
     if level != Level::Proxy && head.headers.contains_key(ORIGIN) {
         let origin = only(&head.headers, &ORIGIN)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -40,8 +40,21 @@ struct Client {
 /// How many clients the admin listener has room for: those who watch a server are few.
 pub(super) const ADMIN_PLACES: usize = 256;
 
-/// How many clients the system connects before they are accepted, as Tokio asks it to.
+/// How many clients the system connects before they are accepted, if its own bound
+/// (`net.core.somaxconn`) permits. A proxy opens many connections at once, and one that has to wait
+/// takes this server for one that is away.
 pub(super) const BACKLOG: usize = 1024;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again gets its port although connections of the last one linger.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG as u32)
+}
 
 /// How long a client that has just connected may take until its first request arrives, when
 /// the server stops: it may be on its way.
@@ -78,7 +91,7 @@ impl Listener {
         address: SocketAddr,
     ) -> Result<TcpListener, String> {
         let flag = protocol.flag();
-        let socket = TcpListener::bind(address).await.map_err(|error| {
+        let socket = listen(address).map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::AddrInUse => " another program listens there; stop it, or",
                 io::ErrorKind::PermissionDenied => " ports below 1024 are the system's;",

@@ -27,14 +27,19 @@ pub fn save<S: Saves>(
     for (kind, entry, added) in gate.save_lists() {
         writer.list(kind, &entry, added)?;
     }
+    // Before the others and after them: one may go or come back while they are written.
+    let removed = gate.save_removed();
+    for limit in &removed {
+        writer.limit(limit)?;
+    }
     for name in gate.policy().limits() {
         // One that has gone meanwhile has nothing to save, nor has one that is kept elsewhere.
         if let Some(limit) = gate.save_limit(name) {
             writer.limit(&limit)?;
         }
     }
-    for limit in gate.save_removed() {
-        writer.limit(&limit)?;
+    for limit in gate.save_removed().iter().filter(|limit| !removed.contains(limit)) {
+        writer.limit(limit)?;
     }
     if let Some(keys) = throttle.table() {
         let algorithm = keys.algorithm();
@@ -66,7 +71,12 @@ pub fn restore<S: Saves>(
     while let Some(piece) = reader.next_piece()? {
         match piece {
             Piece::List(kind, entry, added) => lists.push((kind, entry, added)),
-            Piece::Limit(limit) => into_gate(SavedState::new(vec![limit], Vec::new()))?,
+            Piece::Limit(mut limit) => {
+                // Time has passed for what was removed as well.
+                let passed = saved.until(&now());
+                limit.removed_for = limit.removed_for.map(|time| time + passed);
+                into_gate(SavedState::new(vec![limit], Vec::new()))?;
+            }
             Piece::Keys(clients) => {
                 let Some(keys) = throttle.table() else { continue };
                 let (algorithm, then, now) = (keys.algorithm(), then(), throttle.clock().now());

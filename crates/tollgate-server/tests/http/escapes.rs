@@ -75,3 +75,20 @@ async fn limits_by_name_are_met_by_no_request_and_callers_have_one_spelling() {
     let reply = post(&server, "/v1/check", r#"{"limit":"login","key":"user:42"}"#).await;
     assert!(reply.status == 400 && reply.detail().contains(r#""42" for "user:42""#), "{reply:?}");
 }
+
+#[tokio::test]
+async fn a_fragment_and_the_host_of_a_whole_url_are_looked_at() {
+    let policy = "[[limit]]\nname = 'login'\nmatch = { path = '/login' }\nquota = '1/h burst 1'\n";
+    let server = server(policy).await;
+    for path in ["/login#x", "/#/../login"] {
+        let reply = auth(&server, "GET", path, "h").await;
+        assert_eq!(reply.status, 403, "{path}: {reply:?}");
+        let body = format!(r#"{{"request":{{"path":"{path}"}}}}"#);
+        assert_eq!(post(&server, "/v1/check", &body).await.status, 400, "{path}");
+    }
+    let body = r#"{"limit":"login","key":"203.0.113.7"}"#;
+    for (host, status) in [("evil.test", 421), ("localhost", 200)] {
+        let asks = ask(&server, &format!("POST http://{host}/v1/check")).json(body);
+        assert_eq!(asks.send().await.status, status, "{host}");
+    }
+}

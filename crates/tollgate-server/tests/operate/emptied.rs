@@ -99,3 +99,21 @@ fn a_limit_that_comes_back_after_a_reload_or_restarts_forgives_nobody() {
     assert_eq!(spent(server.resp, LOOK), 7);
     server.stop();
 }
+
+#[test]
+fn a_blank_file_is_refused_also_where_others_have_rules() {
+    let home = Home::new("");
+    std::fs::create_dir(home.path("rules")).unwrap();
+    let rules = "domain: edge\ndescriptors:\n  - key: a\n    rate_limit: { unit: hour, requests_per_unit: 1 }\n";
+    std::fs::write(home.path("rules/edge.yaml"), rules).unwrap();
+    let check = || {
+        let mut command = tollgate();
+        command.arg("check-config").arg(home.path("tollgate.toml"));
+        command.arg("--envoy-config").arg(home.path("rules")).output().unwrap()
+    };
+    let refused = check();
+    assert!(!refused.status.success());
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("there are no limits"));
+    home.write(SERVER);
+    assert!(check().status.success());
+}

@@ -84,20 +84,23 @@ impl Saved {
         }
     }
 
-    /// Leaves out clients that have nothing spent any more and no quota of their own. Of more
-    /// than `most` others, those stay that have to wait longest until all is back.
+    /// Leaves out clients that have nothing spent any more and no quota of their own. If there
+    /// are more than `most`, those without a quota of their own stay that have to wait longest
+    /// until all is back.
     pub fn retain_spent(&mut self, kind: AlgorithmKind, now: Timestamp, most: usize) {
+        let mut room = most.saturating_sub(self.overrides.len() + self.lapsed.len());
         for table in &mut self.tables {
             let Ok(algorithm) = read(kind, &table.quota) else { continue };
             table.clients.retain(|(_, word)| algorithm.spent(*word, now) > 0);
-            if table.clients.len() > most {
+            if table.clients.len() > room {
                 // What is never back comes first.
                 let wait = |(_, word): &(Fingerprint, Word)| {
                     Reverse(algorithm.reset_after(*word, now).unwrap_or(Duration::MAX))
                 };
-                table.clients.select_nth_unstable_by_key(most, wait);
-                table.clients.truncate(most);
+                table.clients.select_nth_unstable_by_key(room, wait);
+                table.clients.truncate(room);
             }
+            room -= table.clients.len();
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) use self::overrides::key_of;
 use super::rule::Rule;
 use super::tiers::TierClosure;
 use super::{Policy, Problem};
+use crate::Mode;
 use crate::descriptor::{Descriptors, Tree};
 use crate::file;
 use crate::identity::IdentifyClosure;
@@ -98,7 +99,9 @@ impl<'s> Compiler<'s> {
         for (place, rule) in rules.iter().enumerate().filter(for_requests) {
             routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
         }
-        let has_hosts = rules.iter().any(|rule| !rule.matches.hosts.is_empty());
+        let mut with_hosts = rules.iter().filter(|rule| !rule.matches.hosts.is_empty());
+        let has_hosts = with_hosts.clone().next().is_some();
+        let needs_host = with_hosts.any(|rule| rule.mode == Mode::Enforce);
         let has_paths = rules.iter().any(|rule| !rule.matches.paths.is_empty());
         let is_plain = rules.iter().all(|rule| rule.scope.is_some() || rule.is_plain());
         Ok(Policy {
@@ -110,6 +113,7 @@ impl<'s> Compiler<'s> {
             descriptors,
             spelling,
             has_hosts,
+            needs_host,
             has_paths,
             is_plain,
             tiers,
@@ -144,9 +148,11 @@ impl<'s> Compiler<'s> {
         List::new(list)
     }
 
-    /// A file without limits lets everything pass, so it has to say that this is meant.
+    /// A file without limits lets everything pass, so it has to say that this is meant. Where the
+    /// program adds limits of its own, it must only not be blank.
     fn check_limits_are_there(&mut self, spec: &Spec) {
-        if spec.lacks_limits && spec.domains.is_empty() && !self.is_partial {
+        let has_others = !spec.domains.is_empty() && !spec.is_blank;
+        if spec.lacks_limits && !has_others && !self.is_partial {
             let start = At::new((), 0..0);
             self.report(
                 &start,

@@ -22,7 +22,7 @@ pub(in crate::http) struct Original<'a> {
     method: Option<Text<'a>>,
     /// The path as it was sent; a query does not matter.
     #[serde(borrow)]
-    #[schemars(regex(pattern = r"^(/|\*$)"))]
+    #[schemars(regex(pattern = r"^(/[^#]*$|\*$)"))]
     path: Text<'a>,
     /// The host, if it is not in the headers.
     #[serde(borrow)]
@@ -75,6 +75,11 @@ impl<'a> Original<'a> {
             return Err(Problem::bad_request(format_args!(
                 "path is {path:?}; write it as it was sent, from its first slash on"
             )));
+        }
+        if path.contains('#') {
+            return Err(Problem::bad_request(
+                "path has a fragment; leave \"#\" out, or refuse the request",
+            ));
         }
         let method = self.method.as_ref().map_or("GET", Text::as_str);
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| {

@@ -18,7 +18,7 @@ const COST: Parameter = Parameter {
 };
 pub(in crate::http) const DENY: Parameter = Parameter {
     name: "deny",
-    kind: Kind::Whole(400, 599),
+    kind: Kind::Whole(400, 499),
     description: "The status of everything but a 200, for proxies that know few",
 };
 

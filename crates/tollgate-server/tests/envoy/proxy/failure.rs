@@ -95,7 +95,7 @@ async fn killed(deny: bool) -> [usize; 3] {
     let tollgate = Tollgate::new();
     let server = tollgate.start("127.0.0.1:0");
     let grpc = server.grpc.to_string();
-    let change = ("failure_mode_deny: false", &*format!("failure_mode_deny: {deny}"));
+    let change = ("failure_mode_deny: true", &*format!("failure_mode_deny: {deny}"));
     let envoy = Envoy::start_with(server.grpc, &[change, PATIENT]).await;
     let load = Load::begin(&envoy);
     load.more("refusals", |load| &load.refused, 50).await;

@@ -11,7 +11,7 @@ const CONFIGURATION: &str = include_str!("../../../../../deploy/nginx/tollgate.c
 
 /// With the line that lets requests pass while Tollgate cannot be reached.
 fn fail_open() -> String {
-    let line = "error_page 502 504 = @tollgate_unreachable;";
+    let line = "error_page 502 = @tollgate_unreachable;";
     assert!(CONFIGURATION.contains(&format!("# {line}")));
     for line in [line, r#"if ($upstream_connect_time ~ "-$") {"#, "proxy_connect_timeout 1s;"] {
         assert!(PAGE.contains(line) && CONFIGURATION.contains(line), "{line}");

@@ -118,7 +118,7 @@ fn a_server_takes_the_rules_for_envoy_in_either_format() {
     let policy = format!("{ROOT}deploy/envoy/tollgate.toml");
     let told = run(tollgate().args(["check-config", &policy]));
     assert!(told.contains("per-address") && told.contains("127.0.0.1:8391"), "{told}");
-    let home = Home::new("");
+    let home = Home::new("limit = []");
     let rules = format!("{ROOT}deploy/envoy/ratelimit");
     let file = home.path("tollgate.toml");
     let told = run(tollgate().arg("check-config").arg(file).args(["--envoy-config", &rules]));
