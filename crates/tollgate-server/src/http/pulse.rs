@@ -24,6 +24,8 @@ pub(crate) struct Pulse {
     at_work: AtomicU64,
     /// Something was read since the last request was begun.
     has_read: AtomicBool,
+    /// What was read goes beyond the head of the request that was begun, and ends within one.
+    is_ahead: AtomicBool,
     /// What is read need not be part of a request: frames tell of other things as well.
     has_frames: AtomicBool,
     /// Bytes that were sent.
@@ -79,7 +81,7 @@ impl Pulse {
         if pulse.requests.fetch_add(1, Ordering::Relaxed) == 0 {
             pulse.first.notify_one();
         }
-        pulse.has_read.store(false, Ordering::Relaxed);
+        pulse.has_read.store(pulse.is_ahead.load(Ordering::Relaxed), Ordering::Relaxed);
         pulse.at_work.fetch_add(1, Ordering::Relaxed);
         AtWork(pulse)
     }
@@ -94,6 +96,13 @@ impl Pulse {
     /// Something was read.
     pub(crate) fn has_read(&self) {
         self.has_read.store(!self.has_frames.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// What was read up to now ends within a request, or not, as whoever looked at it says: a
+    /// request may have been read together with the beginning of the next.
+    pub(crate) fn ends_within(&self, request: bool) {
+        self.has_read.store(request, Ordering::Relaxed);
+        self.is_ahead.store(request, Ordering::Relaxed);
     }
 
     /// So much was sent; nothing, if the client does not take it now.

@@ -58,7 +58,8 @@ impl Framing {
         matches!(self.place, Place::Beyond)
     }
 
-    fn has_begun(&self) -> bool {
+    /// True if a request has begun and not ended.
+    pub(super) fn has_begun(&self) -> bool {
         !matches!(self.place, Place::Head(Head { has_begun: false, .. }))
     }
 
