@@ -2,7 +2,9 @@ use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Context;
 
+use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
 use tokio::task::futures::TaskLocalFuture;
 use tokio::task_local;
@@ -36,6 +38,10 @@ pub(crate) struct Pulse {
     flushes: AtomicU64,
     /// The first request was begun.
     first: Notify,
+    /// The connection is to end unless a request arrives.
+    is_asked_to_leave: AtomicBool,
+    /// The task that is told of that. It is smaller than a [`Notify`], and there are many.
+    asked: AtomicWaker,
 }
 
 /// What the client is waited for.
@@ -67,6 +73,28 @@ impl Pulse {
     /// be lost if the connection ended.
     pub(crate) fn awaits_request(&self) -> bool {
         matches!(self.waiting(), Waiting::Request(0) | Waiting::Rest(_))
+    }
+
+    /// Asks the connection to end, if nothing is lost by that and it was not asked before. Tells
+    /// whether it was asked now.
+    pub(crate) fn ask_to_leave(&self) -> bool {
+        let asks = self.awaits_request() && !self.is_asked_to_leave.swap(true, Ordering::Relaxed);
+        if asks {
+            // Orders what was stored before it.
+            self.asked.wake();
+        }
+        asks
+    }
+
+    /// True if the connection was asked to end. If not, the task is woken when it is.
+    pub(crate) fn is_asked_to_leave(&self, context: &Context<'_>) -> bool {
+        self.asked.register(context.waker());
+        self.is_asked_to_leave.load(Ordering::Relaxed)
+    }
+
+    /// The connection stays, and may be asked again.
+    pub(crate) fn stays(&self) {
+        self.is_asked_to_leave.store(false, Ordering::Relaxed);
     }
 
     /// Frames are exchanged, for many requests at once. For the rest of one the request itself

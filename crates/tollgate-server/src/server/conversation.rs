@@ -1,6 +1,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,9 +93,8 @@ impl Conversation {
         &self,
         socket: TcpStream,
         peer: SocketAddr,
-        shutdown: impl Future<Output = ()>,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
     ) {
-        let mut shutdown = std::pin::pin!(shutdown);
         // Without it replies are late, and that is all.
         let _ = socket.set_nodelay(true);
         let spoken = match &self.tls {

@@ -58,8 +58,12 @@ impl Framing {
         matches!(self.place, Place::Beyond)
     }
 
-    /// True if a request has begun and not ended.
-    pub(super) fn has_begun(&self) -> bool {
+    /// True if a head has begun and not ended.
+    pub(super) fn is_in_head(&self) -> bool {
+        matches!(self.place, Place::Head(_)) && (self.has_begun() || self.lines.has_begun())
+    }
+
+    fn has_begun(&self) -> bool {
         !matches!(self.place, Place::Head(Head { has_begun: false, .. }))
     }
 

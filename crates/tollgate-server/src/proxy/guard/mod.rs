@@ -61,7 +61,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
             self.rest = Some(END);
         }
         if buffer.filled().len() > before {
-            self.pulse.ends_within(self.framing.has_begun() && !self.framing.is_beyond());
+            self.pulse.ends_within(self.framing.is_in_head());
             if self.framing.is_beyond() {
                 // Nobody knows.
                 self.pulse.has_read();
