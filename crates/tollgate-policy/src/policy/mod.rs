@@ -125,6 +125,13 @@ impl Policy {
         self.rule(limit).map(|place| self.rules[place].per.len())
     }
 
+    /// What a limit is counted per, as the file writes it: `caller`, or `ip, path:id`. `None` if
+    /// there is no such limit.
+    #[must_use]
+    pub fn per(&self, limit: &str) -> Option<&str> {
+        self.rule(limit).map(|place| self.rules[place].spec.per.as_str())
+    }
+
     /// True if the policy names this address as a proxy that may speak for its clients.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {

@@ -76,7 +76,8 @@ impl Settings {
         problems.extend(proxy.as_ref().and_then(|proxy| proxy.loops(&listens)));
         let proxies = proxy.as_ref().is_some_and(|proxy| proxy.listen != Listen::Off);
         if listens == [Listen::Off; 4] && !proxies {
-            problems.push("http, resp and grpc are all off; listen on one of them".to_owned());
+            problems
+                .push("http, resp, grpc and admin are all off; listen on one of them".to_owned());
         }
         if given.envoy_algorithm.is_some() && given.envoy_config.is_none() {
             problems.push("there is an envoy-algorithm but no envoy-config; add it".to_owned());

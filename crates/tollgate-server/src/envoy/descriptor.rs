@@ -8,13 +8,15 @@ use std::time::Duration;
 use tollgate::{Quota, Start, Timestamp};
 use tollgate_policy::{Domain, Metadata, Node, NodeLimit, NodeMode, NodeQuota};
 
+use super::metadata::{self, Wrong};
 use super::problems::Report;
 use super::table::Table;
 use super::yaml::{Kind, Value, read};
-use super::{Algorithm, Problems, metadata, unit};
+use super::{Algorithm, Problems, unit};
 
-/// How many descriptors a file may have, entries of `replaces` and of `metadata` included. Aliases repeat what is
-/// written once, also other aliases, and so a short text could mean more than any memory holds.
+/// How many descriptors a file may have, entries of `replaces` and of `metadata` included. Aliases
+/// repeat what is written once, also other aliases, and so a short text could mean more than any
+/// memory holds.
 const MOST: usize = 100_000;
 
 /// How many entries deep descriptors may be nested.
@@ -169,8 +171,16 @@ impl Reader<'_> {
             let kind = value.name();
             self.report.note(value.line, format_args!("metadata must be a table, and is {kind}"));
         }
-        metadata::read(value, &mut self.left).unwrap_or_else(|| {
-            self.report.note(value.line, too_many());
+        metadata::read(value, &mut self.left).unwrap_or_else(|wrong| {
+            match wrong {
+                Wrong::TooMuch => self.report.note(value.line, too_many()),
+                Wrong::NotFinite(line, text) => self.report.note(
+                    line,
+                    format_args!(
+                        "{text} in metadata is no number of JSON; quote it, to make it a text"
+                    ),
+                ),
+            }
             Metadata::new()
         })
     }

@@ -188,6 +188,18 @@ fn wrong_files() -> Vec<(String, &'static str)> {
             "4: metadata must be a table, and is a single value",
         ),
         (
+            format!("{START}- key: k\n  metadata:\n    a: [1, .nan]\n"),
+            "5: .nan in metadata is no number of JSON; quote it, to make it a text",
+        ),
+        (
+            format!("{START}- key: k\n  metadata: {{a: {{b: -.INF}}}}\n"),
+            "4: -.INF in metadata is no number of JSON",
+        ),
+        (
+            format!("{START}- key: k\n  metadata: {{a: 1e999}}\n"),
+            "4: 1e999 in metadata is no number of JSON",
+        ),
+        (
             format!("{START}- key: k\n  share_threshold: true\n"),
             "4: share_threshold is for a value with \"*\" in it; leave it out",
         ),

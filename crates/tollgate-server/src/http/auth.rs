@@ -70,6 +70,12 @@ pub(super) fn refuse(query: Option<&str>, problem: Problem) -> Reply {
     told(query, problem.reply())
 }
 
+/// True if this is a proxy that may ask about its clients.
+pub(super) fn takes_from(app: &App, peer: Option<IpAddr>) -> bool {
+    let is_trusted = |peer| app.gate().policy().trusts(peer) || app.access().takes_auth_from(peer);
+    peer.is_some_and(is_trusted)
+}
+
 /// True if a body follows the head: a description of a request has none.
 pub(super) fn has_body(headers: &HeaderMap) -> bool {
     let lengths = headers.get_all(CONTENT_LENGTH);
@@ -116,9 +122,7 @@ struct Original<'h> {
 
 impl<'h> Original<'h> {
     fn new(app: &App, proxy: Option<IpAddr>, head: &'h Parts) -> Result<Self, Problem> {
-        let is_trusted = |proxy: &IpAddr| app.gate().policy().trusts(*proxy);
-        let takes_auth_from = |proxy: &IpAddr| app.access().takes_auth_from(*proxy);
-        let Some(proxy) = proxy.filter(|proxy| is_trusted(proxy) || takes_auth_from(proxy)) else {
+        let Some(proxy) = proxy.filter(|proxy| takes_from(app, Some(*proxy))) else {
             return Err(not_a_proxy(proxy));
         };
         let headers = &head.headers;
@@ -156,7 +160,8 @@ impl<'h> Original<'h> {
         let host = value(&family.host)?;
         // A policy that trusts the proxy finds the client itself, as behind any proxy. If it
         // does not, all that counts is whom the proxy was called by.
-        let peer = if is_trusted(&proxy) { proxy } else { family.client(headers)? };
+        let peer =
+            if app.gate().policy().trusts(proxy) { proxy } else { family.client(headers)? };
         // Services differ in what they make of one, and no client that means well sends it.
         if uri.contains('#') {
             return Err(Problem::bad_request("the URI has a fragment"));

@@ -12,11 +12,13 @@ use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::time::Duration;
 
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
-use self::auth_head::{AuthHead, Rest};
+use self::auth_head::{AuthHead, HeadBounds, Rest};
 use self::check::Check;
 use self::reply::Replies;
 use super::body::expect_type;
@@ -42,6 +44,13 @@ pub(super) enum Left {
 /// Room for a few checks. What does not fit is not for here.
 const ROOM: usize = 4 * 1024;
 
+/// Once replies take so much they are sent before more is answered: the smallest request has a
+/// reply twenty times as large.
+const ENOUGH: usize = 16 * 1024;
+
+/// How long the rest of a head may take when the server is about to end.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Answers what clients of one connection ask most.
 pub(super) struct Fast<'s> {
     pub(super) app: &'s App,
@@ -59,6 +68,7 @@ impl Fast<'_> {
     ) -> io::Result<Left> {
         let mut input = Vec::with_capacity(ROOM);
         let mut replies = Replies::default();
+        let mut is_ending = false;
         loop {
             tokio::select! {
                 // Shutdown first: a busy client would never let it have its turn.
@@ -74,15 +84,19 @@ impl Fast<'_> {
             while !input.is_empty() {
                 let used = self.answer_all(&input, &mut replies).await;
                 input.drain(..used);
-                if used == 0 && AuthHead::begins(&input) {
-                    match AuthHead::read_rest(stream, &mut input, self.pulse, watch).await? {
+                if used == 0 && !is_ending && AuthHead::begins(&input) {
+                    // In a box, like all that few connections ask for.
+                    let rest = self.rest_of_head(stream, &mut input, watch, shutdown.as_mut());
+                    let (rest, is_late) = Box::pin(rest).await?;
+                    is_ending = is_late;
+                    match rest {
                         Rest::Whole => continue,
-                        Rest::TooLarge => self.refuse_large(&input, &mut replies),
+                        Rest::TooLarge(most) => self.refuse_large(&input, most, &mut replies),
                         Rest::Missing => return Ok(Left::End),
                     }
                 } else if used == 0 {
                     stream.unread(&input);
-                    return Ok(Left::Other);
+                    return Ok(if is_ending { Left::Shutdown } else { Left::Other });
                 }
                 tokio::select! {
                     written = stream.write_all(replies.bytes()) => written?,
@@ -93,14 +107,42 @@ impl Fast<'_> {
                 }
                 replies.clear();
             }
+            if is_ending {
+                return Ok(Left::Shutdown);
+            }
             input.shrink_to(ROOM);
         }
     }
 
-    /// Answers the requests at the front, and tells how many bytes they were.
+    /// Reads the rest of the head of a request for `/auth`. Tells also whether the server is
+    /// about to end: then what has begun to arrive is not waited for as long as else.
+    async fn rest_of_head<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: &mut Stream<&Pulse, T>,
+        input: &mut Vec<u8>,
+        watch: &mut Watch,
+        shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> io::Result<(Rest, bool)> {
+        let bounds = match auth::takes_from(self.app, self.peer) {
+            true => HeadBounds::OF_PROXIES,
+            false => HeadBounds::of_others(&self.app.bounds),
+        };
+        // It may have come together with the request before, and not been read since.
+        self.pulse.has_read();
+        tokio::select! {
+            biased;
+            rest = AuthHead::read_rest(stream, input, bounds) => return Ok((rest?, false)),
+            () = watch.run_out(self.pulse) => return Ok((Rest::Missing, false)),
+            () = shutdown => {}
+        }
+        let rest = timeout(LATE, AuthHead::read_rest(stream, input, bounds)).await;
+        Ok((rest.unwrap_or(Ok(Rest::Missing))?, true))
+    }
+
+    /// Answers requests at the front, and tells how many bytes they were.
     async fn answer_all(&self, input: &[u8], replies: &mut Replies) -> usize {
         let mut used = 0;
-        while !replies.are_last() {
+        while !replies.are_last() && replies.bytes().len() < ENOUGH {
             let rest = &input[used..];
             // While the server drains, the next response says that it is the last; of checks,
             // hyper's does.
@@ -163,8 +205,8 @@ impl Fast<'_> {
         }
     }
 
-    fn refuse_large(&self, begin: &[u8], replies: &mut Replies) {
-        let problem = AuthHead::too_large();
+    fn refuse_large(&self, begin: &[u8], most: usize, replies: &mut Replies) {
+        let problem = auth_head::too_large(most);
         let status = replies.send_last(auth::refuse(auth_head::query(begin), problem));
         self.app.stats.count(Some(Operation::Auth), status);
     }

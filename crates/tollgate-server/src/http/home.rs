@@ -2,11 +2,12 @@
 
 use http::header::HOST;
 use http::request::Parts;
+use tollgate_policy::Policy;
 
 use super::reply::{Reply, text};
 use crate::App;
 
-pub(super) async fn run(app: &App, head: &Parts) -> Reply {
+pub(super) fn run(app: &App, head: &Parts) -> Reply {
     let version = env!("CARGO_PKG_VERSION");
     let routes = include_str!("home.txt");
     // Under which the client has come here, and the server answers to.
@@ -16,7 +17,7 @@ pub(super) async fn run(app: &App, head: &Parts) -> Reply {
         true => "",
         false => " -H \"authorization: Bearer $TOLLGATE_TOKEN\"",
     };
-    let question = question(app).await;
+    let question = question(&app.gate().policy());
     text(format!(
         "Tollgate {version}: may this caller do this, now?\n\n{routes}\nTry:\n\n  \
          curl -d '{question}' -H 'content-type: application/json'{bearer} \\\n    \
@@ -25,19 +26,53 @@ pub(super) async fn run(app: &App, head: &Parts) -> Reply {
 }
 
 /// A check that the policy in force can answer.
-async fn question(app: &App) -> String {
-    let limits: Vec<_> = app.gate().policy().limits().map(str::to_owned).collect();
-    for limit in limits {
+fn question(policy: &Policy) -> String {
+    let named = policy.limits().find_map(|limit| {
+        let key = key(policy, limit)?;
         // Names of limits need no escapes.
-        if app.gate().policy().parts(&limit) == Some(0) {
-            return format!("{{\"limit\":\"{limit}\"}}");
-        }
-        // One of these is a caller, whatever the limit is counted per, if that is a single thing.
-        for key in ["203.0.113.7", "user:42", "42", "api-key:k1"] {
-            if app.gate().peek_limit(&limit, &[key], 0).await.is_ok() {
-                return format!("{{\"limit\":\"{limit}\",\"key\":\"{key}\"}}");
-            }
+        Some(format!("{{\"limit\":\"{limit}\"{key}}}"))
+    });
+    named.unwrap_or_else(|| r#"{"request":{"path":"/","ip":"203.0.113.7"}}"#.to_owned())
+}
+
+/// What follows the name of a limit, if a caller of it can be written.
+fn key(policy: &Policy, limit: &str) -> Option<String> {
+    let value = |part: &str| match part {
+        "caller" | "ip" => Some("\"203.0.113.7\""),
+        // Has no text.
+        "descriptor" => None,
+        _ => Some("\"42\""),
+    };
+    let count = policy.parts(limit)?;
+    if count == 0 {
+        return Some(String::new());
+    }
+    let values: Vec<_> = policy.per(limit)?.split(", ").map(value).collect::<Option<_>>()?;
+    match &values[..] {
+        // The key of a descriptor may have commas as well.
+        values if values.len() != count => None,
+        [only] => Some(format!(",\"key\":{only}")),
+        several => Some(format!(",\"key\":[{}]", several.join(","))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_of_what_the_first_limit_is_counted_per() {
+        for (per, expected) in [
+            ("'caller'", r#","key":"203.0.113.7""#),
+            ("'ip'", r#","key":"203.0.113.7""#),
+            ("'user'", r#","key":"42""#),
+            ("'header:x-tenant'", r#","key":"42""#),
+            ("['ip', 'user']", r#","key":["203.0.113.7","42"]"#),
+            ("'global'", ""),
+        ] {
+            let limit = format!("name = 'a'\nby-name = true\nper = {per}\nquota = '1/s'");
+            let policy = Policy::from_toml(&format!("[[limit]]\n{limit}\n")).unwrap();
+            assert_eq!(question(&policy), format!("{{\"limit\":\"a\"{expected}}}"));
         }
     }
-    r#"{"request":{"path":"/","ip":"203.0.113.7"}}"#.to_owned()
 }

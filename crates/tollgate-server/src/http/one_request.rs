@@ -66,6 +66,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for OneRequest<'_, '_, T> {
                 self.rest = Some(END);
             }
         }
+        if buffer.filled().len() > before {
+            self.stream.pulse().ends_within(!self.is_whole);
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn text(app: &App, head: &Parts, body: Incoming) -> Result<Byte
     let text = read(body, LONGEST, app.bounds.stalled).await?;
     if text.trim_ascii().is_empty() {
         return Err(Problem::bad_request(
-            "the body is empty; send the text of a policy, or a comment for one without limits",
+            "the body is empty; send the text of a policy, which is \"limit = []\" for one without limits",
         ));
     }
     Ok(text)

@@ -2,7 +2,9 @@ use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Context;
 
+use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
 use tokio::task::futures::TaskLocalFuture;
 use tokio::task_local;
@@ -24,6 +26,8 @@ pub(crate) struct Pulse {
     at_work: AtomicU64,
     /// Something was read since the last request was begun.
     has_read: AtomicBool,
+    /// What was read goes beyond the head of the request that was begun, and ends within one.
+    is_ahead: AtomicBool,
     /// What is read need not be part of a request: frames tell of other things as well.
     has_frames: AtomicBool,
     /// Bytes that were sent.
@@ -34,6 +38,10 @@ pub(crate) struct Pulse {
     flushes: AtomicU64,
     /// The first request was begun.
     first: Notify,
+    /// The connection is to end unless a request arrives.
+    is_asked_to_leave: AtomicBool,
+    /// The task that is told of that. It is smaller than a [`Notify`], and there are many.
+    asked: AtomicWaker,
 }
 
 /// What the client is waited for.
@@ -67,6 +75,28 @@ impl Pulse {
         matches!(self.waiting(), Waiting::Request(0) | Waiting::Rest(_))
     }
 
+    /// Asks the connection to end, if nothing is lost by that and it was not asked before. Tells
+    /// whether it was asked now.
+    pub(crate) fn ask_to_leave(&self) -> bool {
+        let asks = self.awaits_request() && !self.is_asked_to_leave.swap(true, Ordering::Relaxed);
+        if asks {
+            // Orders what was stored before it.
+            self.asked.wake();
+        }
+        asks
+    }
+
+    /// True if the connection was asked to end. If not, the task is woken when it is.
+    pub(crate) fn is_asked_to_leave(&self, context: &Context<'_>) -> bool {
+        self.asked.register(context.waker());
+        self.is_asked_to_leave.load(Ordering::Relaxed)
+    }
+
+    /// The connection stays, and may be asked again.
+    pub(crate) fn stays(&self) {
+        self.is_asked_to_leave.store(false, Ordering::Relaxed);
+    }
+
     /// Frames are exchanged, for many requests at once. For the rest of one the request itself
     /// has to wait.
     pub(crate) fn takes_frames(&self) {
@@ -79,7 +109,7 @@ impl Pulse {
         if pulse.requests.fetch_add(1, Ordering::Relaxed) == 0 {
             pulse.first.notify_one();
         }
-        pulse.has_read.store(false, Ordering::Relaxed);
+        pulse.has_read.store(pulse.is_ahead.load(Ordering::Relaxed), Ordering::Relaxed);
         pulse.at_work.fetch_add(1, Ordering::Relaxed);
         AtWork(pulse)
     }
@@ -94,6 +124,13 @@ impl Pulse {
     /// Something was read.
     pub(crate) fn has_read(&self) {
         self.has_read.store(!self.has_frames.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// What was read up to now ends within a request, or not, as whoever looked at it says: a
+    /// request may have been read together with the beginning of the next.
+    pub(crate) fn ends_within(&self, request: bool) {
+        self.has_read.store(request, Ordering::Relaxed);
+        self.is_ahead.store(request, Ordering::Relaxed);
     }
 
     /// So much was sent; nothing, if the client does not take it now.

@@ -85,7 +85,7 @@ async fn carry_out(
         Operation::Metrics => Ok(pages::metrics(app, head)),
         Operation::Health => Ok(pages::health()),
         Operation::Ready => pages::ready(app, head),
-        Operation::Home => Ok(home::run(app, head).await),
+        Operation::Home => Ok(home::run(app, head)),
     }
 }
 

@@ -29,6 +29,10 @@ impl<P: Deref<Target = Pulse> + Unpin, T: AsyncRead + AsyncWrite + Unpin> Stream
         self.unread.splice(..0, bytes.iter().copied());
     }
 
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
     /// Lets go by what the client is still sending. If a socket is closed with something
     /// unread, the client may lose the response.
     pub(crate) async fn close(mut self) {
@@ -62,6 +66,8 @@ impl<P: Deref<Target = Pulse> + Unpin, T: AsyncRead + Unpin> AsyncRead for Strea
             let count = self.unread.len().min(buffer.remaining());
             buffer.put_slice(&self.unread[..count]);
             self.unread.drain(..count);
+            // It may follow a request that was answered: what is left of it is to come in time.
+            self.pulse.has_read();
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();

@@ -118,7 +118,7 @@ impl Conversation {
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
         let Self { client, inlet, mut watch } = self;
-        let stream = TokioIo::new(Guard::new(stream));
+        let stream = TokioIo::new(Guard::new(stream, Arc::clone(&client.pulse)));
         let mut connection = builder(&client.bounds).serve_connection(stream, inlet);
         let ended = tokio::select! {
             biased;

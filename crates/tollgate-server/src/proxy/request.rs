@@ -49,7 +49,9 @@ pub(super) fn judge<B>(request: &Request<B>, bounds: &Bounds) -> Result<(), Prob
             format_args!("a request may have at most {} headers; send fewer", bounds.headers),
         ));
     }
-    if *method == Method::CONNECT || *method == Method::TRACE {
+    // Names of methods have a case, and yet some servers ignore it.
+    let is = |other: &Method| method.as_str().eq_ignore_ascii_case(other.as_str());
+    if is(&Method::CONNECT) || is(&Method::TRACE) {
         let detail = format_args!("{method} is not passed on");
         return Err(Problem::method_not_allowed(
             detail,

@@ -2,6 +2,7 @@ use std::fmt::Display;
 use std::future::{Future, ready};
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tollgate::{Decision, Quota};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
@@ -89,8 +90,16 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
     type Error = Error;
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
-        let check = LimitCheck { limit, values: parts, cost };
-        let passage = self.gate().check_limits(&[check]).await;
+        let checks = [LimitCheck { limit, values: parts, cost }];
+        // In memory it is decided at once, and on the stack: every connection has room for what it
+        // may wait for.
+        let passage = if self.gate().store().shared().is_none()
+            && let Some(passage) = self.gate().check_limits(&checks).now_or_never()
+        {
+            passage
+        } else {
+            self.gate().check_limits(&checks).boxed().await
+        };
         let passage = passage.inspect_err(|error| self.count_failure(error))?;
         self.count(&passage);
         checked(&passage)

@@ -25,7 +25,8 @@ use crate::http::Pulse;
 ///
 /// Requests are carried out in order, and replies to all that were read together are sent
 /// together. A client that does not read its replies is not read from either, and holds
-/// nothing but itself, unless [many](Endpoint::buffers) do so: then it may be closed. At `shutdown` all that has been received is still answered.
+/// nothing but itself, unless [many](Endpoint::buffers) do so: then it may be closed. At
+/// `shutdown` all that has been received is still answered.
 ///
 /// Set `TCP_NODELAY` on a socket before.
 ///

@@ -1,9 +1,11 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -92,9 +94,8 @@ impl Conversation {
         &self,
         socket: TcpStream,
         peer: SocketAddr,
-        shutdown: impl Future<Output = ()>,
+        mut shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
     ) {
-        let mut shutdown = std::pin::pin!(shutdown);
         // Without it replies are late, and that is all.
         let _ = socket.set_nodelay(true);
         let spoken = match &self.tls {
@@ -144,23 +145,25 @@ impl Conversation {
         &self,
         io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
         let app = &*self.app;
-        match self.protocol {
+        // Of no type that can be told: else the compiler follows all of them at once, and gives up.
+        let spoken: BoxFuture<'_, io::Result<()>> = match self.protocol {
             Protocol::Http | Protocol::Admin => {
-                Box::pin(http::serve(io, Some(peer), app, shutdown)).await
+                Box::pin(http::serve(io, Some(peer), app, shutdown))
             }
-            Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)).await,
-            Protocol::Grpc => Box::pin(grpc::serve(io, Some(peer), app, shutdown)).await,
+            Protocol::Resp => Box::pin(resp::serve(io, Some(peer), app.resp(), shutdown)),
+            Protocol::Grpc => Box::pin(grpc::serve(io, Some(peer), app, shutdown)),
             Protocol::Proxy => match app.proxy() {
                 Some(proxy) => {
                     let is_secure = self.tls.is_some();
-                    Box::pin(proxy::serve(io, peer, is_secure, app, proxy, shutdown)).await
+                    Box::pin(proxy::serve(io, peer, is_secure, app, proxy, shutdown))
                 }
-                None => Ok(()),
+                None => return Ok(()),
             },
-        }
+        };
+        spoken.await
     }
 }
 

@@ -15,20 +15,30 @@ const CLIENTS: usize = 10_000;
 /// have.
 pub(super) fn make_room(asked: Option<usize>, listeners: usize) -> usize {
     let clients = asked.unwrap_or(CLIENTS);
-    let needed = files(clients, listeners);
     let room = raise(files(clients.saturating_add(BACKLOG), listeners));
-    if room < needed {
-        let fit = room.saturating_sub(OTHERS) / listeners.max(1) as u64;
-        match asked {
-            Some(_) => warn!(
-                "connections = {clients} needs {needed} open files, and the system allows {room}; \
-                 raise that limit (LimitNOFILE= of systemd, --ulimit nofile= of Docker, ulimit -Hn \
-                 of a shell), or write connections = {fit}"
-            ),
-            None => debug!(needed, room, "fewer files may be open than there may be clients"),
-        }
+    places(asked, listeners, room)
+}
+
+/// How many clients each of so many listeners may have if so many files may be open: as many as
+/// were asked for, and else no more than leave files for everything beside them.
+fn places(asked: Option<usize>, listeners: usize, room: u64) -> usize {
+    let clients = asked.unwrap_or(CLIENTS);
+    let needed = files(clients, listeners);
+    if room >= needed {
+        return clients;
     }
-    clients
+    // Where hardly any may be open, clients have half of them.
+    let fit = room.saturating_sub(OTHERS).max(room / 2) / listeners.max(1) as u64;
+    if asked.is_some() {
+        warn!(
+            "connections = {clients} needs {needed} open files, and the system allows {room}; \
+             raise that limit (LimitNOFILE= of systemd, --ulimit nofile= of Docker, ulimit -Hn \
+             of a shell), or write connections = {fit}"
+        );
+        return clients;
+    }
+    debug!(needed, room, fit, "fewer clients may connect, since few files may be open");
+    usize::try_from(fit).unwrap_or(clients).clamp(1, clients)
 }
 
 /// How many files so many clients of each listener need.
@@ -47,4 +57,32 @@ fn raise(wanted: u64) -> u64 {
     let most = granted.maximum.map_or(wanted, |most| most.min(wanted)).max(current);
     let raised = Rlimit { current: Some(most), ..granted };
     if setrlimit(Resource::Nofile, raised).is_ok() { most } else { current }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unless_told_clients_leave_files_for_everything_else() {
+        for (room, listeners, expected) in [
+            (u64::MAX, 4, CLIENTS),
+            (files(CLIENTS, 2), 2, CLIENTS),
+            (4_096, 1, 3_776),
+            (4_096, 4, 944),
+            (1_024, 2, 352),
+            (256, 2, 64),
+            (1, 2, 1),
+            (4_096, 0, CLIENTS),
+        ] {
+            let clients = places(None, listeners, room);
+            assert_eq!(clients, expected, "{room} for {listeners}");
+        }
+    }
+
+    #[test]
+    fn whoever_asks_for_more_than_there_are_files_is_believed() {
+        assert_eq!(places(Some(50_000), 2, 4_096), 50_000);
+        assert_eq!(places(Some(10), 2, 4_096), 10);
+    }
 }

@@ -1,5 +1,6 @@
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ type Newcomer = (std::net::TcpStream, SocketAddr);
 struct Client {
     socket: std::net::TcpStream,
     peer: SocketAddr,
-    seat: Arc<Seat>,
+    seat: Seat,
 }
 
 /// How many clients the admin listener has room for: those who watch a server are few.
@@ -116,7 +117,7 @@ impl Listener {
         // Else the socket is closed now, and those who wait to be accepted are cut off.
         let pending = self.socket.into_std().into_iter().flat_map(pending);
         for (socket, peer) in newcomer.chain(pending) {
-            let client = Client { socket, peer, seat: Arc::default() };
+            let client = Client { socket, peer, seat: Seat::default() };
             serve(&self.conversation, &self.stopped, client, &mut clients);
         }
         clients
@@ -126,7 +127,7 @@ impl Listener {
     async fn next(&mut self, clients: &mut JoinSet<()>) -> Option<Client> {
         let Self { socket, conversation, places, stopped, newcomer } = self;
         // Kept outside, since whoever has been accepted when the server stops is still served.
-        let mut arrival = std::pin::pin!(async {
+        let mut arrival = pin!(async {
             if newcomer.is_none() {
                 *newcomer = Some(accept(socket, conversation, places).await);
             }
@@ -156,17 +157,18 @@ fn serve(
     let (spoken, mut stopped) = (Arc::clone(conversation), stopped.clone());
     let connected = SystemClock.now();
     let task = async move {
-        let shutdown = async move {
+        // Pinned here and lent: whoever takes a future has room for it twice.
+        let shutdown = pin!(async move {
             let _ = stopped.wait_for(|stopped| *stopped).await;
             let left = FRESH.saturating_sub(SystemClock.now().since(connected));
             if !left.is_zero() {
                 sleep(left).await;
             }
-        };
+        });
         // Here, since it is the thread that serves the client who hears of it.
-        if let Ok(socket) = TcpStream::from_std(socket)
-            && seat.hold(Box::pin(spoken.run(socket, peer, shutdown))).await
-        {
+        let Ok(socket) = TcpStream::from_std(socket) else { return };
+        let conversation = pin!(seat.scope(spoken.run(socket, peer, shutdown)));
+        if seat.hold(conversation).await {
             let protocol = spoken.protocol.name();
             spoken.seldom.tell(|left_out| {
                 warn!(

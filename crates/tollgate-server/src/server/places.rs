@@ -1,11 +1,11 @@
 use std::collections::VecDeque;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ use crate::http::Pulse;
 pub(super) struct Places {
     free: Arc<Semaphore>,
     /// Those who have one, in the order in which they came, and some who have left.
-    taken: VecDeque<Weak<Seat>>,
+    taken: VecDeque<Weak<Pulse>>,
     /// So many are looked through for those who have left.
     crowded: usize,
 }
@@ -34,7 +34,7 @@ impl Places {
     }
 
     /// Takes a place for a newcomer, as soon as there is one.
-    pub(super) async fn take(&mut self) -> Arc<Seat> {
+    pub(super) async fn take(&mut self) -> Seat {
         loop {
             let free = Arc::clone(&self.free);
             if let Ok(place) = Arc::clone(&free).try_acquire_owned() {
@@ -47,23 +47,21 @@ impl Places {
         }
     }
 
-    fn seat(&mut self, place: OwnedSemaphorePermit) -> Arc<Seat> {
+    fn seat(&mut self, place: OwnedSemaphorePermit) -> Seat {
         if self.taken.len() >= self.crowded {
-            self.taken.retain(|seat| seat.strong_count() > 0);
+            self.taken.retain(|pulse| pulse.strong_count() > 0);
             self.crowded = 2 * self.taken.len() + 64;
         }
-        let seat = Arc::new(Seat { _place: Some(place), ..Seat::default() });
-        self.taken.push_back(Arc::downgrade(&seat));
+        let seat = Seat { _place: Some(place), pulse: Arc::default() };
+        self.taken.push_back(Arc::downgrade(&seat.pulse));
         seat
     }
 
     /// Has the oldest connection closed on which no whole request has been sent, if there is one.
     pub(super) fn ask_the_oldest_to_leave(&mut self) {
-        self.taken.retain(|seat| seat.strong_count() > 0);
-        let mut seats = self.taken.iter().filter_map(Weak::upgrade);
-        if let Some(seat) = seats.find(|seat| seat.can_be_asked()) {
-            seat.ask_to_leave();
-        }
+        self.taken.retain(|pulse| pulse.strong_count() > 0);
+        let mut pulses = self.taken.iter().filter_map(Weak::upgrade);
+        pulses.find(|pulse| pulse.ask_to_leave());
     }
 }
 
@@ -72,31 +70,27 @@ impl Places {
 pub(super) struct Seat {
     /// None at the end, when places are given up faster than they are taken.
     _place: Option<OwnedSemaphorePermit>,
+    /// Of the connection, which is asked to leave by it.
     pulse: Arc<Pulse>,
-    is_asked: AtomicBool,
-    asked: Notify,
 }
 
-// Relaxed throughout: who is asked for nothing is asked again, and `asked` orders the rest.
 impl Seat {
-    fn can_be_asked(&self) -> bool {
-        self.pulse.awaits_request() && !self.is_asked.load(Ordering::Relaxed)
-    }
-
-    fn ask_to_leave(&self) {
-        self.is_asked.store(true, Ordering::Relaxed);
-        self.asked.notify_one();
+    /// A conversation that is looked at by whoever wants the place.
+    pub(super) fn scope<F: Future>(&self, conversation: F) -> impl Future<Output = F::Output> {
+        Pulse::scope(Arc::clone(&self.pulse), conversation)
     }
 
     /// Speaks with the client until the conversation ends, or until the place is wanted and the
     /// client has still not sent a whole request. Tells whether it was cut off.
-    pub(super) async fn hold(&self, conversation: BoxFuture<'_, ()>) -> bool {
-        let mut conversation = pin!(Pulse::scope(Arc::clone(&self.pulse), conversation));
+    pub(super) async fn hold(&self, mut conversation: Pin<&mut impl Future<Output = ()>>) -> bool {
         loop {
-            tokio::select! {
-                biased;
-                () = &mut conversation => return false,
-                () = self.asked.notified() => {}
+            let is_over = poll_fn(|context| match conversation.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending if self.pulse.is_asked_to_leave(context) => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            });
+            if is_over.await {
+                return false;
             }
             // The runtime may have seen a request arrive that this task has not.
             tokio::select! {
@@ -112,7 +106,7 @@ impl Seat {
             if self.pulse.awaits_request() {
                 return true;
             }
-            self.is_asked.store(false, Ordering::Relaxed);
+            self.pulse.stays();
         }
     }
 }
@@ -120,6 +114,7 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::pin::pin;
 
     use super::*;
 
@@ -127,7 +122,7 @@ mod tests {
     async fn sit(places: &mut Places) -> (tokio::task::JoinHandle<bool>, Arc<Pulse>) {
         let seat = places.take().await;
         let pulse = Arc::clone(&seat.pulse);
-        (tokio::spawn(async move { seat.hold(Box::pin(pending())).await }), pulse)
+        (tokio::spawn(async move { seat.hold(pin!(pending())).await }), pulse)
     }
 
     #[tokio::test(start_paused = true)]
@@ -158,13 +153,13 @@ mod tests {
         let mut places = Places::new(1);
         let seat = places.take().await;
         let pulse = Arc::clone(&seat.pulse);
-        seat.ask_to_leave();
+        places.ask_the_oldest_to_leave();
         let works = async {
             yield_now().await;
             let _at_work = Pulse::work(pulse);
             tokio::time::sleep(Duration::from_secs(1)).await;
         };
-        assert!(!seat.hold(Box::pin(works)).await);
+        assert!(!seat.hold(pin!(works)).await);
     }
 
     #[tokio::test]

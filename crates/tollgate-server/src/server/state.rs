@@ -51,11 +51,14 @@ pub(super) fn app(
 /// Lets those in who may, from now on.
 pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     let secret = token.secret();
-    // One that was made for this run is for operators; nobody gave it to clients.
-    let password = settings.token.as_ref().and_then(Token::secret);
     match settings.resp.is_public() {
-        true => app.resp().set_password(password),
-        false => app.resp().set_optional_password(password),
+        // Also if the token has gone from the settings: the socket is as public as before.
+        true => app.resp().set_password(secret.clone()),
+        // One that was made for this run is for operators; nobody gave it to clients.
+        false => {
+            let password = settings.token.as_ref().and_then(Token::secret);
+            app.resp().set_optional_password(password);
+        }
     }
     let access = match secret {
         Some(secret) if settings.http_is_public() => Access::network(secret),

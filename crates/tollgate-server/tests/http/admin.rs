@@ -123,6 +123,7 @@ async fn a_policy_is_read_and_replaced_and_a_bad_one_is_refused_whole() {
     for empty in ["", "\n \n"] {
         let reply = put(empty).await;
         assert_eq!((reply.status, reply.detail().contains("is empty")), (400, true), "{reply:?}");
+        assert!(reply.detail().contains("\"limit = []\" for one without limits"), "{reply:?}");
     }
     let bad = put("[[limit]]\nname = 'api'\nqouta = '1/h'\n").await;
     assert_eq!(bad.status, 422);

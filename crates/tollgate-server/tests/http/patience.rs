@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
+use tollgate_server::App;
 use tollgate_server::http::{Bounds, serve};
 
 use super::client::Reply;
@@ -51,10 +52,28 @@ async fn slow_clients_are_not_waited_for() {
     let (waited, reply) = patience(server, &[&lie], short).await;
     assert!((190..450).contains(&waited.as_millis()), "{waited:?}");
     assert_eq!(Reply::parse(reply.as_bytes()).status, 408, "{reply}");
+    // The beginning of a request that came together with the one before.
+    let free = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                content-length: 40\r\n\r\n{\"limit\":\"many\",\"key\":\"user:1\",\"cost\":0}";
+    for (whole, begin) in [
+        ("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", "GET /hea"),
+        ("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", "GET /auth HTTP/1.1\r\nx: "),
+        (free, "POST /v1/check HTTP/1.1\r\n"),
+        (free, "GET /auth?"),
+    ] {
+        let (waited, reply) = patience(server, &[&format!("{whole}{begin}")], short).await;
+        assert!((190..450).contains(&waited.as_millis()), "{whole}{begin}: {waited:?} {reply}");
+        assert!(reply.starts_with("HTTP/1.1 "), "{whole}{begin}: {reply}");
+    }
     // Silence, before and after a request.
     let (waited, _) = patience(server, &[], short).await;
     assert!((590..900).contains(&waited.as_millis()), "{waited:?}");
     let (waited, reply) = patience(server, &[&request("")], short).await;
+    assert!((590..1200).contains(&waited.as_millis()), "{waited:?}");
+    assert_eq!(Reply::parse(reply.as_bytes()).status, 200);
+    // The same if its body came later.
+    let (head, body) = free.split_at(free.len() - 40);
+    let (waited, reply) = patience(server, &[head, body], short).await;
     assert!((590..1200).contains(&waited.as_millis()), "{waited:?}");
     assert_eq!(Reply::parse(reply.as_bytes()).status, 200);
     assert_eq!(server.app.gate().usage()[7].1.callers, 1, "only whole requests have spent");
@@ -145,4 +164,72 @@ async fn a_client_that_does_not_read_is_not_answered_on_and_on() {
     let line = metrics.lines().find(|line| line.contains("route=\"openapi\"")).unwrap();
     let answered: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(answered < 10, "{answered}");
+}
+
+/// How often `/auth` was answered.
+fn auth_count(app: &App) -> u64 {
+    let metrics = app.metrics(tollgate_tower::MetricsFormat::Text);
+    let lines = metrics.lines().filter(|line| line.contains("route=\"auth\""));
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_requests_with_large_answers_wait_until_some_are_read() {
+    let app = app();
+    let (mut client, stream) = duplex(4096);
+    let flood = async {
+        client.write_all("GET /auth HTTP/1.1\r\n\r\n".repeat(1_000).as_bytes()).await.unwrap();
+    };
+    tokio::select! {
+        served = serve(stream, None, &app, pending()) => panic!("{served:?}"),
+        () = flood => panic!("all of it was read"),
+        () = sleep(Duration::from_secs(1)) => {}
+    }
+    let answered = auth_count(&app);
+    assert!((1..100).contains(&answered), "{answered}");
+}
+
+/// The beginning of a head for `/auth` that is larger than other routes take.
+fn endless() -> String {
+    format!("GET /auth HTTP/1.1\r\nhost: localhost\r\nx: {}", "x".repeat(20_000))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_not_ask_auth_has_no_more_room_for_a_head_than_elsewhere() {
+    for (peer, is_proxy) in [("192.0.2.9:1", false), ("127.0.0.1:1", true)] {
+        let app = app();
+        let (mut client, stream) = duplex(1024 * 1024);
+        client.write_all(endless().as_bytes()).await.unwrap();
+        let served = serve(stream, peer.parse().ok(), &app, pending());
+        let ended = timeout(Duration::from_secs(5), served).await;
+        assert_eq!(ended.is_err(), is_proxy, "{peer}: {ended:?}");
+        let mut reply = Vec::new();
+        client.read_to_end(&mut reply).await.unwrap();
+        if !is_proxy {
+            let reply = Reply::parse(&reply);
+            assert_eq!((reply.status, auth_count(&app)), (431, 1), "{reply:?}");
+            assert_eq!(reply.detail(), "the head is larger than 16384 bytes");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_long_for_the_rest_of_a_head() {
+    let rest = "\r\n\r\n";
+    for (late, answers) in [(Duration::from_millis(500), 1), (Duration::from_secs(5), 0)] {
+        let app = app();
+        let (mut client, stream) = duplex(1024 * 1024);
+        let begin = Instant::now();
+        let shutdown = sleep(Duration::from_secs(1));
+        let peer = "127.0.0.1:1".parse().ok();
+        let (served, ()) = tokio::join!(serve(stream, peer, &app, shutdown), async {
+            client.write_all(endless().as_bytes()).await.unwrap();
+            sleep(Duration::from_secs(1) + late).await;
+            // It may have been closed.
+            let _ = client.write_all(rest.as_bytes()).await;
+        });
+        assert!(served.is_ok(), "{served:?}");
+        assert_eq!(auth_count(&app), answers, "{late:?}");
+        assert!(begin.elapsed() < Duration::from_secs(7), "{late:?}: {:?}", begin.elapsed());
+    }
 }

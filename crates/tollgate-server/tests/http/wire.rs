@@ -75,6 +75,27 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
+async fn a_request_that_would_upgrade_is_answered_like_any_other() {
+    let server = Server::start().await;
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\n";
+    let text = request(upgrade);
+    let (head, body) = text.split_at(text.len() - BODY.len());
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    for _ in 0..2 {
+        // The body comes later.
+        socket.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        socket.write_all(body.as_bytes()).await.unwrap();
+        let mut reply = Vec::new();
+        while !reply.ends_with(b"}") {
+            assert!(socket.read_buf(&mut reply).await.unwrap() > 0);
+        }
+        assert_eq!(Reply::parse(&reply).status, 200, "{}", String::from_utf8_lossy(&reply));
+    }
+    assert_eq!(check(&server, BODY).await["remaining"], 997);
+}
+
+#[tokio::test]
 async fn a_body_in_pieces_is_one_body() {
     let server = Server::start().await;
     let mut chunked = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\

@@ -85,7 +85,11 @@ fn half_sent_heads_do_not_keep_a_probe_out_and_a_request_at_work_is_answered() {
     let mut at_work = half_a_check(server.http);
     let mut kept = connect(server.http);
     ask(&mut kept, HEALTH, "200 OK");
+    // Also behind a request that is whole, whoever answers that.
+    let behind = ["GET /hea", "GET /auth HTTP/1.1\r\nx: "].map(|begin| format!("{HEALTH}{begin}"));
+    let [behind, auth_behind] = &behind;
     let begins = ["GET /healthz HTTP/1.1\r\nhost: loc", "G", "POST /v1/check HTTP/1.1\r\nx: ", ""];
+    let begins = [&begins[..], &[behind, auth_behind]].concat();
     get_through(server.http, &begins, HEALTH, "200 OK");
     ask(&mut at_work, OTHER_HALF, "\"allowed\":true");
     ask(&mut kept, HEALTH, "200 OK");
@@ -174,7 +178,9 @@ fn half_sent_heads_do_not_keep_clients_of_the_proxy_out() {
     ask(&mut switched, upgrade, "101 Switching Protocols");
     ask(&mut switched, "echo one", "echo one");
     let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    get_through(proxy, &["", "GET / HTTP/1.1\r\nho", "PRI * HT"], request, "\r\n\r\nhi");
+    let behind = format!("{request}GET / HT");
+    let begins = ["", "GET / HTTP/1.1\r\nho", "PRI * HT", &behind];
+    get_through(proxy, &begins, request, "\r\n\r\nhi");
     ask(&mut at_work, "cd", "\r\n\r\nhi");
     ask(&mut switched, "echo two", "echo two");
     drop(switched);

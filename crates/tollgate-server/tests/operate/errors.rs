@@ -63,7 +63,7 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
             2,
             "write an address and a port, such as \"127.0.0.1:8390\"",
         ),
-        (flags(&["--http", "off", "--resp", "off"]), 1, "http, resp and grpc are all off"),
+        (flags(&["--http", "off", "--resp", "off"]), 1, "http, resp, grpc and admin are all off"),
         (
             flags(&["--http", "0.0.0.0:0"]),
             1,

@@ -71,6 +71,33 @@ fn for_other_machines_everything_needs_the_token() {
     server.stop();
 }
 
+#[test]
+fn a_reload_that_names_no_token_leaves_no_public_port_without_one() {
+    let home = Home::new(
+        "limit = []\n[server]\nhttp = '0.0.0.0:0'\nresp = '0.0.0.0:0'\ntoken-file = 'token'\n",
+    );
+    std::fs::write(home.path("token"), TOKEN).unwrap();
+    let server = home.start(&[]);
+    // Addresses stay as they are until a restart, and so does what they need.
+    home.write("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
+    server.signal("HUP");
+    until("the reload", || {
+        let port = server.http.port();
+        let metrics = format!("http://127.0.0.1:{port}/metrics");
+        let bearer = format!("authorization: Bearer {TOKEN}");
+        let metrics = run(Command::new("curl").args(["-sS", "-H", &bearer]).arg(metrics));
+        let accepted = "tollgate_reloads_total{outcome=\"accepted\"}";
+        metrics.lines().any(|line| line.starts_with(accepted) && !line.ends_with(" 0"))
+    });
+    assert_eq!(status(&server, "/metrics", None), "401");
+    let throttle = ["CL.THROTTLE", "k", "0", "1", "60"];
+    assert!(redis(&server, &throttle).starts_with("NOAUTH"));
+    let with = |password| redis(&server, &[&["-a", password], &throttle[..]].concat());
+    assert!(with("wrong-password").contains("NOAUTH"));
+    assert!(with(TOKEN).starts_with("0\n1\n"));
+    assert!(server.stop().contains("resp in [server] has changed, which needs a restart"));
+}
+
 /// What redis-cli prints for a command.
 fn redis(server: &Server, arguments: &[&str]) -> String {
     let port = server.resp.port().to_string();

@@ -28,7 +28,7 @@ const POLICY: &str = "[identity]\norder = ['user', 'ip']\ntrusted-proxies = ['12
     user = { header = 'x-who', accept = 'trusted-proxies' }\ntier-header = 'x-tier'\n";
 
 /// What no trailer may say, in either direction.
-const FORBIDDEN: [&str; 30] = [
+const FORBIDDEN: [&str; 39] = [
     "x-forwarded-for",
     "x_forwarded_for",
     "X-Forwarded_Host",
@@ -38,6 +38,15 @@ const FORBIDDEN: [&str; 30] = [
     "x-real-ip",
     "x_real_ip",
     "cf-connecting-ip",
+    "client-ip",
+    "x-azure-clientip",
+    "x-azure_client_ip",
+    "x-envoy-external-address",
+    "x-envoy_external_address",
+    "x-appengine-user-ip",
+    "ali-real-ip",
+    "x-vercel-forwarded-for",
+    "wl-forwarded",
     "true_client_ip",
     "via",
     "host",

@@ -6,10 +6,10 @@ use http::{Request, StatusCode};
 use httparse::{EMPTY_HEADER, Status};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
+use crate::http::Bounds;
 use crate::http::problem::Problem;
 use crate::http::pulse::Pulse;
 use crate::http::stream::Stream;
-use crate::http::watch::Watch;
 
 /// The head of a request for `/auth`, all of it.
 ///
@@ -22,19 +22,36 @@ pub(super) struct AuthHead<'b>(&'b [u8]);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Whole,
-    TooLarge,
+    /// It has more than so many bytes.
+    TooLarge(usize),
     /// The client has gone, or takes too long.
     Missing,
+}
+
+/// How large a head may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadBounds {
+    /// That is decided about.
+    largest: usize,
+    /// How much of one is read before it is refused.
+    read: usize,
+}
+
+impl HeadBounds {
+    /// For those who may ask. A proxy that cannot send all of a head may not look at the answer.
+    /// Go's servers, Caddy and Traefik among them, take 1 MiB of a client.
+    pub(super) const OF_PROXIES: Self = Self { largest: LARGEST, read: 4 * 1024 * 1024 };
+
+    /// For those who are refused, whatever they ask.
+    pub(super) const fn of_others(bounds: &Bounds) -> Self {
+        Self { largest: bounds.head, read: bounds.head }
+    }
 }
 
 const BEGIN: &[u8] = b"GET /auth";
 
 /// The largest head that is decided about. nginx takes 32 KiB of a client, and says the URI twice.
 const LARGEST: usize = 128 * 1024;
-
-/// How much of a head is read before it is refused: a proxy that cannot send all of it may not
-/// look at the answer. Go's servers, Caddy and Traefik among them, take 1 MiB of a client.
-const READ: usize = 4 * 1024 * 1024;
 
 impl<'b> AuthHead<'b> {
     /// True if the bytes begin such a head, or may once there are more of them.
@@ -83,45 +100,42 @@ impl<'b> AuthHead<'b> {
         Ok((parts, is_last))
     }
 
-    pub(super) fn too_large() -> Problem {
-        let detail = format!("the head is larger than {LARGEST} bytes");
-        Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
-    }
-
-    /// Reads the rest of the head that the input begins with.
+    /// Reads the rest of the head that the input begins with. Nothing is lost if it is dropped,
+    /// and called again.
     pub(super) async fn read_rest<T: AsyncRead + AsyncWrite + Unpin>(
         stream: &mut Stream<&Pulse, T>,
         input: &mut Vec<u8>,
-        pulse: &Pulse,
-        watch: &mut Watch,
+        HeadBounds { largest, read }: HeadBounds,
     ) -> io::Result<Rest> {
         let (mut total, mut searched) = (input.len(), 0);
         // It may turn out to be for another path.
         while Self::begins(input) {
             let end = end(&input[searched..]).map(|end| searched + end);
             match end {
-                Some(end) if end <= LARGEST => break,
-                Some(_) => return Ok(Rest::TooLarge),
-                None if total > READ => return Ok(Rest::TooLarge),
+                Some(end) if end <= largest => break,
+                Some(_) => return Ok(Rest::TooLarge(largest)),
+                None if total > read => return Ok(Rest::TooLarge(largest)),
                 None => {}
             }
             // The end may have begun with the last bytes.
             searched = input.len().saturating_sub(3);
-            if searched > LARGEST {
+            if searched > largest {
                 // The first line says what is to be answered.
-                input.drain(LARGEST..searched);
-                searched = LARGEST;
+                input.drain(largest..searched);
+                searched = largest;
             }
-            tokio::select! {
-                read = stream.read_buf(input) => match read? {
-                    0 => return Ok(Rest::Missing),
-                    read => total += read,
-                },
-                () = watch.run_out(pulse) => return Ok(Rest::Missing),
+            match stream.read_buf(input).await? {
+                0 => return Ok(Rest::Missing),
+                count => total += count,
             }
         }
         Ok(Rest::Whole)
     }
+}
+
+pub(super) fn too_large(most: usize) -> Problem {
+    let detail = format!("the head is larger than {most} bytes");
+    Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
 }
 
 /// Where a head ends that the bytes begin with.
@@ -147,7 +161,7 @@ fn header_map(parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Problem> {
         let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(header.value)) else {
             return Err(Problem::bad_request("a header has a name or a value that is not HTTP"));
         };
-        headers.try_append(name, value).map_err(|_| AuthHead::too_large())?;
+        headers.try_append(name, value).map_err(|_| too_large(LARGEST))?;
     }
     Ok(headers)
 }

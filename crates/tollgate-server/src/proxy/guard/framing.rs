@@ -40,11 +40,15 @@ impl Framing {
     }
 
     /// Follows the stream to the end of the request that it is in, and tells how many of these
-    /// bytes belong to that; `None` if all of them do and there are more to come.
+    /// bytes belong to that; `None` if all of them do and there are more to come. For those who
+    /// never speak another protocol: what an `Upgrade` asks for does not follow.
     pub(crate) fn look_at_one(&mut self, bytes: &[u8]) -> Result<Option<usize>, usize> {
         let mut at = 0;
         while at < bytes.len() {
             let had_begun = self.has_begun();
+            if let Place::Head(head) = &mut self.place {
+                head.switches = false;
+            }
             at += self.step(&bytes[at..]).map_err(|end| at + end)?;
             if had_begun && !self.has_begun() {
                 return Ok(Some(at));
@@ -56,6 +60,11 @@ impl Framing {
     /// True if nobody knows where the request ends.
     pub(crate) fn is_beyond(&self) -> bool {
         matches!(self.place, Place::Beyond)
+    }
+
+    /// True if a head has begun and not ended.
+    pub(super) fn is_in_head(&self) -> bool {
+        matches!(self.place, Place::Head(_)) && (self.has_begun() || self.lines.has_begun())
     }
 
     fn has_begun(&self) -> bool {
@@ -254,6 +263,23 @@ mod tests {
         }
         for size in ["5\n", "5;x\n", "0;x\n"] {
             assert_look(&with(format!("{size}\n\n")), Ok(()));
+        }
+    }
+
+    #[test]
+    fn an_upgrade_ends_no_request_where_nobody_switches() {
+        let request = b"POST / HTTP/1.1\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\nhello";
+        for size in [1, 2, 3, 7, 4096] {
+            let mut framing = Framing::default();
+            let mut length = 0;
+            for piece in [&request[..], b"GET"].concat().chunks(size) {
+                let end = framing.look_at_one(piece).unwrap();
+                length += end.unwrap_or(piece.len());
+                if end.is_some() {
+                    break;
+                }
+            }
+            assert_eq!(length, request.len(), "in pieces of {size}");
         }
     }
 

@@ -6,6 +6,11 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// True if a line has begun and not ended.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
     /// Hands over the next line, its line feed included, and tells how many of these bytes
     /// belong to it; `None` if all of them do and there are more to come.
     pub(super) fn next<R>(

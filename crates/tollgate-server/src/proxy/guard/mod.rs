@@ -9,16 +9,20 @@ mod lines;
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(crate) use self::framing::Framing;
+use crate::http::Pulse;
 
 /// A stream of requests whose ends are clear.
 #[derive(Debug)]
 pub(super) struct Guard<T> {
     io: T,
+    /// Is told whether what was read ends within a request.
+    pulse: Arc<Pulse>,
     framing: Framing,
     /// What is read instead of the rest, once something was wrong.
     rest: Option<&'static [u8]>,
@@ -28,8 +32,8 @@ pub(super) struct Guard<T> {
 pub(crate) const END: &[u8] = b"\r\n\r\n";
 
 impl<T> Guard<T> {
-    pub(super) fn new(io: T) -> Self {
-        Self { io, framing: Framing::default(), rest: None }
+    pub(super) fn new(io: T, pulse: Arc<Pulse>) -> Self {
+        Self { io, pulse, framing: Framing::default(), rest: None }
     }
 
     pub(super) fn into_inner(self) -> T {
@@ -55,6 +59,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
             buffer.filled_mut()[before + at] = 0;
             buffer.set_filled(before + at + 1);
             self.rest = Some(END);
+        }
+        if buffer.filled().len() > before {
+            self.pulse.ends_within(self.framing.is_in_head());
+            if self.framing.is_beyond() {
+                // Nobody knows.
+                self.pulse.has_read();
+            }
         }
         Poll::Ready(Ok(()))
     }

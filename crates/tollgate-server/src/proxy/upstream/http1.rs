@@ -170,7 +170,8 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// A copy of a request that can be repeated and has no body.
+    /// A copy of a request that can be repeated and has no body. A method that is written in
+    /// another case than those of HTTP is another one, of which nobody knows whether it can be.
     pub(super) fn of(request: &Request<RequestBody>) -> Option<Self> {
         let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
         may_repeat.then(|| Self {

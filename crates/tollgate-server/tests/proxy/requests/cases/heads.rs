@@ -110,6 +110,13 @@ pub(super) fn targets() -> Vec<Case> {
         case("a query", line("GET {path}?a=b HTTP/1.1"), Forwarded(GET, "")),
         case("CONNECT", "CONNECT a:80 HTTP/1.1\r\nhost: a:80\r\n\r\n", Refused(&[400, 405])),
         case("TRACE", line("TRACE {path} HTTP/1.1"), Refused(&[405])),
+        case("trace in small letters", line("trace {path} HTTP/1.1"), Refused(&[405])),
+        case("Connect with a path", line("Connect {path} HTTP/1.1"), Refused(&[405])),
+        case(
+            "get in small letters",
+            line("get {path} HTTP/1.1"),
+            Forwarded("get {path} HTTP/1.1", ""),
+        ),
         case("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", Refused(MALFORMED)),
     ]
 }
