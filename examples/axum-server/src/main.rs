@@ -41,7 +41,10 @@ fn app(signals: Arc<Signals>) -> Result<Router, tollgate_policy::Error> {
     Ok(Router::new()
         .route("/hello", get(async || "Hello.\n"))
         .route("/slow", get(async move || slow(&signals).await))
-        .route("/metrics", get(async move || ([(CONTENT_TYPE, Metrics::CONTENT_TYPE)], metrics.encode())))
+        .route(
+            "/metrics",
+            get(async move || ([(CONTENT_TYPE, Metrics::CONTENT_TYPE)], metrics.encode())),
+        )
         // After the routes: a layer is around what the router has by then.
         .layer(layer))
 }
