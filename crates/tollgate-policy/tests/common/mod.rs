@@ -53,6 +53,12 @@ impl Call {
         runtime.block_on(gate.explain(&self.request())).unwrap()
     }
 
+    /// The limits that it meets.
+    pub(crate) fn met(&self, gate: &TestGate) -> Vec<String> {
+        let limits = self.explained(gate).limits.into_iter();
+        limits.filter(|limit| limit.state.is_some()).map(|limit| limit.name).collect()
+    }
+
     /// Whom the gate takes the sender for.
     pub(crate) fn caller(&self, gate: &TestGate) -> String {
         self.explained(gate).caller

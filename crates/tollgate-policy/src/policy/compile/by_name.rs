@@ -1,7 +1,7 @@
 //! Limits that no request meets: programs ask them by their name.
 
 use super::Compiler;
-use crate::spec::{Cost, Limit};
+use crate::spec::Limit;
 
 impl Compiler<'_> {
     /// Whether the limit is by name only. What would be said of requests means nothing then.
@@ -20,13 +20,8 @@ impl Compiler<'_> {
             ("settle", limit.settle.is_some(), "whoever asks settles it"),
         ];
         for (key, _, why) in meaningless.into_iter().filter(|(_, is_there, _)| *is_there) {
-            let at = match &limit.cost {
-                Some(Cost::Constant(at)) if key == "cost" => &at.span,
-                _ => &by_name.span,
-            };
-            let at = crate::spec::At { value: (), span: at.clone() };
             self.report(
-                &at,
+                by_name,
                 format!("{place}: a limit that is by name has no `{key}`, since {why}; remove one"),
             );
         }
