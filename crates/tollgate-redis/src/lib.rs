@@ -12,4 +12,4 @@ mod store;
 pub use self::lease::LeaseStats;
 pub use self::name::{Name, Secret};
 pub use self::state::{Base, State, Terms};
-pub use self::store::{RedisLimits, RedisStore, Settings, Stats};
+pub use self::store::{RedisLimits, RedisStore, Settings, Share, Stats};

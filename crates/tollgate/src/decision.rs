@@ -116,6 +116,13 @@ impl Decision {
         (outcome == Outcome::Allowed).then_some(Charged { algorithm, word, at: now, cost })
     }
 
+    /// What the client had spent when this was decided, this call included if it was allowed: a
+    /// word, and the algorithm that reads it.
+    #[must_use]
+    pub fn spent(&self) -> (AnyAlgorithm, Word) {
+        (self.algorithm, self.word)
+    }
+
     /// True if the call is refused, now or for ever.
     #[inline]
     #[must_use]

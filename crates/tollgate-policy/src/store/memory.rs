@@ -3,6 +3,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
+use tollgate::algorithm::{AnyAlgorithm, Word};
 use tollgate::{
     Clock, Decision, KeyedState, Limiter, Quota, Seed, Settled, SystemClock, TierOf, Timestamp,
     check_all,
@@ -167,6 +168,12 @@ impl<C: Clock> MemoryLimits<C> {
         charged.is_some_and(|charged| {
             self.limiter(&charge).cancel_charged(&charge.key, charge.bucket(), &charged)
         })
+    }
+
+    /// Makes the caller of a charge owe at least what `word` says, by the algorithm that counts it
+    /// and at the store's present time: for what is known of it from elsewhere.
+    pub fn raise(&self, charge: &Charge, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
+        self.limiter(charge).raise(&charge.key, word);
     }
 
     fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {

@@ -6,6 +6,7 @@ use tollgate::algorithm::{Algorithm, Word};
 
 use super::core::{Caller, Core, TRIES, unsettled};
 use super::stats::Counters;
+use super::words::InFlight;
 use crate::State;
 use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
 use crate::lease::Place;
@@ -22,6 +23,8 @@ pub(super) struct Asked {
     pub(super) caller: Caller,
     pub(super) cost: u64,
     pub(super) is_shadow: bool,
+    /// While it is not answered.
+    pub(super) in_flight: Option<InFlight>,
     /// What the engine answered.
     pub(super) heard: Option<Heard>,
 }
@@ -45,6 +48,9 @@ impl<E: Engine> Core<E> {
     /// there are while a policy is rolled out, would then forgive by turns. One in shadow that
     /// is denied so is not asked for again.
     pub(super) async fn spend(&self, asked: &mut [Asked]) -> Result<bool, EngineError> {
+        for asked in &*asked {
+            self.report(&asked.caller).await?;
+        }
         for _ in 0..TRIES {
             let mut asked: SmallVec<[&mut Asked; 2]> =
                 asked.iter_mut().filter(|asked| !asked.is_left_as_it_is()).collect();
@@ -108,8 +114,8 @@ impl<E: Engine> Core<E> {
     /// Forgets what was heard, and what is remembered, of charges about which nobody knows.
     pub(super) fn fail(&self, asked: &mut [Asked]) {
         for asked in asked {
-            asked.heard = None;
-            self.denials.forget(asked.caller.name);
+            (asked.heard, asked.in_flight) = (None, None);
+            self.words.doubt(asked.caller.name);
         }
     }
 
@@ -147,6 +153,20 @@ impl<E: Engine> Core<E> {
 }
 
 impl Asked {
+    /// A charge of a call that has no other.
+    pub(super) fn alone(caller: Caller, cost: u64) -> Self {
+        Self {
+            charge: 0,
+            turn: 0,
+            lease: None,
+            caller,
+            cost,
+            is_shadow: false,
+            in_flight: None,
+            heard: None,
+        }
+    }
+
     async fn entry<E: Engine>(&self, engine: &E) -> Result<Entry, EngineError> {
         let Self { caller, cost, is_shadow, .. } = self;
         let counted = caller.counted();

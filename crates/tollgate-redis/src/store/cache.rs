@@ -1,16 +1,24 @@
 use std::sync::{Mutex, PoisonError};
 
+use tollgate::Timestamp;
+
 use crate::Name;
 
-/// What a node remembers of some callers: of a fixed number, those seen last. To forget one
-/// costs a question to the engine, never an answer.
+/// What a node remembers of some callers: of a fixed number, those that are worth it longest. To
+/// forget one costs a question to the engine, never an answer.
 pub(super) struct Cache<V> {
     shards: Box<[Mutex<Shard<V>>]>,
 }
 
+/// What can be remembered.
+pub(super) trait Cached: Copy {
+    /// Until when it is worth it, by this node's clock: what is so for longest is kept.
+    fn until(&self) -> Timestamp;
+}
+
 type Shard<V> = Box<[Set<V>]>;
 
-/// Callers that share a place, the one seen last first.
+/// Callers that share a place.
 type Set<V> = [Option<(Name, V)>; WAYS];
 
 const WAYS: usize = 4;
@@ -18,7 +26,7 @@ const WAYS: usize = 4;
 /// Enough that threads seldom meet.
 const SHARDS: usize = 64;
 
-impl<V: Copy> Cache<V> {
+impl<V: Cached> Cache<V> {
     /// Room for about so many callers.
     pub(super) fn new(callers: usize) -> Self {
         let sets = callers.div_ceil(SHARDS * WAYS);
@@ -38,10 +46,10 @@ impl<V: Copy> Cache<V> {
         let mut value = known.and_then(|index| set[index]).map(|(_, value)| value);
         let answer = act(&mut value);
         if known.is_some() || value.is_some() {
-            let empty = || set.iter().position(Option::is_none);
-            let from = known.or_else(empty).unwrap_or(WAYS - 1);
-            set[..=from].rotate_right(1);
-            set[0] = value.map(|value| (name, value));
+            // Empty places come first.
+            let until = |index: &usize| set[*index].map(|(_, value)| value.until());
+            let index = known.or_else(|| (0..WAYS).min_by_key(until)).unwrap_or(0);
+            set[index] = value.map(|value| (name, value));
         }
         answer
     }
@@ -60,22 +68,29 @@ mod tests {
         (0..).map(|number| name(number * SHARDS as u64))
     }
 
+    impl Cached for u32 {
+        fn until(&self) -> Timestamp {
+            Timestamp::from_secs(u64::from(*self))
+        }
+    }
+
     fn known(cache: &Cache<u32>, name: Name) -> Option<u32> {
         cache.with(name, |value| *value)
     }
 
     #[test]
-    fn a_full_place_forgets_whom_it_has_not_seen_longest() {
+    fn a_full_place_forgets_whom_it_needs_least_long() {
         let cache = Cache::new(1);
         let names: Vec<_> = neighbours().take(WAYS + 1).collect();
-        for (number, name) in (0..).zip(&names[..WAYS]) {
-            cache.with(*name, |value| *value = Some(number));
+        for (until, name) in [50, 20, 30, 40].into_iter().zip(&names[..WAYS]) {
+            cache.with(*name, |value| *value = Some(until));
         }
-        assert_eq!(known(&cache, names[0]), Some(0));
-        cache.with(names[WAYS], |value| *value = Some(9));
-        assert_eq!(known(&cache, names[0]), Some(0));
-        assert_eq!(known(&cache, names[1]), None);
-        assert_eq!(known(&cache, names[WAYS]), Some(9));
+        cache.with(names[WAYS], |value| *value = Some(10));
+        let left: Vec<_> = names.iter().map(|name| known(&cache, *name)).collect();
+        assert_eq!(left, [Some(50), None, Some(30), Some(40), Some(10)]);
+        cache.with(names[1], |value| *value = Some(60));
+        let left: Vec<_> = names.iter().map(|name| known(&cache, *name)).collect();
+        assert_eq!(left, [Some(50), Some(60), Some(30), Some(40), None]);
     }
 
     #[test]

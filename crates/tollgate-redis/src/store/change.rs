@@ -38,6 +38,7 @@ impl<E: Engine> Core<E> {
         mut caller: Caller,
         cost: u64,
     ) -> Result<Decision, EngineError> {
+        self.report(&caller).await?;
         for _ in 0..TRIES {
             let counted = *caller.counted();
             let (sent, fresh) = (self.local(), caller.fresh(&counted, &self.engine).await?);
@@ -47,7 +48,7 @@ impl<E: Engine> Core<E> {
             let word = match found {
                 Found::Passed(word) | Found::Denied(word) => {
                     let seen = Sighting { sent, heard: self.local(), now };
-                    self.denials.tell(caller.name, &counted, word, seen, false);
+                    self.words.tell(caller.name, &counted, word, seen, false);
                     word
                 }
                 Found::Other(stored) => {
@@ -73,6 +74,7 @@ impl<E: Engine> Core<E> {
         reserved: u64,
         actual: u64,
     ) -> Result<Settled, EngineError> {
+        self.report(&caller).await?;
         let difference = actual.abs_diff(reserved);
         match (actual.cmp(&reserved), charged) {
             (Ordering::Greater, _) => self.charge(caller, difference).await,
@@ -88,7 +90,11 @@ impl<E: Engine> Core<E> {
     }
 
     /// Takes an amount whether or not it passes, up to the deepest debt.
-    async fn charge(&self, mut caller: Caller, amount: u64) -> Result<Settled, EngineError> {
+    pub(super) async fn charge(
+        &self,
+        mut caller: Caller,
+        amount: u64,
+    ) -> Result<Settled, EngineError> {
         let max_debt = caller.limit.max_debt;
         let op =
             |counted: &Counted| Op::Charge { amount, most: counted.algorithm.most_owed(max_debt) };
@@ -138,14 +144,15 @@ impl<E: Engine> Core<E> {
         let words = [left.found, left.word];
         let exchange = self.exchange_of_words(caller.name, &left.counted, words, left.now);
         let is_replaced = self.engine.exchange(&exchange).await?;
-        self.denials.forget(caller.name);
+        self.words.doubt(caller.name);
         Ok(is_replaced)
     }
 
     /// Makes a caller as if it had never been seen.
     pub(super) async fn reset(&self, mut caller: Caller) -> Result<(), EngineError> {
         self.apply(&mut caller, |_| Op::Reset).await?;
-        self.denials.forget(caller.name);
+        self.words.forget(caller.name);
+        self.unreported.forget(caller.name);
         Ok(())
     }
 
@@ -159,7 +166,7 @@ impl<E: Engine> Core<E> {
         let words = [word, algorithm.refund(word, at, cost)];
         let exchange = self.exchange_of_words(caller.name, counted, words, at);
         if self.engine.exchange(&exchange).await == Ok(true) {
-            self.denials.forget(caller.name);
+            self.words.doubt(caller.name);
         }
     }
 
@@ -194,7 +201,7 @@ impl<E: Engine> Core<E> {
                     let algorithm = counted.algorithm.starting_from(fresh);
                     let word = op.left(&algorithm, found, now);
                     let seen = Sighting { sent, heard: self.local(), now };
-                    self.denials.tell(caller.name, &counted, word, seen, false);
+                    self.words.tell(caller.name, &counted, word, seen, false);
                     return Ok(Left { now, counted, fresh, found, word });
                 }
                 Found::Other(stored) => {

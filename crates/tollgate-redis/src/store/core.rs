@@ -9,11 +9,12 @@ use tollgate_policy::Key;
 use tollgate_policy::store::Charge;
 
 use super::Settings;
-use super::denials::Denials;
 use super::given::Given;
 use super::limits::Limit;
 use super::nodes::Nodes;
 use super::stats::Counters;
+use super::unreported::Unreported;
+use super::words::Words;
 use crate::counted::{Counted, Whose};
 use crate::engine::{Engine, EngineError, Exchange, Fault};
 use crate::{Name, State};
@@ -22,7 +23,8 @@ use crate::{Name, State};
 pub(crate) struct Core<E> {
     pub(super) engine: E,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) denials: Denials,
+    pub(super) words: Arc<Words>,
+    pub(super) unreported: Unreported,
     pub(super) given: Given,
     pub(super) nodes: Nodes,
     pub(super) counters: Counters,
@@ -55,7 +57,8 @@ impl<E: Engine> Core<E> {
         Self {
             engine,
             clock: Arc::clone(&settings.clock),
-            denials: Denials::new(settings.remembered),
+            words: Arc::new(Words::new(settings.remembered)),
+            unreported: Unreported::default(),
             given: Given::new(GIVEN, settings.margin),
             nodes: Nodes::new(settings.nodes),
             counters: Counters::default(),

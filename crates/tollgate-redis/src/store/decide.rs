@@ -88,6 +88,7 @@ impl<E: Engine> RedisStore<E> {
                 caller: self.core.charged(limit, charge, local),
                 cost: charge.cost,
                 is_shadow: charge.is_shadow,
+                in_flight: None,
                 heard: None,
             }
         };
@@ -122,23 +123,27 @@ impl<E: Engine> RedisStore<E> {
         let Asked { caller, cost, .. } = asked;
         let leased =
             asked.lease.and_then(|place| self.leases.peek(place, &caller.own, *cost, local));
-        let denials = &self.core.denials;
-        leased.or_else(|| denials.look(caller.name, caller.counted(), *cost, local))
+        let words = &self.core.words;
+        leased.or_else(|| words.look(caller.name, caller.counted(), *cost, local))
     }
 
     /// Notes that a call is about to ask, and tells whether it is: not if others are asking
     /// already for all there is.
     fn begin_to_ask(&self, call: &mut Call<'_>, local: Timestamp) -> bool {
-        let denials = &self.core.denials;
-        for (index, asked) in call.asked.iter().enumerate().filter(|(_, asked)| !asked.is_shadow) {
-            let (caller, cost) = (&asked.caller, asked.cost);
-            let denied = denials.ask(caller.name, caller.counted(), cost, local);
-            if denied.is_some() {
-                self.core.counters.by_memory.add(1);
-                call.charges[asked.charge].decision = denied;
-                // Those before it do not ask after all.
-                call.asked[..index].iter().for_each(|asked| denials.forget(asked.caller.name));
-                return false;
+        let words = &self.core.words;
+        for index in 0..call.asked.len() {
+            let Asked { caller, cost, is_shadow: false, .. } = &call.asked[index] else {
+                continue;
+            };
+            match words.ask(caller.name, caller.counted(), *cost, local) {
+                Ok(in_flight) => call.asked[index].in_flight = in_flight,
+                Err(denied) => {
+                    self.core.counters.by_memory.add(1);
+                    call.charges[call.asked[index].charge].decision = Some(denied);
+                    // Those before it do not ask after all.
+                    call.asked[..index].iter().for_each(|asked| words.doubt(asked.caller.name));
+                    return false;
+                }
             }
         }
         true
@@ -188,7 +193,7 @@ impl<E: Engine> RedisStore<E> {
         for asked in call.asked.iter().filter(|asked| !asked.is_shadow) {
             let Some(heard) = asked.heard else { continue };
             let caller = &asked.caller;
-            self.core.denials.tell(caller.name, caller.counted(), heard.word, heard.seen, true);
+            self.core.words.tell(caller.name, caller.counted(), heard.word, heard.seen, true);
             self.core.counters.by_engine.add(1);
             call.charges[asked.charge].decision = asked.unspent();
         }
@@ -200,7 +205,7 @@ impl<E: Engine> RedisStore<E> {
             let caller = &asked.caller;
             let word = asked.spent().map_or(heard.word, |(_, spent)| spent);
             if !asked.is_shadow {
-                self.core.denials.tell(caller.name, caller.counted(), word, heard.seen, false);
+                self.core.words.tell(caller.name, caller.counted(), word, heard.seen, false);
             }
             self.core.counters.by_engine.add(1);
             call.charges[asked.charge].decision = asked.decision();

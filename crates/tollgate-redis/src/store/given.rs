@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tollgate::Timestamp;
 
-use super::cache::Cache;
+use super::cache::{Cache, Cached};
 use crate::Name;
 use crate::counted::Counted;
 
@@ -27,6 +27,13 @@ struct Learned {
     given: Option<Counted>,
     /// When the engine was asked, by this node's clock.
     sent: Timestamp,
+}
+
+/// Who was asked about last is kept.
+impl Cached for Learned {
+    fn until(&self) -> Timestamp {
+        self.sent
+    }
 }
 
 impl Given {

@@ -92,6 +92,28 @@ impl Limit {
         })
     }
 
+    /// That of buckets which belong to no limit, and have their quota from each call.
+    pub(super) fn throttled(secret: &Secret) -> Result<Self, Error> {
+        // Decides nothing: it says that words are times.
+        let quota = Quota::per_second(1).build().map_err(Error::store)?;
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+        Ok(Self {
+            name: "CL.THROTTLE".into(),
+            names: secret.throttled(),
+            kind: AlgorithmKind::TokenBucket,
+            base: Counted::of(terms, Whose::Limit).map_err(Error::store)?,
+            tiers: Box::default(),
+            overrides: HashMap::new(),
+            starts_empty: false,
+            born: OnceCell::new(),
+            is_by_call: true,
+            max_debt: None,
+            is_leased: false,
+            outage: Outage::Local,
+            local: None,
+        })
+    }
+
     /// The limit's name.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -104,7 +126,12 @@ impl Limit {
 
     /// The name of a caller.
     pub(super) fn caller(&self, key: &Key) -> Name {
-        self.names.caller(key.as_bytes())
+        self.caller_of(key.as_bytes())
+    }
+
+    /// The name of the caller that has these bytes as its key.
+    pub(super) fn caller_of(&self, key: &[u8]) -> Name {
+        self.names.caller(key)
     }
 
     /// A number that stays as long as keys mean the same.

@@ -5,7 +5,6 @@ mod cache;
 mod change;
 mod core;
 mod decide;
-mod denials;
 mod deposits;
 mod given;
 mod leased;
@@ -21,6 +20,8 @@ mod stats;
 mod throttle;
 mod translate;
 mod turns;
+mod unreported;
+mod words;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -39,9 +40,10 @@ use self::limits::refused;
 use self::local::{Local, local_charge};
 pub use self::settings::Settings;
 pub use self::stats::Stats;
+pub use self::throttle::Share;
 use self::throttle::Throttled;
 use crate::Secret;
-use crate::engine::{Engine, EngineError, Server};
+use crate::engine::{Engine, Server};
 use crate::lease::Leases;
 use crate::name::Names;
 
@@ -77,7 +79,7 @@ impl<E: Engine> RedisStore<E> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let nodes = self.core.nodes.known().map_or(0, NonZeroU32::get);
-        self.core.counters.stats(self.leases.stats(), nodes)
+        self.core.counters.stats(self.leases.stats(), self.core.unreported.len(), nodes)
     }
 
     /// The engine.
@@ -85,9 +87,11 @@ impl<E: Engine> RedisStore<E> {
         &self.core.engine
     }
 
-    /// Gives back what is held by leases, and ends what goes on in the background.
+    /// Gives back what is held by leases, charges what was admitted in an outage, and ends what
+    /// goes on in the background.
     pub async fn shutdown(&self) {
         self.leases.shutdown().await;
+        self.core.report_all().await;
         self.announcing.iter().for_each(AbortHandle::abort);
     }
 
@@ -97,17 +101,6 @@ impl<E: Engine> RedisStore<E> {
 
     fn charged(&self, limits: &RedisLimits, charge: &Charge) -> Caller {
         self.core.charged(limits.limit(charge.limit), charge, self.core.local())
-    }
-
-    /// A charge under this node's own share, or why there is no answer.
-    fn own_charge(
-        &self,
-        limits: &RedisLimits,
-        charge: &Charge,
-        why: &EngineError,
-    ) -> Result<Charge, Error> {
-        let own = local_charge(limits, charge, self.core.assumed_nodes());
-        own.ok_or_else(|| refused(limits.limit(charge.limit).name(), why))
     }
 }
 
@@ -164,12 +157,9 @@ impl<E: Engine> Store for RedisStore<E> {
             }
         }
         let caller = self.charged(limits, charge);
-        match self.core.peek(caller, charge.cost).await {
+        match self.core.peek(caller.clone(), charge.cost).await {
             Ok(decision) => Ok(decision),
-            Err(why) => {
-                let (own, local) = (self.own_charge(limits, charge, &why)?, &limits.local);
-                local.memory.peek(&local.among(self.core.assumed_nodes()), &own).await
-            }
+            Err(why) => self.peek_own(limits, charge, &caller, &why).await,
         }
     }
 
@@ -185,20 +175,11 @@ impl<E: Engine> Store for RedisStore<E> {
             return Ok(Settled { left, uncharged: 0 });
         }
         let charged = charge.decision.and_then(|decision| decision.charged());
-        let settled = self.core.settle(caller, charged, reserved, actual).await;
+        let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
         lease.into_iter().for_each(|place| self.leases.unlearn(place));
         match settled {
             Ok(settled) => Ok(settled),
-            Err(why) => {
-                let (mut own, local) = (self.own_charge(limits, charge, &why)?, &limits.local);
-                // What may have been given back there is not given back here as well.
-                if why.is_unanswered() && actual < reserved {
-                    own.cost = actual;
-                } else {
-                    own.decision = charge.decision;
-                }
-                local.memory.settle(&local.among(self.core.assumed_nodes()), &own, actual).await
-            }
+            Err(why) => self.settle_own(limits, charge, &caller, actual, &why).await,
         }
     }
 
@@ -228,16 +209,17 @@ impl<E: Engine> Store for RedisStore<E> {
         if lease.is_some_and(|place| self.leases.undo(place, &charged)) {
             return;
         }
+        let caller = self.charged(limits, &charge);
         let nodes = self.core.assumed_nodes();
         if let Some(mut own) = local_charge(limits, &charge, nodes) {
             own.decision = charge.decision;
             // Counts may be the same here and there: it is taken back once.
             if limits.local.among(nodes).cancel(own) {
+                self.core.unreported.subtract(caller.name, charge.cost);
                 return;
             }
         }
         if let Ok(runtime) = Handle::try_current() {
-            let caller = self.charged(limits, &charge);
             let core = Arc::clone(&self.core);
             runtime.spawn(async move { core.cancel(&caller, &charged).await });
         }

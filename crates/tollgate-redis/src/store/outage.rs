@@ -1,15 +1,18 @@
 //! Deciding while the engine cannot be asked.
 
 use smallvec::SmallVec;
+use tollgate::algorithm::AnyAlgorithm;
+use tollgate::{Decision, Settled};
 use tollgate_policy::store::{Charge, Outage, Store};
 use tollgate_policy::{Error, Key};
 
 use super::RedisStore;
 use super::ask::Asked;
+use super::core::Caller;
 use super::decide::Call;
 use super::limits::{RedisLimits, refused};
-use super::local::local_charge;
-use crate::engine::Engine;
+use super::local::{Local, local_charge};
+use crate::engine::{Engine, EngineError};
 
 impl<E: Engine> RedisStore<E> {
     /// Decides about what the engine could not be asked for. Tells whether the call passes;
@@ -36,41 +39,112 @@ impl<E: Engine> RedisStore<E> {
             return Err(error);
         }
         let mut own = SmallVec::<[Charge; 2]>::new();
-        let mut places = SmallVec::<[usize; 2]>::new();
-        let nodes = self.core.assumed_nodes();
+        let mut local = SmallVec::<[&Asked; 2]>::new();
         for asked in &failed {
-            let charge = &call.charges[asked.charge];
-            if let Some(local) = local_charge(call.limits, charge, nodes) {
-                self.follow_override(call.limits, asked, &charge.key).await?;
-                own.push(local);
-                places.push(asked.charge);
+            let (caller, charge) = (&asked.caller, &call.charges[asked.charge]);
+            if let Some(charge) = self.own_charge(call.limits, charge, caller).await? {
+                own.push(charge);
+                local.push(asked);
             }
         }
         counters.outage_local.add(own.len());
         counters.outage_open.add(failed.len() - own.len());
-        let local = &call.limits.local;
-        local.memory.decide(&local.among(nodes), &mut own).await?;
-        for (place, decided) in places.into_iter().zip(&own) {
-            call.charges[place].decision = decided.decision;
-        }
+        let Local { memory, .. } = &call.limits.local;
+        memory.decide(&call.limits.local.among(self.core.assumed_nodes()), &mut own).await?;
         let is_denied = |charge: &Charge| charge.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
+        for (asked, decided) in local.into_iter().zip(&own) {
+            call.charges[asked.charge].decision = decided.decision;
+            if passes && let Some(decision) = &decided.decision {
+                self.owe(&asked.caller, decision);
+            }
+        }
         if !passes {
             self.core.undo_later(&call.asked);
         }
         Ok(passes)
     }
 
+    /// A charge under this node's own share, in which the caller owes what it did by its last
+    /// word, if its limit goes on by that.
+    pub(super) async fn own_charge(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        caller: &Caller,
+    ) -> Result<Option<Charge>, Error> {
+        let nodes = self.core.assumed_nodes();
+        let Some(own) = local_charge(limits, charge, nodes) else { return Ok(None) };
+        self.follow_override(limits, caller, &charge.key).await?;
+        if let Some(last) = self.core.words.last(caller.name) {
+            let in_share = |share: &AnyAlgorithm, local| last.in_share(share, nodes, local);
+            limits.local.among(nodes).raise(&own, in_share);
+        }
+        Ok(Some(own))
+    }
+
+    /// What is left of this node's share.
+    pub(super) async fn peek_own(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        caller: &Caller,
+        why: &EngineError,
+    ) -> Result<Decision, Error> {
+        let own = self.own_charge(limits, charge, caller).await?;
+        let own = own.ok_or_else(|| refused(caller.limit.name(), why))?;
+        let among = limits.local.among(self.core.assumed_nodes());
+        limits.local.memory.peek(&among, &own).await
+    }
+
+    /// Settles a charge under this node's share.
+    pub(super) async fn settle_own(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        caller: &Caller,
+        actual: u64,
+        why: &EngineError,
+    ) -> Result<Settled, Error> {
+        let (reserved, nodes) = (charge.cost, self.core.assumed_nodes());
+        let own = self.own_charge(limits, charge, caller).await?;
+        let mut own = own.ok_or_else(|| refused(caller.limit.name(), why))?;
+        // What may have been given back there is not given back here as well.
+        if why.is_unanswered() && actual < reserved {
+            own.cost = actual;
+        } else {
+            own.decision = charge.decision;
+        }
+        let settled = limits.local.memory.settle(&limits.local.among(nodes), &own, actual).await?;
+        let unreported = &self.core.unreported;
+        let more = actual.saturating_sub(reserved).saturating_sub(settled.uncharged);
+        if actual < reserved {
+            unreported.subtract(caller.name, own.cost.saturating_sub(actual));
+        } else if more > 0 {
+            unreported.add(caller, more, settled.left.spent());
+            self.core.report_later();
+        }
+        Ok(settled)
+    }
+
+    /// Has a caller charged at the engine, once that is back, for what its share let through.
+    pub(super) fn owe(&self, caller: &Caller, decision: &Decision) {
+        let cost = decision.charged().map_or(0, |charged| charged.cost);
+        if cost > 0 {
+            self.core.unreported.add(caller, cost, decision.spent());
+            self.core.report_later();
+        }
+    }
+
     /// Gives a caller the share of what it was last known to be given at run time.
     async fn follow_override(
         &self,
         limits: &RedisLimits,
-        asked: &Asked,
+        caller: &Caller,
         key: &Key,
     ) -> Result<(), Error> {
-        let limit = &asked.caller.limit;
-        let (Some(place), Some(given)) = (limit.local, self.core.given.last(asked.caller.name))
-        else {
+        let limit = &caller.limit;
+        let (Some(place), Some(given)) = (limit.local, self.core.given.last(caller.name)) else {
             return Ok(());
         };
         // If that was taken away, what the policy gives it counts again.

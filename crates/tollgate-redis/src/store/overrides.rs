@@ -26,7 +26,7 @@ impl<E: Engine> Core<E> {
             if is_there {
                 let given = wanted.terms.is_override.then_some(*wanted);
                 self.given.learn(caller.name, given, self.local());
-                self.denials.forget(caller.name);
+                self.words.doubt(caller.name);
                 return Ok(());
             }
         }

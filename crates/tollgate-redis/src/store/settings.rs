@@ -45,8 +45,9 @@ impl Settings {
         self
     }
 
-    /// Remembers the words of about so many denied callers, of 100 bytes each; with 0,
-    /// of none, so that every call asks. Default: 32,768.
+    /// Remembers the last words of about so many callers, of 140 bytes each: by them a caller who
+    /// was denied is denied again without asking, and in an outage goes on from what it had
+    /// spent. With 0, of none. Default: 65,536.
     #[must_use]
     pub fn remembered(mut self, callers: usize) -> Self {
         self.remembered = callers;
@@ -82,7 +83,7 @@ impl Default for Settings {
         Self {
             secret: Secret::default(),
             nodes: None,
-            remembered: 32_768,
+            remembered: 65_536,
             leases: 16_384,
             margin: Duration::from_secs(1),
             clock: Arc::new(SystemClock),

@@ -45,6 +45,8 @@ impl<E: Engine> Source for Core<E> {
         // An override is not believed for long, and must not be brought back.
         caller.given =
             if wanted.terms.is_override { self.given.of(caller.name, self.local()) } else { None };
+        self.report(&caller).await?;
+        let _in_flight = self.words.send(caller.name, most);
         for _ in 0..TRIES {
             let counted = *caller.counted();
             let is_other = !counted.is_like(wanted);
@@ -59,10 +61,15 @@ impl<E: Engine> Source for Core<E> {
             match reply.answers.first() {
                 Some(Found::Passed(word)) => {
                     self.confirm(&caller, sent);
+                    let remaining = counted.algorithm.remaining(*word, seen.now);
+                    let tokens = if is_other { 0 } else { remaining.min(most) };
+                    let left = counted.algorithm.spend(*word, seen.now, tokens);
+                    self.words.tell(caller.name, &counted, left.unwrap_or(*word), seen, false);
                     return Ok(taken(counted, *word, !is_other));
                 }
                 Some(Found::Denied(word)) => {
                     self.confirm(&caller, sent);
+                    self.words.tell(caller.name, &counted, *word, seen, false);
                     return Ok(taken(counted, *word, false));
                 }
                 Some(Found::Other(stored)) => {

@@ -16,6 +16,8 @@ pub struct Stats {
     pub outage_closed: u64,
     /// Decided by this node's share, since the engine could not be asked.
     pub outage_local: u64,
+    /// How many callers are still to be charged at the engine for what was admitted by shares.
+    pub unreported: u64,
     /// Words carried over from other terms.
     pub carried_over: u64,
     /// Charges that were taken back, since another limit denied the call.
@@ -42,13 +44,14 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn stats(&self, leases: LeaseStats, nodes: u32) -> Stats {
+    pub(super) fn stats(&self, leases: LeaseStats, unreported: usize, nodes: u32) -> Stats {
         Stats {
             by_engine: self.by_engine.value(),
             by_memory: self.by_memory.value(),
             outage_open: self.outage_open.value(),
             outage_closed: self.outage_closed.value(),
             outage_local: self.outage_local.value(),
+            unreported: unreported as u64,
             carried_over: self.carried_over.value(),
             undone: self.undone.value(),
             kept_charges: self.kept_charges.value(),

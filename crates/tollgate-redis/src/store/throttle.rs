@@ -1,32 +1,45 @@
 //! Buckets whose quota comes with each call.
 
-use tollgate::algorithm::Word;
-use tollgate::{AlgorithmKind, Decision, Quota, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::{AlgorithmKind, Decision, Quota};
 use tollgate_policy::Error;
 use tollgate_policy::store::CallQuota;
 
 use super::RedisStore;
+use super::ask::Asked;
+use super::core::Caller;
+use super::limits::Limit;
 use super::share::share_of;
-use crate::counted::{Counted, Whose};
-use crate::engine::{Engine, EngineError, Entry, Fault, Found, Op};
-use crate::name::Names;
-use crate::sighting::Sighting;
-use crate::{Secret, Terms};
+use crate::Secret;
+use crate::counted::Counted;
+use crate::engine::{Engine, EngineError, Fault};
 
 /// How such buckets are kept: all that an engine has of one is the time at which it is full
 /// again, whatever the quota of the next call.
-pub(super) struct Throttled {
-    names: Names,
-    counted: Counted,
+pub(super) struct Throttled(Arc<Limit>);
+
+/// What a node has of a bucket while the engine cannot be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Its share of the quota.
+    pub quota: Quota,
+    /// For how long the bucket is not full yet, by what the engine last told of it.
+    pub owed: Duration,
 }
 
 impl Throttled {
     pub(super) fn new(secret: &Secret) -> Result<Self, Error> {
-        // Decides nothing: it says that the word is a time.
-        let quota = Quota::per_second(1).build().map_err(Error::store)?;
-        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
-        let counted = Counted::of(terms, Whose::Limit).map_err(Error::store)?;
-        Ok(Self { names: secret.throttled(), counted })
+        Ok(Self(Arc::new(Limit::throttled(secret)?)))
+    }
+
+    fn caller(&self, key: &[u8], quota: Quota) -> Result<Caller, EngineError> {
+        let call = CallQuota::new(quota);
+        let call = call.map_err(|why| EngineError::new(Fault::Nonsense, why.to_string()))?;
+        let own = Counted { quota, algorithm: call.bucket().into(), ..self.0.base };
+        let name = self.0.caller_of(key);
+        Ok(Caller { limit: Arc::clone(&self.0), name, tier: None, own, given: None })
     }
 }
 
@@ -45,49 +58,52 @@ impl<E: Engine> RedisStore<E> {
         quota: Quota,
         cost: u64,
     ) -> Result<Decision, EngineError> {
-        let name = self.throttled.names.caller(key);
-        let call = CallQuota::new(quota).map_err(|why| nonsense(&why.to_string()))?;
-        let counted = Counted { quota, algorithm: call.bucket().into(), ..self.throttled.counted };
-        let (denials, counters) = (&self.core.denials, &self.core.counters);
-        let sent = self.core.local();
-        if cost > 0
-            && let Some(denied) = denials.ask(name, &counted, cost, sent)
-        {
-            counters.by_memory.add(1);
-            return Ok(denied);
-        }
-        let Counted { terms, algorithm, .. } = counted;
-        let op = Op::Spend { cost, is_shadow: false };
-        let entry = Entry { name, terms, algorithm, fresh: counted.fresh(None), op };
-        let (word, now) = self.find(entry).await.inspect_err(|_| {
-            denials.forget(name);
-            counters.outage_local.add(1);
-        })?;
-        counters.by_engine.add(1);
-        let (decision, left) = Decision::of(counted.algorithm, word, now, cost);
+        let mut asked = Asked::alone(self.throttled.caller(key, quota)?, cost);
+        let (words, counters) = (&self.core.words, &self.core.counters);
+        let (name, counted) = (asked.caller.name, asked.caller.own);
         if cost > 0 {
-            let seen = Sighting { sent, heard: self.core.local(), now };
-            denials.tell(name, &counted, left.unwrap_or(word), seen, decision.is_denied());
+            match words.ask(name, &counted, cost, self.core.local()) {
+                Ok(in_flight) => asked.in_flight = in_flight,
+                Err(denied) => {
+                    counters.by_memory.add(1);
+                    return Ok(denied);
+                }
+            }
         }
+        let spent = self.core.spend(std::slice::from_mut(&mut asked)).await;
+        let decided = spent.map(|_| asked.heard.zip(asked.decision()));
+        let Some((heard, decision)) = decided.inspect_err(|_| {
+            words.doubt(name);
+            counters.outage_local.add(1);
+        })?
+        else {
+            return Err(EngineError::new(Fault::Nonsense, "the engine answered nothing"));
+        };
+        counters.by_engine.add(1);
+        let left = asked.spent().map_or(heard.word, |(_, spent)| spent);
+        words.tell(name, &counted, left, heard.seen, decision.is_denied());
         Ok(decision)
     }
 
-    /// The word that a bucket had before what is asked, and when.
-    async fn find(&self, entry: Entry) -> Result<(Word, Timestamp), EngineError> {
-        let reply = self.core.engine.run(&[entry]).await?;
-        match reply.answers.first() {
-            Some(Found::Passed(word) | Found::Denied(word)) => Ok((*word, reply.now)),
-            _ => Err(nonsense("a state of another kind has the name of a bucket")),
+    /// What this node has of a bucket while the engine cannot be asked. What that lets through is
+    /// to be [told](Self::throttled_here).
+    ///
+    /// # Errors
+    ///
+    /// If the quota never refills.
+    pub fn share(&self, key: &[u8], quota: Quota) -> Result<Share, EngineError> {
+        let caller = self.throttled.caller(key, quota)?;
+        let last = self.core.words.last(caller.name);
+        let owed = last.map_or(Duration::ZERO, |last| last.idle_after(self.core.local()));
+        let share = share_of(AlgorithmKind::TokenBucket, quota, self.core.assumed_nodes());
+        Ok(Share { quota: share, owed })
+    }
+
+    /// Has a bucket charged at the engine, once that is back, for what was decided by this node's
+    /// [share](Self::share).
+    pub fn throttled_here(&self, key: &[u8], quota: Quota, decision: &Decision) {
+        if let Ok(caller) = self.throttled.caller(key, quota) {
+            self.owe(&caller, decision);
         }
     }
-
-    /// What this node has of a bucket of this quota while the engine cannot be asked.
-    #[must_use]
-    pub fn share(&self, quota: Quota) -> Quota {
-        share_of(AlgorithmKind::TokenBucket, quota, self.core.assumed_nodes())
-    }
-}
-
-fn nonsense(why: &str) -> EngineError {
-    EngineError::new(Fault::Nonsense, why)
 }

@@ -10,3 +10,4 @@ mod load;
 mod node;
 mod outages;
 mod scene;
+mod stalls;

@@ -68,8 +68,7 @@ impl Node {
     }
 }
 
-/// How long a call may take. The usual 50 ms are for machines that are not busy with other
-/// tests.
+/// How long a call may take: less than usual, so that outages are noticed soon.
 pub(crate) fn time_out() -> Duration {
     Duration::from_millis(if is_soak() { 50 } else { 100 })
 }

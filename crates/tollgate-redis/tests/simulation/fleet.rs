@@ -61,6 +61,7 @@ async fn run(plan: &Plan) -> Outcome {
             Kind::Restart(node) => nodes[node] = start(),
             Kind::FailOver(shard, lag) => world.fail_over(shard, lag),
             Kind::Change(node) => nodes[node].change(plan),
+            Kind::Stall(shard, lasts) => world.stall(shard, lasts),
             Kind::Partition(node, lasts) => {
                 let shard = world.draw(|random| random.below(SHARDS.into())) as u8;
                 nodes[node].link.cut(shard, lasts);
@@ -87,6 +88,7 @@ enum Kind {
     Partition(usize, Duration),
     FailOver(u8, Duration),
     Change(usize),
+    Stall(u8, Duration),
 }
 
 /// What breaks, and when, in order.
@@ -107,6 +109,11 @@ fn troubles(plan: &Plan, world: &World) -> Vec<Trouble> {
         for _ in 0..plan.failovers {
             let (shard, at) = (random.below(SHARDS.into()) as u8, now + plan.any_time(random));
             add(at, Kind::FailOver(shard, plan.lag));
+        }
+        for _ in 0..plan.stalls {
+            let (shard, at) = (random.below(SHARDS.into()) as u8, now + plan.any_time(random));
+            let lasts = random.millis(1, plan.longest_stall.as_millis() as u64);
+            add(at, Kind::Stall(shard, lasts));
         }
         for node in 0..plan.nodes as usize * usize::from(plan.change.is_some()) {
             add(now + plan.any_time(random), Kind::Change(node));
@@ -139,7 +146,8 @@ impl Node {
         let pace = world.draw(|random| 1_000_000 - drift + random.below(2 * drift + 1));
         let pace = if plan.flaw == Some(Flaw::SlowClocks) { pace / 10 } else { pace };
         let clock = NodeClock { began: Instant::now(), pace };
-        let mut settings = Settings::default().clock(clock).margin(MARGIN).remembered(64);
+        let remembered = if plan.flaw == Some(Flaw::NoMemory) { 0 } else { 64 };
+        let mut settings = Settings::default().clock(clock).margin(MARGIN).remembered(remembered);
         if let Some(nodes) = NonZeroU32::new(plan.nodes).filter(|_| plan.is_count_configured) {
             settings = settings.nodes(nodes);
         }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tollgate::Timestamp;
 use tollgate_redis::Name;
-use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Fault, Reply};
+use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Fault, Op, Reply};
 
 use crate::plan::{Flaw, Network};
 use crate::random::Random;
@@ -67,7 +67,9 @@ impl Link {
             let link = self.clone();
             tokio::spawn(async move {
                 if link.travel(shard, there).await.is_some() {
+                    let turn = link.0.world.turn(shard).await;
                     let reply = run(&link.0.world);
+                    drop(turn);
                     if link.travel(shard, back).await.is_some() {
                         // Nobody may wait any more.
                         let _ = answer.send(reply);
@@ -107,7 +109,11 @@ impl Engine for Link {
     async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
         let shard = World::shard(&entries[0].name);
         assert!(entries.iter().all(|entry| World::shard(&entry.name) == shard));
-        let entries = entries.to_vec();
+        let mut entries = entries.to_vec();
+        if self.0.flaw == Some(Flaw::NoCharges) {
+            let charges = entries.iter_mut().filter(|entry| matches!(entry.op, Op::Charge { .. }));
+            charges.for_each(|entry| entry.op = Op::Look);
+        }
         self.send(shard, move |world| world.run(&entries)).await?
     }
 

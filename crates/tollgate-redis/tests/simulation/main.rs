@@ -72,6 +72,28 @@ fn a_quota_that_changes_admits_no_more_than_the_old_and_the_new_together() {
 }
 
 #[test]
+fn a_node_whose_engine_stalls_admits_no_more_than_the_quota() {
+    judge_all(0..3000, |seed| Plan::stalled(seed, 1)).unwrap();
+}
+
+#[test]
+fn nodes_whose_engine_stalls_admit_at_most_one_burst_more() {
+    judge_all(0..1000, |seed| Plan::stalled(seed, 2 + seed as u32 % 4)).unwrap();
+}
+
+#[test]
+fn a_program_that_forgets_what_callers_had_spent_is_caught() {
+    let flawed = |seed| Plan { flaw: Some(Flaw::NoMemory), ..Plan::stalled(seed, 1) };
+    assert!(judge_all(0..100, flawed).is_err());
+}
+
+#[test]
+fn a_program_that_does_not_charge_what_was_admitted_meanwhile_is_caught() {
+    let flawed = |seed| Plan { flaw: Some(Flaw::NoCharges), ..Plan::stalled(seed, 1) };
+    assert!(judge_all(0..300, flawed).is_err());
+}
+
+#[test]
 fn a_seed_is_replayed_exactly() {
     for seed in 0..20 {
         let trace = || simulate(&Plan::troubled(seed)).history.trace;

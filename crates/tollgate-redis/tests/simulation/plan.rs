@@ -35,6 +35,11 @@ pub(crate) struct Plan {
     pub(crate) lag: Duration,
     /// What the first limit becomes on one node after the other.
     pub(crate) change: Option<Limit>,
+    /// How often an engine answers nobody for a while, and for how long at most.
+    pub(crate) stalls: u64,
+    pub(crate) longest_stall: Duration,
+    /// What nodes do that are not answered.
+    pub(crate) outage: &'static str,
     /// How far a node's clock is from the right pace, at most.
     pub(crate) drift_ppm: i64,
     pub(crate) flaw: Option<Flaw>,
@@ -67,6 +72,10 @@ pub(crate) enum Flaw {
     CarelessExchange,
     /// A node believes that time passes at a tenth of its pace, so that slices do not melt.
     SlowClocks,
+    /// A node that is not answered does not know what callers had spent.
+    NoMemory,
+    /// What was admitted meanwhile is not charged afterwards.
+    NoCharges,
 }
 
 impl Plan {
@@ -100,6 +109,9 @@ impl Plan {
             failovers: 0,
             lag: Duration::ZERO,
             change: None,
+            stalls: 0,
+            longest_stall: Duration::ZERO,
+            outage: "closed",
             drift_ppm: 500,
             flaw: None,
         }
@@ -133,6 +145,28 @@ impl Plan {
         Self { failovers, lag, ..Self::troubled(seed) }
     }
 
+    /// The engine answers nobody for a while, again and again, and nodes go on by their shares.
+    /// Their messages are late then, but are neither lost nor overtake each other, as on a
+    /// connection.
+    pub(crate) fn stalled(seed: u64, nodes: u32) -> Self {
+        let mut random = Random::new(seed);
+        let journey = random.between(1, 3);
+        Self {
+            nodes,
+            is_count_configured: true,
+            network: Network { fastest: journey, slowest: journey, lost: 0, late: 0 },
+            crashes: 0,
+            partitions: 0,
+            settled: 0,
+            stalls: random.between(1, 6),
+            longest_stall: random.millis(30, 400),
+            outage: "local",
+            // A share is refilled by the clock of the node.
+            drift_ppm: 0,
+            ..Self::troubled(seed)
+        }
+    }
+
     /// A quota changes while it is spent.
     pub(crate) fn changing(seed: u64) -> Self {
         let change = Limit::any(5, &mut Random::new(seed));
@@ -163,7 +197,7 @@ impl Plan {
         }
     }
 
-    /// The policy of every node. An engine that does not answer lets nothing through.
+    /// The policy of every node.
     pub(crate) fn policy(&self) -> String {
         let mut policy = String::new();
         for (place, limit) in self.limits.iter().enumerate() {
@@ -174,8 +208,9 @@ impl Plan {
                 policy,
                 "[[limit]]\nname = '{}'\nby-name = true\nper = 'user'\n\
                  quota = '1 per {micros} us burst {burst}'\n\
-                 algorithm = '{algorithm}'\nsharing = '{sharing}'\noutage = 'closed'",
+                 algorithm = '{algorithm}'\nsharing = '{sharing}'\noutage = '{}'",
                 name(place),
+                self.outage,
             );
         }
         policy

@@ -2,7 +2,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
+use tokio::time::{Instant, sleep_until};
 use tollgate::{Clock, Quota, Timestamp};
 use tollgate_redis::engine::{EngineError, Entry, Exchange, Model, Op, Reply};
 use tollgate_redis::{Name, State};
@@ -15,6 +16,8 @@ pub(crate) struct World {
     began: Instant,
     /// Each has a part of the states, and a clock of its own.
     shards: Vec<Model>,
+    /// Held by who is carried out by a shard, one after the other.
+    turns: Vec<Turn<()>>,
     inner: Mutex<Inner>,
 }
 
@@ -31,6 +34,8 @@ struct Inner {
     refunds: Vec<Refund>,
     /// When each node was last heard of.
     nodes: HashMap<Name, Duration>,
+    /// Until when each shard carries out nothing.
+    stalled: [Instant; SHARDS as usize],
     /// Changes with everything that happens.
     trace: u64,
 }
@@ -78,6 +83,7 @@ impl World {
         Self {
             began: Instant::now(),
             shards: (0..SHARDS).map(|_| Model::default()).collect(),
+            turns: (0..SHARDS).map(|_| Turn::default()).collect(),
             inner: Mutex::new(Inner {
                 random: Random::new(seed),
                 expiring: HashMap::new(),
@@ -87,6 +93,7 @@ impl World {
                 forgiven: HashMap::new(),
                 refunds: Vec::new(),
                 nodes: HashMap::new(),
+                stalled: [Instant::now(); SHARDS as usize],
                 trace: seed,
             }),
         }
@@ -175,6 +182,21 @@ impl World {
             *inner.forgiven.entry(lost.quota).or_default() += lost.given;
         }
         inner.writes.retain(|write| !is_lost(write));
+    }
+
+    /// Carries out nothing for a while.
+    pub(crate) fn stall(&self, shard: u8, lasts: Duration) {
+        self.inner().stalled[usize::from(shard)] = Instant::now() + lasts;
+    }
+
+    /// Waits until a shard carries out what arrives now: in that order.
+    pub(crate) async fn turn(&self, shard: u8) -> TurnGuard<'_, ()> {
+        let turn = self.turns[usize::from(shard)].lock().await;
+        let stalled = self.inner().stalled[usize::from(shard)];
+        if stalled > Instant::now() {
+            sleep_until(stalled).await;
+        }
+        turn
     }
 
     /// Hears of a node, and tells how many there are.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use tollgate_policy::LimitCheck;
 use tollgate_redis::Settings;
 
 use super::engine::{Fake, TIME_OUT, check_all, left, passes};
@@ -53,7 +54,7 @@ async fn a_local_limit_goes_by_this_nodes_share_and_keeps_it_between_outages() {
     assert_eq!(passes(&node, "l", "alice", 12).await, 1);
     assert_eq!(left(&node, "l", "alice").await, 0);
     engine.set_down(false);
-    assert_eq!(passes(&node, "l", "alice", 12).await, 8);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 3, "all together ten");
     assert_eq!(node.store().stats().outage_local, 16);
 }
 
@@ -101,8 +102,9 @@ async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
     assert_eq!(passes(&node, "l", "alice", 99).await, 50);
     assert_eq!(passes(&other, "l", "alice", 99).await, 50);
     engine.set_down(false);
+    sleep(Duration::from_secs(1)).await;
     node.set_override("l", &["alice"], None).await.unwrap();
-    assert_eq!(passes(&other, "l", "alice", 1).await, 1);
+    assert_eq!(passes(&other, "l", "alice", 1).await, 0);
     engine.set_down(true);
     assert_eq!(passes(&other, "l", "alice", 99).await, 0);
 }
@@ -221,10 +223,133 @@ async fn what_was_decided_here_is_taken_back_here_and_nowhere_else() {
     let here = check_all(&node, &["l"], "alice").await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 9);
     engine.set_down(false);
-    assert_eq!(passes(&node, "l", "alice", 1).await, 1);
+    assert_eq!(passes(&node, "l", "bob", 1).await, 1);
     node.cancel(here);
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(left(&node, "l", "alice").await, 9);
+    assert_eq!(left(&node, "l", "alice").await, 10);
+    assert_eq!(left(&node, "l", "bob").await, 9);
     engine.set_down(true);
     assert_eq!(left(&node, "l", "alice").await, 10);
+}
+
+/// A policy for one node alone, whose share is the whole.
+fn alone(rest: &str) -> String {
+    format!("[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\n{rest}")
+}
+
+fn one() -> Settings {
+    Settings::default().nodes(1.try_into().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_the_node_has_seen_goes_on_from_what_it_had_spent() {
+    for algorithm in [
+        "quota = '10/h'",
+        "quota = '10/h'\nalgorithm = 'leaky-bucket'",
+        "quota = '10/h'\nalgorithm = 'fixed-window'",
+        "quota = '10/h'\nalgorithm = 'sliding-window'",
+        "quota = '10/h'\nalgorithm = 'interval-bucket'",
+        "quota = 'burst 10'",
+    ] {
+        let engine = Fake::new();
+        let node = engine.node_with(&alone(algorithm), &one());
+        assert_eq!(passes(&node, "l", "alice", 7).await, 7, "{algorithm}");
+        engine.set_down(true);
+        assert_eq!(left(&node, "l", "alice").await, 3, "{algorithm}");
+        assert_eq!(passes(&node, "l", "alice", 2).await, 2, "{algorithm}");
+        engine.set_down(false);
+        assert_eq!(left(&node, "l", "alice").await, 1, "{algorithm}");
+        assert_eq!(passes(&node, "l", "alice", 9).await, 1, "{algorithm}");
+        engine.set_down(true);
+        assert_eq!(passes(&node, "l", "alice", 9).await, 0, "{algorithm}");
+        assert_eq!(passes(&node, "l", "bob", 12).await, 10, "{algorithm}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_admitted_in_an_outage_is_charged_for_all_nodes_when_it_is_over() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(&policy("local")), engine.node(&policy("local")));
+    engine.set_down(true);
+    for user in ["alice", "bob", "carol"] {
+        assert_eq!(passes(&node, "l", user, 12).await, 5);
+    }
+    assert_eq!(passes(&other, "l", "alice", 3).await, 3);
+    assert_eq!((node.store().stats().unreported, other.store().stats().unreported), (3, 1));
+    engine.set_down(false);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((node.store().stats().unreported, other.store().stats().unreported), (0, 0));
+    assert_eq!(left(&other, "l", "alice").await, 2);
+    assert_eq!(left(&other, "l", "bob").await, 5);
+    assert_eq!(passes(&other, "l", "carol", 12).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_been_refilled_since_is_not_charged() {
+    let engine = Fake::new();
+    let node = engine.node_with(&alone("quota = '10/s'"), &one());
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 10);
+    sleep(Duration::from_millis(600)).await;
+    engine.set_down(false);
+    assert_eq!(left(&node, "l", "alice").await, 6);
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 6);
+    sleep(Duration::from_secs(2)).await;
+    engine.set_down(false);
+    assert_eq!(left(&node, "l", "alice").await, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_forgives_what_was_admitted_in_an_outage_too() {
+    let engine = Fake::new();
+    let node = engine.node_with(&alone("quota = '10/h'"), &one());
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 10);
+    engine.set_down(false);
+    node.reset_limit("l", &["alice"]).await.unwrap();
+    assert_eq!(passes(&node, "l", "alice", 4).await, 4);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(left(&node, "l", "alice").await, 6);
+    engine.set_down(true);
+    assert_eq!(left(&node, "l", "alice").await, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_reserved_in_an_outage_and_settled_in_another_state_counts_once() {
+    let engine = Fake::new();
+    let node = engine.node_with(&alone("quota = '100/h'"), &one());
+    let value = ["alice"];
+    let spend = LimitCheck { limit: "l", values: &value, cost: 10 };
+    // Reserved here; settled there.
+    engine.set_down(true);
+    assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
+    engine.set_down(false);
+    node.settle_limit("l", &value, 10, 4).await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 96);
+    // Reserved there; settled here, for more.
+    assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
+    engine.set_down(true);
+    node.settle_limit("l", &value, 10, 16).await.unwrap();
+    assert_eq!(left(&node, "l", "alice").await, 80);
+    engine.set_down(false);
+    assert_eq!(left(&node, "l", "alice").await, 80);
+    // Both here.
+    engine.set_down(true);
+    assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
+    node.settle_limit("l", &value, 10, 1).await.unwrap();
+    engine.set_down(false);
+    assert_eq!(left(&node, "l", "alice").await, 79);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_charges_what_it_admitted() {
+    let engine = Fake::new();
+    let node = engine.node(&policy("local"));
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 12).await, 5);
+    engine.set_down(false);
+    node.store().shutdown().await;
+    let other = engine.node(&policy("local"));
+    assert_eq!(left(&other, "l", "alice").await, 5);
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::advance;
-use tollgate::{Quota, Verdict};
+use tollgate::algorithm::{Algorithm, TokenBucket};
+use tollgate::{Clock, Decision, Quota, Verdict};
+use tollgate_redis::Share;
 use tollgate_redis::engine::Fault;
 
 use super::engine::{Fake, Node};
@@ -55,9 +57,21 @@ async fn a_blocked_key_costs_one_command_a_second_and_a_look_is_always_asked() {
 async fn in_an_outage_a_node_goes_by_its_share() {
     let engine = Fake::new();
     let node = engine.node("limit = []");
+    let by = quota("10/s burst 20");
+    assert_eq!(spend(&node, "10/s burst 20", 8).await, (12, None));
+    advance(Duration::from_millis(300)).await;
     engine.set_down(true);
-    let failed = node.store().throttle(b"k", quota("10/s burst 20"), 1).await.unwrap_err();
+    let failed = node.store().throttle(b"k", by, 1).await.unwrap_err();
     assert_eq!(failed.fault(), Fault::Unreachable);
-    assert_eq!(node.store().share(quota("10/s burst 20")), quota("5/s burst 10"));
+    let owed = Duration::from_millis(500);
+    assert_eq!(node.store().share(b"k", by), Ok(Share { quota: quota("5/s burst 10"), owed }));
     assert_eq!(node.store().stats().outage_local, 1);
+
+    // By that share three are let through, which are charged afterwards.
+    let bucket = TokenBucket::new(&quota("5/s burst 10")).unwrap();
+    let now = engine.clock().now();
+    let decision = Decision::of(bucket, bucket.fresh(now), now, 3).0;
+    node.store().throttled_here(b"k", by, &decision);
+    engine.set_down(false);
+    assert_eq!(spend(&node, "10/s burst 20", 0).await, (12, None));
 }

@@ -1,11 +1,13 @@
 use std::fmt::Display;
 use std::future::{Future, ready};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tollgate::{Decision, Quota};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
+use tollgate_redis::Share;
 use tollgate_tower::TollgateLayer;
 
 use super::codec::Args;
@@ -49,8 +51,11 @@ pub trait Checks: Send + Sync {
         quota: Quota,
         _quantity: u64,
     ) -> impl Future<Output = Throttled> + Send {
-        ready(Throttled::Here(quota))
+        ready(Throttled::Here(Share { quota, owed: Duration::ZERO }))
     }
+
+    /// Hears what the endpoint's own table has decided about a key of `CL.THROTTLE`.
+    fn throttled_here(&self, _key: &[u8], _quota: Quota, _decision: &Decision) {}
 
     /// How many questions are worth asking at once: one, if each is answered on the spot.
     fn at_once(&self) -> usize {
@@ -63,8 +68,8 @@ pub trait Checks: Send + Sync {
 pub enum Throttled {
     /// It is decided elsewhere.
     There(Decision),
-    /// It is to be decided by the endpoint's own table, by this quota.
-    Here(Quota),
+    /// It is to be decided by the endpoint's own table, by this quota and with what is owed.
+    Here(Share),
 }
 
 /// What one limit decided.
@@ -106,11 +111,18 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
     }
 
     async fn throttle(&self, key: &[u8], quota: Quota, quantity: u64) -> Throttled {
-        let Some(store) = self.gate().store().shared() else { return Throttled::Here(quota) };
+        let whole = Share { quota, owed: Duration::ZERO };
+        let Some(store) = self.gate().store().shared() else { return Throttled::Here(whole) };
         // In a box: every connection has room for what it may wait for.
         match Box::pin(store.throttle(key, quota, quantity)).await {
             Ok(decision) => Throttled::There(decision),
-            Err(_) => Throttled::Here(store.share(quota)),
+            Err(_) => Throttled::Here(store.share(key, quota).unwrap_or(whole)),
+        }
+    }
+
+    fn throttled_here(&self, key: &[u8], quota: Quota, decision: &Decision) {
+        if let Some(store) = self.gate().store().shared() {
+            store.throttled_here(key, quota, decision);
         }
     }
 
@@ -129,6 +141,10 @@ impl<C: Checks> Checks for Arc<C> {
         quantity: u64,
     ) -> impl Future<Output = Throttled> + Send {
         C::throttle(self, key, quota, quantity)
+    }
+
+    fn throttled_here(&self, key: &[u8], quota: Quota, decision: &Decision) {
+        C::throttled_here(self, key, quota, decision);
     }
 
     fn at_once(&self) -> usize {

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use tollgate::algorithm::{AnyAlgorithm, TokenBucket};
+use tollgate::algorithm::{AnyAlgorithm, TokenBucket, Word};
 use tollgate::{Clock, Decision, Error, KeyedState, Quota, Seed, SystemClock, Table, WhenFull};
+use tollgate_redis::Share;
 
 use super::ahead::AHEAD;
 use super::codec::Args;
@@ -112,15 +113,19 @@ impl<K> Throttle<K> {
         few.into_iter().flatten().for_each(|client| table.touch(client));
     }
 
-    fn decide(&self, key: &[u8], quota: &Quota, quantity: u64) -> Result<Decision, CommandError>
+    fn decide(&self, key: &[u8], share: &Share, quantity: u64) -> Result<Decision, CommandError>
     where
         K: Clock,
     {
         let off = || CommandError::coded("ERR CL.THROTTLE is off, since this server keeps no keys");
         let table = self.table.as_ref().ok_or_else(off)?;
-        let bucket = TokenBucket::new(quota).map_err(CommandError::new)?;
-        let client = table.fingerprint(key);
-        Ok(table.check_with(client, bucket, quantity, self.clock.now()))
+        let bucket = TokenBucket::new(&share.quota).map_err(CommandError::new)?;
+        let (client, now) = (table.fingerprint(key), self.clock.now());
+        if !share.owed.is_zero() {
+            let full_at = now + share.owed;
+            table.raise(client, now, |_| Word::from_bits(full_at.as_nanos()));
+        }
+        Ok(table.check_with(client, bucket, quantity, now))
     }
 }
 
@@ -132,7 +137,11 @@ pub(super) async fn run<C: Checks, K: Clock>(
     let Call { key, quota, quantity } = Call::parse(args)?;
     let decision = match endpoint.checks.throttle(key, quota, quantity).await {
         Throttled::There(decision) => decision,
-        Throttled::Here(quota) => endpoint.throttle.decide(key, &quota, quantity)?,
+        Throttled::Here(share) => {
+            let decision = endpoint.throttle.decide(key, &share, quantity)?;
+            endpoint.checks.throttled_here(key, quota, &decision);
+            decision
+        }
     };
     Ok(if quantity > 0 { Five::from(decision) } else { look(decision) })
 }

@@ -132,7 +132,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         self.overrides.remove(client.fingerprint, |pinned| {
             // Quotas do not change while an override goes.
             let (rule, now) = (self.table.rule_of(client.by()), self.clock.now());
-            self.table.put_in(client.fingerprint, now, |_| pinned.left(&rule, now));
+            self.table.raise(client.fingerprint, now, |_| pinned.left(&rule, now));
         })
     }
 

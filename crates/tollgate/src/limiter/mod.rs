@@ -30,7 +30,7 @@ pub use self::reservation::Reservation;
 pub use self::snapshot::{Saved, SavedOverride, SavedTable};
 pub use self::tiers::TierOf;
 use self::tiers::{Client, Tiers};
-use crate::algorithm::{Algorithm, AlgorithmKind, Start};
+use crate::algorithm::{Algorithm, AlgorithmKind, AnyAlgorithm, Start, Word};
 use crate::sync::{AtomicBool, Ordering};
 use crate::{
     Clock, Decision, Error, Fingerprint, KeyedState, Quota, SystemClock, Table, Timestamp,
@@ -182,6 +182,28 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// the burst, no deeper than the limiter's [bound](Builder::max_debt).
     pub fn debit(&self, key: &K, amount: u64) -> Settled {
         self.take(self.client(key), None, amount, self.clock.now())
+    }
+
+    /// Makes a client owe at least what `word` says, by the algorithm that counts it and at the
+    /// limiter's present time: for what is known of it from elsewhere. It never owes less than
+    /// before.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// use tollgate::algorithm::Algorithm;
+    ///
+    /// let limiter = Limiter::<str>::builder("10/s").build()?;
+    /// limiter.raise("alice", |bucket, now| bucket.charge(bucket.fresh(now), now, 7, 10));
+    /// assert_eq!(limiter.peek_n("alice", 1).remaining(), 3);
+    /// limiter.raise("alice", |bucket, now| bucket.charge(bucket.fresh(now), now, 2, 10));
+    /// assert_eq!(limiter.peek_n("alice", 1).remaining(), 3);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn raise(&self, key: &K, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
+        let now = self.clock.now();
+        self.rewrite(self.client(key), None, now, |algorithm, known| {
+            ((), algorithm.larger(word(algorithm, now), known, now))
+        });
     }
 
     /// Makes a client as if it had never been seen, whatever its tier.

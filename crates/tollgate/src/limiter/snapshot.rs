@@ -188,7 +188,7 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     ) {
         let word = meaning.algorithm.rebase(word, then, now);
         self.overrides.with(client, |pinned| match pinned {
-            None => self.table.put_in(client, now, |rule| meaning.in_table(word, rule, now)),
+            None => self.table.raise(client, now, |rule| meaning.in_table(word, rule, now)),
             Some(pinned) => {
                 let rule = self.table.algorithm();
                 pinned.add(word, &meaning.algorithm, now);
@@ -217,7 +217,7 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
                 pinned.add(word, algorithm, now);
                 before(&rule).into_iter().for_each(|base| pinned.add_base(base, &rule, now));
             }
-            None => self.table.put_in(client, now, |rule| {
+            None => self.table.raise(client, now, |rule| {
                 let carried = rule.carry_over(word, now, algorithm);
                 before(rule).map_or(carried, |base| rule.larger(base, carried, now))
             }),

@@ -110,14 +110,9 @@ impl<S> Table<S> {
         }
     }
 
-    /// Enters a client with the word that `make` makes under the table's rule. Where it is known
-    /// already, the larger debt stays.
-    pub(crate) fn put_in(
-        &self,
-        client: Fingerprint,
-        now: Timestamp,
-        make: impl Fn(&AnyAlgorithm) -> Word,
-    ) {
+    /// Makes a client owe at least what the word says that `make` makes under the table's
+    /// algorithm. Where it is known already, the larger debt stays.
+    pub fn raise(&self, client: Fingerprint, now: Timestamp, make: impl Fn(&AnyAlgorithm) -> Word) {
         self.rewrite(client, By::Base, now, |rule, known| {
             // What is nothing in one tier may be something in another.
             let idle_rule = self.rules().fold(*rule, AnyAlgorithm::slower);

@@ -69,7 +69,7 @@ impl Options {
             authorities: None,
             prefix: "tollgate:".to_owned(),
             connect_time_out: Duration::from_millis(250),
-            command_time_out: Duration::from_millis(50),
+            command_time_out: Duration::from_millis(250),
             probe_interval: Duration::from_millis(100),
             connections: 1,
             in_flight: 4096,
@@ -119,7 +119,7 @@ impl Options {
         self
     }
 
-    /// How long a call may take: 50 ms by default.
+    /// How long a call may take: 250 ms by default.
     pub fn command_time_out(mut self, time_out: Duration) -> Self {
         self.command_time_out = time_out;
         self

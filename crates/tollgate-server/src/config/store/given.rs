@@ -113,7 +113,7 @@ pub(in crate::config) struct GivenStore {
         help_heading = STORE
     )]
     pub(super) connect_timeout: Option<Span>,
-    /// How long a decision there may take [default: 50ms]
+    /// How long a decision there may take [default: 250ms]
     #[arg(
         id = "store-command-timeout",
         long = "store-command-timeout",
@@ -178,7 +178,7 @@ impl GivenStore {
             prefix: store.parsed("prefix", Prefix::DEFAULT),
             ca: path(store, "ca", "ca.pem"),
             connect_timeout: store.parsed("connect-timeout", "250ms"),
-            command_timeout: store.parsed("command-timeout", "50ms"),
+            command_timeout: store.parsed("command-timeout", "250ms"),
             connections: store.number("connections", range::STORE_CONNECTIONS, 1),
             nodes: store.number("nodes", range::NODES, 3),
             start_in_outage: store.boolean("start-in-outage"),
