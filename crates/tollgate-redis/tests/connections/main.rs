@@ -3,10 +3,13 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod asking;
+mod checks;
 mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
+mod credentials;
 mod deposits;
+mod news;
 mod outage;
 mod sentinel;
 mod start;

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use tollgate_redis::engine::{Fault, Server as Engines};
 
 use crate::asking::{ask, options, until_up};
-use crate::common::{Sentinels, Server};
+use crate::common::{Sentinels, Server, eventually};
 
 #[tokio::test]
 async fn calls_follow_the_master_when_another_is_made() {
@@ -49,4 +49,34 @@ async fn sentinels_that_know_nothing_are_named() {
     let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
     assert_eq!(error.fault(), Fault::Misconfigured);
     assert!(error.to_string().contains("knows no service `mian`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_ask_for_no_more_than_is_documented_and_their_password_can_be_rotated() {
+    let sentinels = Sentinels::start();
+    let tell_all = |command: &str| {
+        let words: Vec<_> = command.split(' ').collect();
+        for place in 0..3 {
+            redis::cmd(words[0]).arg(&words[1..]).exec(&mut sentinels.admin(place)).unwrap();
+        }
+    };
+    tell_all(
+        "ACL SETUSER limiter reset on >first &* +sentinel|get-master-addr-by-name +subscribe +ping",
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "first").unwrap();
+    let options = options(&sentinels.url()).sentinel_user("limiter");
+    let options = options.sentinel_password_file(file.path());
+    let engine = Engines::connect(options).await.unwrap();
+    let subscribed = || (0..3).all(|place| sentinels.subscribers(place) == 1);
+    eventually("it is subscribed at all of them", subscribed);
+    std::fs::write(file.path(), "second").unwrap();
+    tell_all("ACL SETUSER limiter >second <first");
+    tell_all("CLIENT KILL USER limiter");
+    eventually("it is subscribed again", subscribed);
+    sentinels.exchange_master();
+    while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
+        let _ = ask(&engine, 1).await;
+        sleep(Duration::from_millis(5)).await;
+    }
 }

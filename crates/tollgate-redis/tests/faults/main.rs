@@ -6,6 +6,7 @@ mod calls;
 #[path = "../common/mod.rs"]
 mod common;
 mod failover;
+mod fleet;
 mod load;
 mod node;
 mod outages;

@@ -48,7 +48,12 @@ pub(crate) struct Node(Arc<Gate<RedisStore<Server>>>);
 
 impl Node {
     pub(crate) async fn connect(url: &str) -> Self {
-        let options = Options::new(url).unwrap().command_time_out(time_out());
+        Self::connect_patiently(url, time_out()).await
+    }
+
+    /// One that waits so long for an answer.
+    pub(crate) async fn connect_patiently(url: &str, time_out: Duration) -> Self {
+        let options = Options::new(url).unwrap().command_time_out(time_out);
         let engine = Server::connect(options).await.unwrap();
         let nodes = NonZeroU32::new(NODES as u32).unwrap();
         let store = RedisStore::new(engine, &Settings::default().nodes(nodes)).unwrap();
@@ -60,6 +65,11 @@ impl Node {
     pub(crate) async fn ask(&self, limit: Limit, caller: &str) -> Outcome {
         let check = LimitCheck { limit: limit.name(), values: &[caller], cost: 1 };
         Outcome::of(&self.0.check_limits(&[check]).await)
+    }
+
+    /// How often the engine was down.
+    pub(crate) fn outages(&self) -> u64 {
+        self.0.store().engine().health().outages
     }
 
     /// How many calls are under way.

@@ -9,7 +9,7 @@ use crate::load::{Load, saturation};
 use crate::node::{Limit, Node, SHARE, is_soak, time_out};
 
 /// One scene at a time, or they would take the processors from each other.
-static TURN: Mutex<()> = Mutex::const_new(());
+pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
 
 /// A node under half the load that it could bear, or less.
 pub(crate) struct Scene {

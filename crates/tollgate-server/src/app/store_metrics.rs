@@ -6,7 +6,7 @@ use std::sync::Arc;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use tollgate_redis::engine::{Health, RoundTrips};
+use tollgate_redis::engine::{Health, RoundTrips, Warnings};
 use tollgate_redis::{LeaseStats, Stats};
 
 use super::metrics::{counters, gauges};
@@ -20,6 +20,7 @@ impl Collector for StoreMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (health, stats) = (self.0.engine().health(), self.0.stats());
         state(&mut encoder, &health, &stats)?;
+        warnings(&mut encoder, &self.0.engine().warnings())?;
         calls(&mut encoder, &health)?;
         round_trips(&mut encoder, &health.round_trips)?;
         decisions(&mut encoder, &stats)?;
@@ -36,6 +37,14 @@ fn state(encoder: &mut DescriptorEncoder<'_>, health: &Health, stats: &Stats) ->
     counters(encoder, "store_connects", help, [([], health.connects)])?;
     let help = "Servers that share the store, as far as this one knows; 0 if it does not";
     gauges(encoder, "store_nodes", help, [([], u64::from(stats.nodes))])
+}
+
+fn warnings(encoder: &mut DescriptorEncoder<'_>, warnings: &Warnings) -> fmt::Result {
+    let may_evict = u64::from(warnings.may_evict.is_some());
+    let help = "1 if a server of the shared store may drop keys, by its maxmemory-policy";
+    gauges(encoder, "store_may_evict", help, [([], may_evict)])?;
+    let help = "How often the clock of a server of the shared store went back";
+    counters(encoder, "store_clock_steps_back", help, [([], warnings.clock_steps_back)])
 }
 
 fn calls(encoder: &mut DescriptorEncoder<'_>, health: &Health) -> fmt::Result {

@@ -48,6 +48,9 @@ impl CheckConfig {
             Source { path: Some(self.file), flags: self.flags, ..Source::default() }.load()?;
         settings.tls.as_ref().map(Tls::load).transpose()?;
         settings.proxy.clone().map(Proxy::new).transpose()?;
+        if let Some(store) = &settings.store {
+            store.options()?.check()?;
+        }
         let store = match &settings.store {
             Some(store) if self.connect => {
                 // Whether it can be used is what was asked.

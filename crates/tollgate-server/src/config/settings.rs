@@ -167,7 +167,8 @@ impl Settings {
             envoy::files(folder).unwrap_or_default()
         });
         let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
-        let files = source.path.iter().chain(&self.token_file).chain(tls).chain(ca);
+        let store = self.store.iter().flat_map(StoreSettings::files);
+        let files = source.path.iter().chain(&self.token_file).chain(tls).chain(ca).chain(store);
         files.cloned().chain(envoy).collect()
     }
 

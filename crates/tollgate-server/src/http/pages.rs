@@ -27,6 +27,10 @@ pub(super) struct Ready {
     /// Where the token is needed, those without it are told that it cannot. The server is
     /// ready all the same: limits do what their outage says.
     outage: Option<String>,
+    /// What is unsafe about the store although it can be asked, such as an eviction policy by
+    /// which it may drop what callers have spent; null if nothing is. Where the token is
+    /// needed, those without it are told that there is something.
+    store_warning: Option<String>,
 }
 
 pub(super) fn metrics(app: &App, head: &Parts) -> Reply {
@@ -52,13 +56,19 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
         true => why.to_string(),
         false => "the store cannot be asked; ask with the token for more".to_owned(),
     });
+    let shared = app.gate().store().shared();
+    let warning = shared.and_then(|store| store.engine().warnings().may_evict);
+    let store_warning = warning.map(|why| match is_known {
+        true => why,
+        false => "the store may drop keys; ask with the token for more".to_owned(),
+    });
     let phase = readiness.phase();
     let status = match phase {
         Phase::Starting => "starting",
         Phase::Ready => "ready",
         Phase::Draining => "draining",
     };
-    let mut reply = json(&Ready { status, reload_failure, outage })?;
+    let mut reply = json(&Ready { status, reload_failure, outage, store_warning })?;
     if phase != Phase::Ready {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }

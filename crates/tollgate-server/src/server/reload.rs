@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::spawn_blocking;
 use tollgate_policy::Changes;
+use tollgate_redis::engine::EngineError;
 use tracing::{info, warn};
 
 use super::state::admit;
@@ -73,7 +74,7 @@ impl Reloader {
                 for key in self.begun.frozen(&settings) {
                     warn!("{key} in [server] has changed, which needs a restart");
                 }
-                if self.begun.store != settings.store {
+                if frozen_store(&self.begun, &settings) {
                     warn!("[store] has changed, which needs a restart");
                 }
                 if self.begun.proxy_listen() != settings.proxy_listen() {
@@ -109,6 +110,7 @@ impl Reloader {
             }
             _ => None,
         };
+        self.renew_store(&settings).map_err(|error| one(&error))?;
         let changes = self.app.adopt_with(policy, file.text(), additions);
         let changes = changes.map_err(|error| one(&error))?;
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
@@ -122,5 +124,25 @@ impl Reloader {
         let in_force = Settings { http, resp, grpc, admin, ..settings.clone() };
         admit(&self.app, &in_force, settings.token.as_ref().unwrap_or(&self.token));
         Ok((settings, changes))
+    }
+
+    /// Has the store take up credentials that have changed. It goes on with the old ones until
+    /// the new ones were accepted.
+    fn renew_store(&self, settings: &Settings) -> Result<(), EngineError> {
+        let store = self.app.gate().store();
+        match (store.shared(), &settings.store) {
+            (Some(store), Some(new)) if !frozen_store(&self.begun, settings) => {
+                store.engine().renew_credentials(new.options()?).map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// True if the store that these name is another, or is used in another way.
+fn frozen_store(begun: &Settings, settings: &Settings) -> bool {
+    match (&begun.store, &settings.store) {
+        (Some(begun), Some(settings)) => begun.is_frozen_out(settings),
+        (begun, settings) => begun.is_some() != settings.is_some(),
     }
 }

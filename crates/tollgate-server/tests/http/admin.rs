@@ -247,8 +247,12 @@ async fn a_request_is_explained_for_programs_and_for_people() {
 async fn readiness_tells_of_the_life_of_a_server() {
     let server = Server::start().await;
     let ready = || async { ask(&server, "GET /readyz").send().await };
-    let expected =
-        json!({ "status": "ready", "reload_failure": Value::Null, "outage": Value::Null });
+    let expected = json!({
+        "status": "ready",
+        "reload_failure": Value::Null,
+        "outage": Value::Null,
+        "store_warning": Value::Null
+    });
     assert_eq!(ready().await.json(), expected);
     server.app.readiness().reload_failed("policy.toml:3:1: unknown key");
     let reply = ready().await;

@@ -3,32 +3,32 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
+use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value,
+};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::Address;
 use super::bounded::Bounded;
+use super::credentials::Access;
 use super::failure::{Failure, unreachable_because};
 use super::gather::Gathering;
-use super::options::{Login, Options};
+use super::options::Login;
 use super::secret::Secret;
+use super::stream::Stream;
 use super::task::Task;
-use super::tls;
+use super::tls::{Handshake, TlsClient};
 use crate::engine::{EngineError, Fault};
 
 /// Calls that may wait to be written. Those beyond wait for a place, within their time-out.
 const QUEUE: usize = 1024;
 
 /// Opens connections.
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Connector {
-    tls: Option<TlsConnector>,
     time_out: Duration,
 }
 
@@ -40,28 +40,26 @@ pub(super) struct Connection {
 }
 
 impl Connector {
-    /// One for these options. Reads certificates, so that they are not read by every attempt.
-    pub(super) fn new(options: &Options) -> Result<Self, EngineError> {
-        let authorities = options.authorities.as_deref();
-        let tls = options.is_tls.then(|| tls::connector(authorities)).transpose()?;
-        Ok(Self { tls, time_out: options.connect_time_out })
+    pub(super) fn new(time_out: Duration) -> Self {
+        Self { time_out }
     }
 
     /// Opens a connection and logs in on it. `lost` is notified when it has ended.
     pub(super) async fn open(
         &self,
         address: &Address,
-        login: &Login,
+        access: Access<'_>,
         database: u32,
         lost: &Arc<Notify>,
     ) -> Result<Connection, EngineError> {
         let opening = async {
-            let connection = self.connect(address, lost.clone()).await.map_err(|why| {
-                let why = why.get_ref().map_or_else(|| why.to_string(), ToString::to_string);
-                unreachable_because(address, &why)
-            })?;
-            connection.greet(address, login, database).await?;
-            Ok(connection)
+            let (stream, handshake) = reach(address, access.tls).await?;
+            let connection = Connection::over(stream, lost.clone()).await;
+            let connection = connection.map_err(|why| unreachable_because(address, &why))?;
+            match connection.greet(access.login, database).await {
+                Ok(()) => Ok(connection),
+                Err(why) => Err(refusal(address, handshake.as_ref(), &why)),
+            }
         };
         self.in_time(address, opening).await
     }
@@ -70,15 +68,41 @@ impl Connector {
     pub(super) async fn ask(
         &self,
         address: &Address,
-        login: &Login,
+        access: Access<'_>,
         question: &Cmd,
     ) -> Result<Value, EngineError> {
-        let connection = self.open(address, login, 0, &Arc::default()).await?;
+        let connection = self.open(address, access, 0, &Arc::default()).await?;
         let asking = async {
             let answer = connection.send(question).await;
             answer.map_err(|error| Failure::of(address, &error).error)
         };
         self.in_time(address, asking).await
+    }
+
+    /// Logs in on a connection of its own, and hears what is published on channels.
+    pub(super) async fn subscribe(
+        &self,
+        address: &Address,
+        access: Access<'_>,
+        channels: &[&str],
+    ) -> Result<PubSub, EngineError> {
+        let subscribing = async {
+            let (stream, handshake) = reach(address, access.tls).await?;
+            let subscribed = async {
+                let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
+                if let Some(user) = &access.login.user {
+                    login = login.set_username(user);
+                }
+                if let Some(password) = &access.login.password {
+                    login = login.set_password(password.expose());
+                }
+                let mut subscription = PubSub::new(&login, stream).await?;
+                subscription.subscribe(channels).await?;
+                Ok(subscription)
+            };
+            subscribed.await.map_err(|why| refusal(address, handshake.as_ref(), &why))
+        };
+        self.in_time(address, subscribing).await
     }
 
     async fn in_time<T>(
@@ -91,38 +115,45 @@ impl Connector {
             Err(EngineError::new(Fault::Unreachable, text))
         })
     }
+}
 
-    async fn connect(&self, address: &Address, lost: Arc<Notify>) -> io::Result<Connection> {
-        match address {
-            Address::Unix(path) => Connection::over(UnixStream::connect(path).await?, lost).await,
-            Address::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                stream.set_nodelay(true)?;
-                match &self.tls {
-                    None => Connection::over(stream, lost).await,
-                    Some(tls) => {
-                        let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-                        Connection::over(tls.connect(name, stream).await?, lost).await
-                    }
-                }
-            }
+/// Opens a stream, with TLS if that is spoken.
+async fn reach(
+    address: &Address,
+    tls: Option<&TlsClient>,
+) -> Result<(Stream, Option<Handshake>), EngineError> {
+    let failed = |why: io::Error| unreachable_because(address, &why);
+    match address {
+        Address::Unix(path) => {
+            Ok((Stream::Unix(UnixStream::connect(path).await.map_err(failed)?), None))
+        }
+        Address::Tcp(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+            stream.set_nodelay(true).map_err(failed)?;
+            let Some(tls) = tls else { return Ok((Stream::Tcp(stream), None)) };
+            let connection = tls.connect(address, stream).await?;
+            let handshake = connection.handshake().clone();
+            Ok((Stream::Tls(Box::new(connection)), Some(handshake)))
         }
     }
 }
 
+/// Why a server did not let us in.
+fn refusal(address: &Address, handshake: Option<&Handshake>, why: &RedisError) -> EngineError {
+    let is_lost = why.kind() == ErrorKind::Io;
+    let refused = handshake.filter(|_| is_lost).and_then(|known| known.refusal(address));
+    refused.unwrap_or_else(|| Failure::of(address, why).error)
+}
+
 impl Connection {
-    async fn over<S>(stream: S, lost: Arc<Notify>) -> io::Result<Self>
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
+    async fn over(stream: Stream, lost: Arc<Notify>) -> Result<Self, RedisError> {
         // Nothing is sent here, and calls are timed by those who make them.
         let nothing = RedisConnectionInfo::default().set_skip_set_lib_name();
         let config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(QUEUE);
         let stream = Gathering::new(Bounded::new(stream));
-        let (calls, driver) = MultiplexedConnection::new_with_config(&nothing, stream, config)
-            .await
-            .map_err(io::Error::other)?;
+        let (calls, driver) =
+            MultiplexedConnection::new_with_config(&nothing, stream, config).await?;
         let driver = Task::spawn(async move {
             driver.await;
             lost.notify_one();
@@ -131,12 +162,7 @@ impl Connection {
     }
 
     /// Logs in, chooses the database, and says what we are in the server's list of clients.
-    async fn greet(
-        &self,
-        address: &Address,
-        login: &Login,
-        database: u32,
-    ) -> Result<(), EngineError> {
+    async fn greet(&self, login: &Login, database: u32) -> Result<(), RedisError> {
         let mut greeting = Pipeline::new();
         if login.user.is_some() || login.password.is_some() {
             // A user that needs no password is content with any.
@@ -149,10 +175,8 @@ impl Connection {
         let needed = greeting.len();
         // Versions before 7.2 know it not, and nobody else needs it.
         greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("tollgate");
-        let replies = self.send_all(&greeting).await;
-        let failed = |why| Failure::of(address, &why).error;
-        for reply in replies.map_err(failed)?.into_iter().take(needed) {
-            reply.extract_error().map_err(failed)?;
+        for reply in self.send_all(&greeting).await?.into_iter().take(needed) {
+            reply.extract_error()?;
         }
         Ok(())
     }

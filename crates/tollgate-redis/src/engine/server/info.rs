@@ -13,7 +13,8 @@ impl<'a> Info<'a> {
         Self(text)
     }
 
-    /// Tells what keeps this server from keeping limits, and what would have to change.
+    /// Tells what keeps this server from keeping limits, and what would have to change. Whether it
+    /// may drop keys is another [matter](Self::eviction).
     pub(super) fn check(&self, address: &Address, in_cluster: bool) -> Result<(), EngineError> {
         let refuse = |fault, why: String| Err(EngineError::new(fault, format!("{address} {why}")));
         if self.is("loading", "1") {
@@ -21,16 +22,6 @@ impl<'a> Info<'a> {
         }
         if let Some(version) = self.too_old() {
             let why = format!("is Redis {version}: 6.2 or later is needed, or any Valkey");
-            return refuse(Fault::Misconfigured, why);
-        }
-        let may_evict = self.field("maxmemory").is_some_and(|bytes| bytes != "0");
-        if let Some(policy) =
-            self.field("maxmemory_policy").filter(|p| may_evict && *p != "noeviction")
-        {
-            let why = format!(
-                "has `maxmemory-policy {policy}`, by which it may drop what callers have spent: set \
-                 it to `noeviction`"
-            );
             return refuse(Fault::Misconfigured, why);
         }
         match (in_cluster, self.is("cluster_enabled", "1")) {
@@ -49,6 +40,12 @@ impl<'a> Info<'a> {
             return refuse(Fault::Unready, why);
         }
         Ok(())
+    }
+
+    /// By which policy it may drop what callers have spent, if it may.
+    pub(super) fn eviction(&self) -> Option<&'a str> {
+        let is_bounded = self.field("maxmemory").is_some_and(|bytes| bytes != "0");
+        self.field("maxmemory_policy").filter(|policy| is_bounded && *policy != "noeviction")
     }
 
     /// The version, if it is too old.
@@ -98,7 +95,6 @@ mod tests {
         for (text, in_cluster, why) in [
             ("redis_version:6.0.16\r\n", false, "is Redis 6.0.16: 6.2 or later"),
             ("redis_version:5.0.7\r\n", false, "is Redis 5.0.7: 6.2 or later"),
-            ("maxmemory:1\r\nmaxmemory_policy:volatile-ttl\r\n", false, "set it to `noeviction`"),
             ("loading:1\r\n", false, "still loading"),
             ("role:slave\r\n", false, "read-only replica"),
             ("cluster_enabled:1\r\n", false, "redis+cluster://"),
@@ -106,6 +102,18 @@ mod tests {
         ] {
             let text = check(text, in_cluster).unwrap_err();
             assert!(text.starts_with("a:1 ") && text.contains(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_may_be_dropped_if_memory_is_bounded_and_the_policy_says_so() {
+        for (text, policy) in [
+            ("maxmemory:1\r\nmaxmemory_policy:volatile-ttl\r\n", Some("volatile-ttl")),
+            ("maxmemory:0\r\nmaxmemory_policy:volatile-ttl\r\n", None),
+            ("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n", None),
+            ("redis_version:7.0.0\r\n", None),
+        ] {
+            assert_eq!(Info::new(text).eviction(), policy, "{text}");
         }
     }
 }

@@ -1,24 +1,22 @@
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{Cmd, RedisError, ServerErrorKind, Value};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tracing::{info, warn};
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::warn;
 
 use super::address::Address;
 use super::breaker::{Breaker, State};
-use super::failure::{Failure, unreachable_because};
+use super::failure::Failure;
 use super::health::Counters;
+use super::keep::Known;
 use super::session::{Plan, Session};
 use super::task::Task;
 use super::whereabouts::Whereabouts;
 use crate::engine::{EngineError, Fault};
-
-/// How often it is asked whether a server is still where it was.
-const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// The end of a time-out, which is waited in any case: an answer may have come in time to a
 /// process that was held up itself.
@@ -44,16 +42,18 @@ pub(super) enum Trouble {
     TryAgain,
 }
 
-struct Core {
-    plan: Arc<Plan>,
-    whereabouts: Whereabouts,
-    probe_key: String,
-    breaker: Breaker<Session>,
-    counters: Arc<Counters>,
+/// What calls and the [task in the background](super::keep) share.
+pub(super) struct Core {
+    pub(super) plan: Arc<Plan>,
+    pub(super) whereabouts: Whereabouts,
+    pub(super) probe_key: String,
+    pub(super) breaker: Breaker<Session>,
+    pub(super) counters: Arc<Counters>,
     /// Tells the task in the background that the breaker has opened.
-    opened: Notify,
+    pub(super) opened: Notify,
     /// Tells whoever waits that it has closed.
-    closed: Notify,
+    pub(super) closed: Notify,
+    pub(super) known: Mutex<Known>,
 }
 
 impl Link {
@@ -151,6 +151,7 @@ impl Core {
             counters,
             opened: Notify::new(),
             closed: Notify::new(),
+            known: Mutex::default(),
         }
     }
 
@@ -191,7 +192,7 @@ impl Core {
         Trouble::Failed(failure.error)
     }
 
-    fn trip(&self, session: &Arc<Session>, error: &EngineError) {
+    pub(super) fn trip(&self, session: &Arc<Session>, error: &EngineError) {
         if self.breaker.trip(session, error, Instant::now()) {
             self.note_opened(error);
         }
@@ -201,73 +202,6 @@ impl Core {
         Counters::count(&self.counters.outages);
         warn_of_outage(&self.plan, error);
         self.opened.notify_one();
-    }
-
-    async fn connect(&self) -> Result<Session, EngineError> {
-        let address = self.whereabouts.find(&self.plan).await?;
-        Session::open(&self.plan, address, &self.probe_key).await
-    }
-
-    fn close(&self, session: Session) {
-        Counters::count(&self.counters.connects);
-        let (engine, server) = (&self.plan.options.target, session.address.clone());
-        let since = self.breaker.close(Arc::new(session), Instant::now());
-        self.closed.notify_waiters();
-        let down = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
-        info!(%engine, %server, down_seconds = down, "the engine is up");
-    }
-
-    /// Connects whenever there is no connection, as long as the link exists.
-    async fn keep(self: Arc<Self>) {
-        // What is wrong is told once an outage, and again if it has come to need a person.
-        let mut told: Option<Fault> = None;
-        loop {
-            if let Some(session) = self.breaker.session() {
-                self.watch(session).await;
-                told = Some(Fault::Unreachable);
-                continue;
-            }
-            match self.connect().await {
-                Ok(session) => self.close(session),
-                Err(error) => {
-                    let needs_a_person =
-                        matches!(error.fault(), Fault::Refused | Fault::Misconfigured);
-                    if told.is_none() || (needs_a_person && told != Some(error.fault())) {
-                        told = Some(error.fault());
-                        warn_of_outage(&self.plan, &error);
-                    }
-                    self.breaker.still_open(error);
-                    sleep(self.plan.options.probe_interval).await;
-                }
-            }
-        }
-    }
-
-    /// Returns when this session is of no more use.
-    async fn watch(&self, session: Arc<Session>) {
-        loop {
-            tokio::select! {
-                () = self.opened.notified() => return,
-                () = session.lost() => {
-                    let error = unreachable_because(&session.address, &"the connection was lost");
-                    return self.trip(&session, &error);
-                }
-                () = sleep(LOOK_AROUND) => {
-                    if let Some(error) = self.moved(&session).await {
-                        return self.trip(&session, &error);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Tells if another server is to be used by now, although this one still answers.
-    async fn moved(&self, session: &Session) -> Option<EngineError> {
-        let address = self.whereabouts.find(&self.plan).await.ok()?;
-        (address != session.address).then(|| {
-            let text = format!("{} is no longer the master: {address} is", session.address);
-            EngineError::new(Fault::Unready, text)
-        })
     }
 }
 

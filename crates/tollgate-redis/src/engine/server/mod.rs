@@ -13,8 +13,10 @@ use tokio::time::Instant;
 use tollgate::Timestamp;
 
 use self::address::Target;
+use self::checks::Checks;
 use self::cluster::Cluster;
 use self::connection::Connector;
+use self::credentials::CredentialStore;
 use self::health::Counters;
 use self::link::{Link, Trouble};
 use self::session::Plan;
@@ -28,22 +30,30 @@ mod address;
 mod bounded;
 mod breaker;
 mod calls;
+mod checks;
 mod cluster;
 mod connection;
+mod credentials;
+mod failover;
 mod failure;
 mod gather;
+mod handover;
 mod health;
 mod info;
+mod keep;
 mod link;
 mod options;
 mod script;
 mod secret;
 mod session;
+mod stream;
+mod subscription;
 mod task;
 mod tls;
 mod url;
 mod whereabouts;
 
+pub use self::checks::Warnings;
 pub use self::health::{Health, RoundTrips};
 pub use self::options::Options;
 
@@ -90,6 +100,7 @@ impl Server {
                 Route::Cluster(Cluster::connect(plan.clone(), seeds, counters.clone()).await?)
             }
         };
+        plan.checks.start();
         Ok(Self::over(route, plan, counters))
     }
 
@@ -147,6 +158,24 @@ impl Server {
         self.counters.health(outage, since.elapsed())
     }
 
+    /// What is unsafe, although it answers.
+    #[must_use]
+    pub fn warnings(&self) -> Warnings {
+        self.plan.checks.warnings()
+    }
+
+    /// Takes user, passwords, certificates and authorities from these options from now on, and
+    /// reads their files again. Nothing else of the options counts. If anything has changed,
+    /// connections are opened with the new credentials in the background, and take over once
+    /// the server has accepted them; until then the old ones are used. Tells whether anything has.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or used. Then everything stays as it is.
+    pub fn renew_credentials(&self, options: Options) -> Result<bool, EngineError> {
+        self.plan.credentials.replace(options.sources)
+    }
+
     /// Makes a call about keys of one slot.
     async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, EngineError> {
         let link = match &self.route {
@@ -180,9 +209,12 @@ fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<Counters>), EngineError> 
         let text = "an engine can be connected to inside a Tokio runtime only";
         return Err(EngineError::new(Fault::Misconfigured, text));
     }
-    let connector = Connector::new(&options)?;
+    let connector = Connector::new(options.connect_time_out);
+    let credentials = Arc::new(CredentialStore::new(options.sources.clone())?);
     let in_cluster = matches!(options.target, Target::Cluster(_));
-    Ok((Arc::new(Plan { options, connector, in_cluster }), Arc::default()))
+    let checks = Checks::default();
+    let plan = Plan { options, connector, credentials, checks, in_cluster };
+    Ok((Arc::new(plan), Arc::default()))
 }
 
 /// The key by which a server that is not a Cluster's is tried.

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::Target;
+use super::credentials::CredentialStore;
 use super::secret::Secret;
 use super::url;
 use crate::engine::EngineError;
@@ -27,29 +28,41 @@ use crate::engine::EngineError;
 /// ```
 ///
 /// where `tollgate:` is the [prefix](Self::prefix); in a Cluster also `+cluster|slots +asking`, and
-/// for another database than 0 `+select`. At a Sentinel it is `+sentinel|get-master-addr-by-name`.
+/// for another database than 0 `+select`. At a Sentinel it is
+/// `+sentinel|get-master-addr-by-name +subscribe +ping`, and `&*` for the channels.
 #[derive(Clone, Debug)]
 #[must_use = "options connect nothing by themselves"]
 pub struct Options {
     pub(super) target: Target,
-    pub(super) is_tls: bool,
-    pub(super) login: Login,
-    pub(super) sentinel_login: Login,
+    pub(super) sources: Sources,
     pub(super) database: u32,
-    pub(super) authorities: Option<PathBuf>,
     pub(super) prefix: String,
     pub(super) connect_time_out: Duration,
     pub(super) command_time_out: Duration,
     pub(super) probe_interval: Duration,
+    pub(super) check_interval: Duration,
     pub(super) connections: usize,
     pub(super) in_flight: usize,
 }
 
+/// Where credentials come from. Files are read for every connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sources {
+    pub(super) is_tls: bool,
+    pub(super) login: Login,
+    pub(super) sentinel_login: Login,
+    pub(super) authorities: Option<PathBuf>,
+    /// The certificate chain and its key.
+    pub(super) client_certificate: Option<(PathBuf, PathBuf)>,
+}
+
 /// As whom to connect.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<Secret>,
+    /// Goes before the password.
+    pub(super) password_file: Option<PathBuf>,
 }
 
 impl Options {
@@ -60,50 +73,89 @@ impl Options {
     /// If it cannot be read. The text tells why, and no password.
     pub fn new(url: &str) -> Result<Self, EngineError> {
         let parsed = url::parse(url)?;
+        let login = Login { user: parsed.user, password: parsed.password, password_file: None };
+        let sources = Sources {
+            is_tls: parsed.is_tls,
+            login,
+            sentinel_login: Login::default(),
+            authorities: None,
+            client_certificate: None,
+        };
         Ok(Self {
             target: parsed.target,
-            is_tls: parsed.is_tls,
-            login: Login { user: parsed.user, password: parsed.password },
-            sentinel_login: Login::default(),
+            sources,
             database: parsed.database,
-            authorities: None,
             prefix: "tollgate:".to_owned(),
             connect_time_out: Duration::from_millis(250),
             command_time_out: Duration::from_millis(250),
             probe_interval: Duration::from_millis(100),
+            check_interval: Duration::from_secs(10),
             connections: 1,
             in_flight: 4096,
         })
     }
 
+    /// Reads the files that these options name, and connects to nothing.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read or used. The text tells which, and why.
+    pub fn check(&self) -> Result<(), EngineError> {
+        CredentialStore::new(self.sources.clone()).map(|_| ())
+    }
+
     /// The user of the server's access control list, rather than the one in the URL.
     pub fn user(mut self, user: impl Into<String>) -> Self {
-        self.login.user = Some(user.into());
+        self.sources.login.user = Some(user.into());
         self
     }
 
     /// The password, rather than the one in the URL.
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.login.password = Some(Secret::new(password.into()));
+        self.sources.login.password = Some(Secret::new(password.into()));
+        self
+    }
+
+    /// A file that holds the password. It is read again for every connection, so that a password
+    /// can be rotated; see also [`Server::renew_credentials`](super::Server::renew_credentials).
+    pub fn password_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.sources.login.password_file = Some(file.into());
         self
     }
 
     /// The user of the Sentinels' own access control list. Those of the URL are the server's.
     pub fn sentinel_user(mut self, user: impl Into<String>) -> Self {
-        self.sentinel_login.user = Some(user.into());
+        self.sources.sentinel_login.user = Some(user.into());
         self
     }
 
     /// The password of the Sentinels themselves.
     pub fn sentinel_password(mut self, password: impl Into<String>) -> Self {
-        self.sentinel_login.password = Some(Secret::new(password.into()));
+        self.sources.sentinel_login.password = Some(Secret::new(password.into()));
+        self
+    }
+
+    /// A file that holds the password of the Sentinels, read again for every connection.
+    pub fn sentinel_password_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.sources.sentinel_login.password_file = Some(file.into());
         self
     }
 
     /// A file of PEM certificates: only what they have signed is believed. By default those
     /// are that the system believes.
     pub fn authorities(mut self, file: impl Into<PathBuf>) -> Self {
-        self.authorities = Some(file.into());
+        self.sources.authorities = Some(file.into());
+        self
+    }
+
+    /// A client certificate chain and its private key, as PEM files, for servers that ask for
+    /// one (mutual TLS). Both are read again for every connection.
+    pub fn client_certificate(
+        mut self,
+        chain: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        self.sources.client_certificate = Some((chain.into(), key.into()));
         self
     }
 
@@ -128,6 +180,13 @@ impl Options {
     /// How often an engine that is down is tried: every 100 ms by default.
     pub fn probe_interval(mut self, interval: Duration) -> Self {
         self.probe_interval = interval;
+        self
+    }
+
+    /// How often a server is checked for an eviction policy that may drop keys: every 10 s by
+    /// default.
+    pub fn check_interval(mut self, interval: Duration) -> Self {
+        self.check_interval = interval;
         self
     }
 

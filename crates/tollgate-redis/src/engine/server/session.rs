@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::address::Address;
+use super::checks::{Checks, ClockSample};
 use super::connection::{Connection, Connector};
+use super::credentials::{CredentialStore, Credentials};
 use super::failure::Failure;
+use super::handover::{Handover, Hold};
 use super::info::Info;
 use super::options::Options;
 use super::script::{self, Script};
@@ -19,6 +22,8 @@ use crate::engine::{EngineError, Fault};
 pub(super) struct Plan {
     pub(super) options: Options,
     pub(super) connector: Connector,
+    pub(super) credentials: Arc<CredentialStore>,
+    pub(super) checks: Checks,
     /// True if the servers are nodes of a Cluster.
     pub(super) in_cluster: bool,
 }
@@ -26,9 +31,12 @@ pub(super) struct Plan {
 /// Connections to a server that was found fit to keep limits.
 pub(super) struct Session {
     pub(super) address: Address,
+    /// What it was opened with.
+    pub(super) credentials: Arc<Credentials>,
     connections: Box<[Connection]>,
     next: AtomicUsize,
     lost: Arc<Notify>,
+    handover: Handover,
 }
 
 impl Session {
@@ -37,6 +45,7 @@ impl Session {
     /// latter must come back within the time of a call, as all others will have to.
     pub(super) async fn open(
         plan: &Plan,
+        credentials: Arc<Credentials>,
         address: Address,
         probe_key: &str,
     ) -> Result<Self, EngineError> {
@@ -44,19 +53,32 @@ impl Session {
         let lost = Arc::new(Notify::new());
         let mut connections = Vec::with_capacity(options.connections);
         for _ in 0..options.connections {
-            let opening = plan.connector.open(&address, &options.login, options.database, &lost);
+            let access = credentials.of_server();
+            let opening = plan.connector.open(&address, access, options.database, &lost);
             connections.push(opening.await?);
         }
         let connections = connections.into_boxed_slice();
-        let session = Self { address, connections, next: AtomicUsize::new(0), lost };
-        session.within(options.connect_time_out, session.check(plan.in_cluster)).await?;
+        let session = Self {
+            address,
+            credentials,
+            connections,
+            next: AtomicUsize::new(0),
+            lost,
+            handover: Handover::default(),
+        };
+        session.within(options.connect_time_out, session.check(plan)).await?;
         session.within(options.command_time_out, session.probe(probe_key)).await?;
         Ok(session)
     }
 
     /// Makes a call, on whichever connection's turn it is. Scripts that the server has forgotten
-    /// are loaded anew.
+    /// are loaded anew. While another server is about to take over, it waits for that one.
     pub(super) async fn call(&self, call: &Cmd, is_asking: bool) -> Result<Value, RedisError> {
+        if self.handover.is_under_way()
+            && let Some(successor) = self.handover.successor().await
+        {
+            return Box::pin(successor.call(call, is_asking)).await;
+        }
         let connection = self.connection();
         let answer = send(connection, call, is_asking).await;
         if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
@@ -69,6 +91,31 @@ impl Session {
     /// Waits until a connection has ended.
     pub(super) async fn lost(&self) {
         self.lost.notified().await;
+    }
+
+    /// Makes calls wait, until another session takes them over or this is dropped.
+    pub(super) fn hold(&self) -> Hold<'_> {
+        self.handover.hold()
+    }
+
+    /// What the server says of its memory; `None` if it does not answer in time.
+    pub(super) async fn memory(&self, time_out: Duration) -> Option<String> {
+        let mut question = Cmd::new();
+        question.arg("INFO").arg("memory");
+        let answer = timeout(time_out, self.connection().send(&question)).await.ok()?.ok()?;
+        redis::from_redis_value(answer).ok()
+    }
+
+    /// What time the server has; `None` if it does not answer in time.
+    pub(super) async fn time(&self, time_out: Duration) -> Option<ClockSample> {
+        let mut question = Cmd::new();
+        question.arg("TIME");
+        let sent = Instant::now();
+        let answer = timeout(time_out, self.connection().send(&question)).await.ok()?.ok()?;
+        let heard = Instant::now();
+        let (seconds, micros) = redis::from_redis_value::<(u64, u32)>(answer).ok()?;
+        let time = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        Some(ClockSample { sent, heard, time })
     }
 
     /// An error of a call that was not answered in time.
@@ -85,14 +132,16 @@ impl Session {
         timeout(time_out, step).await.unwrap_or_else(|_| Err(self.late(time_out)))
     }
 
-    async fn check(&self, in_cluster: bool) -> Result<(), EngineError> {
+    async fn check(&self, plan: &Plan) -> Result<(), EngineError> {
         let failed = |error: RedisError| Failure::of(&self.address, &error).error;
         // First, and alone: whoever has yet to give a password may send no more than this.
         let mut question = Cmd::new();
         question.arg("INFO");
         let info = self.connection().send(&question).await.map_err(failed)?;
         let info = redis::from_redis_value::<String>(info).map_err(|error| failed(error.into()))?;
-        Info::new(&info).check(&self.address, in_cluster)?;
+        let info = Info::new(&info);
+        info.check(&self.address, plan.in_cluster)?;
+        plan.checks.note_eviction_on_connect(&self.address, info.eviction())?;
         load(self.connection()).await.map_err(failed)
     }
 

@@ -71,6 +71,15 @@ pub(in crate::config) struct GivenStore {
         help_heading = STORE
     )]
     pub(super) sentinel_password: Option<Hidden>,
+    /// A file that holds the password for the Sentinels
+    #[arg(
+        id = "store-sentinel-password-file",
+        long = "store-sentinel-password-file",
+        env = "TOLLGATE_STORE_SENTINEL_PASSWORD_FILE",
+        value_name = "FILE",
+        help_heading = STORE
+    )]
+    pub(super) sentinel_password_file: Option<PathBuf>,
     /// What callers are hashed under there, the same on every server
     #[arg(
         id = "store-secret",
@@ -104,6 +113,12 @@ pub(in crate::config) struct GivenStore {
     /// that this machine trusts]
     #[arg(id = "store-ca", long = "store-ca", env = "TOLLGATE_STORE_CA", value_name = "FILE", help_heading = STORE)]
     pub(super) ca: Option<PathBuf>,
+    /// A client certificate chain, in PEM, for a Redis that requires one (mutual TLS)
+    #[arg(id = "store-cert", long = "store-cert", env = "TOLLGATE_STORE_CERT", value_name = "FILE", help_heading = STORE)]
+    pub(super) cert: Option<PathBuf>,
+    /// The private key of the client certificate, in PEM
+    #[arg(id = "store-key", long = "store-key", env = "TOLLGATE_STORE_KEY", value_name = "FILE", help_heading = STORE)]
+    pub(super) key: Option<PathBuf>,
     /// How long connecting may take [default: 250ms]
     #[arg(
         id = "store-connect-timeout",
@@ -171,12 +186,15 @@ impl GivenStore {
             password_file: path(store, "password-file", "password"),
             sentinel_user: store.text("sentinel-user", "tollgate"),
             sentinel_password: hidden(store, "sentinel-password"),
+            sentinel_password_file: path(store, "sentinel-password-file", "password"),
             secret: store
                 .secret::<ClusterSecret>("secret", "the output of openssl rand -hex 32")
                 .map(Into::into),
             secret_file: path(store, "secret-file", "secret"),
             prefix: store.parsed("prefix", Prefix::DEFAULT),
             ca: path(store, "ca", "ca.pem"),
+            cert: path(store, "cert", "client.pem"),
+            key: path(store, "key", "client.key"),
             connect_timeout: store.parsed("connect-timeout", "250ms"),
             command_timeout: store.parsed("command-timeout", "250ms"),
             connections: store.number("connections", range::STORE_CONNECTIONS, 1),
@@ -189,20 +207,26 @@ impl GivenStore {
     pub(in crate::config) fn or(self, other: Self) -> Self {
         // A secret in one place goes before a file with one in another.
         let has_password = self.password.is_some() || self.password_file.is_some();
+        let has_sentinel_password =
+            self.sentinel_password.is_some() || self.sentinel_password_file.is_some();
         let has_secret = self.secret.is_some() || self.secret_file.is_some();
         let passwords = if has_password { &self } else { &other };
+        let sentinel_passwords = if has_sentinel_password { &self } else { &other };
         let secrets = if has_secret { &self } else { &other };
         Self {
             password: passwords.password.clone(),
             password_file: passwords.password_file.clone(),
+            sentinel_password: sentinel_passwords.sentinel_password.clone(),
+            sentinel_password_file: sentinel_passwords.sentinel_password_file.clone(),
             secret: secrets.secret.clone(),
             secret_file: secrets.secret_file.clone(),
             url: self.url.or(other.url),
             user: self.user.or(other.user),
             sentinel_user: self.sentinel_user.or(other.sentinel_user),
-            sentinel_password: self.sentinel_password.or(other.sentinel_password),
             prefix: self.prefix.or(other.prefix),
             ca: self.ca.or(other.ca),
+            cert: self.cert.or(other.cert),
+            key: self.key.or(other.key),
             connect_timeout: self.connect_timeout.or(other.connect_timeout),
             command_timeout: self.command_timeout.or(other.command_timeout),
             connections: self.connections.or(other.connections),
@@ -213,7 +237,14 @@ impl GivenStore {
 
     /// Paths of the file are looked for beside it.
     pub(in crate::config) fn beside(mut self, folder: &Path) -> Self {
-        let paths = [&mut self.password_file, &mut self.secret_file, &mut self.ca];
+        let paths = [
+            &mut self.password_file,
+            &mut self.sentinel_password_file,
+            &mut self.secret_file,
+            &mut self.ca,
+            &mut self.cert,
+            &mut self.key,
+        ];
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);
         }
@@ -246,10 +277,13 @@ impl GivenStore {
             ("password-file", self.password_file.is_some()),
             ("sentinel-user", self.sentinel_user.is_some()),
             ("sentinel-password", self.sentinel_password.is_some()),
+            ("sentinel-password-file", self.sentinel_password_file.is_some()),
             ("secret", self.secret.is_some()),
             ("secret-file", self.secret_file.is_some()),
             ("prefix", self.prefix.is_some()),
             ("ca", self.ca.is_some()),
+            ("cert", self.cert.is_some()),
+            ("key", self.key.is_some()),
             ("connect-timeout", self.connect_timeout.is_some()),
             ("command-timeout", self.command_timeout.is_some()),
             ("connections", self.connections.is_some()),

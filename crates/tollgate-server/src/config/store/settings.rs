@@ -15,19 +15,35 @@ use crate::config::value::{Hidden, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreSettings {
     pub(crate) url: Hidden,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<Hidden>,
-    pub(crate) sentinel_user: Option<String>,
-    pub(crate) sentinel_password: Option<Hidden>,
+    pub(crate) credentials: StoreCredentials,
     pub(crate) secret: Option<ClusterSecret>,
     pub(crate) prefix: String,
-    pub(crate) ca: Option<PathBuf>,
     pub(crate) connect_timeout: Duration,
     pub(crate) command_timeout: Duration,
     pub(crate) connections: usize,
     /// `None` if those count that were last seen.
     pub(crate) nodes: Option<NonZeroU32>,
     pub(crate) start_in_outage: bool,
+}
+
+/// As whom to connect to the store. These can change in a reload, and the files are read again
+/// for every connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreCredentials {
+    user: Option<String>,
+    password: Option<Password>,
+    sentinel_user: Option<String>,
+    sentinel_password: Option<Password>,
+    ca: Option<PathBuf>,
+    /// The client certificate chain and its key.
+    certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// A password, or where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Password {
+    Given(Hidden),
+    File(PathBuf),
 }
 
 impl StoreSettings {
@@ -44,14 +60,12 @@ impl StoreSettings {
         if let Err(error) = url.reveal().parse::<Url>() {
             problems.push(format!("store url: {error}"));
         }
-        let mut told = |result: Result<Option<Hidden>, String>| {
-            result.unwrap_or_else(|problem| {
-                problems.push(problem);
-                None
-            })
-        };
-        let password = told(one_of("password", &given.password, &given.password_file));
-        let secret = told(one_of("secret", &given.secret, &given.secret_file));
+        let credentials = StoreCredentials::new(given, url.reveal(), problems);
+        let secret = one_of("secret", &given.secret, &given.secret_file);
+        let secret = secret.unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let secret = secret.map(|secret| secret.reveal().parse()).transpose();
         let secret = secret.unwrap_or_else(|error| {
             problems.push(format!("the store secret cannot be used: {error}"));
@@ -64,13 +78,9 @@ impl StoreSettings {
         let connections = given.connections.and_then(|count| usize::try_from(count).ok());
         Some(Self {
             url,
-            user: given.user.clone(),
-            password,
-            sentinel_user: given.sentinel_user.clone(),
-            sentinel_password: given.sentinel_password.clone(),
+            credentials,
             secret,
             prefix: given.prefix.clone().map_or(Prefix::DEFAULT.to_owned(), |prefix| prefix.0),
-            ca: given.ca.clone(),
             connect_timeout: time(given.connect_timeout, 250),
             command_timeout: time(given.command_timeout, 50),
             connections: connections.unwrap_or(1),
@@ -81,27 +91,35 @@ impl StoreSettings {
 
     /// How to connect to it.
     pub(crate) fn options(&self) -> Result<Options, EngineError> {
-        let mut options = Options::new(self.url.reveal())?
+        let options = Options::new(self.url.reveal())?
             .prefix(&self.prefix)
             .connect_time_out(self.connect_timeout)
             .command_time_out(self.command_timeout)
             .connections(self.connections);
-        if let Some(user) = &self.user {
-            options = options.user(user);
-        }
-        if let Some(password) = &self.password {
-            options = options.password(password.reveal());
-        }
-        if let Some(user) = &self.sentinel_user {
-            options = options.sentinel_user(user);
-        }
-        if let Some(password) = &self.sentinel_password {
-            options = options.sentinel_password(password.reveal());
-        }
-        if let Some(ca) = &self.ca {
-            options = options.authorities(ca);
-        }
-        Ok(options)
+        Ok(self.credentials.added_to(options))
+    }
+
+    /// True if `new` differs in more than credentials, which needs a restart.
+    pub(crate) fn is_frozen_out(&self, new: &Self) -> bool {
+        let rest = |settings: &Self| Self {
+            url: Hidden::new(settings.place()),
+            credentials: StoreCredentials::default(),
+            ..settings.clone()
+        };
+        rest(self) != rest(new)
+    }
+
+    /// The files of credentials, which are looked at again.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let StoreCredentials { password, sentinel_password, ca, certificate, .. } =
+            &self.credentials;
+        let passwords = [password, sentinel_password].into_iter().flatten();
+        let passwords = passwords.filter_map(|password| match password {
+            Password::Given(_) => None,
+            Password::File(path) => Some(path),
+        });
+        let certificate = certificate.iter().flat_map(|(chain, key)| [chain, key]);
+        passwords.chain(ca).chain(certificate)
     }
 
     /// Where it is, without user and password.
@@ -123,6 +141,86 @@ impl StoreSettings {
         }
         Ok(sharing)
     }
+}
+
+impl StoreCredentials {
+    /// What was said, once the files were read, and everything that does not go together.
+    fn new(given: &GivenStore, url: &str, problems: &mut Vec<String>) -> Self {
+        let mut password = |key, given: &Option<Hidden>, file: &Option<PathBuf>| {
+            // Read now to tell what is wrong, and again for every connection.
+            if let Err(problem) = one_of(key, given, file) {
+                problems.push(problem);
+            }
+            let file = file.clone().map(Password::File);
+            given.clone().map(Password::Given).or(file)
+        };
+        let own = password("password", &given.password, &given.password_file);
+        let of_sentinels =
+            password("sentinel-password", &given.sentinel_password, &given.sentinel_password_file);
+        Self {
+            user: given.user.clone(),
+            password: own,
+            sentinel_user: given.sentinel_user.clone(),
+            sentinel_password: of_sentinels,
+            ca: given.ca.clone(),
+            certificate: certificate(given, url, problems),
+        }
+    }
+
+    fn added_to(&self, mut options: Options) -> Options {
+        if let Some(user) = &self.user {
+            options = options.user(user);
+        }
+        options = match &self.password {
+            None => options,
+            Some(Password::Given(password)) => options.password(password.reveal()),
+            Some(Password::File(path)) => options.password_file(path),
+        };
+        if let Some(user) = &self.sentinel_user {
+            options = options.sentinel_user(user);
+        }
+        options = match &self.sentinel_password {
+            None => options,
+            Some(Password::Given(password)) => options.sentinel_password(password.reveal()),
+            Some(Password::File(path)) => options.sentinel_password_file(path),
+        };
+        if let Some(ca) = &self.ca {
+            options = options.authorities(ca);
+        }
+        match &self.certificate {
+            None => options,
+            Some((chain, key)) => options.client_certificate(chain, key),
+        }
+    }
+}
+
+/// The client certificate and its key, which go together, and with TLS.
+fn certificate(
+    given: &GivenStore,
+    url: &str,
+    problems: &mut Vec<String>,
+) -> Option<(PathBuf, PathBuf)> {
+    let (chain, key) = match (given.cert.clone(), given.key.clone()) {
+        (None, None) => return None,
+        (Some(chain), Some(key)) => (chain, key),
+        (Some(_), None) => {
+            problems.push("there is a store cert but no store key; add it".to_owned());
+            return None;
+        }
+        (None, Some(_)) => {
+            problems.push("there is a store key but no store cert; add it".to_owned());
+            return None;
+        }
+    };
+    let is_tls = ["rediss", "valkeys"].iter().any(|scheme| url.starts_with(scheme));
+    if !is_tls {
+        problems.push(
+            "there are a store cert and key, but the store url is not of TLS; begin it with \
+             rediss://, or leave them out"
+                .to_owned(),
+        );
+    }
+    Some((chain, key))
 }
 
 /// A secret that is given, or stands in a file.

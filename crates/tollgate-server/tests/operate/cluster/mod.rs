@@ -1,5 +1,6 @@
 //! Several servers, one Redis.
 
+mod credentials;
 mod outage;
 pub(crate) mod redis;
 mod reserve;

@@ -53,6 +53,13 @@ impl Redis {
         String::from_utf8_lossy(&told.stdout).trim().to_owned()
     }
 
+    /// What it answers to a command of several words.
+    pub(crate) fn command(&self, words: &[&str]) -> String {
+        let port = self.port.to_string();
+        let told = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
+        String::from_utf8_lossy(&told.stdout).trim().to_owned()
+    }
+
     fn wait(&self) {
         let port = self.port.to_string();
         until("a Redis", || {

@@ -46,6 +46,19 @@ fn what_is_wrong_with_the_settings_is_told_with_its_line() {
         ("url = 'redis://a'\nconnections = 0", ":3:15: store: connections is 0; write at least 1"),
         ("url = 'redis://a'\npassword = 'hunter2'\npassword-file = 'x'", "keep one of them"),
         ("url = 'redis://a'\nsecret-file = 'missing'", "the store secret-file"),
+        ("url = 'redis://a'\npassword-file = 'missing'", "the store password-file"),
+        (
+            "url = 'redis://a'\nsentinel-password-file = 'missing'",
+            "the store sentinel-password-file",
+        ),
+        (
+            "url = 'redis://a'\nsentinel-password = 'hunter2'\nsentinel-password-file = 'x'",
+            "keep one of them",
+        ),
+        ("url = 'rediss://a'\ncert = 'x'", "there is a store cert but no store key; add it"),
+        ("url = 'rediss://a'\nkey = 'x'", "there is a store key but no store cert; add it"),
+        ("url = 'redis://a'\ncert = 'x'\nkey = 'x'", "begin it with rediss://, or leave them out"),
+        ("url = 'rediss://a'\ncert = 'x'\nkey = 'x'", "x cannot be read"),
         ("prefix = 'a:'", "store prefix is given, but no URL; add url ="),
     ] {
         let told = failure(store, &[]);
@@ -106,6 +119,10 @@ fn check_config_connects_only_if_it_is_told_to() {
     );
     let (is_right, told) = check(&["--store", NOBODY]);
     assert!(is_right && told.contains("store  redis://127.0.0.1:1\n"), "{told}");
+    // Files are read nevertheless.
+    let missing = ["--store-cert", "missing.pem", "--store-key", "missing.key"];
+    let (is_right, told) = check(&[&["--store", "rediss://127.0.0.1:1"], &missing[..]].concat());
+    assert!(!is_right && told.contains("missing.pem cannot be read"), "{told}");
     let (is_right, told) = check(&["--store", NOBODY, "--connect"]);
     assert!(!is_right && told.contains("the store cannot be used"), "{told}");
 }

@@ -253,7 +253,9 @@ impl Core {
     }
 
     async fn ask_seed(&self, seed: &Address) -> Result<Topology, EngineError> {
-        let answer = self.plan.connector.ask(seed, &self.plan.options.login, &question()).await?;
+        let credentials = self.plan.credentials.refresh().await;
+        let access = credentials.of_server();
+        let answer = self.plan.connector.ask(seed, access, &question()).await?;
         Topology::read(answer, seed).map_err(|error| Failure::of(seed, &error.into()).error)
     }
 

@@ -1,0 +1,218 @@
+//! What connections are opened with, as files have it now.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
+
+use super::options::{Login, Sources};
+use super::secret::Secret;
+use super::tls::{Pem, TlsClient};
+use crate::engine::{EngineError, Fault};
+
+/// Credentials that were read together, and are used together.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    login: Login,
+    sentinel_login: Login,
+    tls: Option<TlsClient>,
+    contents: Contents,
+}
+
+/// What one connection is opened with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access<'a> {
+    pub(super) login: &'a Login,
+    pub(super) tls: Option<&'a TlsClient>,
+}
+
+/// The credentials in force, and where they come from.
+#[derive(Debug)]
+pub(super) struct CredentialStore {
+    current: ArcSwap<Credentials>,
+    state: Mutex<State>,
+    /// Tells those who have connections that there are other credentials.
+    renewed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    sources: Sources,
+    /// What was wrong with the files when they were last read.
+    problem: Option<EngineError>,
+}
+
+/// What was in the files.
+#[derive(Clone, PartialEq, Eq)]
+struct Contents {
+    password: Option<Secret>,
+    sentinel_password: Option<Secret>,
+    authorities: Option<Vec<u8>>,
+    certificate: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// More than any certificate chain has.
+const MOST: u64 = 1 << 20;
+
+impl CredentialStore {
+    /// Reads all files.
+    pub(super) fn new(sources: Sources) -> Result<Self, EngineError> {
+        let contents = Contents::read(&sources)?;
+        let current = ArcSwap::from_pointee(Credentials::new(&sources, contents)?);
+        let state = Mutex::new(State { sources, problem: None });
+        Ok(Self { current, state, renewed: watch::Sender::new(()) })
+    }
+
+    /// What connections are opened with now.
+    pub(super) fn current(&self) -> Arc<Credentials> {
+        self.current.load_full()
+    }
+
+    /// Hears when that has changed.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.renewed.subscribe()
+    }
+
+    /// Reads the files again, and tells what is in force then. If one cannot be used, the
+    /// credentials from before are, which is logged once.
+    pub(super) async fn refresh(self: &Arc<Self>) -> Arc<Credentials> {
+        let store = Arc::clone(self);
+        // It cannot panic; the credentials from before then.
+        let _ = spawn_blocking(move || store.read_again()).await;
+        self.current()
+    }
+
+    /// Takes credentials from other sources from now on. Tells whether that changes anything.
+    pub(super) fn replace(&self, sources: Sources) -> Result<bool, EngineError> {
+        let mut state = self.lock();
+        let is_changed = self.take_up(&sources, state.sources != sources)?;
+        *state = State { sources, problem: None };
+        Ok(is_changed)
+    }
+
+    fn read_again(&self) {
+        let mut state = self.lock();
+        let problem = self.take_up(&state.sources, false).err();
+        match &problem {
+            Some(error) if state.problem != problem => {
+                warn!(%error, "credentials of the engine cannot be read: the old ones are kept");
+            }
+            None if state.problem.is_some() => info!("credentials of the engine can be read again"),
+            _ => {}
+        }
+        state.problem = problem;
+    }
+
+    fn take_up(&self, sources: &Sources, are_other: bool) -> Result<bool, EngineError> {
+        let contents = Contents::read(sources)?;
+        if !are_other && self.current.load().contents == contents {
+            return Ok(false);
+        }
+        self.current.store(Arc::new(Credentials::new(sources, contents)?));
+        self.renewed.send_replace(());
+        Ok(true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Credentials {
+    fn new(sources: &Sources, contents: Contents) -> Result<Self, EngineError> {
+        let Sources { is_tls, login, sentinel_login, authorities, client_certificate } = sources;
+        if client_certificate.is_some() && !is_tls {
+            let text = "a client certificate is for TLS: begin the URL with rediss://";
+            return Err(EngineError::new(Fault::Misconfigured, text));
+        }
+        let with = |login: &Login, password: &Option<Secret>| Login {
+            password: password.clone().or_else(|| login.password.clone()),
+            ..login.clone()
+        };
+        let (login, sentinel_login) =
+            (with(login, &contents.password), with(sentinel_login, &contents.sentinel_password));
+        let authorities = authorities.as_deref().zip(contents.authorities.as_deref());
+        let authorities = authorities.map(|(file, bytes)| Pem { file, bytes });
+        let certificate = client_certificate.as_ref().zip(contents.certificate.as_ref());
+        let certificate = certificate.map(|((chain, key), (chain_bytes, key_bytes))| {
+            (Pem { file: chain, bytes: chain_bytes }, Pem { file: key, bytes: key_bytes })
+        });
+        let tls = is_tls.then(|| TlsClient::new(authorities, certificate)).transpose()?;
+        Ok(Self { login, sentinel_login, tls, contents })
+    }
+
+    /// For servers that keep limits.
+    pub(super) fn of_server(&self) -> Access<'_> {
+        Access { login: &self.login, tls: self.tls.as_ref() }
+    }
+
+    /// For Sentinels.
+    pub(super) fn of_sentinel(&self) -> Access<'_> {
+        Access { login: &self.sentinel_login, tls: self.tls.as_ref() }
+    }
+}
+
+impl Contents {
+    fn read(sources: &Sources) -> Result<Self, EngineError> {
+        let certificate = match &sources.client_certificate {
+            Some((chain, key)) => Some((
+                read("client certificate", chain)?,
+                read("key of the client certificate", key)?,
+            )),
+            None => None,
+        };
+        let authorities = sources.authorities.as_deref();
+        Ok(Self {
+            password: password(&sources.login)?,
+            sentinel_password: password(&sources.sentinel_login)?,
+            authorities: authorities.map(|file| read("file of authorities", file)).transpose()?,
+            certificate,
+        })
+    }
+}
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
+fn password(login: &Login) -> Result<Option<Secret>, EngineError> {
+    let Some(file) = &login.password_file else { return Ok(None) };
+    let wrong = |why| {
+        let text = format!("the password file {} {why}", file.display());
+        EngineError::new(Fault::Misconfigured, text)
+    };
+    let text = String::from_utf8(read("password file", file)?);
+    let text = text.map_err(|_| wrong("is not a text"))?;
+    match text.trim_end() {
+        // As it is while somebody writes it.
+        "" => Err(wrong("is empty")),
+        password => Ok(Some(Secret::new(password.to_owned()))),
+    }
+}
+
+fn read(what: &str, file: &Path) -> Result<Vec<u8>, EngineError> {
+    read_small(file).map_err(|why| {
+        let text = format!("the {what} {} cannot be read: {why}", file.display());
+        EngineError::new(Fault::Misconfigured, text)
+    })
+}
+
+fn read_small(file: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened: to open a pipe is to wait for someone at its other end.
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MOST {
+        true => Err(io::Error::other("it has more than 1 MiB")),
+        false => Ok(bytes),
+    }
+}

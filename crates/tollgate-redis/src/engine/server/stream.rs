@@ -1,0 +1,63 @@
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::tls::TlsConnection;
+
+/// A connection of any kind.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Tls(Box<TlsConnection>),
+    Unix(UnixStream),
+}
+
+macro_rules! over {
+    ($self:expr, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Self::Tcp(stream) => {
+                let $stream = Pin::new(stream);
+                $call
+            }
+            Self::Tls(stream) => {
+                let $stream = Pin::new(stream);
+                $call
+            }
+            Self::Unix(stream) => {
+                let $stream = Pin::new(stream);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        over!(self, stream => stream.poll_read(cx, buffer))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        over!(self, stream => stream.poll_write(cx, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        over!(self, stream => stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        over!(self, stream => stream.poll_shutdown(cx))
+    }
+}
