@@ -19,10 +19,25 @@ pub enum Contender {
     Incr,
     /// Tollgate, with slices.
     Leased,
+    /// A strict limit of callers who hardly ever come again.
+    ColdStrict,
+    /// A leased one of such callers.
+    ColdLeased,
 }
 
+/// How many callers there are where each hardly ever comes again.
+const COLD: usize = 100_000;
+
 impl Contender {
-    pub const ALL: [Self; 5] = [Self::Strict, Self::Script, Self::Get, Self::Incr, Self::Leased];
+    pub const ALL: [Self; 7] = [
+        Self::Strict,
+        Self::Script,
+        Self::Get,
+        Self::Incr,
+        Self::Leased,
+        Self::ColdStrict,
+        Self::ColdLeased,
+    ];
 
     pub fn about(self) -> &'static str {
         match self {
@@ -33,12 +48,29 @@ impl Contender {
             Self::Get => "`GET` of a key that is not there, by the same client",
             Self::Incr => "`INCR` and `EXPIRE` in a pipeline, by the same client: a fixed window",
             Self::Leased => "`Gate::check_limit` of a leased limit, eight callers",
+            Self::ColdStrict => "`Gate::check_limit` of a strict limit, 100,000 callers in turn",
+            Self::ColdLeased => "`Gate::check_limit` of a leased limit, 100,000 callers in turn",
         }
     }
 
     /// Under how many callers it is asked.
     fn callers(self) -> usize {
-        if self == Self::Leased { 8 } else { CALLERS }
+        match self {
+            Self::Leased => 8,
+            Self::ColdStrict | Self::ColdLeased => COLD,
+            _ => CALLERS,
+        }
+    }
+
+    /// Whose turn it is in a call of a task. Tasks begin in different places, so that they meet
+    /// by chance only; and whoever is to be cold is as likely to come at any time.
+    pub fn turn(self, task: usize, call: usize) -> usize {
+        match self {
+            Self::ColdStrict | Self::ColdLeased => {
+                ((task << 32) | call).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24
+            }
+            _ => task * 37 + call,
+        }
     }
 
     /// So many calls are timed together: where a call takes no longer than to read a clock,
@@ -56,8 +88,10 @@ impl Contender {
     ) -> Result<()> {
         let caller = turn % self.callers();
         match self {
-            Self::Strict => check(bed, "strict", caller).await,
-            Self::Leased => check(bed, "leased", caller).await,
+            Self::Strict => check(bed, "strict", &bed.callers[caller]).await,
+            Self::Leased => check(bed, "leased", &bed.callers[caller]).await,
+            Self::ColdStrict => check(bed, "strict", &format!("cold {caller}")).await,
+            Self::ColdLeased => check(bed, "leased", &format!("cold {caller}")).await,
             Self::Script => {
                 let (key, asked) = &bed.bare.calls[caller];
                 let mut call = cmd("EVALSHA");
@@ -77,8 +111,8 @@ impl Contender {
     }
 }
 
-async fn check(bed: &Bed, limit: &str, caller: usize) -> Result<()> {
-    let decision = bed.gate.check_limit(limit, &[&bed.callers[caller]], 1).await?;
+async fn check(bed: &Bed, limit: &str, caller: &str) -> Result<()> {
+    let decision = bed.gate.check_limit(limit, &[caller], 1).await?;
     if decision.is_denied() {
         return Err(format!("{limit}: denied with plenty left").into());
     }
@@ -93,6 +127,8 @@ impl fmt::Display for Contender {
             Self::Get => "GET",
             Self::Incr => "INCR and EXPIRE",
             Self::Leased => "Tollgate, leased",
+            Self::ColdStrict => "Tollgate, strict, cold",
+            Self::ColdLeased => "Tollgate, leased, cold",
         })
     }
 }

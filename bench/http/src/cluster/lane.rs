@@ -112,8 +112,7 @@ async fn ask(
     let mut begin = Instant::now();
     while begin < end {
         for _ in 0..contender.timed() {
-            // Tasks begin in different places, so that they meet by chance only.
-            let turn = task * 37 + done.calls;
+            let turn = contender.turn(task, done.calls);
             contender.ask(&bed, &mut client, turn).await.map_err(|error| error.to_string())?;
             done.calls += 1;
         }

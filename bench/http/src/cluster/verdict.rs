@@ -13,6 +13,7 @@ fn of_tasks(lanes: &[Lane], tasks: usize) -> Option<Vec<Promise>> {
     let of = |contender| find(lanes, contender, tasks);
     let (strict, script) = (of(Contender::Strict)?, of(Contender::Script)?);
     let leased = of(Contender::Leased)?;
+    let (cold_strict, cold) = (of(Contender::ColdStrict)?, of(Contender::ColdLeased)?);
     let promise = |what: &str, ratios: Vec<f64>, least| Promise {
         text: format!("{tasks} at a time: {what}"),
         value: median(&ratios),
@@ -22,6 +23,7 @@ fn of_tasks(lanes: &[Lane], tasks: usize) -> Option<Vec<Promise>> {
     Some(vec![
         promise("strict to the bare script", ratios(&strict.per_second, &script.per_second), 0.9),
         promise("leased to strict", ratios(&leased.per_second, &strict.per_second), 20.0),
+        promise("cold, leased to strict", ratios(&cold.per_second, &cold_strict.per_second), 0.9),
         promise("fewer scripts, leased", ratios(&strict.commands, &leased.commands), 50.0),
     ])
 }

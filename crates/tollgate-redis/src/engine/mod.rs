@@ -144,7 +144,8 @@ pub enum Op {
         /// True if a denial does not count.
         is_shadow: bool,
     },
-    /// Spends as much as there is, up to `most`, but not less than `least`: for a lease.
+    /// Spends as many times `least` as there is, up to `most`: for a lease. So nothing is taken
+    /// that is too little for one more call of that cost.
     Take {
         /// With less it is denied, and in any case with nothing.
         least: u64,
@@ -193,6 +194,18 @@ impl Op {
             Self::Look | Self::Read | Self::Spend { .. } | Self::Take { .. } => word,
         }
     }
+}
+
+/// How many tokens a [take](Op::Take) gets.
+pub(crate) fn taken(
+    algorithm: &AnyAlgorithm,
+    word: Word,
+    now: Timestamp,
+    least: u64,
+    most: u64,
+) -> u64 {
+    let most = algorithm.remaining(word, now).min(most);
+    most - most % least.max(1)
 }
 
 /// What was decided.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use tollgate::Timestamp;
 use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
-use super::{Engine, EngineError, Entry, Exchange, Found, Op, Reply};
+use super::{Engine, EngineError, Entry, Exchange, Found, Op, Reply, taken};
 use crate::{Name, State};
 
 /// What an engine does, without the engine: answers come at once, and time is as it is
@@ -145,8 +145,8 @@ fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Optio
     match op {
         Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
         Op::Take { least, most } => {
-            let taken = algorithm.remaining(word, now).min(most);
-            if taken < least.max(1) { None } else { algorithm.spend(word, now, taken) }
+            let taken = taken(&algorithm, word, now, least, most);
+            if taken == 0 { None } else { algorithm.spend(word, now, taken) }
         }
         Op::Charge { .. } | Op::GiveBack { .. } | Op::Look | Op::Read | Op::Reset => {
             Some(op.left(&algorithm, word, now))

@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-use tollgate::algorithm::{Charged, Word};
+use tollgate::algorithm::Charged;
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
 use super::flight::Flight;
 use super::held::Held;
+use super::known::Known;
 use super::size::Size;
 use crate::counted::Counted;
-use crate::sighting::Sighting;
 
 /// What a node holds and knows of one caller under one limit.
 #[derive(Debug)]
@@ -22,11 +22,21 @@ pub(super) struct Lease<C> {
     pub(super) held: Held,
     pub(super) known: Option<Known>,
     pub(super) size: Size,
-    /// When the last call came, by this node's clock.
+    /// When it began, by this node's clock.
+    pub(super) began: Timestamp,
+    /// When the last call came.
     used: Timestamp,
     /// Nothing is taken ahead before this moment.
     pub(super) quiet_until: Timestamp,
+    /// Nothing that is idle is given back before this moment.
+    pub(super) back_after: Timestamp,
     pub(super) flight: Option<Flight>,
+    /// What calls cost that wait for the take under way.
+    pub(super) waiting: u64,
+    /// What those cost that waited for the last one, and have not looked again yet.
+    pub(super) woken: u64,
+    /// What all of them cost that waited for the last one which a call was in need of.
+    pub(super) waited: u64,
 }
 
 /// What a node can answer by itself.
@@ -34,21 +44,12 @@ pub(super) struct Lease<C> {
 pub(crate) enum Spent {
     /// The cost was spent out of a slice.
     Allowed(Decision),
-    /// The engine has said within the last second that there is too little.
+    /// The engine has said within the last second that there is too little, and a batch has
+    /// not been refilled since.
     Denied(Decision),
     /// Neither is known: the engine has to be asked.
     Empty,
 }
-
-/// The word that the engine had after the last take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
-    pub(super) word: Word,
-    pub(super) seen: Sighting,
-}
-
-/// For how long a word is believed: as long as a remembered denial under a strict limit.
-const BELIEVED: Duration = Duration::from_secs(1);
 
 impl<C> Lease<C> {
     /// A lease of which nothing was taken yet.
@@ -61,9 +62,14 @@ impl<C> Lease<C> {
             held: Held::default(),
             known: None,
             size: Size::new(local),
+            began: local,
             used: local,
             quiet_until: local,
+            back_after: local,
             flight: None,
+            waiting: 0,
+            woken: 0,
+            waited: 0,
         }
     }
 
@@ -86,7 +92,7 @@ impl<C> Lease<C> {
     /// Counts a call, so that what is taken follows demand.
     #[inline]
     pub(super) fn count(&mut self, cost: u64, local: Timestamp) {
-        self.size.ask(cost);
+        self.size.ask(cost, local);
         self.used = local;
     }
 
@@ -106,24 +112,30 @@ impl<C> Lease<C> {
         held.or_else(|| self.denial(cost, local))
     }
 
-    /// Denies a call by the word that the engine had. When that is too old, one call asks the
-    /// engine again, and meanwhile the others still go by it.
+    /// Denies a call by what the engine said last.
     fn denial(&self, cost: u64, local: Timestamp) -> Option<Decision> {
         let (bucket, known) = (self.bucket.as_ref()?, self.known.as_ref()?);
-        let is_believed = local.since(known.seen.sent) < BELIEVED || self.flight().is_some();
-        let now = known.seen.earliest(local);
-        let decide = || Decision::of(bucket.algorithm, known.word, now, cost).0;
-        is_believed.then(decide).filter(Decision::is_denied)
+        known.denial(bucket, cost, local, self.flight().is_some())
     }
 
-    /// Takes back a cost, if it is the last that was spent of a slice.
-    pub(super) fn undo(&mut self, spent: &Charged) -> bool {
-        self.bucket.is_some_and(|bucket| self.held.undo(&bucket, spent))
+    /// Counts a call that waits for the take under way.
+    pub(super) fn wait(&mut self, cost: u64) {
+        self.waiting = self.waiting.saturating_add(cost);
+    }
+
+    /// Counts a call that has waited, and looks again.
+    pub(super) fn wake(&mut self, cost: u64) {
+        self.woken = self.woken.saturating_sub(cost);
+    }
+
+    /// Takes back as much of a cost, if it is the last that was spent of a slice.
+    pub(super) fn undo(&mut self, spent: &Charged, unused: u64) -> bool {
+        self.bucket.is_some_and(|bucket| self.held.undo(&bucket, spent, unused))
     }
 
     /// Believes the engine's word no more, since something was given back to it.
     pub(super) fn unlearn(&mut self) {
-        self.known = None;
+        self.known.iter_mut().for_each(Known::unlearn);
     }
 
     /// The take that is under way.

@@ -1,3 +1,4 @@
+use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
@@ -27,8 +28,11 @@ struct Board {
 pub(super) struct Order<C> {
     pub(super) caller: C,
     pub(super) counted: Counted,
+    /// As many times this as there is, up to the most.
     pub(super) least: u64,
     pub(super) most: u64,
+    /// How many nodes share the bucket.
+    pub(super) nodes: NonZeroU32,
     /// What the call costs that cannot go on without, if there is one.
     pub(super) cost: Option<u64>,
     pub(super) landing: Landing,

@@ -1,29 +1,37 @@
+use smallvec::SmallVec;
 use tollgate::algorithm::Charged;
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
 use super::slice::Slice;
 
-/// What this node holds of one caller's bucket: a slice, and perhaps one from before it.
+/// What this node holds of one caller's bucket: slices, in the order of their slots.
 ///
 /// Slices that follow one another in the bucket become one. They do not if another node has
-/// spent in between.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
-    older: Option<Slice>,
-    newer: Option<Slice>,
-}
+/// spent in between. What is too little for one call may be enough for another, so a few are
+/// kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held(SmallVec<[Slice; FEW]>);
+
+const FEW: usize = 4;
 
 impl Held {
-    /// Adds a slice. Of three, the oldest is lost.
-    pub(super) fn add(&mut self, slice: Slice) {
-        let alone = self.newer.as_mut().map_or(Err(slice), |newer| newer.join(slice));
-        if let Err(slice) = alone {
-            self.older = self.newer.replace(slice);
+    /// Adds a slice, and tells where it is now. If there are too many, the oldest is lost.
+    pub(super) fn add(&mut self, slice: Slice) -> usize {
+        let slices = &mut self.0;
+        slices.retain(|held| !held.has_passed(slice.seen()));
+        if slices.len() == FEW {
+            slices.remove(0);
         }
+        let place = slices.iter().position(|held| slice.is_before(held)).unwrap_or(slices.len());
+        let before = place.checked_sub(1).filter(|before| slices[*before].join(slice).is_ok());
+        before.unwrap_or_else(|| {
+            slices.insert(place, slice);
+            place
+        })
     }
 
-    /// Spends a cost out of one slice, the older first.
+    /// Spends a cost out of one slice, the oldest first.
     #[inline]
     pub(super) fn spend(
         &mut self,
@@ -31,44 +39,44 @@ impl Held {
         cost: u64,
         local: Timestamp,
     ) -> Option<Decision> {
-        let spend = |slice: &mut Option<Slice>| slice.as_mut()?.spend(bucket, cost, local);
-        spend(&mut self.older).or_else(|| spend(&mut self.newer))
+        self.0.iter_mut().find_map(|slice| slice.spend(bucket, cost, local))
     }
 
-    /// Spends the cost for which the last slice was taken.
-    pub(super) fn spend_as_granted(&mut self, bucket: &Bucket, cost: u64) -> Option<Decision> {
-        self.newer.as_mut()?.spend_as_granted(bucket, cost)
+    /// Spends the cost for which the slice at a place was taken.
+    pub(super) fn spend_as_granted(
+        &mut self,
+        place: usize,
+        bucket: &Bucket,
+        cost: u64,
+    ) -> Option<Decision> {
+        self.0.get_mut(place)?.spend_as_granted(bucket, cost)
     }
 
     /// What [`spend`](Self::spend) would answer, without spending.
     pub(super) fn peek(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> Option<Decision> {
-        self.slices().find_map(|slice| slice.peek(bucket, cost, local))
+        self.0.iter().find_map(|slice| slice.peek(bucket, cost, local))
     }
 
-    /// Takes back a cost, if it is the last that was spent of a slice.
-    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged) -> bool {
-        let mut slices = self.older.iter_mut().chain(self.newer.as_mut());
-        slices.any(|slice| slice.undo(bucket, spent))
+    /// Takes back as much of a cost, if it is the last that was spent of a slice.
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged, unused: u64) -> bool {
+        self.0.iter_mut().any(|slice| slice.undo(bucket, spent, unused))
     }
 
     /// How much can still be spent.
     pub(super) fn left(&self, bucket: &Bucket, local: Timestamp) -> u64 {
-        self.slices().map(|slice| slice.left(bucket, local)).sum()
+        self.0.iter().map(|slice| slice.left(bucket, local)).sum()
     }
 
     /// True if it is time to take more.
     #[inline]
     pub(super) fn is_half_gone(&self, local: Timestamp) -> bool {
-        self.newer.is_some_and(|newer| newer.is_half_gone(local))
+        self.0.last().is_some_and(|last| last.is_half_gone(local))
     }
 
-    /// Lets go of everything, and gives what can be given back: the last slice, as those
-    /// before it are no longer at the end of the bucket's line.
-    pub(super) fn take_last(&mut self) -> Option<Slice> {
-        std::mem::take(self).newer
-    }
-
-    fn slices(&self) -> impl Iterator<Item = &Slice> {
-        self.older.iter().chain(&self.newer)
+    /// Lets go of the last slice that has anything left: those before it are not at the end of
+    /// the bucket's line, and cannot be given back yet.
+    pub(super) fn take_last(&mut self, bucket: &Bucket, local: Timestamp) -> Option<Slice> {
+        self.0.retain(|slice| slice.left(bucket, local) > 0);
+        self.0.pop()
     }
 }

@@ -13,8 +13,9 @@ use super::leases::Step;
 use super::source::{Source, Taken};
 use super::stats::{Counters, LeaseStats};
 use super::table::{Place, Shard, Table};
+use super::take::Back;
 use crate::counted::Counted;
-use crate::engine::{EngineError, Exchange};
+use crate::engine::EngineError;
 
 /// What calls share with the tasks that take and give back.
 #[derive(Debug)]
@@ -68,41 +69,47 @@ impl<S: Source> Inner<S> {
             return Step::AskStrictly;
         };
         let mut shard = self.table.shard(place);
+        if shard.lease(place).is_none() && (shard.is_reserving(place) || !shard.pays(place, local))
+        {
+            return Step::AskStrictly;
+        }
         let back = self.make_room(&mut shard, place, asked, local);
         let lease = shard.lease_or(place, || Lease::new(caller.clone(), *asked, local));
         if is_first {
             lease.count(cost, local);
+        } else {
+            lease.wake(cost);
         }
-        let step = match (lease.spend(cost, local), lease.flight()) {
-            (Spent::Allowed(decision) | Spent::Denied(decision), _) => Step::Answer(decision),
-            (Spent::Empty, Some(flight)) => Step::Wait(flight.clone()),
-            (Spent::Empty, None) => match lease.begin(cost, nodes, local) {
-                Some((flight, order)) => Step::Take(flight, order),
-                None => Step::AskStrictly,
-            },
+        let step = match lease.spend(cost, local) {
+            Spent::Allowed(decision) | Spent::Denied(decision) => {
+                shard.answered(&decision);
+                Step::Answer(decision)
+            }
+            // What may be settled by another node is better spent where that node will look.
+            Spent::Empty if is_first && shard.is_reserving(place) => Step::AskStrictly,
+            Spent::Empty => shard
+                .lease(place)
+                .map_or(Step::AskStrictly, |lease| lease.next_step(cost, nodes, local)),
         };
-        if let Step::Answer(decision) = &step {
-            shard.answered(decision);
-        }
         drop(shard);
-        self.give_back_later(back);
+        self.give_back_later(place, back);
         step
     }
 
-    /// Lets go of a lease by other terms or of another tier, and if the shard is full of the one that has been
-    /// idle longest. Says how they are given back.
+    /// Lets go of a lease by other terms or of another tier, and if the shard is full of one that
+    /// is idle. Says how they are given back.
     fn make_room(
         &self,
         shard: &mut Shard<S::Caller>,
         place: Place,
         asked: &Counted,
         local: Timestamp,
-    ) -> Option<Exchange> {
+    ) -> Option<Back> {
         let is_full = shard.len() >= self.table.room();
         let gone = match shard.lease(place).map(|lease| lease.is_of(asked)) {
             Some(true) => None,
             Some(false) => shard.remove(place),
-            None if is_full => shard.remove_idlest(local),
+            None if is_full => shard.remove_idle(local),
             None => None,
         };
         gone?.give_back(self.source.margin(), local)
@@ -122,7 +129,7 @@ impl<S: Source> Inner<S> {
         let (landed, back) = self.land(place, &order, taken);
         // Before anybody hears of it: whoever ends the node waits for that.
         if let Some(back) = back {
-            self.give_back(back).await;
+            self.give_back(place, back).await;
         }
         order.landing.tell(landed);
     }
@@ -134,7 +141,7 @@ impl<S: Source> Inner<S> {
         place: Place,
         order: &Order<S::Caller>,
         taken: Result<Taken, EngineError>,
-    ) -> (Landed, Option<Exchange>) {
+    ) -> (Landed, Option<Back>) {
         let local = self.source.local();
         let mut shard = self.table.shard(place);
         match shard.lease(place).filter(|lease| lease.expects(order)) {
@@ -147,18 +154,25 @@ impl<S: Source> Inner<S> {
         }
     }
 
-    fn give_back_later(self: &Arc<Self>, back: Option<Exchange>) {
+    fn give_back_later(self: &Arc<Self>, place: Place, back: Option<Back>) {
         if let (Some(runtime), Some(back)) = (self.runtime.get(), back) {
             let inner = Arc::clone(self);
-            runtime.spawn(async move { inner.give_back(back).await });
+            runtime.spawn(async move { inner.give_back(place, back).await });
         }
     }
 
-    /// Gives a slice back, once: an exchange that fails may have happened.
-    pub(super) async fn give_back(&self, back: Exchange) {
-        let is_back = self.source.exchange(&back).await.unwrap_or(false);
-        let counter = if is_back { &self.counters.given_back } else { &self.counters.lost };
-        counter.add(1);
+    /// Gives a slice back. If the engine says that it cannot, the lease goes on holding it; if
+    /// the engine says nothing, it may have happened, and the slice is lost.
+    pub(super) async fn give_back(&self, place: Place, back: Back) {
+        match self.source.exchange(&back.exchange).await {
+            Ok(true) => self.counters.given_back.add(1),
+            Ok(false) if !self.is_closed() => {
+                if !self.table.shard(place).keep(place, &back) {
+                    self.counters.lost.add(1);
+                }
+            }
+            _ => self.counters.lost.add(1),
+        }
     }
 
     pub(super) fn set_closed(&self) {

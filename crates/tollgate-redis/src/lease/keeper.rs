@@ -7,7 +7,8 @@ use tokio::task::JoinSet;
 
 use super::inner::Inner;
 use super::source::Source;
-use crate::engine::Exchange;
+use super::table::Place;
+use super::take::Back;
 
 /// How often leases are looked through.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -33,20 +34,20 @@ pub(super) async fn keep<S: Source>(inner: Weak<Inner<S>>) {
 
 impl<S: Source> Inner<S> {
     /// Lets go of idle slices, and of callers who have not come for longer.
-    fn sweep(&self) -> Vec<Exchange> {
+    fn sweep(&self) -> Vec<(Place, Back)> {
         let (local, margin) = (self.source.local(), self.source.margin());
         let mut back = Vec::new();
         for mut shard in self.table.shards() {
-            shard.retain(|lease| {
+            shard.retain(|place, lease| {
                 let idle = lease.idle(local);
-                if idle >= IDLE {
-                    back.extend(lease.give_back(margin, local));
+                if idle >= IDLE && local >= lease.back_after {
+                    back.extend(lease.give_back(margin, local).map(|back| (place, back)));
                 }
                 idle < FORGOTTEN
             });
         }
         // Not in the order of a table with random secrets: a simulation could not be replayed.
-        back.sort_by_key(|exchange| exchange.name);
+        back.sort_by_key(|(_, back)| back.exchange.name);
         back
     }
 
@@ -56,8 +57,8 @@ impl<S: Source> Inner<S> {
         let (local, margin) = (self.source.local(), self.source.margin());
         let (mut back, mut flights) = (Vec::new(), Vec::new());
         for mut shard in self.table.shards() {
-            shard.retain(|lease| {
-                back.extend(lease.give_back(margin, local));
+            shard.retain(|place, lease| {
+                back.extend(lease.give_back(margin, local).map(|back| (place, back)));
                 flights.extend(lease.flight().cloned());
                 false
             });
@@ -68,14 +69,14 @@ impl<S: Source> Inner<S> {
         }
     }
 
-    pub(super) async fn give_back_all(self: &Arc<Self>, back: Vec<Exchange>) {
+    pub(super) async fn give_back_all(self: &Arc<Self>, back: Vec<(Place, Back)>) {
         let mut under_way = JoinSet::new();
-        for exchange in back {
+        for (place, back) in back {
             if under_way.len() >= AT_ONCE {
                 under_way.join_next().await;
             }
             let inner = Arc::clone(self);
-            under_way.spawn(async move { inner.give_back(exchange).await });
+            under_way.spawn(async move { inner.give_back(place, back).await });
         }
         under_way.join_all().await;
     }

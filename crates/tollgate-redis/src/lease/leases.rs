@@ -123,7 +123,19 @@ impl<S: Source> Leases<S> {
 
     /// Takes back a cost that was allowed, if nothing was spent since. Tells whether it did.
     pub(crate) fn undo(&self, place: Place, spent: &Charged) -> bool {
-        self.0.table.shard(place).lease(place).is_some_and(|lease| lease.undo(spent))
+        self.give_back(place, spent, spent.cost)
+    }
+
+    /// Takes back so much of a cost that was allowed, if nothing was spent since. Tells whether
+    /// it did.
+    pub(crate) fn give_back(&self, place: Place, spent: &Charged, unused: u64) -> bool {
+        self.0.table.shard(place).lease(place).is_some_and(|lease| lease.undo(spent, unused))
+    }
+
+    /// Notes that a call was a reservation, which another node may settle. As many calls of the
+    /// caller ask the engine: slices beyond what is settled could not be given back.
+    pub(crate) fn reserve(&self, place: Place) {
+        self.0.table.shard(place).reserve(place);
     }
 
     /// Believes the engine's last word of a caller no more, as something was given back.

@@ -5,7 +5,7 @@ use tollgate::{Decision, Timestamp};
 
 use super::Taken;
 use super::bucket::Bucket;
-use crate::engine::Exchange;
+use crate::engine::{self, Exchange};
 use crate::sighting::Sighting;
 use crate::{Name, State, Terms};
 
@@ -22,10 +22,10 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// What a take of up to `most` got.
-    pub(super) fn of(bucket: &Bucket, taken: &Taken, most: u64) -> Option<Self> {
+    /// What a take got that was to bring as many times `least` as there were, up to `most`.
+    pub(super) fn of(bucket: &Bucket, taken: &Taken, least: u64, most: u64) -> Option<Self> {
         let now = taken.seen.now;
-        let tokens = bucket.algorithm.remaining(taken.word, now).min(most);
+        let tokens = engine::taken(&bucket.algorithm, taken.word, now, least, most);
         let end = bucket.algorithm.spend(taken.word, now, tokens)?.to_bits();
         let at = end - bucket.span(tokens);
         Some(Self { at, end, half: at.midpoint(end), seen: taken.seen })
@@ -68,14 +68,29 @@ impl Slice {
         passes.then(|| Decision::peek(bucket.algorithm, Word::from_bits(self.at), now, cost))
     }
 
-    /// Takes back a cost, if it is the last that was spent. Tells whether it is.
-    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged) -> bool {
+    /// Takes back as much of a cost, if it is the last that was spent. Tells whether it is.
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged, unused: u64) -> bool {
         // Slots of another tier may end at the same moment, but are not as long.
         let is_last = self.at == spent.word.to_bits() && bucket.algorithm == spent.algorithm;
         if is_last {
-            self.at = self.at.saturating_sub(bucket.span(spent.cost));
+            self.at = self.at.saturating_sub(bucket.span(unused.min(spent.cost)));
         }
         is_last
+    }
+
+    /// True if all of it has been spent, or had passed when the engine was seen so.
+    pub(super) fn has_passed(&self, seen: Sighting) -> bool {
+        self.at >= self.end || self.end <= seen.now.as_nanos()
+    }
+
+    /// True if the slots of another lie behind those of this one.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        self.end <= other.at
+    }
+
+    /// The engine's time, as it was when the slice was taken.
+    pub(super) fn seen(&self) -> Sighting {
+        self.seen
     }
 
     /// How many slots have neither been spent nor passed.

@@ -5,6 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tollgate::{Decision, KeyedState, Timestamp};
 
 use super::caller_lease::Lease;
+use super::recent::Recent;
+use super::source::Named;
+use super::take::Back;
 
 /// The leases of many callers, each at a place of its own.
 #[derive(Debug)]
@@ -24,6 +27,7 @@ pub(crate) struct Place(u64);
 #[derive(Debug)]
 pub(super) struct Shard<C> {
     leases: HashMap<u64, Lease<C>, BuildHasherDefault<Spread>>,
+    recent: Recent,
     pub(super) allowed: u64,
     pub(super) denied: u64,
 }
@@ -33,15 +37,18 @@ pub(super) struct Shard<C> {
 #[repr(align(64))]
 struct Aligned<C>(Mutex<Shard<C>>);
 
+/// How many leases are looked at to make room for another.
+const SOME: usize = 16;
+
 /// Enough that threads seldom meet, unless they are about the same caller.
 const SHARDS: usize = 64;
 
 impl<C> Table<C> {
     /// A table for so many leases.
     pub(super) fn new(hasher: KeyedState, capacity: usize) -> Self {
-        let shard = |_| Aligned(Mutex::new(Shard::default()));
-        let shards = (0..SHARDS).map(shard).collect();
-        Self { hasher, shards, room: capacity.div_ceil(SHARDS).max(1) }
+        let room = capacity.div_ceil(SHARDS).max(1);
+        let shard = |_| Aligned(Mutex::new(Shard::new(room)));
+        Self { hasher, shards: (0..SHARDS).map(shard).collect(), room }
     }
 
     /// The place of a caller's lease.
@@ -72,6 +79,25 @@ impl<C> Table<C> {
 }
 
 impl<C> Shard<C> {
+    fn new(room: usize) -> Self {
+        Self { leases: HashMap::default(), recent: Recent::new(room), allowed: 0, denied: 0 }
+    }
+
+    /// Counts a call of a caller who has no lease. Tells whether one pays.
+    pub(super) fn pays(&mut self, place: Place, local: Timestamp) -> bool {
+        self.recent.pays(place.0, local)
+    }
+
+    /// Notes that a call was a reservation.
+    pub(super) fn reserve(&mut self, place: Place) {
+        self.recent.reserve(place.0);
+    }
+
+    /// True once for each call that was.
+    pub(super) fn is_reserving(&mut self, place: Place) -> bool {
+        self.recent.is_reserving(place.0)
+    }
+
     /// The lease at a place.
     #[inline]
     pub(super) fn lease(&mut self, place: Place) -> Option<&mut Lease<C>> {
@@ -87,21 +113,31 @@ impl<C> Shard<C> {
         self.leases.entry(place.0).or_insert_with(make)
     }
 
+    /// Has the lease at a place go on holding a slice, and tells whether it does.
+    pub(super) fn keep(&mut self, place: Place, back: &Back) -> bool
+    where
+        C: Named + Clone,
+    {
+        self.lease(place).is_some_and(|lease| lease.keep(back))
+    }
+
     /// Takes the lease from a place.
     pub(super) fn remove(&mut self, place: Place) -> Option<Lease<C>> {
         self.leases.remove(&place.0)
     }
 
-    /// Takes out the lease that has been idle longest.
-    pub(super) fn remove_idlest(&mut self, local: Timestamp) -> Option<Lease<C>> {
-        let idlest = self.leases.iter().max_by_key(|(_, lease)| lease.idle(local));
+    /// Takes out the lease that has been idle longest, of some: to look at all of them would take
+    /// longer than to ask the engine.
+    pub(super) fn remove_idle(&mut self, local: Timestamp) -> Option<Lease<C>> {
+        let some = self.leases.iter().take(SOME);
+        let idlest = some.max_by_key(|(_, lease)| lease.idle(local));
         let place = *idlest?.0;
         self.leases.remove(&place)
     }
 
     /// Keeps the leases of which this is true.
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut Lease<C>) -> bool) {
-        self.leases.retain(|_, lease| is_kept(lease));
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(Place, &mut Lease<C>) -> bool) {
+        self.leases.retain(|place, lease| is_kept(Place(*place), lease));
     }
 
     /// How many leases there are.
@@ -113,12 +149,6 @@ impl<C> Shard<C> {
     pub(super) fn answered(&mut self, decision: &Decision) {
         let counter = if decision.is_allowed() { &mut self.allowed } else { &mut self.denied };
         *counter += 1;
-    }
-}
-
-impl<C> Default for Shard<C> {
-    fn default() -> Self {
-        Self { leases: HashMap::default(), allowed: 0, denied: 0 }
     }
 }
 

@@ -35,6 +35,7 @@ impl<E: Engine> RedisStore<E> {
             charge: self.paid(limit, charge),
             called: limit.name().to_owned(),
         };
+        self.lease_of(limit, charge).into_iter().for_each(|place| self.leases.reserve(place));
         self.core.engine.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
     }
 

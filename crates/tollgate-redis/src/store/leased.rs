@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tollgate::algorithm::Charged;
 use tollgate::{Decision, Timestamp};
 use tollgate_policy::Key;
 use tollgate_policy::store::Charge;
@@ -165,6 +166,24 @@ impl<E: Engine> RedisStore<E> {
             Spent::Allowed(spent) => Some(self.leases.peek(place, own, 0, local).unwrap_or(spent)),
             Spent::Denied(_) | Spent::Empty => None,
         }
+    }
+
+    /// Gives back to a lease what a call has not used, if nothing was spent out of it since.
+    /// Tells what is left then.
+    pub(super) fn give_back_to_lease(
+        &self,
+        caller: &Caller,
+        lease: Option<Place>,
+        charged: Option<Charged>,
+        actual: u64,
+    ) -> Option<Decision> {
+        let (place, charged) = (lease?, charged?);
+        let unused = charged.cost.checked_sub(actual).filter(|unused| *unused > 0)?;
+        if !self.leases.give_back(place, &charged, unused) {
+            return None;
+        }
+        let left = self.leases.peek(place, &caller.own, 0, self.core.local());
+        Some(left.unwrap_or_else(|| Decision::peek(charged.algorithm, charged.word, charged.at, 0)))
     }
 
     /// Forgets a lease whose bucket has changed.

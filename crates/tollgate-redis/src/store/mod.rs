@@ -175,6 +175,9 @@ impl<E: Engine> Store for RedisStore<E> {
             return Ok(Settled { left, uncharged: 0 });
         }
         let charged = charge.decision.and_then(|decision| decision.charged());
+        if let Some(left) = self.give_back_to_lease(&caller, lease, charged, actual) {
+            return Ok(Settled { left, uncharged: 0 });
+        }
         let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
         lease.into_iter().for_each(|place| self.leases.unlearn(place));
         match settled {

@@ -9,7 +9,7 @@ use tollgate::algorithm::Algorithm;
 use super::core::{Caller, Core, TRIES, unsettled};
 use crate::Name;
 use crate::counted::Counted;
-use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
+use crate::engine::{self, Engine, EngineError, Entry, Exchange, Found, Op};
 use crate::lease::{Named, Source, Taken};
 use crate::sighting::Sighting;
 
@@ -61,9 +61,8 @@ impl<E: Engine> Source for Core<E> {
             match reply.answers.first() {
                 Some(Found::Passed(word)) => {
                     self.confirm(&caller, sent);
-                    let remaining = counted.algorithm.remaining(*word, seen.now);
-                    let tokens = if is_other { 0 } else { remaining.min(most) };
-                    let left = counted.algorithm.spend(*word, seen.now, tokens);
+                    let tokens = engine::taken(&algorithm, *word, seen.now, least, most);
+                    let left = algorithm.spend(*word, seen.now, tokens).filter(|_| !is_other);
                     self.words.tell(caller.name, &counted, left.unwrap_or(*word), seen, false);
                     return Ok(taken(counted, *word, !is_other));
                 }

@@ -137,7 +137,7 @@ impl Words {
         self.0.with(name, |known| {
             let old = known.as_ref();
             let alike = old.filter(|old| old.last.terms == last.terms);
-            if alike.is_some_and(|old| old.last.overtook(&last, &counted.algorithm)) {
+            if alike.is_some_and(|old| old.last.overtook(&last)) {
                 return;
             }
             let denies = is_denied || old.is_some_and(|old| old.denies);
@@ -201,15 +201,12 @@ impl Known {
 }
 
 impl LastWord {
-    /// True if this is the later answer, although it was told first; of one moment, the one that
-    /// has more spent. If it is later by more than an answer takes, the engine's clock was set
+    /// True if this is the later answer, although it was told first; of one moment, the one to the
+    /// later question. If it is later by more than an answer takes, the engine's clock was set
     /// back, and would not be believed for as long.
-    fn overtook(&self, told: &Self, algorithm: &AnyAlgorithm) -> bool {
-        let now = told.seen.now;
-        if self.seen.now == now {
-            return algorithm.spent(self.word, now) > algorithm.spent(told.word, now);
-        }
-        (Duration::from_nanos(1)..LIFETIME).contains(&self.seen.now.since(now))
+    fn overtook(&self, told: &Self) -> bool {
+        let order = |last: &Self| (last.seen.now, last.seen.sent);
+        order(self) > order(told) && self.seen.now.since(told.seen.now) < LIFETIME
     }
 
     /// For how long something is still spent.
@@ -316,7 +313,8 @@ mod tests {
         let earlier = Sighting { now: NOW - Duration::from_millis(1), sent: start, heard: start };
         words.tell(NAME, &counted, counted.fresh(None), earlier, false);
         assert!(is_denied(&words, &counted, 1, start));
-        let same = Sighting { now: NOW, sent: start, heard: start };
+        let before = start - Duration::from_nanos(1);
+        let same = Sighting { now: NOW, sent: before, heard: start };
         words.tell(NAME, &counted, counted.fresh(None), same, false);
         assert!(is_denied(&words, &counted, 1, start));
         words.tell(

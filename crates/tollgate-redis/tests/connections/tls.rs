@@ -18,7 +18,9 @@ fn with_client(options: &Options, certificates: &Certificates) -> Options {
 #[tokio::test]
 async fn a_server_is_believed_if_a_known_authority_has_signed_for_its_name() {
     let (known, stranger) = (Certificates::new(), Certificates::new());
-    let (_server, port) = Server::redis_with_tls(&known, "no", &[]);
+    // The certificate is for localhost and 127.0.0.1 only.
+    let two = ["--bind", "127.0.0.1", "127.0.0.2"];
+    let (_server, port) = Server::redis_with_tls(&known, "no", &two);
     let named = options(&format!("rediss://localhost:{port}"));
     let engine = Engines::connect(named.clone().authorities(known.file("ca.pem"))).await.unwrap();
     ask(&engine, 1).await.unwrap();
@@ -32,7 +34,7 @@ async fn a_server_is_believed_if_a_known_authority_has_signed_for_its_name() {
             "invalid peer certificate: UnknownIssuer: set store.ca",
         ),
         (named.clone(), Fault::Misconfigured, "set store.ca"),
-        (other_name.authorities(known.file("ca.pem")), Fault::Unreachable, "cannot be reached"),
+        (other_name.authorities(known.file("ca.pem")), Fault::Misconfigured, "not valid for name"),
         (plain, Fault::Unreachable, "cannot be reached"),
     ] {
         let error = refusal(options).await;

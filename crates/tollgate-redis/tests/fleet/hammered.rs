@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::common::{Server, Span, real_time};
-use crate::order::{Order, PROCESSES};
+use crate::order::Order;
 use crate::processes;
 use crate::worker::{Admission, Seen};
 
@@ -31,7 +31,7 @@ static TURN: Mutex<()> = Mutex::new(());
 #[test]
 fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = Fleet::run("strict", (250, 50), 4, TEN_TIMES);
+    let fleet = Fleet::run("strict", (250, 50), 4, TEN_TIMES, [8, 8]);
     for admission in fleet.admissions() {
         let Admission { before, now, after, .. } = *admission;
         assert!(
@@ -46,7 +46,7 @@ fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
 #[test]
 fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = Fleet::run("leased", (1_000, 1_000), 2, TEN_TIMES);
+    let fleet = Fleet::run("leased", (1_000, 1_000), 2, TEN_TIMES, [8, 8]);
     for admission in fleet.admissions() {
         let Admission { before, now, .. } = *admission;
         assert!(before / TICK * TICK <= now, "earlier than the engine's time: {admission:?}");
@@ -59,10 +59,25 @@ fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
 #[test]
 fn leased_limits_that_are_nearly_enough_are_held_in_slices_and_never_exceeded() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = Fleet::run("leased", (2_000, 1_000), 1, A_BIT_MORE);
+    let fleet = Fleet::run("leased", (2_000, 1_000), 1, A_BIT_MORE, [8, 8]);
     fleet.keeps_bounds();
     let leased: u64 = fleet.seen.iter().map(|seen| seen.leased).sum();
     assert!(leased > fleet.admissions().count() as u64 / 4, "only {leased} came out of slices");
+}
+
+#[test]
+fn leased_limits_cost_few_scripts_however_much_is_asked_for() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for (quota, demand, processes) in [
+        ((1_000, 2_000), 300, [4, 4]),
+        ((1_000, 2_000), TEN_TIMES, [4, 4]),
+        ((100, 200), 5_000, [8, 1]),
+    ] {
+        let fleet = Fleet::run("leased", quota, 1, demand, processes);
+        fleet.keeps_bounds();
+        fleet.uses(0.95);
+        fleet.is_cheap();
+    }
 }
 
 struct Fleet {
@@ -75,13 +90,19 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn run(sharing: &str, (rate, burst): (u64, u64), callers: u64, demand: u64) -> Self {
+    fn run(
+        sharing: &str,
+        (rate, burst): (u64, u64),
+        callers: u64,
+        demand: u64,
+        processes: [u64; 2],
+    ) -> Self {
         let told = std::env::var("TOLLGATE_SECONDS").ok();
         let seconds = told.as_ref().map_or(SECONDS, |told| told.parse().unwrap());
         let (server, folder) = (Server::redis(), tempfile::tempdir().unwrap());
         let (url, sharing) = (server.url(), sharing.to_owned());
         let begin = real_time() + START;
-        let order = Order { url, sharing, rate, burst, callers, demand, begin, seconds };
+        let order = Order { url, sharing, rate, burst, callers, demand, processes, begin, seconds };
         let seen = processes::run(&order, folder.path());
         let stats = server.tell("INFO commandstats");
         let fleet = Self { order, seen, commands: scripts_run(&stats), is_soak: told.is_some() };
@@ -102,8 +123,9 @@ impl Fleet {
         let sum = |of: fn(&Seen) -> u64| self.seen.iter().map(of).sum::<u64>();
         let (asked, failed) = (sum(|seen| seen.asked), sum(|seen| seen.failed));
         let Order { sharing, rate, burst, callers, demand, seconds, .. } = &self.order;
+        let [_, asked_of] = self.order.processes;
         eprintln!(
-            "{sharing}: {PROCESSES} processes, {callers} callers of {rate}/s burst {burst}, {seconds} s: \
+            "{sharing}: {asked_of} processes, {callers} callers of {rate}/s burst {burst}, {seconds} s: \
              asked for {demand} %, {asked} times, {failed} failed, {} of {} admitted ({:.2} %), \
              {} out of slices, {} scripts run",
             self.admissions().count(),
@@ -112,6 +134,18 @@ impl Fleet {
             sum(|seen| seen.leased),
             self.commands
         );
+    }
+
+    /// No process has the server run more scripts than it may, but for those that count the
+    /// processes and those that first drain the burst.
+    fn is_cheap(&self) {
+        let Order { processes: [all, asked], callers, seconds, .. } = self.order;
+        // It asks once a second how many there are, from when it is started.
+        let counting = asked * (seconds + START / 1_000_000_000 + 3);
+        let begin = asked * callers * (2 * all + 8);
+        let most = self.order.most_calls() * (asked * seconds) as f64;
+        let run = self.commands.saturating_sub(counting + begin);
+        assert!(run as f64 <= most, "{run} scripts where {most} are allowed");
     }
 
     /// In every sub-interval of the engine's time, by what decisions say and by what a clock

@@ -1,4 +1,4 @@
-//! Eight processes that spend what a few callers have, through one server.
+//! Processes that spend what a few callers have, through one server.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by it")]
 

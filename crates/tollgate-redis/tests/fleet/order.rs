@@ -16,14 +16,13 @@ pub(crate) struct Order {
     pub(crate) callers: u64,
     /// How much they ask for together, in percent of the quota.
     pub(crate) demand: u64,
+    /// How many processes there are, and how many of them are asked.
+    pub(crate) processes: [u64; 2],
     /// When to begin, in nanoseconds of the real time.
     pub(crate) begin: u64,
     /// How long to go on.
     pub(crate) seconds: u64,
 }
-
-/// How many processes there are.
-pub(crate) const PROCESSES: u64 = 8;
 
 impl Order {
     /// The variable that it is handed on in.
@@ -31,8 +30,9 @@ impl Order {
 
     /// As text, for a process that is to be started.
     pub(crate) fn to_text(&self) -> String {
-        let Self { url, sharing, rate, burst, callers, demand, begin, seconds } = self;
-        format!("{url} {sharing} {rate} {burst} {callers} {demand} {begin} {seconds}")
+        let Self { url, sharing, rate, burst, callers, demand, processes, begin, seconds } = self;
+        let [all, asked] = processes;
+        format!("{url} {sharing} {rate} {burst} {callers} {demand} {all} {asked} {begin} {seconds}")
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote.
@@ -41,8 +41,9 @@ impl Order {
         let (url, sharing) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
         let mut number = || words.next().unwrap().parse().unwrap();
         let (rate, burst, callers) = (number(), number(), number());
-        let (demand, begin, seconds) = (number(), number(), number());
-        Self { url, sharing, rate, burst, callers, demand, begin, seconds }
+        let (demand, processes) = (number(), [number(), number()]);
+        let (begin, seconds) = (number(), number());
+        Self { url, sharing, rate, burst, callers, demand, processes, begin, seconds }
     }
 
     pub(crate) fn policy(&self) -> String {
@@ -58,6 +59,12 @@ impl Order {
         Bound { burst: self.burst, interval: 1_000_000_000 / self.rate }
     }
 
+    /// The most scripts that a process may have the server run in a second.
+    pub(crate) fn most_calls(&self) -> f64 {
+        let needed = 2 * self.processes[0] * self.rate;
+        (needed as f64 / self.burst as f64).max(25.0) * self.callers as f64
+    }
+
     /// How many tokens all callers have, from the beginning to the end.
     pub(crate) fn quota(&self) -> u64 {
         self.callers * (self.burst + self.rate * self.seconds)
@@ -66,6 +73,6 @@ impl Order {
     /// How long one of so many tasks in each process waits between its calls.
     pub(crate) fn pace(&self, tasks: u64) -> Duration {
         let demand = self.demand * self.rate * self.callers / 100;
-        Duration::from_nanos(1_000_000_000 * PROCESSES * tasks / demand)
+        Duration::from_nanos(1_000_000_000 * self.processes[1] * tasks / demand)
     }
 }

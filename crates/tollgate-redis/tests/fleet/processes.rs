@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::order::{Order, PROCESSES};
+use crate::order::Order;
 use crate::worker::{FILE, Seen};
 
 /// Processes that end with the test, each with a file of its own.
@@ -10,7 +10,7 @@ struct Processes(Vec<(Child, PathBuf)>);
 /// Has all of the fleet carry out an order, and returns what each has seen.
 pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
     let mut processes =
-        Processes((0..PROCESSES).map(|number| start(order, folder, number)).collect());
+        Processes((0..order.processes[1]).map(|number| start(order, folder, number)).collect());
     for (child, _) in &mut processes.0 {
         let status = child.wait().unwrap();
         assert!(status.success(), "a process of the fleet failed: {status}");

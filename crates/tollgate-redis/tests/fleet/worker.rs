@@ -1,5 +1,6 @@
 //! One process of the fleet.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +51,13 @@ async fn worker() {
     // On a busy machine nothing is to be decided otherwise than by the engine.
     let options = options.command_time_out(Duration::from_secs(2));
     let engine = Server::connect(options.connect_time_out(Duration::from_secs(5))).await.unwrap();
-    let store = RedisStore::new(engine, &Settings::default()).unwrap();
+    let [all, asked] = order.processes;
+    let mut settings = Settings::default();
+    // Those that are not asked are not there to be counted.
+    if asked < all {
+        settings = settings.nodes(NonZeroU32::new(all as u32).unwrap());
+    }
+    let store = RedisStore::new(engine, &settings).unwrap();
     let policy = Policy::from_toml(&order.policy()).unwrap();
     let gate = Arc::new(Gate::with_store(policy, store).unwrap());
     let wait = Duration::from_nanos(order.begin.saturating_sub(real_time()));

@@ -27,6 +27,8 @@ struct Inner {
     cut: [Mutex<Instant>; SHARDS as usize],
     /// False once the node has died: it neither sends nor hears anything.
     is_alive: AtomicBool,
+    /// When something was sent, in true time.
+    sent: Mutex<Vec<Duration>>,
 }
 
 /// How long a node waits for an answer.
@@ -41,7 +43,13 @@ impl Link {
             flaw,
             cut: std::array::from_fn(|_| Mutex::new(now)),
             is_alive: AtomicBool::new(true),
+            sent: Mutex::default(),
         }))
+    }
+
+    /// When something was sent so far, in true time.
+    pub(crate) fn sent(&self) -> Vec<Duration> {
+        self.0.sent.lock().unwrap().clone()
     }
 
     /// Cuts a node off from a shard for a while.
@@ -61,6 +69,7 @@ impl Link {
         run: impl FnOnce(&World) -> T + Send + 'static,
     ) -> Result<T, EngineError> {
         let (answer, answered) = oneshot::channel();
+        self.0.sent.lock().unwrap().push(self.0.world.elapsed());
         let there = self.0.world.draw(|random| self.0.network.journey(random));
         let back = self.0.world.draw(|random| self.0.network.journey(random));
         if self.0.is_alive.load(Ordering::Relaxed) {

@@ -4,6 +4,9 @@
 //! `TOLLGATE_SEED=17` runs one seed alone, again exactly as it was.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
+#[path = "../common/bound.rs"]
+mod bound;
+mod demand;
 mod fleet;
 mod link;
 mod liveness;

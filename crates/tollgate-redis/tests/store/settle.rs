@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Request;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tollgate::AlgorithmKind;
 use tollgate::algorithm::Word;
@@ -195,4 +196,61 @@ async fn what_was_charged_under_an_override_is_given_back_when_that_is_gone() {
     let settled = node.settle_actual(receipt, 2).await.unwrap().settled.unwrap();
     assert_eq!(settled.left.remaining(), 8);
     assert_eq!(left(&node, "l", "alice").await, 8);
+}
+
+const LEASED: &str = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\n\
+                      quota = '1/h burst 2000'\nsharing = 'leased'";
+
+/// Reserves on one node, and settles on another.
+async fn reserve_and_settle(node: &Node, other: &Node, id: u128, [cost, actual]: [u64; 2]) {
+    let receipt = reserve(node, cost).await.unwrap_or_else(|| panic!("{id} is denied"));
+    assert!(node.deposit(&receipt, id, Duration::from_secs(60)).await.unwrap());
+    sleep(Duration::from_millis(1)).await;
+    assert!(other.settle_deposit(id, actual).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_lost_of_what_one_node_reserves_and_another_settles_under_a_lease() {
+    for at_once in [1_u32, 16] {
+        let engine = Fake::new();
+        engine.set_delay(Duration::from_micros(300));
+        let nodes = Arc::new([engine.node(LEASED), engine.node(LEASED)]);
+        let mut tasks = JoinSet::new();
+        for task in 0..at_once {
+            let nodes = Arc::clone(&nodes);
+            tasks.spawn(async move {
+                for pair in 0..10_000 / at_once {
+                    // All that one node reserves the other settles.
+                    let id = u128::from(pair * at_once + task);
+                    // Of a hundred, one costs something in the end.
+                    let actual = u64::from(id.is_multiple_of(100));
+                    reserve_and_settle(&nodes[0], &nodes[1], id, [3, actual]).await;
+                }
+            });
+        }
+        tasks.join_all().await;
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(left(&nodes[1], "l", "alice").await, 1900, "{at_once} at a time");
+        // What the node held that reserved has been given back, and can be had by the other.
+        assert_eq!(passes(&nodes[1], "l", "alice", 2000).await, 1900, "{at_once} at a time");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_settled_where_it_was_reserved_goes_back_to_the_lease() {
+    let engine = Fake::new();
+    let node = engine.node(LEASED);
+    // So that there is a lease.
+    assert_eq!(passes(&node, "l", "alice", 20).await, 20);
+    let mut asked = 0;
+    for _ in 0..100 {
+        let receipt = reserve(&node, 2).await.unwrap();
+        let before = engine.runs();
+        let settled = node.settle_actual(receipt, 1).await.unwrap().settled.unwrap();
+        assert_eq!(settled.uncharged, 0);
+        asked += engine.runs() - before;
+    }
+    assert_eq!(asked, 0);
+    node.store().shutdown().await;
+    assert_eq!(left(&node, "l", "alice").await, 2000 - 20 - 100);
 }

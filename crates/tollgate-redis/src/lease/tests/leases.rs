@@ -60,7 +60,7 @@ async fn calls_at_the_same_time_wait_for_one_take() {
         tasks.spawn(async move { node.call(0, 1).await });
     }
     assert!(tasks.join_all().await.into_iter().all(|is_allowed| is_allowed));
-    assert!(node.calls() <= 4, "{} calls", node.calls());
+    assert!(node.calls() <= 5, "{} calls, of which three are without a lease", node.calls());
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,14 +80,14 @@ async fn what_is_idle_is_given_back_whole_and_the_caller_forgotten() {
 async fn shutdown_gives_everything_back_and_holds_nothing_from_then_on() {
     let node = Node::new("10/s burst 1000");
     for caller in 0..200 {
-        for _ in 0..5 {
+        for _ in 0..7 {
             assert!(node.call(caller, 1).await);
         }
     }
-    assert!((0..200).any(|caller| node.stored(caller) < 994));
+    assert!((0..200).any(|caller| node.stored(caller) < 993));
     node.leases.shutdown().await;
     for caller in 0..200 {
-        assert!(node.stored(caller) >= 995, "caller {caller} has {}", node.stored(caller));
+        assert!(node.stored(caller) >= 993, "caller {caller} has {}", node.stored(caller));
     }
     assert_eq!(node.try_call(0, 1).await, Ok(None));
 }
@@ -193,7 +193,7 @@ async fn a_lease_is_given_back_when_the_policy_has_other_terms() {
 async fn a_full_table_gives_back_what_has_been_idle_longest() {
     let node = Node::with_room("10/s burst 1000", 64);
     for caller in 0..=255 {
-        for _ in 0..3 {
+        for _ in 0..7 {
             assert!(node.call(caller, 1).await);
         }
     }

@@ -65,7 +65,7 @@ impl Fleet {
             bucket: Bucket::of(&counted).unwrap(),
             model: Model::new(now),
             now,
-            nodes: [Held::default(); NODES],
+            nodes: std::array::from_fn(|_| Held::default()),
             admitted: Vec::new(),
             last: None,
         }
@@ -95,7 +95,7 @@ impl Fleet {
         let seen = Sighting { sent: local, heard: local, now: self.now };
         if let Found::Passed(word) = self.run(Op::Take { least: 1, most }) {
             let taken = Taken { seen, counted: self.counted, word, is_granted: true };
-            let slice = Slice::of(&self.bucket, &taken, most).unwrap();
+            let slice = Slice::of(&self.bucket, &taken, 1, most).unwrap();
             self.pass(delay);
             self.nodes[node].add(slice);
         }
@@ -120,7 +120,8 @@ impl Fleet {
                 }
             }
             Event::GiveBack(node) => {
-                let slice = self.nodes[node].take_last();
+                let local = self.local(node);
+                let slice = self.nodes[node].take_last(&self.bucket, local);
                 let margin = Duration::from_secs(1);
                 if let Some(back) =
                     slice.and_then(|slice| slice.give_back(NAME, self.counted.terms, margin))
@@ -131,7 +132,7 @@ impl Fleet {
             Event::Undo => {
                 if let Some((node, decision)) = last {
                     let charged = decision.charged().unwrap();
-                    assert!(self.nodes[node].undo(&self.bucket, &charged));
+                    assert!(self.nodes[node].undo(&self.bucket, &charged, charged.cost));
                     self.admitted.pop();
                 }
             }
@@ -215,7 +216,7 @@ fn what_is_given_back_is_there_for_others_if_nobody_came_between() {
 fn the_call_that_a_slice_was_taken_for_is_served_however_long_the_answer_took() {
     let mut fleet = Fleet::new();
     fleet.take(0, 5, 1_000_000_000);
-    let decision = fleet.nodes[0].spend_as_granted(&fleet.bucket, 2).unwrap();
+    let decision = fleet.nodes[0].spend_as_granted(0, &fleet.bucket, 2).unwrap();
     assert_eq!((decision.is_allowed(), decision.remaining()), (true, 38));
     assert_eq!(fleet.nodes[0].left(&fleet.bucket, fleet.local(0)), 0);
 }
@@ -229,8 +230,8 @@ fn only_the_last_cost_is_taken_back_and_only_once() {
     let (bucket, held) = (fleet.bucket, &mut fleet.nodes[1]);
     let mut spend = |cost| held.spend(&bucket, cost, local).unwrap().charged().unwrap();
     let (first, second) = (spend(3), spend(4));
-    assert!(!held.undo(&bucket, &first));
-    assert!(held.undo(&bucket, &second));
-    assert!(!held.undo(&bucket, &second));
+    assert!(!held.undo(&bucket, &first, 3));
+    assert!(held.undo(&bucket, &second, 4));
+    assert!(!held.undo(&bucket, &second, 4));
     assert_eq!(held.left(&bucket, local), 7);
 }

@@ -54,6 +54,17 @@ impl TestSource {
     }
 }
 
+impl TestSource {
+    /// Spends without a lease.
+    async fn spend(&self, name: Name, counted: &Counted, cost: u64) -> Result<bool, EngineError> {
+        let Counted { terms, algorithm, .. } = *counted;
+        let op = Op::Spend { cost, is_shadow: false };
+        let entry = Entry { name, terms, algorithm, fresh: Word::from_bits(0), op };
+        let reply = self.call(|model| model.run_now(&[entry])).await??;
+        Ok(matches!(reply.answers[0], Found::Passed(_)))
+    }
+}
+
 impl Source for TestSource {
     type Caller = TestCaller;
 
@@ -81,7 +92,7 @@ impl Source for TestSource {
         let Counted { terms, algorithm, .. } = *wanted;
         let entry = Entry { name: caller.0, terms, algorithm, fresh: Word::from_bits(0), op };
         let reply = self.call(|model| model.run_now(&[entry])).await??;
-        let seen = Sighting { sent, heard: sent, now: reply.now };
+        let seen = Sighting { sent, heard: self.local(), now: reply.now };
         Ok(match reply.answers[0] {
             Found::Passed(word) => Taken { seen, counted: *wanted, word, is_granted: true },
             Found::Denied(word) => Taken { seen, counted: *wanted, word, is_granted: false },
@@ -134,7 +145,10 @@ impl Node {
 
     /// What a store does under a leased limit. True if the call is allowed.
     pub(super) async fn call(&self, caller: u8, cost: u64) -> bool {
-        self.try_call(caller, cost).await.unwrap().expect("the caller is leased")
+        match self.try_call(caller, cost).await.unwrap() {
+            Some(is_allowed) => is_allowed,
+            None => self.source.spend(Self::name(caller), &self.counted, cost).await.unwrap(),
+        }
     }
 
     /// `None` if the caller is not leased.

@@ -2,8 +2,8 @@
 -- Under the layout STOCK time stands still at zero, and the word counts what is spent.
 --
 -- SPEND   the price (8), and the most that may be spent before it (8): both in nanoseconds
--- TAKE    at least so many tokens (8), at most so many (8), a token's price (8), that of all
---         that there can be (8)
+-- TAKE    as many times so many tokens (8) as there are, at most so many (8), a token's price
+--         (8), that of all that there can be (8)
 -- CHARGE  the price (8), and that of the most that may be spent then (8)
 -- REFUND  the price (8), the word below which nothing is given back (8), and the word that the
 --         charge left (8): what has been refilled since is not given back
@@ -14,8 +14,8 @@ local function take_from_bucket(wh, wl, th, tl, ask)
   local bh, bl = larger(wh, wl, th, tl)
   local rh, rl = minus(sh, sl, minus(bh, bl, th, tl))
   rh, rl = divide(rh, rl, ih, il)
-  rh, rl = smaller(rh, rl, mh, ml)
-  if less(rh, rl, lh, ll) then return nil end
+  rh, rl = taken(rh, rl, lh, ll, mh, ml)
+  if not rh then return nil end
   return plus(bh, bl, times(rh, rl, ih, il))
 end
 

@@ -2,7 +2,7 @@
 --
 -- All actions: how many bits the count has (1), a quantum in nanoseconds (8), a window in
 -- quanta (8), which is 1 if windows follow the clock, the limit (8), and then
--- TAKE       at least so much (8), at most so much (8)
+-- TAKE       as many times so much (8) as there is, at most so much (8)
 -- CHARGE     so much (8), and the most that may be counted then (8)
 -- REFUND     so much (8)
 -- GIVE_BACK  so much (8), and the word that the charge left (8): only what is counted in the

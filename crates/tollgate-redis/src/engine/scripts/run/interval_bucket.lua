@@ -4,7 +4,7 @@
 -- All actions: how many bits the count has (1), a quantum in nanoseconds (8), a period in
 -- quanta (8), what is refilled (8), the burst (8), what is refilled in the slowest tier (8), by
 -- which nobody is idle too early, and then
--- TAKE       at least so many tokens (8), at most so many (8)
+-- TAKE       as many times so many tokens (8) as there are, at most so many (8)
 -- CHARGE     so many tokens (8), and the most that may be spent then (8)
 -- REFUND     so many tokens (8)
 -- GIVE_BACK  so many tokens (8), and the word that the charge left (8): what has been refilled

@@ -82,3 +82,12 @@ local function divide_up(nh, nl, dh, dl)
   return qh, ql
 end
 
+-- What is taken of what remains, at most so much: as many times the least as there are, nil if
+-- there is less.
+local function taken(rh, rl, least_h, least_l, most_h, most_l)
+  rh, rl = smaller(rh, rl, most_h, most_l)
+  if less(rh, rl, least_h, least_l) then return nil end
+  local _, _, rest_h, rest_l = divide(rh, rl, least_h, least_l)
+  return minus(rh, rl, rest_h, rest_l)
+end
+

@@ -34,10 +34,3 @@ local function join(th, tl, ch, cl, bits)
   return th * unit + floor(tl / rest), tl % rest * unit + cl
 end
 
--- What is taken of what remains, at most so much: nil if it is not at least so much.
-local function taken(rh, rl, least_h, least_l, most_h, most_l)
-  rh, rl = smaller(rh, rl, most_h, most_l)
-  if less(rh, rl, least_h, least_l) then return nil end
-  return rh, rl
-end
-

@@ -2,7 +2,7 @@
 -- of the current one. A count has at most 31 bits, so that it is a plain number here.
 --
 -- All actions: how many bits a count has (1), a window in nanoseconds (8), the limit (8), and
--- TAKE       at least so much (8), at most so much (8)
+-- TAKE       as many times so much (8) as there is, at most so much (8)
 -- CHARGE     so much (8), and the most that may be spent then (8)
 -- REFUND     so much (8)
 -- GIVE_BACK  so much (8), and the word that the charge left (8): it is given back to the window
