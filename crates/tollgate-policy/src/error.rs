@@ -17,6 +17,7 @@ pub struct Error {
 enum Kind {
     Policy(Vec<Problem>),
     Store(Box<dyn std::error::Error + Send + Sync>),
+    Overloaded(Box<dyn std::error::Error + Send + Sync>),
     Unknown(String),
 }
 
@@ -44,6 +45,12 @@ impl Error {
         Self { kind: Box::new(Kind::Store(cause.into())) }
     }
 
+    /// A store is well, but was not asked, since more is asked of it than it answers. No limit's
+    /// [outage](crate::store::Outage) counts then, or whoever asks too much could choose it.
+    pub fn overloaded(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { kind: Box::new(Kind::Overloaded(cause.into())) }
+    }
+
     pub(crate) fn policy(problems: Vec<Problem>) -> Self {
         Self { kind: Box::new(Kind::Policy(problems)) }
     }
@@ -58,7 +65,7 @@ impl Error {
     pub fn problems(&self) -> &[Problem] {
         match &*self.kind {
             Kind::Policy(problems) => problems,
-            Kind::Store(_) | Kind::Unknown(_) => &[],
+            Kind::Store(_) | Kind::Overloaded(_) | Kind::Unknown(_) => &[],
         }
     }
 
@@ -71,7 +78,13 @@ impl Error {
     /// True if the store could not answer.
     #[must_use]
     pub fn is_store(&self) -> bool {
-        matches!(*self.kind, Kind::Store(_))
+        matches!(*self.kind, Kind::Store(_) | Kind::Overloaded(_))
+    }
+
+    /// True if the store was not asked, since more is asked of it than it answers.
+    #[must_use]
+    pub fn is_overloaded(&self) -> bool {
+        matches!(*self.kind, Kind::Overloaded(_))
     }
 
     /// True if a limit or a key was named that the policy does not know.
@@ -92,6 +105,7 @@ impl fmt::Display for Error {
                 Ok(())
             }
             Kind::Store(cause) => write!(f, "the store did not answer: {cause}"),
+            Kind::Overloaded(cause) => write!(f, "{cause}"),
             Kind::Unknown(message) => f.write_str(message),
         }
     }
@@ -100,7 +114,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.kind {
-            Kind::Store(cause) => Some(cause.as_ref()),
+            Kind::Store(cause) | Kind::Overloaded(cause) => Some(cause.as_ref()),
             Kind::Policy(_) | Kind::Unknown(_) => None,
         }
     }

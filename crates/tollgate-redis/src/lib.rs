@@ -3,12 +3,14 @@
 mod counted;
 mod counter;
 pub mod engine;
+mod flow;
 mod lease;
 mod name;
 mod sighting;
 mod state;
 mod store;
 
+pub use self::flow::inherit_client;
 pub use self::lease::LeaseStats;
 pub use self::name::{Name, Secret};
 pub use self::state::{Base, State, Terms};

@@ -31,7 +31,8 @@ pub enum OnStoreError {
     /// It is refused with a 503.
     #[default]
     Refuse,
-    /// It goes ahead, not limited by anything.
+    /// It goes ahead, not limited by anything; unless the store was not asked since it is asked
+    /// too much, or whoever asks too much would pass.
     Allow,
 }
 
@@ -133,9 +134,9 @@ impl<S: Store, R> Settings<S, R> {
                 None => Ruling::Pass(Some(passage)),
                 Some(reason) => self.refuse(reason, request, Some(&passage)),
             },
-            Err(_) => match self.on_store_error {
-                OnStoreError::Allow => Ruling::Pass(None),
-                OnStoreError::Refuse => self.refuse(Reason::StoreFailed, request, None),
+            Err(error) => match (Reason::of_error(&error), self.on_store_error) {
+                (Reason::StoreFailed, OnStoreError::Allow) => Ruling::Pass(None),
+                (reason, _) => self.refuse(reason, request, None),
             },
         }
     }
@@ -241,7 +242,10 @@ impl<S: Store, R> Settings<S, R> {
         if let Some(meter) = &self.meter {
             meter.store_failed();
         }
-        self.log.store_failed(error);
+        // That there is an overload is told once, by the store.
+        if !error.is_overloaded() {
+            self.log.store_failed(error);
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl<S: Store, R> TollgateLayer<S, R> {
         let checked = settings.check(&request).await;
         let reason = match &checked {
             Ok(passage) => Reason::of(passage.answer()),
-            Err(_) => Some(Reason::StoreFailed),
+            Err(error) => Some(Reason::of_error(error)),
         };
         let passage = match settings.judge(request, checked) {
             Ruling::Refuse(mut response) => {

@@ -19,7 +19,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Level, Metadata, Subscriber};
 
-use self::common::remote::remote;
+use self::common::remote::{overloaded, remote};
 use self::common::{PEER, gate, get, one_limit, send};
 
 /// An event, its fields as text.
@@ -220,4 +220,13 @@ async fn a_store_that_is_gone_is_logged_with_the_cause() {
     assert!((20..100).contains(&events.len()), "{}", events.len());
     assert_eq!(events[0].level, Level::ERROR);
     assert!(events[0].field("error").contains("connection refused"), "{:?}", events[0]);
+}
+
+/// The store itself says once that it is.
+#[tokio::test]
+async fn a_store_that_is_asked_too_much_is_not_logged_for_each_request() {
+    let layer = overloaded("[[limit]]\nname = \"public\"\nquota = \"1/h\"");
+    let (events, _capturing) = captured();
+    send(&layer, get(PEER, "/")).await;
+    assert_eq!(events.lock().unwrap().len(), 0);
 }

@@ -18,7 +18,7 @@ use crate::standalone::{Program, Running};
 pub struct Bed {
     pub runtime: Runtime,
     /// Runs for as long as this lives.
-    _redis: Running,
+    pub redis: Running,
     pub gate: Gate<RedisStore<Server>>,
     pub client: MultiplexedConnection,
     pub bare: Bare,
@@ -52,7 +52,7 @@ impl Bed {
             Result::Ok((gate(&url).await?, client, bare))
         })?;
         let callers = (0..CALLERS).map(|caller| format!("caller {caller}")).collect();
-        Ok(Self { runtime, _redis: redis, gate, client, bare, callers })
+        Ok(Self { runtime, redis, gate, client, bare, callers })
     }
 }
 

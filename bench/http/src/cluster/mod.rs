@@ -1,10 +1,12 @@
 //! What does it cost to share limits through Redis: beside the bare script, and with leases?
 
+mod asker;
 mod bed;
 mod blocked;
 mod contender;
 mod engine;
 mod lane;
+mod served;
 mod tables;
 mod verdict;
 
@@ -31,11 +33,14 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
         }
     }
     let blocked = blocked::measure(&bed, settings)?;
+    let served = served::measure(&bed, settings)?;
     let mut tables = tables::speeds(&lanes);
-    tables.extend([tables::leases(&lanes), blocked::table(&blocked), engine::costs(&bed)?]);
+    tables.extend([tables::leases(&lanes), served::table(&served)]);
+    tables.extend([blocked::table(&blocked), engine::costs(&bed)?]);
     let mut promises = verdict::promises(&lanes);
     promises.extend(blocked.iter().map(blocked::Blocked::promise));
-    let series = lanes.into_iter().flat_map(Lane::into_series).collect();
+    let series = lanes.into_iter().flat_map(Lane::into_series);
+    let series = series.chain(served.into_iter().flat_map(served::Served::into_series)).collect();
     Ok(Findings { tables, promises, series })
 }
 

@@ -48,12 +48,7 @@ impl Program {
         let (resp, http) = (free_port()?, free_port()?);
         let (resp_text, http_text) = (&resp.to_string(), &http.to_string());
         match self {
-            Self::Tollgate => {
-                let (resp, http) = ("127.0.0.1:0", "127.0.0.1:0");
-                let args = ["serve", "--config", POLICY, "--resp", resp, "--http", http];
-                let (process, output) = Process::start_and_listen(path, &args)?;
-                from_banner(Running { process, resp: 0, http: 0 }, output)
-            }
+            Self::Tollgate => Self::serve(programs, POLICY, &[]),
             Self::Redis => {
                 let args = ["--port", resp_text, "--bind", "127.0.0.1", "--save", ""];
                 let args = [&args[..], &["--appendonly", "no"]].concat();
@@ -68,6 +63,17 @@ impl Program {
                 Ok(Running { process, resp, http })
             }
         }
+    }
+}
+
+impl Program {
+    /// Starts Tollgate with a policy, and more arguments.
+    pub fn serve(programs: &Programs, policy: &str, more: &[&str]) -> Result<Running> {
+        let (resp, http) = ("127.0.0.1:0", "127.0.0.1:0");
+        let args = ["serve", "--config", policy, "--resp", resp, "--http", http];
+        let path = Self::Tollgate.path(programs);
+        let (process, output) = Process::start_and_listen(path, &[&args[..], more].concat())?;
+        from_banner(Running { process, resp: 0, http: 0 }, output)
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Fault {
     NewerState,
     /// It answered something that makes no sense.
     Nonsense,
+    /// Nothing is wrong with it, but more is asked of it than it answers: the call was not made.
+    Overloaded,
 }
 
 impl EngineError {

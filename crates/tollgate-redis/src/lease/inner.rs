@@ -16,6 +16,7 @@ use super::table::{Place, Shard, Table};
 use super::take::Back;
 use crate::counted::Counted;
 use crate::engine::EngineError;
+use crate::flow::inherit_client;
 
 /// What calls share with the tasks that take and give back.
 #[derive(Debug)]
@@ -120,7 +121,8 @@ impl<S: Source> Inner<S> {
         // Without a runtime the order is dropped, and with it the flight.
         if let Some(runtime) = self.runtime.get() {
             self.counters.takes.add(1);
-            runtime.spawn(Arc::clone(self).fly(place, order));
+            // The take is made for whoever calls now.
+            runtime.spawn(inherit_client(Arc::clone(self).fly(place, order)));
         }
     }
 

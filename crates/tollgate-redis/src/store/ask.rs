@@ -54,7 +54,7 @@ impl<E: Engine> Core<E> {
         for _ in 0..TRIES {
             let mut asked: SmallVec<[&mut Asked; 2]> =
                 asked.iter_mut().filter(|asked| !asked.is_left_as_it_is()).collect();
-            let mut entries: SmallVec<[Entry; 2]> = SmallVec::new();
+            let mut entries: SmallVec<[Entry; 1]> = SmallVec::new();
             for asked in &asked {
                 entries.push(asked.entry(&self.engine).await?);
             }
@@ -80,7 +80,7 @@ impl<E: Engine> Core<E> {
                 if let (Found::Other(stored), Some(other), false) =
                     (found, other, asked.is_left_as_it_is())
                 {
-                    self.bring_over(&asked.caller, stored, &other, reply.now).await?;
+                    Box::pin(self.bring_over(&asked.caller, stored, &other, reply.now)).await?;
                 }
             }
         }

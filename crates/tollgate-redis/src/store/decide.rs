@@ -7,7 +7,7 @@ use tollgate_policy::store::Charge;
 
 use super::RedisStore;
 use super::ask::Asked;
-use super::limits::RedisLimits;
+use super::limits::{RedisLimits, unanswered};
 use super::turns::Turns;
 use crate::engine::{Engine, EngineError, Fault};
 
@@ -16,21 +16,25 @@ pub(super) struct Call<'c> {
     pub(super) limits: &'c RedisLimits,
     pub(super) charges: &'c mut [Charge],
     /// What the engine is asked for: at first, everything.
-    pub(super) asked: SmallVec<[Asked; 2]>,
+    pub(super) asked: SmallVec<[Asked; 1]>,
     /// What was spent out of leases.
-    pub(super) leased: SmallVec<[(Asked, Decision); 1]>,
+    pub(super) leased: Vec<(Asked, Decision)>,
     /// What is in shadow, and comes out of leases if the rest passes.
-    pub(super) shadow: SmallVec<[Asked; 1]>,
+    pub(super) shadow: Vec<Asked>,
     /// What could not be asked for, and has to be decided without.
-    pub(super) failed: SmallVec<[Asked; 1]>,
+    pub(super) failed: Vec<Asked>,
     /// Why.
     pub(super) failure: Option<EngineError>,
 }
 
 impl Call<'_> {
-    /// True if an answer did not come in time: the call cannot wait for another one.
+    /// True if an answer did not come in time, or was waited for in vain: the call cannot wait for
+    /// another one.
     pub(super) fn is_out_of_time(&self) -> bool {
-        let is_late = |why: &EngineError| why.is_unanswered() && why.fault() == Fault::TimedOut;
+        let is_late = |why: &EngineError| match why.fault() {
+            Fault::TimedOut => why.is_unanswered(),
+            fault => fault == Fault::Overloaded,
+        };
         self.failure.as_ref().is_some_and(is_late)
     }
 }
@@ -47,24 +51,32 @@ impl<E: Engine> RedisStore<E> {
         if self.deny_by_memory(&mut call, local) {
             return Ok(());
         }
-        let is_denied = !self.spend_leases(&mut call).await || !self.begin_to_ask(&mut call, local);
+        // What is seldom needed is in boxes: a call has room for all that it may wait for.
+        let has_leases = call.asked.iter().any(|asked| asked.lease.is_some());
+        let is_denied = (has_leases && !Box::pin(self.spend_leases(&mut call)).await)
+            || !self.begin_to_ask(&mut call, local);
         if is_denied {
             self.undo_leases(&mut call);
             return Ok(());
         }
         let turns = Turns::order(&mut call.asked, &self.core.engine);
-        let passes = self.enforce(&mut call, &turns).await && self.pass_outage(&mut call).await?;
+        let passes = self.enforce(&mut call, &turns).await
+            && (call.failure.is_none() || Box::pin(self.pass_outage(&mut call)).await?);
         if !passes {
             self.undo_leases(&mut call);
             self.tell_denied(&mut call);
             return Ok(());
         }
-        let failure = self.spend_shadow(&mut call, &turns).await;
+        let has_shadow = !call.shadow.is_empty() || !turns.shadow.is_empty();
+        let failure = match has_shadow {
+            true => Box::pin(self.spend_shadow(&mut call, &turns)).await,
+            false => None,
+        };
         self.tell_passed(&mut call);
         // If there is nothing else to tell, it is told why.
         let is_shadow = |charge: &Charge| charge.is_shadow;
         let failure = failure.filter(|_| call.charges.iter().all(is_shadow));
-        failure.map_or(Ok(()), |why| Err(Error::store(why)))
+        failure.map_or(Ok(()), |why| Err(unanswered(why)))
     }
 
     /// Denies a call by what this node knows, if it does.
@@ -97,9 +109,9 @@ impl<E: Engine> RedisStore<E> {
             limits,
             charges,
             asked,
-            leased: SmallVec::new(),
-            shadow: SmallVec::new(),
-            failed: SmallVec::new(),
+            leased: Vec::new(),
+            shadow: Vec::new(),
+            failed: Vec::new(),
             failure: None,
         }
     }
@@ -161,7 +173,7 @@ impl<E: Engine> RedisStore<E> {
             match self.core.spend(together).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.core.undo(&call.asked[..range.start]).await;
+                    Box::pin(self.core.undo(&call.asked[..range.start])).await;
                     return false;
                 }
                 Err(why) => {

@@ -8,7 +8,7 @@ use tollgate_policy::store::{Charge, Settlement};
 
 use super::RedisStore;
 use super::core::Caller;
-use super::limits::{Limit, RedisLimits, refused};
+use super::limits::{Limit, RedisLimits, refused, unanswered};
 use crate::Name;
 use crate::counted::Counted;
 use crate::engine::wire::{Deposit, Paid};
@@ -49,7 +49,7 @@ impl<E: Engine> RedisStore<E> {
         id: u128,
         actual: u64,
     ) -> Result<Option<Settlement>, Error> {
-        let kept = self.core.engine.withdraw(self.deposit_of(id)).await.map_err(Error::store)?;
+        let kept = self.core.engine.withdraw(self.deposit_of(id)).await.map_err(unanswered)?;
         let Some(kept) = kept else { return Ok(None) };
         let deposit = Deposit::from_bytes(&kept).map_err(Error::store)?;
         let settled = match self.depositor(limits, &deposit) {

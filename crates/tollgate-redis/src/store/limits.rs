@@ -9,7 +9,7 @@ use tollgate_policy::{Error, Key};
 
 use super::local::Local;
 use crate::counted::{Counted, Whose};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Fault};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
 
@@ -192,6 +192,14 @@ impl Limit {
 /// Why a limit, or a quota under it, cannot be kept.
 pub(super) fn refused(limit: &str, why: &dyn fmt::Display) -> Error {
     Error::store(format!("limit {limit:?}: {why}"))
+}
+
+/// Why the engine gave no answer.
+pub(super) fn unanswered(why: EngineError) -> Error {
+    match why.fault() {
+        Fault::Overloaded => Error::overloaded(why),
+        _ => Error::store(why),
+    }
 }
 
 impl fmt::Debug for RedisLimits {

@@ -36,7 +36,7 @@ use tollgate_policy::{Error, Key};
 
 use self::core::{Caller, Core};
 pub use self::limits::RedisLimits;
-use self::limits::refused;
+use self::limits::{refused, unanswered};
 use self::local::{Local, local_charge};
 pub use self::settings::Settings;
 pub use self::stats::Stats;
@@ -44,6 +44,7 @@ pub use self::throttle::Share;
 use self::throttle::Throttled;
 use crate::Secret;
 use crate::engine::{Engine, Server};
+use crate::flow::of_limit;
 use crate::lease::Leases;
 use crate::name::Names;
 
@@ -135,7 +136,9 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 
     async fn decide(&self, limits: &RedisLimits, charges: &mut [Charge]) -> Result<(), Error> {
-        self.decide_call(limits, charges).await
+        let Some(first) = charges.first() else { return Ok(()) };
+        let limit = limits.limit(first.limit).id();
+        of_limit(limit, self.decide_call(limits, charges)).await
     }
 
     fn decide_now(
@@ -157,7 +160,7 @@ impl<E: Engine> Store for RedisStore<E> {
             }
         }
         let caller = self.charged(limits, charge);
-        match self.core.peek(caller.clone(), charge.cost).await {
+        match of_limit(limit.id(), self.core.peek(caller.clone(), charge.cost)).await {
             Ok(decision) => Ok(decision),
             Err(why) => self.peek_own(limits, charge, &caller, &why).await,
         }
@@ -178,7 +181,8 @@ impl<E: Engine> Store for RedisStore<E> {
         if let Some(left) = self.give_back_to_lease(&caller, lease, charged, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
-        let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
+        let settling = self.core.settle(caller.clone(), charged, reserved, actual);
+        let settled = of_limit(caller.limit.id(), settling).await;
         lease.into_iter().for_each(|place| self.leases.unlearn(place));
         match settled {
             Ok(settled) => Ok(settled),
@@ -193,7 +197,9 @@ impl<E: Engine> Store for RedisStore<E> {
         id: u128,
         lifetime: Duration,
     ) -> Result<bool, Error> {
-        self.keep(limits, charge, id, lifetime).await.map_err(Error::store)?;
+        let limit = limits.limit(charge.limit).id();
+        let kept = of_limit(limit, self.keep(limits, charge, id, lifetime)).await;
+        kept.map_err(unanswered)?;
         Ok(true)
     }
 
@@ -229,7 +235,7 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 
     async fn reset(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {
-        self.core.reset(self.caller(limits, limit, key)).await.map_err(Error::store)?;
+        self.core.reset(self.caller(limits, limit, key)).await.map_err(unanswered)?;
         self.forget_lease(limits.limit(limit), key);
         let local = &limits.local;
         match limits.limit(limit).local {
@@ -255,7 +261,7 @@ impl<E: Engine> Store for RedisStore<E> {
             None => limit.counted_without_override(key),
         };
         let wanted = wanted.map_err(|why| refused(limit.name(), &why))?;
-        self.core.give(caller, &wanted).await.map_err(Error::store)?;
+        self.core.give(caller, &wanted).await.map_err(unanswered)?;
         self.forget_lease(limit, key);
         match limit.local {
             Some(place) => {

@@ -10,9 +10,9 @@ use super::RedisStore;
 use super::ask::Asked;
 use super::core::Caller;
 use super::decide::Call;
-use super::limits::{RedisLimits, refused};
+use super::limits::{RedisLimits, refused, unanswered};
 use super::local::{Local, local_charge};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Fault};
 
 impl<E: Engine> RedisStore<E> {
     /// Decides about what the engine could not be asked for. Tells whether the call passes;
@@ -21,9 +21,14 @@ impl<E: Engine> RedisStore<E> {
     ///
     /// # Errors
     ///
-    /// If one of the limits is closed.
+    /// If one of the limits is closed, or if the engine was not asked since it is asked too much.
     pub(super) async fn pass_outage(&self, call: &mut Call<'_>) -> Result<bool, Error> {
         let Some(why) = &call.failure else { return Ok(true) };
+        if why.fault() == Fault::Overloaded {
+            let error = unanswered(why.clone());
+            self.refuse(call);
+            return Err(error);
+        }
         let unheard = |asked: &&Asked| !asked.is_shadow && asked.heard.is_none();
         let failed: SmallVec<[&Asked; 2]> =
             call.asked.iter().filter(unheard).chain(&call.failed).collect();
@@ -33,9 +38,7 @@ impl<E: Engine> RedisStore<E> {
         if let Some(error) = closed.map(|closed| refused(closed.caller.limit.name(), why)) {
             drop(failed);
             counters.outage_closed.add(1);
-            self.core.undo_later(&call.asked);
-            self.undo_leases(call);
-            call.charges.iter_mut().for_each(|charge| charge.decision = None);
+            self.refuse(call);
             return Err(error);
         }
         let mut own = SmallVec::<[Charge; 2]>::new();
@@ -65,6 +68,13 @@ impl<E: Engine> RedisStore<E> {
         Ok(passes)
     }
 
+    /// Takes back what was spent for a call that nothing is decided about.
+    fn refuse(&self, call: &mut Call<'_>) {
+        self.core.undo_later(&call.asked);
+        self.undo_leases(call);
+        call.charges.iter_mut().for_each(|charge| charge.decision = None);
+    }
+
     /// A charge under this node's own share, in which the caller owes what it did by its last
     /// word, if its limit goes on by that.
     pub(super) async fn own_charge(
@@ -83,6 +93,21 @@ impl<E: Engine> RedisStore<E> {
         Ok(Some(own))
     }
 
+    /// The same, or why there is no answer.
+    async fn own_charge_or(
+        &self,
+        limits: &RedisLimits,
+        charge: &Charge,
+        caller: &Caller,
+        why: &EngineError,
+    ) -> Result<Charge, Error> {
+        if why.fault() == Fault::Overloaded {
+            return Err(unanswered(why.clone()));
+        }
+        let own = self.own_charge(limits, charge, caller).await?;
+        own.ok_or_else(|| refused(caller.limit.name(), why))
+    }
+
     /// What is left of this node's share.
     pub(super) async fn peek_own(
         &self,
@@ -91,8 +116,7 @@ impl<E: Engine> RedisStore<E> {
         caller: &Caller,
         why: &EngineError,
     ) -> Result<Decision, Error> {
-        let own = self.own_charge(limits, charge, caller).await?;
-        let own = own.ok_or_else(|| refused(caller.limit.name(), why))?;
+        let own = self.own_charge_or(limits, charge, caller, why).await?;
         let among = limits.local.among(self.core.assumed_nodes());
         limits.local.memory.peek(&among, &own).await
     }
@@ -107,8 +131,7 @@ impl<E: Engine> RedisStore<E> {
         why: &EngineError,
     ) -> Result<Settled, Error> {
         let (reserved, nodes) = (charge.cost, self.core.assumed_nodes());
-        let own = self.own_charge(limits, charge, caller).await?;
-        let mut own = own.ok_or_else(|| refused(caller.limit.name(), why))?;
+        let mut own = self.own_charge_or(limits, charge, caller, why).await?;
         // What may have been given back there is not given back here as well.
         if why.is_unanswered() && actual < reserved {
             own.cost = actual;

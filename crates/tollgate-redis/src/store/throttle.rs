@@ -15,6 +15,7 @@ use super::share::share_of;
 use crate::Secret;
 use crate::counted::Counted;
 use crate::engine::{Engine, EngineError, Fault};
+use crate::flow::of_limit;
 
 /// How such buckets are kept: all that an engine has of one is the time at which it is full
 /// again, whatever the quota of the next call.
@@ -50,8 +51,8 @@ impl<E: Engine> RedisStore<E> {
     ///
     /// # Errors
     ///
-    /// If the engine could not be asked. Go by this node's [share](Self::share) then. Or if the
-    /// quota never refills.
+    /// If the engine could not be asked. Go by this node's [share](Self::share) then, unless it
+    /// is [asked too much](Fault::Overloaded). Or if the quota never refills.
     pub async fn throttle(
         &self,
         key: &[u8],
@@ -70,11 +71,14 @@ impl<E: Engine> RedisStore<E> {
                 }
             }
         }
-        let spent = self.core.spend(std::slice::from_mut(&mut asked)).await;
+        let spending = self.core.spend(std::slice::from_mut(&mut asked));
+        let spent = of_limit(self.throttled.0.id(), spending).await;
         let decided = spent.map(|_| asked.heard.zip(asked.decision()));
-        let Some((heard, decision)) = decided.inspect_err(|_| {
+        let Some((heard, decision)) = decided.inspect_err(|why| {
             words.doubt(name);
-            counters.outage_local.add(1);
+            if why.fault() != Fault::Overloaded {
+                counters.outage_local.add(1);
+            }
         })?
         else {
             return Err(EngineError::new(Fault::Nonsense, "the engine answered nothing"));

@@ -21,6 +21,7 @@ struct Inner {
     delay: Mutex<Duration>,
     is_down: AtomicBool,
     hangs: AtomicBool,
+    is_overloaded: AtomicBool,
     keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     runs: AtomicUsize,
@@ -58,6 +59,7 @@ impl Fake {
             delay: Mutex::default(),
             is_down: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            is_overloaded: AtomicBool::new(false),
             keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             runs: AtomicUsize::new(0),
@@ -105,6 +107,11 @@ impl Fake {
         self.0.hangs.store(true, Ordering::SeqCst);
     }
 
+    /// More is asked than it answers.
+    pub(crate) fn set_overloaded(&self, is_overloaded: bool) {
+        self.0.is_overloaded.store(is_overloaded, Ordering::SeqCst);
+    }
+
     /// From now on, what was deposited is as the first version has written it.
     pub(crate) fn age_deposits(&self) {
         self.0.keeps_old_deposits.store(true, Ordering::SeqCst);
@@ -129,6 +136,9 @@ impl Fake {
             tokio::time::sleep(TIME_OUT).await;
             let late = "redis://test did not answer in time";
             return Err(EngineError::unanswered(Fault::TimedOut, late));
+        }
+        if self.0.is_overloaded.load(Ordering::SeqCst) {
+            return Err(EngineError::new(Fault::Overloaded, "too many calls wait"));
         }
         let delay = *self.0.delay.lock().unwrap();
         if !delay.is_zero() {

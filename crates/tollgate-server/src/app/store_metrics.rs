@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_redis::engine::{Health, RoundTrips, Warnings};
 use tollgate_redis::{LeaseStats, Stats};
 
@@ -54,11 +55,21 @@ fn calls(encoder: &mut DescriptorEncoder<'_>, health: &Health) -> fmt::Result {
         ([("kind", "timed-out")], health.time_outs),
         ([("kind", "failed")], health.failures),
         ([("kind", "rejected")], health.rejected),
+        ([("kind", "overloaded")], health.overloaded),
     ];
-    let help = "Calls to the shared store without an answer; those rejected were not sent";
+    let help =
+        "Calls to the shared store without an answer; those rejected or overloaded were not sent";
     counters(encoder, "store_call_failures", help, failures)?;
-    let help = "Calls that wait for the shared store";
-    gauges(encoder, "store_calls_in_flight", help, [([], health.in_flight)])
+    let help = "Calls that the shared store has yet to answer";
+    gauges(encoder, "store_calls_in_flight", help, [([], health.in_flight)])?;
+    let help = "Calls that are not sent yet, since more is asked than the shared store answers";
+    gauges(encoder, "store_calls_waiting", help, [([], health.waiting)])?;
+    let help = "Calls that had to wait before they were sent";
+    counters(encoder, "store_calls_waited", help, [([], health.waited)])?;
+    let help = "How long calls waited before they were sent, all together";
+    let seconds = ConstCounter::new(health.wait.as_secs_f64());
+    let name = "store_wait_seconds";
+    seconds.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)
 }
 
 fn round_trips(encoder: &mut DescriptorEncoder<'_>, taken: &RoundTrips) -> fmt::Result {

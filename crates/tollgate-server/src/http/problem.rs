@@ -20,18 +20,28 @@ pub(super) const PROBLEM: &str = "application/problem+json";
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
+    kind: Kind,
     detail: String,
     problems: Vec<Place>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
+}
+
+/// What kind of problem it is.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// The status tells.
+    Status,
+    /// More is asked than can be answered.
+    Overloaded,
 }
 
 /// Why a request was not carried out.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(super) struct Document<'a> {
-    /// What kind of problem it is: the status tells.
+    /// What kind of problem it is; `about:blank` if the status tells.
     r#type: &'static str,
-    /// The meaning of the status.
+    /// The meaning of the type, or of the status.
     title: &'a str,
     /// The status.
     status: u16,
@@ -63,7 +73,8 @@ impl Display for Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Display) -> Self {
-        Self { status, detail: detail.to_string(), problems: Vec::new(), header: None }
+        let (detail, kind) = (detail.to_string(), Kind::Status);
+        Self { status, kind, detail, problems: Vec::new(), header: None }
     }
 
     /// What was sent cannot be understood.
@@ -92,7 +103,8 @@ impl Problem {
 
     /// The store could not answer. It is tried again all the time, and may soon.
     pub(super) fn of_store(error: &Error) -> Self {
-        Self::unavailable(error)
+        let kind = if error.is_overloaded() { Kind::Overloaded } else { Kind::Status };
+        Self { kind, ..Self::unavailable(error) }
     }
 
     /// Nobody can answer now, but somebody may soon.
@@ -130,9 +142,16 @@ impl Problem {
 
     /// The document.
     pub(super) fn document(&self) -> Document<'_> {
+        let (r#type, title) = match self.kind {
+            Kind::Status => ("about:blank", self.status.canonical_reason().unwrap_or_default()),
+            Kind::Overloaded => (
+                "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+                "Request cannot be satisfied due to temporary server capacity constraints",
+            ),
+        };
         Document {
-            r#type: "about:blank",
-            title: self.status.canonical_reason().unwrap_or_default(),
+            r#type,
+            title,
             status: self.status.as_u16(),
             detail: &self.detail,
             problems: &self.problems,
@@ -154,5 +173,22 @@ impl Problem {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overload_is_a_problem_of_its_own() {
+        let gone = Problem::of_store(&Error::store("gone")).response();
+        let overloaded = Problem::of_store(&Error::overloaded("too much")).response();
+        for (response, kind) in [(gone, "about:blank"), (overloaded, "#temporary-reduced-capacity")]
+        {
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()[RETRY_AFTER], "1");
+            assert!(String::from_utf8_lossy(response.body()).contains(kind));
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::rt::Executor;
+use tollgate_redis::inherit_client;
 
 use super::silence::silence;
 
@@ -25,14 +26,15 @@ pub(super) struct Streams {
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, request: F) {
         let (taking, stalled) = (Arc::<Taking>::default(), self.stalled);
-        tokio::spawn(async move {
+        // Requests of one client, wherever they are carried out.
+        tokio::spawn(inherit_client(async move {
             tokio::select! {
                 biased;
                 () = TAKING.scope(Arc::clone(&taking), request) => {}
                 // The client is told that this is no end, and the upstream is left.
                 () = silence(stalled, || taking.due()) => {}
             }
-        });
+        }));
     }
 }
 

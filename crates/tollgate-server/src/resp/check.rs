@@ -8,6 +8,7 @@ use tollgate::{Decision, Quota};
 use tollgate_policy::store::Store;
 use tollgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
 use tollgate_redis::Share;
+use tollgate_redis::engine::Fault;
 use tollgate_tower::TollgateLayer;
 
 use super::codec::Args;
@@ -61,6 +62,11 @@ pub trait Checks: Send + Sync {
     fn at_once(&self) -> usize {
         1
     }
+
+    /// True if there is no decision because more is asked than can be answered.
+    fn is_overloaded(_error: &Self::Error) -> bool {
+        false
+    }
 }
 
 /// What became of a call of `CL.THROTTLE`.
@@ -70,6 +76,8 @@ pub enum Throttled {
     There(Decision),
     /// It is to be decided by the endpoint's own table, by this quota and with what is owed.
     Here(Share),
+    /// It was not decided, since more is asked than can be answered.
+    Overloaded,
 }
 
 /// What one limit decided.
@@ -116,6 +124,7 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
         // In a box: every connection has room for what it may wait for.
         match Box::pin(store.throttle(key, quota, quantity)).await {
             Ok(decision) => Throttled::There(decision),
+            Err(error) if error.fault() == Fault::Overloaded => Throttled::Overloaded,
             Err(_) => Throttled::Here(store.share(key, quota).unwrap_or(whole)),
         }
     }
@@ -128,6 +137,10 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
 
     fn at_once(&self) -> usize {
         self.gate().store().at_once()
+    }
+
+    fn is_overloaded(error: &Error) -> bool {
+        error.is_overloaded()
     }
 }
 
@@ -151,6 +164,10 @@ impl<C: Checks> Checks for Arc<C> {
         C::at_once(self)
     }
 
+    fn is_overloaded(error: &Self::Error) -> bool {
+        C::is_overloaded(error)
+    }
+
     fn check_limit(
         &self,
         limit: &str,
@@ -171,7 +188,7 @@ fn checked(passage: &Passage<'_>) -> Result<Checked, Error> {
 }
 
 /// Carries out a command of at least three arguments.
-pub(super) async fn run(checks: &impl Checks, args: Args<'_>) -> Result<Five, CommandError> {
+pub(super) async fn run<C: Checks>(checks: &C, args: Args<'_>) -> Result<Five, CommandError> {
     let limit = text("limit", args.at(1))?;
     let (first, count) = if args.is(2, "PARTS") { (4, count(args)?) } else { (2, 1) };
     let rest = args.skip(first);
@@ -182,7 +199,10 @@ pub(super) async fn run(checks: &impl Checks, args: Args<'_>) -> Result<Five, Co
     };
     let parts: Result<Vec<_>, _> = rest.iter().take(count).map(|part| text("key", part)).collect();
     let checked = checks.check_limit(limit, &parts?, cost).await;
-    let Checked { decision, mode } = checked.map_err(CommandError::new)?;
+    let Checked { decision, mode } = checked.map_err(|error| match C::is_overloaded(&error) {
+        true => CommandError::OVERLOADED,
+        false => CommandError::new(error),
+    })?;
     let five = decision.map_or(Five::UNDECIDED, Five::from);
     Ok(match mode {
         Mode::Enforce => five,

@@ -8,6 +8,10 @@ pub(super) struct CommandError(Cow<'static, str>);
 impl CommandError {
     pub(super) const SYNTAX: Self = Self(Cow::Borrowed("ERR syntax error"));
 
+    /// More is asked than can be answered.
+    pub(super) const OVERLOADED: Self =
+        Self(Cow::Borrowed("OVERLOADED more is asked than the store can answer; try again"));
+
     /// An error with a code of its own.
     pub(super) const fn coded(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))

@@ -142,6 +142,7 @@ pub(super) async fn run<C: Checks, K: Clock>(
             endpoint.checks.throttled_here(key, quota, &decision);
             decision
         }
+        Throttled::Overloaded => return Err(CommandError::OVERLOADED),
     };
     Ok(if quantity > 0 { Five::from(decision) } else { look(decision) })
 }

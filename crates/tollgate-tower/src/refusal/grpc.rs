@@ -10,7 +10,7 @@ use crate::round::whole_millis;
 ///
 /// A denied call has the code `RESOURCE_EXHAUSTED`, a blocked one `PERMISSION_DENIED`, one that
 /// names no host where it has to `INVALID_ARGUMENT`, and one about which the store could not
-/// decide `UNAVAILABLE`. If waiting helps, the
+/// decide, or was not asked for want of capacity, `UNAVAILABLE`. If waiting helps, the
 /// details hold a `google.rpc.RetryInfo`; `grpc-retry-pushback-ms` tells clients that retry
 /// by themselves how long to wait, or not to.
 ///
@@ -67,7 +67,7 @@ fn code(reason: Reason) -> u16 {
         Reason::Denied => 8,
         Reason::Blocked => 7,
         Reason::HostRequired => 3,
-        Reason::StoreFailed => 14,
+        Reason::StoreFailed | Reason::Overloaded => 14,
     }
 }
 

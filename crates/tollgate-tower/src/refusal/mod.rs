@@ -6,7 +6,7 @@ mod problem;
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode, header};
-use tollgate_policy::{Answer, Passage, Request};
+use tollgate_policy::{Answer, Error, Passage, Request};
 
 pub use self::grpc::GrpcStatus;
 pub use self::problem::ProblemJson;
@@ -62,6 +62,8 @@ pub enum Reason {
     HostRequired,
     /// The store could not decide.
     StoreFailed,
+    /// The store was not asked, since more is asked of it than it answers.
+    Overloaded,
 }
 
 impl Reason {
@@ -76,6 +78,11 @@ impl Reason {
         }
     }
 
+    /// Why nothing was decided about a request.
+    pub(crate) fn of_error(error: &Error) -> Self {
+        if error.is_overloaded() { Self::Overloaded } else { Self::StoreFailed }
+    }
+
     /// The status for it: 429, 403, 400 or 503.
     #[must_use]
     pub fn status(self) -> StatusCode {
@@ -83,7 +90,7 @@ impl Reason {
             Self::Denied => StatusCode::TOO_MANY_REQUESTS,
             Self::Blocked => StatusCode::FORBIDDEN,
             Self::HostRequired => StatusCode::BAD_REQUEST,
-            Self::StoreFailed => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StoreFailed | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -128,7 +135,7 @@ impl<'r> Refusal<'r> {
         match self.reason {
             Reason::Denied => self.passage?.retry_after(),
             Reason::Blocked | Reason::HostRequired => None,
-            Reason::StoreFailed => Some(Duration::from_secs(1)),
+            Reason::StoreFailed | Reason::Overloaded => Some(Duration::from_secs(1)),
         }
     }
 
@@ -159,6 +166,10 @@ impl<'r> Refusal<'r> {
                     .to_owned()
             }
             Reason::StoreFailed => "The rate limit could not be checked. Try again.".to_owned(),
+            Reason::Overloaded => {
+                "Too many requests are waiting for their rate limit to be checked. Try again."
+                    .to_owned()
+            }
             Reason::Denied => {
                 let name = self.passage.and_then(Passage::denied_by).unwrap_or_default();
                 match self.retry_after() {

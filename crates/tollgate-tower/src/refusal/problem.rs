@@ -61,6 +61,10 @@ fn kind(reason: Reason, status: StatusCode) -> (&'static str, &'static str) {
             "https://iana.org/assignments/http-problem-types#quota-exceeded",
             "Request cannot be satisfied as assigned quota has been exceeded",
         ),
+        Reason::Overloaded => (
+            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+            "Request cannot be satisfied due to temporary server capacity constraints",
+        ),
         _ => ("about:blank", status.canonical_reason().unwrap_or_default()),
     }
 }

@@ -13,13 +13,19 @@ use tollgate_tower::TollgateLayer;
 pub(crate) struct Remote {
     memory: Memory<Arc<ManualClock>>,
     is_down: Arc<AtomicBool>,
+    /// While it is down, it is so because it is asked too much.
+    is_overloaded: bool,
 }
 
 impl Remote {
     async fn travel(&self) -> Result<(), Error> {
         tokio::task::yield_now().await;
         let is_down = self.is_down.load(Ordering::Relaxed);
-        if is_down { Err(Error::store("connection refused")) } else { Ok(()) }
+        match (is_down, self.is_overloaded) {
+            (true, true) => Err(Error::overloaded("too many calls wait")),
+            (true, false) => Err(Error::store("connection refused")),
+            (false, _) => Ok(()),
+        }
     }
 }
 
@@ -86,7 +92,17 @@ impl Store for Remote {
 }
 
 pub(crate) fn remote(policy: &str) -> (TollgateLayer<Remote>, Arc<AtomicBool>) {
-    let store = Remote::default();
+    layer(policy, Remote::default())
+}
+
+/// One that is asked too much from the beginning.
+pub(crate) fn overloaded(policy: &str) -> TollgateLayer<Remote> {
+    let (layer, is_down) = layer(policy, Remote { is_overloaded: true, ..Remote::default() });
+    is_down.store(true, Ordering::Relaxed);
+    layer
+}
+
+fn layer(policy: &str, store: Remote) -> (TollgateLayer<Remote>, Arc<AtomicBool>) {
     let is_down = Arc::clone(&store.is_down);
     let gate = Gate::with_store(Policy::from_toml(policy).unwrap(), store).unwrap();
     (TollgateLayer::new(gate), is_down)

@@ -8,7 +8,7 @@ use tollgate_tower::{Metrics, OnStoreError};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::common::remote::remote;
+use crate::common::remote::{overloaded, remote};
 use crate::common::{Body, PEER, get, send, send_to};
 
 const POLICY: &str = "[[limit]]\nname = \"public\"\nquota = \"2/h\"\nsettle = { status = [401] }";
@@ -78,6 +78,23 @@ async fn if_the_store_is_gone_calls_are_told_that_the_service_is_unavailable() {
     assert_eq!(status.code(), Code::Unavailable);
     let delay = status.get_details_retry_info().unwrap().retry_delay;
     assert_eq!(delay, Some(Duration::from_secs(1)));
+}
+
+#[tokio::test]
+async fn if_the_store_is_asked_too_much_requests_are_refused_and_told_why() {
+    for then in [OnStoreError::Refuse, OnStoreError::Allow] {
+        let layer = overloaded(POLICY).on_store_error(then);
+        let refused = send(&layer, get(PEER, "/")).await;
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.header("retry-after").unwrap(), "1");
+        let kind = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+        assert!(refused.body.contains(kind), "{}", refused.body);
+        let mut call = get(PEER, "/service/method");
+        *call.method_mut() = Method::POST;
+        call.headers_mut().insert("content-type", "application/grpc".parse().unwrap());
+        let status = Status::from_header_map(&send(&layer, call).await.headers).unwrap();
+        assert_eq!(status.code(), Code::Unavailable);
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
-use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value,
-};
+use redis::aio::PubSub;
+use redis::{Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -15,16 +13,13 @@ use super::address::Address;
 use super::bounded::Bounded;
 use super::credentials::Access;
 use super::failure::{Failure, unreachable_because};
-use super::gather::Gathering;
+use super::multiplex::{Answer, Multiplexer};
 use super::options::Login;
 use super::secret::Secret;
 use super::stream::Stream;
 use super::task::Task;
 use super::tls::{Handshake, TlsClient};
 use crate::engine::{EngineError, Fault};
-
-/// Calls that may wait to be written. Those beyond wait for a place, within their time-out.
-const QUEUE: usize = 1024;
 
 /// Opens connections.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +30,7 @@ pub(super) struct Connector {
 /// A connection that many calls share: they are written as they come, as many at a time as
 /// there are, and answered in that order. It is closed when this is dropped.
 pub(super) struct Connection {
-    calls: MultiplexedConnection,
+    calls: Multiplexer,
     _driver: Task,
 }
 
@@ -54,8 +49,7 @@ impl Connector {
     ) -> Result<Connection, EngineError> {
         let opening = async {
             let (stream, handshake) = reach(address, access.tls).await?;
-            let connection = Connection::over(stream, lost.clone()).await;
-            let connection = connection.map_err(|why| unreachable_because(address, &why))?;
+            let connection = Connection::over(stream, lost.clone());
             match connection.greet(access.login, database).await {
                 Ok(()) => Ok(connection),
                 Err(why) => Err(refusal(address, handshake.as_ref(), &why)),
@@ -146,19 +140,13 @@ fn refusal(address: &Address, handshake: Option<&Handshake>, why: &RedisError) -
 }
 
 impl Connection {
-    async fn over(stream: Stream, lost: Arc<Notify>) -> Result<Self, RedisError> {
-        // Nothing is sent here, and calls are timed by those who make them.
-        let nothing = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let config =
-            AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(QUEUE);
-        let stream = Gathering::new(Bounded::new(stream));
-        let (calls, driver) =
-            MultiplexedConnection::new_with_config(&nothing, stream, config).await?;
+    fn over(stream: Stream, lost: Arc<Notify>) -> Self {
+        let (calls, driver) = Multiplexer::new(Bounded::new(stream));
         let driver = Task::spawn(async move {
             driver.await;
             lost.notify_one();
         });
-        Ok(Self { calls, _driver: driver })
+        Self { calls, _driver: driver }
     }
 
     /// Logs in, chooses the database, and says what we are in the server's list of clients.
@@ -175,19 +163,41 @@ impl Connection {
         let needed = greeting.len();
         // Versions before 7.2 know it not, and nobody else needs it.
         greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("tollgate");
-        for reply in self.send_all(&greeting).await?.into_iter().take(needed) {
+        for reply in self.send_all(&greeting, None).await?.into_iter().take(needed) {
             reply.extract_error()?;
         }
         Ok(())
     }
 
-    /// Makes a call. An error that the server answers is an error.
+    /// Makes a call, for as long as whoever makes it waits. An error that the server answers is an
+    /// error.
     pub(super) async fn send(&self, call: &Cmd) -> Result<Value, RedisError> {
-        self.calls.clone().send_packed_command(call).await?.extract_error()
+        Ok(self.calls.call(call, None).await?.value)
     }
 
     /// Makes several calls, in one write and with no other call between them.
-    pub(super) async fn send_all(&self, calls: &Pipeline) -> Result<Vec<Value>, RedisError> {
-        self.calls.clone().req_packed_commands(calls, 0, calls.len()).await
+    pub(super) async fn send_all(
+        &self,
+        calls: &Pipeline,
+        time_out: Option<Duration>,
+    ) -> Result<Vec<Value>, RedisError> {
+        Ok(self.calls.call_all(calls, time_out).await?.0)
+    }
+
+    /// Makes a call that must be answered [in time](RedisError::is_timeout), as one that may be
+    /// about a slot on its way to this server if `is_asking`.
+    pub(super) async fn call(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        time_out: Duration,
+    ) -> Result<Answer, RedisError> {
+        if !is_asking {
+            return self.calls.call(call, Some(time_out)).await;
+        }
+        let mut calls = Pipeline::new();
+        calls.cmd("ASKING").add_command(call.clone());
+        let (mut replies, took) = self.calls.call_all(&calls, Some(time_out)).await?;
+        Ok(Answer { value: replies.pop().unwrap_or(Value::Nil).extract_error()?, took })
     }
 }

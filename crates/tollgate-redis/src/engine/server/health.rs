@@ -1,7 +1,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::engine::{EngineError, Fault};
+use tokio::time::Instant;
+
+use crate::engine::EngineError;
 
 /// How an engine is, and what came of the calls so far.
 #[derive(Clone, Debug)]
@@ -17,14 +19,22 @@ pub struct Health {
     pub time_outs: u64,
     /// Calls that failed otherwise.
     pub failures: u64,
-    /// Calls that failed at once, since the engine was down or too many were waiting.
+    /// Calls that failed at once, since the engine was down.
     pub rejected: u64,
+    /// Calls that were not made, since more was asked than the engine answers.
+    pub overloaded: u64,
     /// How often a server was connected to, again or for the first time.
     pub connects: u64,
     /// How often a server went down.
     pub outages: u64,
     /// Calls that are waiting for an answer.
     pub in_flight: u64,
+    /// Calls that wait until they can be made.
+    pub waiting: u64,
+    /// Calls so far that had to wait until they could be made.
+    pub waited: u64,
+    /// How long they did, all together.
+    pub wait: Duration,
     /// How long answers took.
     pub round_trips: RoundTrips,
 }
@@ -57,7 +67,7 @@ impl RoundTrips {
 }
 
 /// What is counted. Each number stands for itself, so all orderings are relaxed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counters {
     pub(super) calls: AtomicU64,
     pub(super) time_outs: AtomicU64,
@@ -65,14 +75,18 @@ pub(super) struct Counters {
     pub(super) rejected: AtomicU64,
     pub(super) connects: AtomicU64,
     pub(super) outages: AtomicU64,
-    in_flight: AtomicU64,
+    overloaded: AtomicU64,
+    waited: AtomicU64,
+    wait_nanos: AtomicU64,
+    /// When the last call was refused by overload: nanoseconds since `begin`, 0 if none was.
+    last_overload: AtomicU64,
+    begin: Instant,
     round_trips: [AtomicU64; RoundTrips::BOUNDS.len() + 1],
     round_trip_nanos: AtomicU64,
 }
 
-/// A place among the calls that are waiting, given up when this is dropped.
-#[derive(Debug)]
-pub(super) struct Place<'a>(&'a Counters);
+/// After so long without a call that was refused, the next one begins another overload.
+const CALM: Duration = Duration::from_secs(10);
 
 impl Counters {
     /// Counts one more.
@@ -80,17 +94,18 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a place among at most `most` calls.
-    pub(super) fn enter(&self, most: usize) -> Result<Place<'_>, EngineError> {
-        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let place = Place(self);
-        if before >= most as u64 {
-            Self::count(&self.rejected);
-            let text = format!("{before} calls are waiting for the engine, and no more may");
-            return Err(EngineError::new(Fault::TimedOut, text));
-        }
-        Self::count(&self.calls);
-        Ok(place)
+    /// Counts a call that had to wait.
+    pub(super) fn waited(&self, wait: Duration) {
+        Self::count(&self.waited);
+        self.wait_nanos.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a call that is refused by overload, and tells whether that has just begun.
+    pub(super) fn refused(&self) -> bool {
+        Self::count(&self.overloaded);
+        let now = (self.begin.elapsed().as_nanos() as u64).max(1);
+        let last = self.last_overload.swap(now, Ordering::Relaxed);
+        last == 0 || now.saturating_sub(last) > CALM.as_nanos() as u64
     }
 
     /// Notes how long an answer took.
@@ -102,8 +117,13 @@ impl Counters {
         self.round_trip_nanos.fetch_add(after.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// All of them, with how the engine is.
-    pub(super) fn health(&self, outage: Option<EngineError>, since: Duration) -> Health {
+    /// All of them, with how the engine is, and how many calls are under way and wait.
+    pub(super) fn health(
+        &self,
+        outage: Option<EngineError>,
+        since: Duration,
+        (in_flight, waiting): (u64, u64),
+    ) -> Health {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Health {
             outage,
@@ -114,7 +134,11 @@ impl Counters {
             rejected: read(&self.rejected),
             connects: read(&self.connects),
             outages: read(&self.outages),
-            in_flight: read(&self.in_flight),
+            overloaded: read(&self.overloaded),
+            in_flight,
+            waiting,
+            waited: read(&self.waited),
+            wait: Duration::from_nanos(read(&self.wait_nanos)),
             round_trips: RoundTrips {
                 counts: self.round_trips.each_ref().map(read),
                 sum: Duration::from_nanos(read(&self.round_trip_nanos)),
@@ -123,9 +147,23 @@ impl Counters {
     }
 }
 
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            calls: AtomicU64::new(0),
+            time_outs: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            connects: AtomicU64::new(0),
+            outages: AtomicU64::new(0),
+            overloaded: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            wait_nanos: AtomicU64::new(0),
+            last_overload: AtomicU64::new(0),
+            begin: Instant::now(),
+            round_trips: Default::default(),
+            round_trip_nanos: AtomicU64::new(0),
+        }
     }
 }
 
@@ -133,16 +171,17 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn places_are_as_many_as_may_wait_and_are_given_up() {
+    #[tokio::test(start_paused = true)]
+    async fn an_overload_begins_once_until_it_has_been_calm() {
         let counters = Counters::default();
-        let first = counters.enter(2).unwrap();
-        let _second = counters.enter(2).unwrap();
-        assert_eq!(counters.enter(2).unwrap_err().fault(), Fault::TimedOut);
-        drop(first);
-        assert!(counters.enter(2).is_ok());
-        let health = counters.health(None, Duration::ZERO);
-        assert_eq!((health.calls, health.rejected, health.in_flight), (3, 1, 1));
+        assert!(counters.refused());
+        for _ in 0..20 {
+            tokio::time::advance(CALM / 2).await;
+            assert!(!counters.refused());
+        }
+        tokio::time::advance(CALM * 2).await;
+        assert!(counters.refused());
+        assert_eq!(counters.health(None, Duration::ZERO, (0, 0)).overloaded, 22);
     }
 
     #[test]
@@ -151,7 +190,7 @@ mod tests {
         for micros in [1, 100, 101, 500_000, 500_001] {
             counters.answered(Duration::from_micros(micros));
         }
-        let trips = counters.health(None, Duration::ZERO).round_trips;
+        let trips = counters.health(None, Duration::ZERO, (0, 0)).round_trips;
         assert_eq!(trips.counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(trips.sum, Duration::from_micros(1_000_203));
     }

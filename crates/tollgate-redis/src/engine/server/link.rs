@@ -1,11 +1,9 @@
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{Cmd, RedisError, ServerErrorKind, Value};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use super::address::Address;
@@ -13,14 +11,11 @@ use super::breaker::{Breaker, State};
 use super::failure::Failure;
 use super::health::Counters;
 use super::keep::Known;
+use super::queue::Queue;
 use super::session::{Plan, Session};
 use super::task::Task;
 use super::whereabouts::Whereabouts;
 use crate::engine::{EngineError, Fault};
-
-/// The end of a time-out, which is waited in any case: an answer may have come in time to a
-/// process that was held up itself.
-const GRACE: Duration = Duration::from_millis(1);
 
 /// The way to one server: calls go over it while the server is up, and fail at once while it
 /// is down. A task in the background then connects anew.
@@ -49,6 +44,7 @@ pub(super) struct Core {
     pub(super) probe_key: String,
     pub(super) breaker: Breaker<Session>,
     pub(super) counters: Arc<Counters>,
+    queue: Queue,
     /// Tells the task in the background that the breaker has opened.
     pub(super) opened: Notify,
     /// Tells whoever waits that it has closed.
@@ -85,34 +81,32 @@ impl Link {
         Self { _keeper: Task::spawn(core.clone().keep()), core }
     }
 
-    /// Makes a call that must be answered until a deadline, `time_out` after it began.
+    /// Makes a call when its turn has come. Then it must be answered within `time_out`, of which the
+    /// time is taken that it took.
     pub(super) async fn call(
         &self,
         call: &Cmd,
         is_asking: bool,
-        (deadline, time_out): (Instant, Duration),
+        time_out: &mut Duration,
     ) -> Result<Value, Trouble> {
         let core = &*self.core;
-        let session = core.session().map_err(Trouble::Failed)?;
-        let place = core.counters.enter(core.plan.options.in_flight).map_err(Trouble::Failed)?;
-        let sent = Instant::now();
-        let answer = before(deadline, session.call(call, is_asking)).await;
-        drop(place);
-        match answer {
-            None => {
-                let error = session.late(time_out);
-                Counters::count(&core.counters.time_outs);
-                if core.breaker.timed_out(&session, &error, Instant::now()) {
-                    core.note_opened(&error);
-                }
-                Err(Trouble::Failed(error))
-            }
-            Some(answer) => {
-                core.breaker.answered();
-                core.counters.answered(sent.elapsed());
-                answer.map_err(|error| core.judge(&session, &error))
-            }
+        let mut session = core.session().map_err(Trouble::Failed)?;
+        let place = core.queue.enter().await.map_err(Trouble::Failed)?;
+        if place.has_waited {
+            session = core.session().map_err(Trouble::Failed)?;
         }
+        Counters::count(&core.counters.calls);
+        let (sent, allowed) = (Instant::now(), *time_out);
+        let answer = session.call(call, is_asking, allowed).await;
+        let took = answer.as_ref().map_or_else(|_| sent.elapsed(), |answer| answer.took);
+        core.queue.answered(took);
+        *time_out = allowed.saturating_sub(took);
+        if answer.as_ref().is_err_and(RedisError::is_timeout) {
+            return Err(Trouble::Failed(core.late(&session, allowed)));
+        }
+        core.breaker.answered();
+        core.counters.answered(took);
+        answer.map(|answer| answer.value).map_err(|error| core.judge(&session, &error))
     }
 
     /// Waits until calls are made again, or until a deadline.
@@ -123,6 +117,11 @@ impl Link {
                 return;
             }
         }
+    }
+
+    /// How many calls are under way, and how many wait until they can be made.
+    pub(super) fn load(&self) -> (u64, u64) {
+        self.core.queue.load()
     }
 
     /// What is wrong, if calls fail at once, and since when that or the opposite is so.
@@ -143,12 +142,14 @@ impl Core {
     ) -> Self {
         let text = format!("{} is not connected yet", plan.options.target);
         let breaker = Breaker::open(EngineError::new(Fault::Unreachable, text), Instant::now());
+        let queue = Queue::new(&plan.options, counters.clone());
         Self {
             plan,
             whereabouts,
             probe_key,
             breaker,
             counters,
+            queue,
             opened: Notify::new(),
             closed: Notify::new(),
             known: Mutex::default(),
@@ -165,6 +166,16 @@ impl Core {
                 Err(EngineError::new(error.fault(), text))
             }
         }
+    }
+
+    /// What follows from an answer that did not come in time.
+    fn late(&self, session: &Arc<Session>, time_out: Duration) -> EngineError {
+        let error = session.late(time_out);
+        Counters::count(&self.counters.time_outs);
+        if self.breaker.timed_out(session, &error, Instant::now()) {
+            self.note_opened(&error);
+        }
+        error
     }
 
     /// What follows from an error that was answered.
@@ -212,14 +223,4 @@ pub(super) fn warn_of_outage(plan: &Plan, error: &EngineError) {
         %error,
         "the engine is down: until it is back, each limit goes by its `outage`"
     );
-}
-
-/// What a call answers before a deadline.
-async fn before<T>(deadline: Instant, call: impl Future<Output = T>) -> Option<T> {
-    let mut call = pin!(call);
-    let most = deadline.checked_sub(GRACE).unwrap_or(deadline);
-    if let Ok(answer) = timeout_at(most, &mut call).await {
-        return Some(answer);
-    }
-    timeout(GRACE, call).await.ok()
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 #[cfg(any(test, feature = "testing"))]
 use arc_swap::ArcSwapOption;
 use redis::{Cmd, Value};
-use tokio::time::Instant;
 #[cfg(any(test, feature = "testing"))]
 use tollgate::Timestamp;
 
@@ -36,13 +35,14 @@ mod connection;
 mod credentials;
 mod failover;
 mod failure;
-mod gather;
 mod handover;
 mod health;
 mod info;
 mod keep;
 mod link;
+mod multiplex;
 mod options;
+mod queue;
 mod script;
 mod secret;
 mod session;
@@ -61,7 +61,9 @@ pub use self::options::Options;
 ///
 /// Many calls share a connection, and are written together where they come together. While a
 /// server is down calls fail at once, and it is tried in the background until it is back.
-/// What a call may take is bounded by the [time-out](Options::command_time_out), whatever happens.
+/// How long a server may take for an answer is bounded by the
+/// [time-out](Options::command_time_out). Where more is asked than a server answers, calls wait for
+/// up to a second before they are made: limits take turns, and so do tasks under each.
 pub struct Server {
     route: Route,
     counters: Arc<Counters>,
@@ -151,11 +153,11 @@ impl Server {
     /// How it is.
     #[must_use]
     pub fn health(&self) -> Health {
-        let (outage, since) = match &self.route {
-            Route::One(link) => link.state(),
-            Route::Cluster(cluster) => cluster.state(),
+        let ((outage, since), load) = match &self.route {
+            Route::One(link) => (link.state(), link.load()),
+            Route::Cluster(cluster) => (cluster.state(), cluster.load()),
         };
-        self.counters.health(outage, since.elapsed())
+        self.counters.health(outage, since.elapsed(), load)
     }
 
     /// What is unsafe, although it answers.
@@ -182,8 +184,8 @@ impl Server {
             Route::Cluster(cluster) => return cluster.call(slot, call).await,
             Route::One(link) => link,
         };
-        let time_out = self.plan.options.command_time_out;
-        match link.call(call, false, (Instant::now() + time_out, time_out)).await {
+        let mut time_out = self.plan.options.command_time_out;
+        match link.call(call, false, &mut time_out).await {
             Ok(value) => Ok(value),
             Err(Trouble::Failed(error)) => Err(error),
             Err(Trouble::Moved(_) | Trouble::Ask(_) | Trouble::TryAgain) => {

@@ -43,6 +43,7 @@ pub struct Options {
     pub(super) check_interval: Duration,
     pub(super) connections: usize,
     pub(super) in_flight: usize,
+    pub(super) waiting: usize,
 }
 
 /// Where credentials come from. Files are read for every connection.
@@ -92,6 +93,7 @@ impl Options {
             check_interval: Duration::from_secs(10),
             connections: 1,
             in_flight: 4096,
+            waiting: 8192,
         })
     }
 
@@ -197,9 +199,17 @@ impl Options {
         self
     }
 
-    /// How many calls may wait for a server: 4,096 by default. Those beyond fail at once.
+    /// How many calls may be under way to a server at once: 4,096 by default. There are mostly far
+    /// fewer, as many as keep it busy; those beyond wait for their turn.
     pub fn in_flight(mut self, calls: usize) -> Self {
         self.in_flight = calls.max(1);
+        self
+    }
+
+    /// How many calls may wait for their turn: 8,192 by default. Of those beyond, whoever has the
+    /// most loses the newest, which fails as [`Overloaded`](crate::engine::Fault::Overloaded).
+    pub fn waiting(mut self, calls: usize) -> Self {
+        self.waiting = calls;
         self
     }
 }

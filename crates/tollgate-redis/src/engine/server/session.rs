@@ -1,9 +1,10 @@
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::{Cmd, Pipeline, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, RedisError, ServerErrorKind};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -14,6 +15,7 @@ use super::credentials::{CredentialStore, Credentials};
 use super::failure::Failure;
 use super::handover::{Handover, Hold};
 use super::info::Info;
+use super::multiplex::Answer;
 use super::options::Options;
 use super::script::{self, Script};
 use crate::engine::{EngineError, Fault};
@@ -67,25 +69,35 @@ impl Session {
             handover: Handover::default(),
         };
         session.within(options.connect_time_out, session.check(plan)).await?;
-        session.within(options.command_time_out, session.probe(probe_key)).await?;
+        session.probe(probe_key, options.command_time_out).await?;
         Ok(session)
     }
 
-    /// Makes a call, on whichever connection's turn it is. Scripts that the server has forgotten
-    /// are loaded anew. While another server is about to take over, it waits for that one.
-    pub(super) async fn call(&self, call: &Cmd, is_asking: bool) -> Result<Value, RedisError> {
-        if self.handover.is_under_way()
-            && let Some(successor) = self.handover.successor().await
-        {
-            return Box::pin(successor.call(call, is_asking)).await;
+    /// Makes a call that must be answered in time, on whichever connection's turn it is. Scripts that
+    /// the server has forgotten are loaded anew. While another server is about to take over, it
+    /// waits for that one.
+    pub(super) async fn call(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        mut time_out: Duration,
+    ) -> Result<Answer, RedisError> {
+        if self.handover.is_under_way() {
+            let began = Instant::now();
+            let successor = timeout(time_out, self.handover.successor()).await;
+            time_out = time_out.saturating_sub(began.elapsed());
+            let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+            if let Some(successor) = successor.map_err(late)? {
+                return Box::pin(successor.call(call, is_asking, time_out)).await;
+            }
         }
         let connection = self.connection();
-        let answer = send(connection, call, is_asking).await;
+        let answer = connection.call(call, is_asking, time_out).await;
         if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
             return answer;
         }
-        load(connection).await?;
-        send(connection, call, is_asking).await
+        load(connection, Some(time_out)).await?;
+        connection.call(call, is_asking, time_out).await
     }
 
     /// Waits until a connection has ended.
@@ -142,12 +154,14 @@ impl Session {
         let info = Info::new(&info);
         info.check(&self.address, plan.in_cluster)?;
         plan.checks.note_eviction_on_connect(&self.address, info.eviction())?;
-        load(self.connection()).await.map_err(failed)
+        load(self.connection(), None).await.map_err(failed)
     }
 
-    async fn probe(&self, key: &str) -> Result<(), EngineError> {
-        match self.call(&Script::Probe.call_about(key.as_bytes(), &[]), false).await {
+    async fn probe(&self, key: &str, time_out: Duration) -> Result<(), EngineError> {
+        let probe = Script::Probe.call_about(key.as_bytes(), &[]);
+        match self.call(&probe, false, time_out).await {
             Ok(_) => Ok(()),
+            Err(error) if error.is_timeout() => Err(self.late(time_out)),
             // A node that has given the slot away is as good as before.
             Err(error) if error.is_cluster_error() && error.redirect_node().is_some() => Ok(()),
             Err(error) => Err(Failure::of(&self.address, &error).error),
@@ -161,20 +175,9 @@ impl Session {
     }
 }
 
-/// Makes a call, as one that may be about a slot on its way to this server if `is_asking`.
-async fn send(connection: &Connection, call: &Cmd, is_asking: bool) -> Result<Value, RedisError> {
-    if !is_asking {
-        return connection.send(call).await;
-    }
-    let mut calls = Pipeline::new();
-    calls.cmd("ASKING").add_command(call.clone());
-    let mut replies = connection.send_all(&calls).await?;
-    replies.pop().unwrap_or(Value::Nil).extract_error()
-}
-
 /// Makes the server know all scripts.
-async fn load(connection: &Connection) -> Result<(), RedisError> {
-    for reply in connection.send_all(&script::loading()).await? {
+async fn load(connection: &Connection, time_out: Option<Duration>) -> Result<(), RedisError> {
+    for reply in connection.send_all(&script::loading(), time_out).await? {
         reply.extract_error()?;
     }
     Ok(())

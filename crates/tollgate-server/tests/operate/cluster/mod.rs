@@ -2,6 +2,7 @@
 
 mod credentials;
 mod outage;
+mod overload;
 pub(crate) mod redis;
 mod reserve;
 mod share;

@@ -97,15 +97,17 @@ impl Cluster {
     /// Makes a call about keys of one slot.
     pub(super) async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, EngineError> {
         let core = &*self.core;
-        let time_out = core.plan.options.command_time_out;
-        let deadline = Instant::now() + time_out;
+        // What is left of it after those that have sent the call elsewhere.
+        let mut time_out = core.plan.options.command_time_out;
         let mut link = core.owner(slot)?;
         let mut is_asking = false;
         for _ in 0..REDIRECTS {
-            let elsewhere = match link.call(call, is_asking, (deadline, time_out)).await {
+            let elsewhere = match link.call(call, is_asking, &mut time_out).await {
                 Ok(value) => return Ok(value),
                 Err(Trouble::Failed(error)) => {
-                    core.stale.notify_one();
+                    if error.fault() != Fault::Overloaded {
+                        core.stale.notify_one();
+                    }
                     return Err(error);
                 }
                 Err(Trouble::TryAgain) => {
@@ -123,10 +125,17 @@ impl Cluster {
                 }
             };
             link = core.link_to(&elsewhere);
-            link.wait_until_up(deadline).await;
+            link.wait_until_up(Instant::now() + time_out).await;
         }
         let text = format!("slot {slot} of the Cluster is nowhere to be found");
         Err(EngineError::new(Fault::Unready, text))
+    }
+
+    /// How many calls are under way to all nodes, and how many wait.
+    pub(super) fn load(&self) -> (u64, u64) {
+        let loads = self.core.map.load();
+        let loads = loads.links.values().map(|link| link.load());
+        loads.fold((0, 0), |(sent, waiting), load| (sent + load.0, waiting + load.1))
     }
 
     /// What is wrong with a node, if there is one with which something is, and since when that
@@ -228,9 +237,8 @@ impl Core {
     async fn ask(&self) -> Result<Topology, EngineError> {
         let links = self.map.load().links.clone();
         for (address, link) in links.iter().filter(|(_, link)| link.state().0.is_none()) {
-            let time_out = self.plan.options.command_time_out;
-            let limit = (Instant::now() + time_out, time_out);
-            if let Ok(answer) = link.call(&question(), false, limit).await
+            let mut time_out = self.plan.options.command_time_out;
+            if let Ok(answer) = link.call(&question(), false, &mut time_out).await
                 && let Ok(topology) = Topology::read(answer, address)
             {
                 return Ok(topology);
