@@ -87,6 +87,17 @@ impl Error {
         matches!(*self.kind, Kind::Overloaded(_))
     }
 
+    /// What clients may be told: everything, unless the store could not answer. Why that is names
+    /// addresses, and is for operators.
+    #[must_use]
+    pub fn for_clients(&self) -> String {
+        match &*self.kind {
+            Kind::Store(_) => "the shared store cannot be reached".to_owned(),
+            Kind::Overloaded(_) => "the shared store is asked more than it answers".to_owned(),
+            Kind::Policy(_) | Kind::Unknown(_) => self.to_string(),
+        }
+    }
+
     /// True if a limit or a key was named that the policy does not know.
     #[must_use]
     pub fn is_unknown(&self) -> bool {

@@ -78,7 +78,7 @@ async fn limits_and_lists_are_told_as_they_are_now() {
     let gate = gate();
     let _ = gate.check_limits(&[each(1)]).await.unwrap();
     let limits = gate.limits();
-    assert_eq!((limits[1].quota.as_str(), limits[1].callers), ("1/h burst 3", 1));
+    assert_eq!((limits[1].quota.as_str(), limits[1].callers), ("1/h burst 3", Some(1)));
     assert_eq!((limits[0].per.as_str(), limits[2].mode), ("global", Mode::Shadow));
     assert_eq!((gate.policy().parts("total"), gate.policy().parts("none")), (Some(0), None));
     for entry in ["user:b", "192.0.2.7", "key:a", "192.0.2.0/24"] {

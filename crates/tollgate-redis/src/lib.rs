@@ -3,6 +3,7 @@
 mod counted;
 mod counter;
 pub mod engine;
+mod fingerprint;
 mod flow;
 mod lease;
 mod name;
@@ -10,8 +11,9 @@ mod sighting;
 mod state;
 mod store;
 
+pub use self::fingerprint::Fingerprint;
 pub use self::flow::inherit_client;
 pub use self::lease::LeaseStats;
 pub use self::name::{Name, Secret};
 pub use self::state::{Base, State, Terms};
-pub use self::store::{RedisLimits, RedisStore, Settings, Share, Stats};
+pub use self::store::{Agreement, RedisLimits, RedisStore, Settings, Share, Stats};

@@ -57,6 +57,9 @@ const SHORTEST: usize = 16;
 /// What secrets are made for. Another text would give other names.
 const CONTEXT: &str = "tollgate-redis 2026-11-15 names of callers";
 
+/// The same of what is made for fingerprints.
+const FINGERPRINTS: &str = "tollgate-redis 2026-11-16 fingerprints of nodes";
+
 impl Secret {
     /// A secret of any text, of at least 16 bytes.
     ///
@@ -79,6 +82,11 @@ impl Secret {
     #[must_use]
     pub fn public() -> Self {
         Self(blake3::derive_key(CONTEXT, b""))
+    }
+
+    /// What [fingerprints](crate::Fingerprint) begin with: nothing else is hashed under it.
+    pub(crate) fn fingerprint_key(&self) -> [u8; blake3::KEY_LEN] {
+        blake3::derive_key(FINGERPRINTS, &self.0)
     }
 
     /// How the callers of a limit are named: by its own name, what it counts apart, and how.

@@ -153,20 +153,20 @@ fn what_could_not_have_been_written_is_refused() {
         bytes[at] = byte;
         State::from_bytes(&bytes).unwrap_err().fault()
     };
-    assert_eq!(fault(0, 0), Fault::Nonsense);
-    assert_eq!(fault(0, b'a'), Fault::Nonsense);
+    assert_eq!(fault(0, 0), Fault::Corrupt);
+    assert_eq!(fault(0, b'a'), Fault::Corrupt);
     assert_eq!(fault(0, 3), Fault::NewerState);
     // What the second version is for has neither tiers nor a base here.
-    assert_eq!(fault(0, 2), Fault::Nonsense);
+    assert_eq!(fault(0, 2), Fault::Corrupt);
     // Tiers, which the first version has not.
-    assert_eq!(fault(1, 0x44), Fault::Nonsense);
+    assert_eq!(fault(1, 0x44), Fault::Corrupt);
     // There are seven kinds.
-    assert_eq!(fault(1, 7), Fault::Nonsense);
+    assert_eq!(fault(1, 7), Fault::Corrupt);
     // More than one a nanosecond.
-    assert_eq!(fault(2, 1), Fault::Nonsense);
+    assert_eq!(fault(2, 1), Fault::Corrupt);
     // A burst, which a fixed window has not.
-    assert_eq!(fault(25, 11), Fault::Nonsense);
-    assert_eq!(State::from_bytes(&[]).unwrap_err().fault(), Fault::Nonsense);
+    assert_eq!(fault(25, 11), Fault::Corrupt);
+    assert_eq!(State::from_bytes(&[]).unwrap_err().fault(), Fault::Corrupt);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn births_of_later_versions_are_told_as_such() {
     bytes[0] = 2;
     assert_eq!(wire::born(&bytes).unwrap_err().fault(), Fault::NewerState);
     assert_eq!(wire::born(&bytes[..4]).unwrap_err().fault(), Fault::NewerState);
-    assert_eq!(wire::born(&[1, 2]).unwrap_err().fault(), Fault::Nonsense);
+    assert_eq!(wire::born(&[1, 2]).unwrap_err().fault(), Fault::Corrupt);
 }
 
 #[test]

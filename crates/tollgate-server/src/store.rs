@@ -198,7 +198,7 @@ impl Store for AnyStore {
         }
     }
 
-    fn usage(&self, limits: &AnyLimits, limit: usize) -> Usage {
+    fn usage(&self, limits: &AnyLimits, limit: usize) -> Option<Usage> {
         match limits {
             AnyLimits::Memory(memory, limits) => memory.usage(limits, limit),
             AnyLimits::Shared(store, limits) => store.usage(limits, limit),

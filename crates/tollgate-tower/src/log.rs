@@ -14,7 +14,7 @@ pub(crate) struct Log {
     limits: PerLimit<Throttle>,
     blocked: Throttle,
     without_host: Throttle,
-    store: Throttle,
+    store: Summary,
     debts: Throttle,
 }
 
@@ -105,8 +105,13 @@ impl Log {
         if !event_enabled!(target: "tollgate", Level::ERROR) {
             return;
         }
-        let Some(suppressed) = self.store.admit(SystemClock.now()) else { return };
-        error!(target: "tollgate", %error, suppressed, "the store could not answer");
+        let Some(suppressed) = self.store.0.admit(SystemClock.now()) else { return };
+        error!(
+            target: "tollgate",
+            %error,
+            suppressed,
+            "the store could not answer; this is told once a minute"
+        );
     }
 
     pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
@@ -152,6 +157,17 @@ impl Default for Throttle {
     fn default() -> Self {
         let limiter = Limiter::builder(Quota::per_second(10).burst(20)).capacity(1).build();
         Self { limiter: limiter.ok(), suppressed: AtomicU64::new(0) }
+    }
+}
+
+/// Lets one event a minute through: for what goes on for as long as something else is broken, and
+/// is told elsewhere.
+struct Summary(Throttle);
+
+impl Default for Summary {
+    fn default() -> Self {
+        let limiter = Limiter::builder(Quota::per_minute(1)).capacity(1).build();
+        Self(Throttle { limiter: limiter.ok(), suppressed: AtomicU64::new(0) })
     }
 }
 

@@ -217,7 +217,8 @@ async fn a_store_that_is_gone_is_logged_with_the_cause() {
         send(&layer, get(PEER, "/")).await;
     }
     let events = events.lock().unwrap();
-    assert!((20..100).contains(&events.len()), "{}", events.len());
+    // Once a minute: what is broken is told where it is noticed.
+    assert_eq!(events.len(), 1);
     assert_eq!(events[0].level, Level::ERROR);
     assert!(events[0].field("error").contains("connection refused"), "{:?}", events[0]);
 }

@@ -26,13 +26,13 @@ pub struct LimitSummary {
     pub by_name: bool,
     /// How many tiers have a quota of their own here.
     pub tiers: usize,
-    /// Callers with something spent.
-    pub callers: u64,
+    /// Callers with something spent; `None` if only a store elsewhere knows.
+    pub callers: Option<u64>,
     /// For how many callers with something spent at once there is room.
     pub capacity: usize,
     /// Callers forgotten although they had something spent: if this grows, the capacity is
-    /// too small.
-    pub evictions: u64,
+    /// too small. `None` if there is no such table.
+    pub evictions: Option<u64>,
 }
 
 impl<S: Store> Gate<S> {
@@ -47,7 +47,7 @@ impl<S: Store> Gate<S> {
 }
 
 impl Rule {
-    fn summary(&self, usage: Usage) -> LimitSummary {
+    fn summary(&self, usage: Option<Usage>) -> LimitSummary {
         LimitSummary {
             name: self.name.to_string(),
             quota: self.spec.quota.to_string(),
@@ -56,9 +56,9 @@ impl Rule {
             mode: self.mode,
             by_name: self.is_by_name,
             tiers: self.spec.tiers.len(),
-            callers: usage.callers,
+            callers: usage.map(|usage| usage.callers),
             capacity: self.spec.capacity,
-            evictions: usage.evictions,
+            evictions: usage.map(|usage| usage.evictions),
         }
     }
 }

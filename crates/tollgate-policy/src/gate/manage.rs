@@ -162,16 +162,16 @@ impl<S: Store> Gate<S> {
         self.store.set_override(&active.limits, limit, &key, quota).await
     }
 
-    /// How each limit is doing, by name, in the order of the policy. Looks at every
-    /// caller: for people and metrics.
+    /// How each limit is doing, by name, in the order of the policy; without those of which the
+    /// store does not know. Looks at every caller: for people and metrics.
     pub fn usage(&self) -> Vec<(String, Usage)> {
         // A new policy waits for this rather than for whoever holds the old one.
         let _changing = self.lock();
         let active = self.active();
         let usage = |(place, name): (usize, &str)| {
-            (name.to_owned(), self.store.usage(&active.limits, place))
+            Some((name.to_owned(), self.store.usage(&active.limits, place)?))
         };
-        active.policy.limits().enumerate().map(usage).collect()
+        active.policy.limits().enumerate().filter_map(usage).collect()
     }
 }
 

@@ -337,10 +337,10 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         }
     }
 
-    fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage {
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
         limits.removed().forget(self.clock.now());
         let limiter = &limits.held[limit].limiter;
-        Usage { callers: limiter.len() as u64, evictions: limiter.evictions() }
+        Some(Usage { callers: limiter.len() as u64, evictions: limiter.evictions() })
     }
 }
 

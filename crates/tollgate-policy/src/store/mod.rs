@@ -149,8 +149,8 @@ pub trait Store: Send + Sync + 'static {
         quota: Option<Quota>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// How a limit is doing, as far as the store knows.
-    fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage;
+    /// How a limit is doing; `None` if the store does not know, since callers are elsewhere.
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage>;
 }
 
 /// A store that can tell what was spent, and be told again after a restart.

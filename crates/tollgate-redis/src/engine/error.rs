@@ -26,6 +26,9 @@ pub enum Fault {
     Misconfigured,
     /// It keeps a state that this version cannot read.
     NewerState,
+    /// Under the key of a caller it keeps something that no version has written: whoever
+    /// [resets](tollgate_policy::Gate::reset_limit) the caller deletes it.
+    Corrupt,
     /// It answered something that makes no sense.
     Nonsense,
     /// Nothing is wrong with it, but more is asked of it than it answers: the call was not made.
@@ -47,6 +50,13 @@ impl EngineError {
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         self.is_unanswered
+    }
+
+    /// True if what is kept cannot be read, of one caller or of one limit: all others are as well as
+    /// ever.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self.fault, Fault::Corrupt | Fault::NewerState)
     }
 
     /// What is wrong.

@@ -10,6 +10,7 @@ use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use crate::{Name, State, Terms};
 
+mod announcement;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 mod model;
@@ -17,6 +18,7 @@ pub mod scripts;
 mod server;
 pub mod wire;
 
+pub use self::announcement::{Alive, Announcement, Member};
 pub use self::error::{EngineError, Fault};
 #[cfg(any(test, feature = "testing"))]
 pub use self::model::Model;
@@ -46,13 +48,15 @@ pub trait Engine: Send + Sync + 'static {
     /// Where a name is kept. Names of different slots cannot be asked about together.
     fn slot(&self, name: &Name) -> u16;
 
-    /// Tells that a node is alive, and learns how many are, itself included: those that
-    /// have said so within `lifetime`.
+    /// Tells that a node is alive, or gone, and learns which are: those that have said so within
+    /// their lifetime.
     fn announce(
         &self,
-        node: Name,
-        lifetime: Duration,
-    ) -> impl Future<Output = Result<u32, EngineError>> + Send;
+        announcement: &Announcement,
+    ) -> impl Future<Output = Result<Alive, EngineError>> + Send;
+
+    /// Deletes what is kept of a name, also if nobody can read it.
+    fn forget(&self, name: Name) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// When something that has this name was first asked for.
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send;
@@ -90,10 +94,13 @@ impl<E: Engine> Engine for Arc<E> {
 
     fn announce(
         &self,
-        node: Name,
-        lifetime: Duration,
-    ) -> impl Future<Output = Result<u32, EngineError>> + Send {
-        E::announce(self, node, lifetime)
+        announcement: &Announcement,
+    ) -> impl Future<Output = Result<Alive, EngineError>> + Send {
+        E::announce(self, announcement)
+    }
+
+    fn forget(&self, name: Name) -> impl Future<Output = Result<(), EngineError>> + Send {
+        E::forget(self, name)
     }
 
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, EngineError>> + Send {

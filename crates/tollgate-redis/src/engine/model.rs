@@ -9,8 +9,10 @@ use smallvec::SmallVec;
 use tollgate::Timestamp;
 use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
-use super::{Engine, EngineError, Entry, Exchange, Found, Op, Reply, taken};
-use crate::{Name, State};
+use super::{
+    Alive, Announcement, Engine, EngineError, Entry, Exchange, Found, Member, Op, Reply, taken,
+};
+use crate::{Fingerprint, Name, State};
 
 /// What an engine does, without the engine: answers come at once, and time is as it is
 /// [set](Self::set_now).
@@ -22,7 +24,7 @@ struct Kept {
     now: Timestamp,
     states: HashMap<Name, State>,
     born: HashMap<Name, Timestamp>,
-    nodes: HashMap<Name, Timestamp>,
+    nodes: HashMap<Member, Timestamp>,
     /// With when they expire.
     deposits: HashMap<Name, (Vec<u8>, Timestamp)>,
 }
@@ -167,12 +169,26 @@ impl Engine for Model {
         0
     }
 
-    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
+        let Announcement { joins, leaves, lifetime, lists } = announcement;
         let mut kept = self.kept();
         let now = kept.now;
-        kept.nodes.insert(node, now);
-        kept.nodes.retain(|_, seen| now.since(*seen) < lifetime);
-        Ok(kept.nodes.len() as u32)
+        kept.nodes.retain(|member, _| Some(*member) != *leaves);
+        kept.nodes.extend(joins.map(|member| (member, now)));
+        kept.nodes.retain(|_, seen| now.since(*seen) < *lifetime);
+        let mut counts: HashMap<Option<Fingerprint>, u32> = HashMap::new();
+        for member in kept.nodes.keys().filter(|member| Some(**member) != *joins) {
+            *counts.entry(member.fingerprint).or_default() += 1;
+        }
+        let others = lists.then(|| counts.into_iter().collect());
+        Ok(Alive { count: kept.nodes.len() as u32, others })
+    }
+
+    async fn forget(&self, name: Name) -> Result<(), EngineError> {
+        let mut kept = self.kept();
+        kept.states.remove(&name);
+        kept.born.remove(&name);
+        Ok(())
     }
 
     async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {

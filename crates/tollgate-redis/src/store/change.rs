@@ -148,12 +148,28 @@ impl<E: Engine> Core<E> {
         Ok(is_replaced)
     }
 
-    /// Makes a caller as if it had never been seen.
+    /// Makes a caller as if it had never been seen, also if what is kept of it cannot be read.
     pub(super) async fn reset(&self, mut caller: Caller) -> Result<(), EngineError> {
-        self.apply(&mut caller, |_| Op::Reset).await?;
+        match self.apply(&mut caller, |_| Op::Reset).await {
+            Ok(_) => {}
+            Err(why) if why.is_unreadable() => self.forget(&mut caller).await?,
+            Err(why) => return Err(why),
+        }
         self.words.forget(caller.name);
         self.unreported.forget(caller.name);
         Ok(())
+    }
+
+    /// Deletes what cannot be read of a caller, be it corrupt or of a later version, and of its
+    /// limit.
+    async fn forget(&self, caller: &mut Caller) -> Result<(), EngineError> {
+        let sent = self.local();
+        self.engine.forget(caller.name).await?;
+        self.unlearn(caller, sent);
+        match caller.limit.born(&self.engine).await {
+            Err(why) if why.is_unreadable() => self.engine.forget(caller.limit.id()).await,
+            born => born.map(drop),
+        }
     }
 
     /// Takes a charge back, if nothing has been spent since.

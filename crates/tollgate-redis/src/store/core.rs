@@ -60,7 +60,7 @@ impl<E: Engine> Core<E> {
             words: Arc::new(Words::new(settings.remembered)),
             unreported: Unreported::default(),
             given: Given::new(GIVEN, settings.margin),
-            nodes: Nodes::new(settings.nodes),
+            nodes: Nodes::new(settings),
             counters: Counters::default(),
             margin: settings.margin,
         }

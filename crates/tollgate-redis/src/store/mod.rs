@@ -1,5 +1,6 @@
 //! The store: limits that many nodes share.
 
+mod agreement;
 mod ask;
 mod cache;
 mod change;
@@ -34,6 +35,7 @@ use tollgate::{Decision, KeyedState, Quota, Settled};
 use tollgate_policy::store::{Charge, LimitSpec, Settlement, Store, Usage};
 use tollgate_policy::{Error, Key};
 
+pub use self::agreement::Agreement;
 use self::core::{Caller, Core};
 pub use self::limits::RedisLimits;
 use self::limits::{refused, unanswered};
@@ -66,10 +68,16 @@ impl<E: Engine> RedisStore<E> {
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// If it is not, unless the number of nodes is [known](Settings::nodes): then it goes by that, and
+    /// tells nobody of itself.
     pub fn new(engine: E, settings: &Settings) -> Result<Self, Error> {
         let core = Arc::new(Core::new(engine, settings));
-        let announcing = if settings.nodes.is_none() { Some(announce(&core)?) } else { None };
+        let announcing = match Handle::try_current() {
+            Ok(runtime) => Some(announce(&core, &runtime)),
+            // It does not have to hear of the others.
+            Err(_) if settings.nodes.is_some() => None,
+            Err(_) => return Err(Error::store(RUNTIME)),
+        };
         let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
         let secret = settings.secret.clone();
         let (deposits, throttled) = (secret.deposits(), Throttled::new(&secret)?);
@@ -80,7 +88,9 @@ impl<E: Engine> RedisStore<E> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let nodes = self.core.nodes.known().map_or(0, NonZeroU32::get);
-        self.core.counters.stats(self.leases.stats(), self.core.unreported.len(), nodes)
+        let (agreement, unreported) = (self.core.nodes.agreement(), self.core.unreported.len());
+        let stats = self.core.counters.stats(self.leases.stats(), nodes);
+        Stats { agreement, unreported: unreported as u64, ..stats }
     }
 
     /// The engine.
@@ -94,6 +104,7 @@ impl<E: Engine> RedisStore<E> {
         self.leases.shutdown().await;
         self.core.report_all().await;
         self.announcing.iter().for_each(AbortHandle::abort);
+        self.core.nodes.leave(&self.core.engine).await;
     }
 
     fn caller(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Caller {
@@ -105,12 +116,12 @@ impl<E: Engine> RedisStore<E> {
     }
 }
 
-fn announce<E: Engine>(core: &Arc<Core<E>>) -> Result<AbortHandle, Error> {
-    let runtime = Handle::try_current()
-        .map_err(|_| Error::store("a store that nodes share must be made on a tokio runtime"))?;
+const RUNTIME: &str = "a store that nodes share must be made on a tokio runtime";
+
+fn announce<E: Engine>(core: &Arc<Core<E>>, runtime: &Handle) -> AbortHandle {
     let core = Arc::clone(core);
     let announce = async move { core.nodes.announce(&core.engine).await };
-    Ok(runtime.spawn(announce).abort_handle())
+    runtime.spawn(announce).abort_handle()
 }
 
 impl<E: Engine> Drop for RedisStore<E> {
@@ -128,11 +139,15 @@ impl<E: Engine> Store for RedisStore<E> {
 
     fn open(&self, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
         let local = Local::open(limits, &self.core.clock, self.core.assumed_nodes())?;
-        RedisLimits::new(limits, &self.secret, local)
+        let opened = RedisLimits::new(limits, &self.secret, local)?;
+        self.set_fingerprint(limits);
+        Ok(opened)
     }
 
     fn reopen(&self, old: &RedisLimits, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
-        RedisLimits::new(limits, &self.secret, old.local.reopen(limits)?)
+        let opened = RedisLimits::new(limits, &self.secret, old.local.reopen(limits)?)?;
+        self.set_fingerprint(limits);
+        Ok(opened)
     }
 
     async fn decide(&self, limits: &RedisLimits, charges: &mut [Charge]) -> Result<(), Error> {
@@ -273,8 +288,8 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 
     /// How many callers an engine knows, it does not tell.
-    fn usage(&self, _: &RedisLimits, _: usize) -> Usage {
-        Usage::default()
+    fn usage(&self, _: &RedisLimits, _: usize) -> Option<Usage> {
+        None
     }
 }
 

@@ -22,6 +22,7 @@ use crate::Secret;
 pub struct Settings {
     pub(super) secret: Secret,
     pub(super) nodes: Option<NonZeroU32>,
+    pub(super) refuses_mismatch: bool,
     pub(super) remembered: usize,
     pub(super) leases: usize,
     /// As the scripts have it: an engine's clock that goes back by less forgives nobody.
@@ -42,6 +43,15 @@ impl Settings {
     #[must_use]
     pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
         self.nodes = Some(nodes);
+        self
+    }
+
+    /// Does not join nodes that have another secret or policy: a program that has this asks
+    /// [`RedisStore::join`](super::RedisStore::join) before it decides anything. Default: joins
+    /// them, and warns.
+    #[must_use]
+    pub fn refuse_mismatch(mut self, refuses: bool) -> Self {
+        self.refuses_mismatch = refuses;
         self
     }
 
@@ -83,6 +93,7 @@ impl Default for Settings {
         Self {
             secret: Secret::default(),
             nodes: None,
+            refuses_mismatch: false,
             remembered: 65_536,
             leases: 16_384,
             margin: Duration::from_secs(1),
@@ -96,6 +107,7 @@ impl fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("secret", &self.secret)
             .field("nodes", &self.nodes)
+            .field("refuses_mismatch", &self.refuses_mismatch)
             .field("remembered", &self.remembered)
             .field("leases", &self.leases)
             .finish_non_exhaustive()

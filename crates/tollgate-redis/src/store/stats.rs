@@ -1,3 +1,4 @@
+use super::agreement::Agreement;
 use crate::LeaseStats;
 use crate::counter::Counter;
 
@@ -28,6 +29,8 @@ pub struct Stats {
     pub leases: LeaseStats,
     /// How many nodes there are, as far as this one knows: zero if it does not.
     pub nodes: u32,
+    /// How the other nodes agree with this one.
+    pub agreement: Agreement,
 }
 
 /// What is counted.
@@ -44,19 +47,20 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn stats(&self, leases: LeaseStats, unreported: usize, nodes: u32) -> Stats {
+    pub(super) fn stats(&self, leases: LeaseStats, nodes: u32) -> Stats {
         Stats {
             by_engine: self.by_engine.value(),
             by_memory: self.by_memory.value(),
             outage_open: self.outage_open.value(),
             outage_closed: self.outage_closed.value(),
             outage_local: self.outage_local.value(),
-            unreported: unreported as u64,
+            unreported: 0,
             carried_over: self.carried_over.value(),
             undone: self.undone.value(),
             kept_charges: self.kept_charges.value(),
             leases,
             nodes,
+            agreement: Agreement::default(),
         }
     }
 }

@@ -6,28 +6,26 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tollgate::Timestamp;
-use tollgate_redis::Name;
-use tollgate_redis::engine::{Engine, EngineError, Exchange, Fault, Options, Server as Engines};
+use tollgate_redis::engine::{
+    Alive, Announcement, Engine, EngineError, Exchange, Fault, Member, Options, Server as Engines,
+};
+use tollgate_redis::{Fingerprint, Name};
 
 use crate::asking::{ask, entry, options, until_down, until_up};
 use crate::common::{Proxy, Server};
-
-/// What a user must be allowed, as it is documented.
-const ACCESS: &str = "ACL SETUSER limiter on >hunter2 ~tollgate:* +evalsha +script|load +info +time \
-                      +get +set +getdel +del +zadd +zcard +zremrangebyscore +pexpire";
 
 async fn refusal(options: Options) -> EngineError {
     Engines::connect(options).await.map(|_| ()).unwrap_err()
 }
 
-async fn assert_refused(options: Options, fault: Fault, why: &str) {
+pub(crate) async fn assert_refused(options: Options, fault: Fault, why: &str) {
     let error = refusal(options).await;
     assert!(error.to_string().contains(why), "{error}");
     assert_eq!(error.fault(), fault, "{error}");
 }
 
 /// Makes every kind of call.
-async fn use_all(engine: &Engines) {
+pub(crate) async fn use_all(engine: &Engines) {
     ask(engine, 1).await.unwrap();
     let name = Name::from_bytes([7; 16]);
     let terms = entry(1).terms;
@@ -37,11 +35,21 @@ async fn use_all(engine: &Engines) {
     assert!(engine.exchange(&put).await.unwrap());
     assert!(!engine.exchange(&put).await.unwrap());
     assert!(engine.exchange(&Exchange { old: Some(state), new: None, ..put }).await.unwrap());
-    let node = Name::from_bytes([8; 16]);
-    assert_eq!(engine.announce(node, Duration::from_secs(5)).await.unwrap(), 1);
+    let fingerprint = Some(Fingerprint { secret: 1, policy: 2 });
+    let own = Some(Member { node: Name::from_bytes([8; 16]), fingerprint });
+    let lifetime = Duration::from_secs(5);
+    let join = Announcement { joins: own, leaves: None, lifetime, lists: true };
+    let alone = Alive { count: 1, others: Some(Vec::new()) };
+    assert_eq!(engine.announce(&join).await.unwrap(), alone);
+    let look = Announcement { joins: None, ..join };
+    let one = Alive { count: 1, others: Some(vec![(fingerprint, 1)]) };
+    assert_eq!(engine.announce(&look).await.unwrap(), one);
+    let leave = Announcement { leaves: own, ..look };
+    assert_eq!(engine.announce(&leave).await.unwrap().count, 0);
     let born = engine.born(name).await.unwrap();
     assert!(born > Timestamp::ZERO);
     assert_eq!(engine.born(name).await.unwrap(), born);
+    engine.forget(name).await.unwrap();
     engine.deposit(name, b"kept", Duration::from_secs(60)).await.unwrap();
     assert_eq!(engine.withdraw(name).await.unwrap().as_deref(), Some(&b"kept"[..]));
 }
@@ -148,20 +156,6 @@ async fn an_answer_without_end_is_not_read_to_the_end() {
     // What is on its way besides is up to the system.
     let sent = sending.await.unwrap();
     assert!(sent < 128 << 20, "{sent} bytes");
-}
-
-#[tokio::test]
-async fn a_user_needs_no_more_than_is_documented() {
-    let server = Server::redis();
-    server.tell(ACCESS);
-    let login = options(&server.url()).user("limiter").password("hunter2");
-    use_all(&Engines::connect(login.clone()).await.unwrap()).await;
-    for missing in ["-evalsha", "-set", "-time", "-pexpire", "-info"] {
-        server.tell(&format!("ACL SETUSER limiter {missing}"));
-        assert_refused(login.clone(), Fault::Refused, "refuses us").await;
-        server.tell(&format!("ACL SETUSER limiter {}", missing.replace('-', "+")));
-    }
-    assert_refused(login.prefix("other:"), Fault::Refused, "refuses us").await;
 }
 
 #[tokio::test]

@@ -48,10 +48,10 @@ fn a_state_of_a_later_version_is_left_alone_and_told() {
 fn values_of_others_are_left_alone_and_told() {
     let terms = terms(AlgorithmKind::TokenBucket, "10/s");
     let value = State::new(terms, Word::from_bits(0)).to_bytes();
-    assert_eq!(fault_of(b"hello"), Fault::Nonsense);
-    assert_eq!(fault_of(b""), Fault::Nonsense);
-    assert_eq!(fault_of(&value[..33]), Fault::Nonsense);
-    assert_eq!(fault_of(&[&value[..], b"!"].concat()), Fault::Nonsense);
+    assert_eq!(fault_of(b"hello"), Fault::Corrupt);
+    assert_eq!(fault_of(b""), Fault::Corrupt);
+    assert_eq!(fault_of(&value[..33]), Fault::Corrupt);
+    assert_eq!(fault_of(&[&value[..], b"!"].concat()), Fault::Corrupt);
 }
 
 #[test]

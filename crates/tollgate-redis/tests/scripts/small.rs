@@ -5,8 +5,8 @@ use std::time::Duration;
 use redis::FromRedisValue;
 use tollgate::algorithm::Word;
 use tollgate::{AlgorithmKind, Timestamp};
-use tollgate_redis::engine::{Exchange, scripts, wire};
-use tollgate_redis::{Base, Name, State, Terms};
+use tollgate_redis::engine::{Alive, Announcement, Exchange, Member, scripts, wire};
+use tollgate_redis::{Base, Fingerprint, Name, State, Terms};
 
 use crate::client::Client;
 use crate::common::Server;
@@ -45,9 +45,18 @@ fn exchange(
     call(client, scripts::EXCHANGE, &key, &arguments)
 }
 
-fn announce(client: &mut Client, node: Name, lifetime: Duration) -> u32 {
+fn announce(client: &mut Client, announcement: &Announcement) -> Alive {
     let key = wire::Keys::default().nodes();
-    call(client, scripts::ANNOUNCE, &key, &wire::announce(&node, lifetime))
+    let bytes: Vec<u8> = call(client, scripts::ANNOUNCE, &key, &wire::announce(announcement));
+    let mut alive = wire::alive(&bytes, announcement.lists).unwrap();
+    alive.others.iter_mut().for_each(|others| others.sort());
+    alive
+}
+
+/// Says that a node is alive, and tells how many are.
+fn join(client: &mut Client, node: Name, lifetime: Duration) -> u32 {
+    let joins = Some(Member { node, fingerprint: None });
+    announce(client, &Announcement { joins, leaves: None, lifetime, lists: false }).count
 }
 
 fn born(client: &mut Client, name: Name) -> Timestamp {
@@ -89,11 +98,39 @@ fn any_expiry_is_one_that_an_engine_takes() {
 fn nodes_count_while_they_say_that_they_are_alive() {
     let client = &mut Client::new(Server::redis());
     let hour = Duration::from_secs(3600);
-    assert_eq!(announce(client, ANN, hour), 1);
-    assert_eq!(announce(client, ANN, hour), 1);
-    assert_eq!(announce(client, BOB, hour), 2);
+    assert_eq!(join(client, ANN, hour), 1);
+    assert_eq!(join(client, ANN, hour), 1);
+    assert_eq!(join(client, BOB, hour), 2);
     // By now the last word of the other is older than that.
-    assert_eq!(announce(client, BOB, Duration::from_micros(1)), 1);
+    assert_eq!(join(client, BOB, Duration::from_micros(1)), 1);
+}
+
+#[test]
+fn nodes_are_listed_by_what_they_share_by() {
+    let client = &mut Client::new(Server::redis());
+    let lifetime = Duration::from_secs(3600);
+    let print = |policy| Some(Fingerprint { secret: 0x102, policy });
+    let member = |byte, fingerprint| Member { node: Name::from_bytes([byte; 16]), fingerprint };
+    let look = Announcement { joins: None, leaves: None, lifetime, lists: true };
+    assert_eq!(announce(client, &look), Alive { count: 0, others: Some(Vec::new()) });
+    for (byte, policy) in [(1, print(1)), (2, print(1)), (3, print(2)), (4, None)] {
+        let joins = Some(member(byte, policy));
+        announce(client, &Announcement { joins, lists: false, ..look });
+    }
+    // One of a version that is not known yet says more.
+    let later = [&[5; 16][..], b"\x02later"].concat();
+    let nodes = wire::Keys::default().nodes();
+    let now = client.time().as_nanos() / 1000;
+    let mut zadd = redis::cmd("ZADD");
+    zadd.arg(&nodes[..]).arg(now).arg(later).exec(&mut client.connection).unwrap();
+    let own = Announcement { joins: Some(member(1, print(1))), ..look };
+    let others = vec![(None, 1), (None, 1), (print(1), 1), (print(2), 1)];
+    assert_eq!(announce(client, &own), Alive { count: 5, others: Some(others.clone()) });
+    // With another policy it is still one node.
+    let changed = Announcement { joins: Some(member(1, print(2))), leaves: own.joins, ..look };
+    assert_eq!(announce(client, &changed), Alive { count: 5, others: Some(others) });
+    let left = Announcement { leaves: changed.joins, lists: false, ..look };
+    assert_eq!(announce(client, &left), Alive { count: 4, others: None });
 }
 
 #[test]

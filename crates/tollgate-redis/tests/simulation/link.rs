@@ -7,7 +7,9 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tollgate::Timestamp;
 use tollgate_redis::Name;
-use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Fault, Op, Reply};
+use tollgate_redis::engine::{
+    Alive, Announcement, Engine, EngineError, Entry, Exchange, Fault, Op, Reply,
+};
 
 use crate::plan::{Flaw, Network};
 use crate::random::Random;
@@ -142,8 +144,16 @@ impl Engine for Link {
         u16::from(World::shard(name))
     }
 
-    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
-        self.send(0, move |world| world.announce(node, lifetime)).await
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
+        let lifetime = announcement.lifetime;
+        // Nodes differ in nothing here, and leave by being silent.
+        let Some(own) = announcement.joins else { return Ok(Alive::default()) };
+        let count = self.send(0, move |world| world.announce(own.node, lifetime)).await?;
+        Ok(Alive { count, others: None })
+    }
+
+    async fn forget(&self, _: Name) -> Result<(), EngineError> {
+        unreachable!("everything can be read here")
     }
 
     async fn born(&self, _: Name) -> Result<Timestamp, EngineError> {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{AlgorithmKind, Timestamp};
 use tollgate_policy::{Gate, Policy};
-use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server};
+use tollgate_redis::engine::{
+    Alive, Announcement, Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server,
+};
 use tollgate_redis::{Name, RedisStore, Secret, Settings};
 use tollgate_testing::conformance::{histories, recorded};
 use tollgate_testing::moving::{MovingGate, Quotas, moving, policy_under_load, under_load};
@@ -53,8 +55,12 @@ impl Engine for Real {
         self.server.slot(name)
     }
 
-    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
-        self.server.announce(node, lifetime).await
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
+        self.server.announce(announcement).await
+    }
+
+    async fn forget(&self, name: Name) -> Result<(), EngineError> {
+        self.server.forget(name).await
     }
 
     async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {

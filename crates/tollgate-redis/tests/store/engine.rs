@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate::{Clock, Timestamp};
 use tollgate_policy::{Gate, LimitCheck, Passage, Policy};
-use tollgate_redis::engine::{Engine, EngineError, Entry, Exchange, Fault, Model, Reply};
+use tollgate_redis::engine::{
+    Alive, Announcement, Engine, EngineError, Entry, Exchange, Fault, Model, Reply,
+};
 use tollgate_redis::{Name, RedisStore, Settings};
 
 /// Clones are the same engine.
@@ -181,9 +183,14 @@ impl Engine for Fake {
         u16::from(name.as_bytes()[0] % self.0.slots)
     }
 
-    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
         self.travel(None).await?;
-        self.0.model.announce(node, lifetime).await
+        self.0.model.announce(announcement).await
+    }
+
+    async fn forget(&self, name: Name) -> Result<(), EngineError> {
+        self.travel(Some(&name)).await?;
+        self.0.model.forget(name).await
     }
 
     async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {

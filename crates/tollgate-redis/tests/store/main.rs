@@ -11,6 +11,7 @@ mod deposits;
 mod descriptors;
 mod engine;
 mod leased;
+mod nodes;
 mod outage;
 mod overload;
 mod overrides;

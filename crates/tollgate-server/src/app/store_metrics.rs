@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_redis::engine::{Health, RoundTrips, Warnings};
-use tollgate_redis::{LeaseStats, Stats};
+use tollgate_redis::{Agreement, LeaseStats, Stats};
 
 use super::metrics::{counters, gauges};
 use crate::SharedStore;
@@ -25,7 +25,8 @@ impl Collector for StoreMetrics {
         calls(&mut encoder, &health)?;
         round_trips(&mut encoder, &health.round_trips)?;
         decisions(&mut encoder, &stats)?;
-        leases(&mut encoder, &stats.leases)
+        leases(&mut encoder, &stats.leases)?;
+        agreement(&mut encoder, &self.0, &stats.agreement)
     }
 }
 
@@ -111,4 +112,23 @@ fn leases(encoder: &mut DescriptorEncoder<'_>, leases: &LeaseStats) -> fmt::Resu
     ];
     let help = "Slices of leased limits, by what became of them";
     counters(encoder, "store_slices", help, slices)
+}
+
+fn agreement(
+    encoder: &mut DescriptorEncoder<'_>,
+    store: &SharedStore,
+    agreement: &Agreement,
+) -> fmt::Result {
+    let mismatched = [
+        ([("what", "secret")], u64::from(agreement.other_secret)),
+        ([("what", "policy")], u64::from(agreement.other_policy)),
+    ];
+    let help = "Other servers that use the store with another secret or policy";
+    gauges(encoder, "store_mismatched_nodes", help, mismatched)?;
+    let Some(own) = store.fingerprint() else { return Ok(()) };
+    let (secret, policy) = (format!("{:04x}", own.secret), format!("{:04x}", own.policy));
+    let prefix = store.engine().prefix();
+    let labels = [("prefix", prefix), ("secret", secret.as_str()), ("policy", policy.as_str())];
+    let help = "1, by what this server shares limits: servers that do all have the same labels";
+    gauges(encoder, "store_info", help, [(labels, 1)])
 }

@@ -59,7 +59,14 @@ impl CheckConfig {
             }
             _ => AnyStore::default(),
         };
-        let limits = Gate::with_store(policy, store)?.limits();
+        let gate = Gate::with_store(policy, store)?;
+        let limits = gate.limits();
+        if let Some(store) = gate.store().shared() {
+            let joined = server::join(store).await;
+            // It was there for a look.
+            store.shutdown().await;
+            joined?;
+        }
         let mut rows = vec![HEADER.map(str::to_owned)];
         rows.extend(limits.into_iter().map(|limit| {
             let mode = match limit.mode {

@@ -41,7 +41,7 @@ fn answer(
 ) -> Result<Bytes, Status> {
     let passage = checked.map_err(|error| match error.is_store() {
         // Whoever asked knows what to do then.
-        true => Status::unavailable(error.to_string()),
+        true => Status::unavailable(error.for_clients()),
         false => Status::invalid_argument(error.to_string()),
     })?;
     for descriptor in passage.descriptors() {

@@ -40,5 +40,5 @@ pub(super) async fn run(app: &App, head: &Parts, body: &[u8]) -> Result<Reply, P
 async fn explanation<S: Store>(gate: &Gate<S>, body: &[u8]) -> Result<Explanation, Problem> {
     let ExplainBody { request } = parse(body)?;
     let message = request.message()?;
-    gate.explain(&message.request()).await.map_err(|error| Problem::of_store(&error))
+    gate.explain(&message.request()).await.map_err(Problem::unavailable)
 }

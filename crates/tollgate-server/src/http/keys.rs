@@ -26,7 +26,7 @@ pub(super) struct OverrideBody<'a> {
 pub(super) async fn peek(app: &App, segments: [&str; 2], query: &Query) -> Result<Reply, Problem> {
     let Place { limit, parts, cost } = Place::new(app, segments, query)?;
     let peeked = app.gate().peek_limit(&limit, &texts(&parts), cost).await;
-    let decision = peeked.map_err(|error| Problem::of_limit(app, &limit, &error))?;
+    let decision = peeked.map_err(|error| Problem::of_limit_in_detail(app, &limit, &error))?;
     json(&Answer::of_limit(&limit, &decision))
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn remove_override(
 }
 
 fn done(app: &App, limit: &str, done: Result<(), Error>) -> Result<Reply, Problem> {
-    done.map(|()| nothing()).map_err(|error| Problem::of_limit(app, limit, &error))
+    done.map(|()| nothing()).map_err(|error| Problem::of_limit_in_detail(app, limit, &error))
 }
 
 fn texts(parts: &[String]) -> Vec<&str> {

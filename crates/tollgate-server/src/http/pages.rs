@@ -31,6 +31,10 @@ pub(super) struct Ready {
     /// which it may drop what callers have spent; null if nothing is. Where the token is
     /// needed, those without it are told that there is something.
     store_warning: Option<String>,
+    /// How many other servers that use the same store have another secret or policy; null if none
+    /// has. Where the token is needed, those without it are told that some have. The server is ready
+    /// all the same.
+    mismatch: Option<String>,
 }
 
 pub(super) fn metrics(app: &App, head: &Parts) -> Reply {
@@ -62,13 +66,18 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
         true => why,
         false => "the store may drop keys; ask with the token for more".to_owned(),
     });
+    let mismatch = shared.and_then(|store| store.stats().agreement.mismatch());
+    let mismatch = mismatch.map(|differs| match is_known {
+        true => differs,
+        false => "servers of one store differ; ask with the token for more".to_owned(),
+    });
     let phase = readiness.phase();
     let status = match phase {
         Phase::Starting => "starting",
         Phase::Ready => "ready",
         Phase::Draining => "draining",
     };
-    let mut reply = json(&Ready { status, reload_failure, outage, store_warning })?;
+    let mut reply = json(&Ready { status, reload_failure, outage, store_warning, mismatch })?;
     if phase != Phase::Ready {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }

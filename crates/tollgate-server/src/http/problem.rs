@@ -101,16 +101,25 @@ impl Problem {
         Self { header: allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
-    /// The store could not answer. It is tried again all the time, and may soon.
+    /// The store could not answer. It is tried again all the time, and may soon. Why it could not is
+    /// in the log.
     pub(super) fn of_store(error: &Error) -> Self {
         let kind = if error.is_overloaded() { Kind::Overloaded } else { Kind::Status };
-        Self { kind, ..Self::unavailable(error) }
+        Self { kind, ..Self::unavailable(error.for_clients()) }
     }
 
     /// Nobody can answer now, but somebody may soon.
     pub(crate) fn unavailable(detail: impl Display) -> Self {
         let soon = Box::new((RETRY_AFTER, HeaderValue::from_static("1")));
         Self { header: Some(soon), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+    }
+
+    /// Why a limit could not be asked, for operators.
+    pub(super) fn of_limit_in_detail(app: &App, limit: &str, error: &Error) -> Self {
+        match error.is_store() {
+            true => Self::unavailable(error),
+            false => Self::of_limit(app, limit, error),
+        }
     }
 
     /// Why a limit could not be asked.

@@ -1,4 +1,4 @@
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,19 +90,34 @@ pub struct Checked {
     pub mode: Mode,
 }
 
-impl<S: Store> Checks for Gate<S> {
-    type Error = Error;
+/// An error of which clients are shown only what is meant for them.
+#[derive(Debug)]
+pub struct Shown(Error);
 
-    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
-        checked(&self.check_limits(&[LimitCheck { limit, values: parts, cost }]).await?)
+impl Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.for_clients())
+    }
+}
+
+impl<S: Store> Checks for Gate<S> {
+    type Error = Shown;
+
+    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Shown> {
+        let passage = self.check_limits(&[LimitCheck { limit, values: parts, cost }]).await;
+        checked(&passage.map_err(Shown)?)
+    }
+
+    fn is_overloaded(error: &Shown) -> bool {
+        error.0.is_overloaded()
     }
 }
 
 /// Decides by the layer's gate, and counts what is decided.
 impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
-    type Error = Error;
+    type Error = Shown;
 
-    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Error> {
+    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Shown> {
         let checks = [LimitCheck { limit, values: parts, cost }];
         // In memory it is decided at once, and on the stack: every connection has room for what it
         // may wait for.
@@ -113,7 +128,7 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
         } else {
             self.gate().check_limits(&checks).boxed().await
         };
-        let passage = passage.inspect_err(|error| self.count_failure(error))?;
+        let passage = passage.inspect_err(|error| self.count_failure(error)).map_err(Shown)?;
         self.count(&passage);
         checked(&passage)
     }
@@ -139,8 +154,8 @@ impl<R: Send + Sync> Checks for TollgateLayer<AnyStore, R> {
         self.gate().store().at_once()
     }
 
-    fn is_overloaded(error: &Error) -> bool {
-        error.is_overloaded()
+    fn is_overloaded(error: &Shown) -> bool {
+        error.0.is_overloaded()
     }
 }
 
@@ -179,10 +194,10 @@ impl<C: Checks> Checks for Arc<C> {
 }
 
 /// What the only limit of a passage says; nothing if it is in shadow and its store failed.
-fn checked(passage: &Passage<'_>) -> Result<Checked, Error> {
+fn checked(passage: &Passage<'_>) -> Result<Checked, Shown> {
     match passage.limits().next() {
         Some(limit) => Ok(Checked { decision: Some(*limit.decision()), mode: limit.mode() }),
-        None if passage.shadow_error().is_some() => Err(Error::store("nothing was decided")),
+        None if passage.shadow_error().is_some() => Err(Shown(Error::store("nothing was decided"))),
         None => Ok(Checked { decision: None, mode: Mode::Enforce }),
     }
 }

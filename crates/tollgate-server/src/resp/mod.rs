@@ -38,7 +38,7 @@ mod throttle;
 mod transaction;
 mod wire;
 
-pub use self::check::{Checked, Checks, Throttled};
+pub use self::check::{Checked, Checks, Shown, Throttled};
 pub use self::connection::serve;
 pub use self::endpoint::{Endpoint, Timeouts};
 pub use self::stats::{Counts, Stats};

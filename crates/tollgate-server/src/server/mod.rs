@@ -24,7 +24,7 @@ use tracing::{info, warn};
 
 use self::running::Running;
 pub(crate) use self::seldom::Seldom;
-pub(crate) use self::shared::connect;
+pub(crate) use self::shared::{connect, join};
 use self::signals::{Signal, Signals};
 use crate::config::Source;
 

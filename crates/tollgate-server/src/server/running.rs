@@ -65,6 +65,9 @@ impl Running {
             None => None,
         };
         let (mut app, snapshot) = load(&config, &token, snapshot, shared.clone()).await?;
+        if let Some(store) = &shared {
+            shared::join(store).await?;
+        }
         let metrics = snapshot
             .is_some()
             .then(|| SnapshotMetrics::new(app.registry(), settings.snapshot_every));

@@ -34,6 +34,21 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
     Ok(Arc::new(SharedStore::new(engine, &sharing)?))
 }
 
+/// Waits until a server that has its policy by now has looked at the others.
+///
+/// # Errors
+///
+/// If they have another secret or policy, and the settings say that it is to refuse then.
+pub(crate) async fn join(store: &SharedStore) -> Result<(), Box<dyn Error>> {
+    let Err(error) = store.join().await else { return Ok(()) };
+    let differs = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let text = format!(
+        "refused to join the servers that use the store: {differs}; give all servers the same secret \
+         and limits, or set on-mismatch = \"warn\" in [store] for the time of a rollout"
+    );
+    Err(text.into())
+}
+
 fn unusable(error: &EngineError) -> Box<dyn Error> {
     format!("the store cannot be used: {error}").into()
 }

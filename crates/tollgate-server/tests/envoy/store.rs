@@ -49,6 +49,7 @@ async fn servers_share_what_descriptors_spend_and_a_closed_limit_is_unavailable_
     let fresh = descriptor(&[("strict", "y")]);
     let error = clients[0].try_ask("edge", 0, &[open.clone(), fresh]).await.unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
+    assert_eq!(error.message(), "the shared store cannot be reached");
     assert_eq!(metric(&one, "tollgate_grpc_calls_total{code=\"UNAVAILABLE\"}"), 1.0);
     for _ in 0..5 {
         assert_eq!(clients[0].status("edge", &open).await.code, OK);

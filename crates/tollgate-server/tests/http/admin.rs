@@ -249,9 +249,10 @@ async fn readiness_tells_of_the_life_of_a_server() {
     let ready = || async { ask(&server, "GET /readyz").send().await };
     let expected = json!({
         "status": "ready",
-        "reload_failure": Value::Null,
-        "outage": Value::Null,
-        "store_warning": Value::Null
+        "reload_failure": null,
+        "outage": null,
+        "store_warning": null,
+        "mismatch": null,
     });
     assert_eq!(ready().await.json(), expected);
     server.app.readiness().reload_failed("policy.toml:3:1: unknown key");

@@ -86,7 +86,7 @@ impl Store for Remote {
         self.memory.set_override(limits, limit, key, quota).await
     }
 
-    fn usage(&self, limits: &Self::Limits, limit: usize) -> Usage {
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
         self.memory.usage(limits, limit)
     }
 }

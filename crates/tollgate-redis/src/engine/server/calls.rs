@@ -7,7 +7,9 @@ use super::cluster::slot;
 use super::script::Script;
 use super::{Route, Server};
 use crate::Name;
-use crate::engine::{Engine, EngineError, Entry, Exchange, Fault, Reply, wire};
+use crate::engine::{
+    Alive, Announcement, Engine, EngineError, Entry, Exchange, Fault, Reply, wire,
+};
 
 impl Engine for Server {
     async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
@@ -23,7 +25,14 @@ impl Engine for Server {
             call.arg(clock.as_slice());
         }
         let slot = entries.first().map_or(0, |entry| self.slot(&entry.name));
-        wire::reply(&bytes(self.call(slot, &call).await?)?, entries.len())
+        let answer = self.call(slot, &call).await.and_then(bytes);
+        let reply = answer.and_then(|answer| wire::reply(&answer, entries.len()));
+        reply.inspect_err(|error| {
+            if error.is_unreadable() {
+                let keys = entries.iter().map(|entry| self.keys.state(&entry.name));
+                self.unreadable.note(keys, error);
+            }
+        })
     }
 
     async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
@@ -40,10 +49,19 @@ impl Engine for Server {
         }
     }
 
-    async fn announce(&self, node: Name, lifetime: Duration) -> Result<u32, EngineError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
         let key = self.keys.nodes();
-        let call = Script::Announce.call_about(&key, &wire::announce(&node, lifetime));
-        read(self.call(self.slot_of_key(&key), &call).await?)
+        let call = Script::Announce.call_about(&key, &wire::announce(announcement));
+        let answer = bytes(self.call(self.slot_of_key(&key), &call).await?)?;
+        wire::alive(&answer, announcement.lists)
+    }
+
+    async fn forget(&self, name: Name) -> Result<(), EngineError> {
+        // In one slot, since they have the name in common.
+        let (state, born) = (self.keys.state(&name), self.keys.born(&name));
+        let mut call = Cmd::new();
+        call.arg("DEL").arg(state.as_slice()).arg(born.as_slice());
+        read(self.call(self.slot_of_key(&state), &call).await?)
     }
 
     async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {

@@ -62,6 +62,15 @@ impl Failure {
                 Fault::Misconfigured,
                 "is not a node of a Cluster: begin the URL with redis://".to_owned(),
             ),
+            // Of one key: all others are as well as ever.
+            "WRONGTYPE" => {
+                let text = format!(
+                    "{address} keeps something under a key of ours that is no string: reset the \
+                     caller, which deletes it, and let no other program use this prefix"
+                );
+                let error = EngineError::new(Fault::Corrupt, text);
+                return Self { error, is_fatal: false };
+            }
             _ => {
                 let error = format!("{address} answered {code} {}", without_arguments(detail));
                 return Self { error: EngineError::new(Fault::Nonsense, error), is_fatal: false };
@@ -121,6 +130,6 @@ mod tests {
     fn an_error_of_one_call_is_not_one_of_the_engine() {
         let odd = refused("WRONGTYPE", "Operation against a key holding the wrong kind of value");
         assert!(!odd.is_fatal);
-        assert_eq!(odd.error.fault(), Fault::Nonsense);
+        assert_eq!(odd.error.fault(), Fault::Corrupt);
     }
 }

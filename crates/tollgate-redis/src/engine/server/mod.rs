@@ -19,6 +19,7 @@ use self::credentials::CredentialStore;
 use self::health::Counters;
 use self::link::{Link, Trouble};
 use self::session::Plan;
+use self::unreadable::Unreadable;
 use self::whereabouts::{Sentinels, Whereabouts};
 use crate::engine::wire::Keys;
 #[cfg(any(test, feature = "testing"))]
@@ -50,6 +51,7 @@ mod stream;
 mod subscription;
 mod task;
 mod tls;
+mod unreadable;
 mod url;
 mod whereabouts;
 
@@ -69,6 +71,7 @@ pub struct Server {
     counters: Arc<Counters>,
     plan: Arc<Plan>,
     keys: Keys,
+    unreadable: Unreadable,
     /// What stands in for the engine's clock.
     #[cfg(any(test, feature = "testing"))]
     clock: ArcSwapOption<Argument>,
@@ -138,6 +141,7 @@ impl Server {
             counters,
             plan,
             keys,
+            unreadable: Unreadable::default(),
             #[cfg(any(test, feature = "testing"))]
             clock: ArcSwapOption::empty(),
         }
@@ -148,6 +152,12 @@ impl Server {
     #[cfg(any(test, feature = "testing"))]
     pub fn set_now(&self, now: Timestamp, margin: Duration) {
         self.clock.store(Some(Arc::new(wire::override_clock(now, margin))));
+    }
+
+    /// What all keys begin with.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.plan.options.prefix
     }
 
     /// How it is.

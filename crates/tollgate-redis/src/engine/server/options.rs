@@ -1,3 +1,4 @@
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,13 +24,12 @@ use crate::engine::EngineError;
 /// # What a user must be allowed
 ///
 /// ```text
-/// ACL SETUSER limiter on >password ~tollgate:* +evalsha +script|load +info +time
-///     +get +set +getdel +del +zadd +zcard +zremrangebyscore +pexpire
+/// ACL SETUSER limiter on >password ~tollgate:* +evalsha +script|load +info +time +select
+///     +get +set +getdel +del +zadd +zcard +zrange +zrem +zremrangebyscore +pexpire
 /// ```
 ///
-/// where `tollgate:` is the [prefix](Self::prefix); in a Cluster also `+cluster|slots +asking`, and
-/// for another database than 0 `+select`. At a Sentinel it is
-/// `+sentinel|get-master-addr-by-name +subscribe +ping`, and `&*` for the channels.
+/// where `tollgate:` is the [prefix](Self::prefix); in a Cluster also `+cluster|slots +asking`. At a
+/// Sentinel it is `+sentinel|get-master-addr-by-name +subscribe +ping`, and `&*` for the channels.
 #[derive(Clone, Debug)]
 #[must_use = "options connect nothing by themselves"]
 pub struct Options {
@@ -58,7 +58,7 @@ pub(super) struct Sources {
 }
 
 /// As whom to connect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<Secret>,
@@ -211,6 +211,17 @@ impl Options {
     pub fn waiting(mut self, calls: usize) -> Self {
         self.waiting = calls;
         self
+    }
+}
+
+/// A user is not shown either: `redis://password@host` has one that is none.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |is_given: bool| if is_given { "…" } else { "none" };
+        f.debug_struct("Login")
+            .field("user", &shown(self.user.is_some()))
+            .field("password", &shown(self.password.is_some()))
+            .finish()
     }
 }
 

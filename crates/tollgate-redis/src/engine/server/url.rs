@@ -8,7 +8,6 @@ const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 /// What a URL says.
-#[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) target: Target,
     pub(super) is_tls: bool,
@@ -17,10 +16,11 @@ pub(super) struct Parsed {
     pub(super) database: u32,
 }
 
-/// Reads a URL. What is wrong is told without what may be a password.
+/// Reads a URL. What is wrong is told without any part of it but a known scheme: in a URL that
+/// cannot be read a password may stand anywhere.
 pub(super) fn parse(url: &str) -> Result<Parsed, EngineError> {
     read(url).map_err(|why| {
-        let text = format!("the URL {} {why}", without_credentials(url));
+        let text = format!("the URL {} {why}", known_scheme(url));
         EngineError::new(Fault::Misconfigured, text)
     })
 }
@@ -82,7 +82,13 @@ fn target<'a>(scheme: &str, hosts: &str, path: &'a str) -> Result<(Target, &'a s
 fn addresses(hosts: &str, default_port: u16) -> Result<Vec<Address>, &'static str> {
     // Without brackets nobody can tell where an IPv6 address ends.
     let is_clear = |host: &str| host.starts_with('[') || host.matches(':').count() <= 1;
-    let read = |host| Address::parse(host, default_port).filter(|_| is_clear(host));
+    // Hosts are shown: what can be none may be a password with signs that are not written as %40.
+    let is_plain = |host: &str| {
+        let is_sign = |sign: u8| sign.is_ascii_alphanumeric() || b".-_:".contains(&sign);
+        host.bytes().all(|sign| is_sign(sign) || (host.starts_with('[') && b"[]%".contains(&sign)))
+    };
+    let read =
+        |host| Address::parse(host, default_port).filter(|_| is_clear(host) && is_plain(host));
     hosts
         .split(',')
         .map(read)
@@ -105,20 +111,18 @@ fn read_credentials(text: &str) -> Option<(Option<String>, Option<Secret>)> {
     Some((user, password.filter(|password| !password.is_empty()).map(Secret::new)))
 }
 
-/// A URL as it may be shown.
-fn without_credentials(url: &str) -> String {
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), url),
+/// What may be shown of any URL.
+fn known_scheme(url: &str) -> String {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let is_known = |scheme: &str| {
+        let scheme = scheme.replacen("valkey", "redis", 1);
+        let plain = scheme.replacen("rediss", "redis", 1);
+        matches!(
+            plain.as_str(),
+            "redis" | "redis+sentinel" | "redis+cluster" | "redis+unix" | "unix"
+        )
     };
-    match (rest.rsplit_once('@'), rest.split_once(':')) {
-        (Some((_, hosts)), _) => format!("`{scheme}…@{hosts}`"),
-        // A user and a password, if somebody forgot the host.
-        (None, Some((user, other))) if !other.starts_with(|sign: char| sign.is_ascii_digit()) => {
-            format!("`{scheme}{user}:…`")
-        }
-        (None, _) => format!("`{scheme}{rest}`"),
-    }
+    if is_known(scheme) { format!("`{scheme}://…`") } else { "`…`".to_owned() }
 }
 
 #[cfg(test)]
@@ -167,10 +171,58 @@ mod tests {
             ("redis://u:%ff@a", "UTF-8"),
             ("unix://u:hunter2@a", "names no socket"),
         ] {
-            let error = parse(url).unwrap_err();
+            let error = parse(url).map(|_| ()).unwrap_err();
             assert_eq!(error.fault(), Fault::Misconfigured);
             let text = error.to_string();
             assert!(text.contains(why) && !text.contains("hunter2"), "{url}: {text}");
+        }
+    }
+
+    /// Places in which somebody may have put a password, by mistake or not.
+    const PLACES: [&str; 22] = [
+        "redis://me:{}@host",
+        "redis://:{}@host:1/2",
+        "redis://{}@host",
+        "redis://{}:pass@host",
+        "redis://host?password={}",
+        "redis://host:6379/0?password={}",
+        "redis://host#{}",
+        "redis://host/{}",
+        "redis://host:{}",
+        "redis://me:{}",
+        "redis://me:{}@",
+        "redis://me:{}@host:port",
+        "redis://me:{}%40host",
+        "rediss://me%3A{}%40host",
+        "redis+cluster://a,me:{}@b",
+        "redis+cluster://me:{}@a/1",
+        "redis+sentinel://me:{}@a,b/main/x",
+        "redis+sentinel://me:{}@a,b",
+        "unix://me:{}@a",
+        "http://me:{}@host",
+        "{}://host",
+        "me:{}@host",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn no_password_is_shown_wherever_it_stands(
+            // Long enough to stand nowhere by chance, and no digits alone, which would be a port.
+            password in "[A-Z][!-~]{7,20}",
+            place in proptest::sample::select(&PLACES),
+        ) {
+            let url = place.replace("{}", &password);
+            let shown = match crate::engine::Options::new(&url) {
+                Ok(options) => {
+                    let Parsed { target, .. } = parse(&url).unwrap_or_else(|_| unreachable!());
+                    format!("{options:?} {target}")
+                }
+                Err(error) => format!("{error} {error:?}"),
+            };
+            // Neither as a whole nor a part of it, between signs that end something in a URL.
+            for part in password.split(['@', '/', ':', '?', '#', ',', '%']).filter(|it| it.len() > 7) {
+                proptest::prop_assert!(!shown.contains(part), "{url}: {shown}");
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use smallvec::{SmallVec, smallvec};
 use tollgate::Timestamp;
 use tollgate::algorithm::{Algorithm, AnyAlgorithm, Layout, Word};
 
-use crate::engine::{EngineError, Entry, Exchange, Fault, Op};
-use crate::{Name, State};
+use crate::engine::{Announcement, EngineError, Entry, Exchange, Fault, Member, Op};
+use crate::{Fingerprint, State};
 
 /// As long as there is time, in milliseconds: an engine refuses what ends beyond 2⁶³.
 const LONGEST: u128 = Timestamp::MAX.as_nanos() as u128 / 1_000_000;
@@ -180,7 +180,20 @@ pub fn millis(lifetime: Duration) -> Argument {
 
 /// The arguments of an [announcement](crate::engine::scripts::ANNOUNCE).
 #[must_use]
-pub fn announce(node: &Name, lifetime: Duration) -> [Argument; 2] {
+pub fn announce(announcement: &Announcement) -> [Argument; 4] {
+    let Announcement { joins, leaves, lifetime, lists } = announcement;
     let micros = lifetime.as_micros().min(LONGEST);
-    [Argument::from_slice(node.as_bytes()), Argument::from_slice(micros.to_string().as_bytes())]
+    let flag: &[u8] = if *lists { b"1" } else { b"" };
+    [
+        joins.as_ref().map_or_else(Argument::new, member),
+        leaves.as_ref().map_or_else(Argument::new, member),
+        Argument::from_slice(micros.to_string().as_bytes()),
+        Argument::from_slice(flag),
+    ]
+}
+
+fn member(member: &Member) -> Argument {
+    let mut argument = Argument::from_slice(member.node.as_bytes());
+    argument.extend(member.fingerprint.map(Fingerprint::to_bytes).into_iter().flatten());
+    argument
 }

@@ -107,7 +107,7 @@ impl Deposit {
                         format!("the engine keeps {} bytes that are no deposit", bytes.len());
                     EngineError::new(Fault::Nonsense, text)
                 }),
-            [version, ..] if LATER.contains(version) => Err(newer("deposit", *version)),
+            [version, ..] if LATER.contains(version) => Err(newer("deposit", *version, "")),
             _ => Err(EngineError::new(Fault::Nonsense, "the engine keeps what is no deposit")),
         }
     }

@@ -10,4 +10,4 @@ mod state;
 pub use self::arguments::{Argument, announce, ask, exchange, millis, override_clock};
 pub(crate) use self::deposit::{Deposit, Paid};
 pub use self::keys::{Key, Keys};
-pub use self::reply::{born, reply};
+pub use self::reply::{alive, born, reply};

@@ -2,9 +2,9 @@ use smallvec::SmallVec;
 use tollgate::Timestamp;
 use tollgate::algorithm::Word;
 
-use super::state::{FIRST_VERSION, newer};
-use crate::State;
-use crate::engine::{EngineError, Fault, Found, Reply};
+use super::state::{FIRST_VERSION, FORGET, LATER, corrupt, newer};
+use crate::engine::{Alive, EngineError, Fault, Found, Reply};
+use crate::{Fingerprint, State};
 
 /// Reads what the [script](crate::engine::scripts::RUN) answers to so many entries.
 ///
@@ -22,6 +22,24 @@ pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, EngineError> {
     Ok(Reply { now, answers })
 }
 
+/// Reads what is answered to an [announcement](crate::engine::scripts::ANNOUNCE) that `lists` the
+/// others or not.
+///
+/// # Errors
+///
+/// If it is not such an answer.
+pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, EngineError> {
+    let mut rest = Rest(bytes);
+    let count = rest.small_number()?;
+    let mut others = lists.then(Vec::new);
+    while let Some(others) = others.as_mut().filter(|_| !rest.0.is_empty()) {
+        let (count, length) = (rest.small_number()?, rest.byte()?);
+        others.push((Fingerprint::from_bytes(rest.take(length.into())?), count));
+    }
+    rest.end()?;
+    Ok(Alive { count, others })
+}
+
 /// Reads when something was [first asked for](crate::engine::scripts::BORN).
 ///
 /// # Errors
@@ -29,13 +47,15 @@ pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, EngineError> {
 /// If it is not such an answer, or is of another version.
 pub fn born(bytes: &[u8]) -> Result<Timestamp, EngineError> {
     let mut rest = Rest(bytes);
-    match rest.byte()? {
-        FIRST_VERSION => {}
-        version => return Err(newer("birth", version)),
+    match rest.byte() {
+        Ok(FIRST_VERSION) => {}
+        Ok(version) if (FIRST_VERSION + 1..=*LATER.end()).contains(&version) => {
+            return Err(newer("birth", version, FORGET));
+        }
+        _ => return Err(corrupt("birth of a limit", bytes.len())),
     }
-    let born = rest.moment()?;
-    rest.end()?;
-    Ok(born)
+    let born = rest.moment().and_then(|born| rest.end().map(|()| born));
+    born.map_err(|_| corrupt("birth of a limit", bytes.len()))
 }
 
 /// What is still to be read of a reply.
@@ -60,6 +80,11 @@ impl<'a> Rest<'a> {
             nanos if nanos <= Timestamp::MAX.as_nanos() => Ok(Timestamp::from_nanos(nanos)),
             _ => Err(nonsense()),
         }
+    }
+
+    fn small_number(&mut self) -> Result<u32, EngineError> {
+        let bytes = self.take(4)?;
+        Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u32::from(*byte)))
     }
 
     fn number(&mut self) -> Result<u64, EngineError> {

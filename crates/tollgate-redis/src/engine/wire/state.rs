@@ -123,15 +123,8 @@ impl State {
     /// If it is of another version, or no state that could ever have been written.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EngineError> {
         match bytes.first() {
-            Some(version) if LATER.contains(version) => Err(newer("state", *version)),
-            _ => Self::read(bytes).ok_or_else(|| {
-                let text = format!(
-                    "the engine keeps {} bytes that are no state of a caller under this prefix; \
-                     use a prefix of your own, or delete the key",
-                    bytes.len(),
-                );
-                EngineError::new(Fault::Nonsense, text)
-            }),
+            Some(version) if LATER.contains(version) => Err(newer("state", *version, FORGET)),
+            _ => Self::read(bytes).ok_or_else(|| corrupt("state of a caller", bytes.len())),
         }
     }
 
@@ -160,11 +153,23 @@ impl Base {
     }
 }
 
+/// What else can be done about it.
+pub(super) const FORGET: &str = "; to forget what is kept, reset the caller";
+
 /// Something that a later version has written.
-pub(super) fn newer(what: &str, version: u8) -> EngineError {
+pub(super) fn newer(what: &str, version: u8, remedy: &str) -> EngineError {
     let text = format!(
         "the engine keeps a {what} of version {version}, which this program cannot read yet; \
-         upgrade it, or give it a prefix of its own"
+         upgrade it, or give it a prefix of its own{remedy}"
     );
     EngineError::new(Fault::NewerState, text)
+}
+
+/// Something that no version has written.
+pub(super) fn corrupt(what: &str, bytes: usize) -> EngineError {
+    let text = format!(
+        "the engine keeps {bytes} bytes that are no {what}: reset the caller, which deletes them, \
+         and let no other program use this prefix"
+    );
+    EngineError::new(Fault::Corrupt, text)
 }

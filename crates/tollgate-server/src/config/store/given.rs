@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, Args};
 use tollgate_policy::Settings as Table;
 
-use super::value::{ClusterSecret, Prefix, Url};
+use super::value::{ClusterSecret, OnMismatch, Prefix, Url};
 use crate::config::range;
 use crate::config::value::{Hidden, Span};
 
@@ -169,6 +169,16 @@ pub(in crate::config) struct GivenStore {
         help_heading = STORE
     )]
     pub(super) start_in_outage: Option<bool>,
+    /// Whether to start beside servers that have another secret or policy: warn or refuse
+    /// [default: warn]
+    #[arg(
+        id = "store-on-mismatch",
+        long = "store-on-mismatch",
+        env = "TOLLGATE_STORE_ON_MISMATCH",
+        value_name = "WHAT",
+        help_heading = STORE
+    )]
+    pub(super) on_mismatch: Option<OnMismatch>,
 }
 
 const STORE: &str = "Shared store";
@@ -200,6 +210,7 @@ impl GivenStore {
             connections: store.number("connections", range::STORE_CONNECTIONS, 1),
             nodes: store.number("nodes", range::NODES, 3),
             start_in_outage: store.boolean("start-in-outage"),
+            on_mismatch: store.parsed("on-mismatch", "warn"),
         }
     }
 
@@ -232,6 +243,7 @@ impl GivenStore {
             connections: self.connections.or(other.connections),
             nodes: self.nodes.or(other.nodes),
             start_in_outage: self.start_in_outage.or(other.start_in_outage),
+            on_mismatch: self.on_mismatch.or(other.on_mismatch),
         }
     }
 
@@ -289,6 +301,7 @@ impl GivenStore {
             ("connections", self.connections.is_some()),
             ("nodes", self.nodes.is_some()),
             ("start-in-outage", self.start_in_outage == Some(true)),
+            ("on-mismatch", self.on_mismatch.is_some()),
         ];
         keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }

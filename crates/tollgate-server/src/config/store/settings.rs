@@ -7,7 +7,7 @@ use tollgate_redis::engine::{EngineError, Options};
 use tollgate_redis::{Secret, Settings as Sharing};
 
 use super::GivenStore;
-use super::value::{ClusterSecret, Prefix, Url};
+use super::value::{ClusterSecret, OnMismatch, Prefix, Url};
 use crate::config::load::read_small;
 use crate::config::value::{Hidden, Span};
 
@@ -24,6 +24,7 @@ pub(crate) struct StoreSettings {
     /// `None` if those count that were last seen.
     pub(crate) nodes: Option<NonZeroU32>,
     pub(crate) start_in_outage: bool,
+    pub(crate) on_mismatch: OnMismatch,
 }
 
 /// As whom to connect to the store. These can change in a reload, and the files are read again
@@ -74,6 +75,9 @@ impl StoreSettings {
         let time = |span: Option<Span>, millis| {
             span.map_or(Duration::from_millis(millis), |Span(time)| time)
         };
+        if given.start_in_outage == Some(true) && given.nodes.is_none() {
+            problems.push(NODES_NEEDED.to_owned());
+        }
         let nodes = given.nodes.and_then(|nodes| u32::try_from(nodes).ok());
         let connections = given.connections.and_then(|count| usize::try_from(count).ok());
         Some(Self {
@@ -86,6 +90,7 @@ impl StoreSettings {
             connections: connections.unwrap_or(1),
             nodes: nodes.and_then(NonZeroU32::new),
             start_in_outage: given.start_in_outage.unwrap_or(false),
+            on_mismatch: given.on_mismatch.unwrap_or_default(),
         })
     }
 
@@ -132,7 +137,8 @@ impl StoreSettings {
 
     /// How to share limits there.
     pub(crate) fn sharing(&self) -> Result<Sharing, Error> {
-        let mut sharing = Sharing::default();
+        let refuses = self.on_mismatch == OnMismatch::Refuse;
+        let mut sharing = Sharing::default().refuse_mismatch(refuses);
         if let Some(secret) = &self.secret {
             sharing = sharing.secret(Secret::new(secret.reveal())?);
         }
@@ -222,6 +228,10 @@ fn certificate(
     }
     Some((chain, key))
 }
+/// Why a start in an outage needs to be told how many servers there are.
+const NODES_NEEDED: &str = "store start-in-outage needs store nodes: a server that has not reached the \
+    store yet does not know how many others there are, and would take the whole quota for its share; \
+    add nodes = 3, or however many servers there are";
 
 /// A secret that is given, or stands in a file.
 fn one_of(

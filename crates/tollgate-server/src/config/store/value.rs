@@ -54,6 +54,28 @@ impl FromStr for Prefix {
     }
 }
 
+/// What a server does that finds others with another secret or policy when it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OnMismatch {
+    /// It warns, and starts.
+    #[default]
+    Warn,
+    /// It does not start.
+    Refuse,
+}
+
+impl FromStr for OnMismatch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "warn" => Ok(Self::Warn),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err("write \"warn\" or \"refuse\""),
+        }
+    }
+}
+
 /// What servers that share a store hash their callers under.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ClusterSecret(String);

@@ -1,6 +1,8 @@
 //! Several servers, one Redis.
 
+mod corrupt;
 mod credentials;
+mod mismatch;
 mod outage;
 mod overload;
 pub(crate) mod redis;

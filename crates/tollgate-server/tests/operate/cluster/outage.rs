@@ -2,8 +2,11 @@
 //! is as before.
 
 use std::process::Command;
+use std::time::Duration;
 
-use super::{metric, pair};
+use tollgate::{Clock, SystemClock};
+
+use super::{admin, metric, pair};
 use crate::clients::{Http, Resp};
 use crate::cluster::redis::Redis;
 use crate::server::{Server, run, until};
@@ -19,6 +22,8 @@ fn checked(server: &Server, limit: &str) -> String {
     let mut curl = Command::new("curl");
     run(curl.args(["-sSi", "--max-time", "10", "--json", &body]).arg(server.url("/v1/check")))
 }
+
+const ADDRESS: &str = "X-Real-IP: 203.0.113.7";
 
 fn is_up(server: &Server) -> bool {
     metric(server, "tollgate_store_up") == 1.0
@@ -36,10 +41,20 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
         until("that it is missed", || !is_up(server));
         let closed = checked(server, "closed");
         assert!(closed.starts_with("HTTP/1.1 503 "), "{closed}");
-        assert!(
-            closed.contains("retry-after: 1") && closed.contains("limit \\\"closed\\\""),
-            "{closed}"
-        );
+        assert!(closed.contains("retry-after: 1"), "{closed}");
+        assert!(closed.contains("\"detail\":\"the shared store cannot be reached\""), "{closed}");
+        assert!(!closed.contains(&redis.port().to_string()), "clients learn no address: {closed}");
+        let mut curl = Command::new("curl");
+        for header in ["X-Original-Method: GET", "X-Original-Uri: /", "X-Original-Host: a", ADDRESS]
+        {
+            curl.args(["-H", header]);
+        }
+        let auth = run(curl.args(["-sSi", "--max-time", "10"]).arg(server.url("/auth")));
+        assert!(auth.starts_with("HTTP/1.1 503 "), "{auth}");
+        assert!(!auth.contains(&redis.port().to_string()), "{auth}");
+        // Operators do.
+        let looked = admin(server, "GET", "/v1/limits/closed/keys/203.0.113.7", "");
+        assert!(looked.contains("cannot be reached") && looked.contains("127.0.0.1"), "{looked}");
         let mut client = Http::connect(server.http).unwrap();
         let mut admitted =
             |limit| (0..20).filter(|_| client.check(limit, "203.0.113.7").unwrap()).count();
@@ -53,7 +68,7 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
         );
         let mut client = Resp::connect(server.resp).unwrap();
         client.send("TG.CHECK closed 203.0.113.7").unwrap();
-        assert!(client.line().unwrap().starts_with("-ERR the store did not answer"));
+        assert!(client.line().unwrap().starts_with("-ERR the shared store cannot be reached"));
         assert_eq!(client.ask("TG.CHECK open 203.0.113.7").unwrap(), [0, 0, 0, -1, 0]);
         let throttled = (0..20).filter(|_| client.ask("CL.THROTTLE k 9 1 3600").unwrap()[0] == 0);
         assert_eq!(throttled.count(), 5);
@@ -81,4 +96,32 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
         let log = server.stop();
         assert!(log.contains("the engine is down") && log.contains("the engine is up"), "{log}");
     }
+}
+
+#[test]
+fn a_closed_outage_has_a_line_at_its_begin_and_its_end_and_none_for_each_request() {
+    let mut redis = Redis::start();
+    let (_home, [server, _other]) = pair(&redis, LIMITS);
+    redis.kill();
+    until("that it is missed", || !is_up(&server));
+    let begin = SystemClock.now();
+    let elapsed = || SystemClock.now().since(begin);
+    let mut refused = 0;
+    while refused < 200 || elapsed() < Duration::from_secs(3) {
+        let mut client = Resp::connect(server.resp).unwrap();
+        for _ in 0..20 {
+            client.send("TG.CHECK closed 203.0.113.7").unwrap();
+            refused += u32::from(client.line().unwrap().starts_with("-ERR"));
+        }
+    }
+    let minutes = elapsed().as_secs() / 60;
+    redis.restart();
+    until("that it is back", || is_up(&server));
+    let log = server.stop();
+    let lines = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(lines("the engine is down"), 1, "{log}");
+    // Once at the start.
+    assert_eq!(lines("the engine is up"), 2, "{log}");
+    // A summary once a minute.
+    assert!(lines("the store could not answer") <= 1 + minutes as usize, "{log}");
 }

@@ -34,6 +34,10 @@ impl Redis {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Ends it as a crash does.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -58,6 +62,11 @@ impl Redis {
         let port = self.port.to_string();
         let told = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
         String::from_utf8_lossy(&told.stdout).trim().to_owned()
+    }
+
+    /// Runs a script about a key.
+    pub(crate) fn script(&self, script: &str, key: &str) -> String {
+        self.command(&["EVAL", script, "1", key])
     }
 
     fn wait(&self) {

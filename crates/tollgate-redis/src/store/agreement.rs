@@ -1,0 +1,117 @@
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use tracing::{info, warn};
+
+use crate::Fingerprint;
+
+/// How many other nodes use the same keys of an engine, by whether they share with this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Agreement {
+    /// Those that have the same secret and policy.
+    pub same: u32,
+    /// Those that have the same secret and another policy: limits that are the same there are shared.
+    pub other_policy: u32,
+    /// Those that have another secret, and share nothing with this node.
+    pub other_secret: u32,
+    /// Those that do not tell, being of an earlier version. They count as nodes that share.
+    pub unknown: u32,
+}
+
+impl Agreement {
+    /// How nodes that have these fingerprints agree with one that has its own.
+    pub(super) fn new(own: Option<Fingerprint>, others: &[(Option<Fingerprint>, u32)]) -> Self {
+        let mut agreement = Self::default();
+        for (other, count) in others {
+            let counter = match (own, other) {
+                (Some(own), Some(other)) if own.secret != other.secret => {
+                    &mut agreement.other_secret
+                }
+                (Some(own), Some(other)) if own.policy != other.policy => {
+                    &mut agreement.other_policy
+                }
+                (Some(_), Some(_)) => &mut agreement.same,
+                _ => &mut agreement.unknown,
+            };
+            *counter = counter.saturating_add(*count);
+        }
+        agreement
+    }
+
+    /// What differs at how many nodes, in words; `None` if nothing does, as far as is known.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<String> {
+        let mut text = String::new();
+        let nodes = |count| if count == 1 { "node has" } else { "nodes have" };
+        if self.other_secret > 0 {
+            let count = self.other_secret;
+            let share = if count == 1 { "shares" } else { "share" };
+            let _ = write!(
+                text,
+                "{count} other {} another secret, and {share} nothing with this one",
+                nodes(count)
+            );
+        }
+        if self.other_policy > 0 {
+            let (count, comma) = (self.other_policy, if text.is_empty() { "" } else { "; " });
+            let _ = write!(text, "{comma}{count} other {} another policy", nodes(count));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Logs what differs, once whenever that changes.
+#[derive(Default)]
+pub(super) struct Differences {
+    told: BTreeSet<Fingerprint>,
+    /// As of the last time. What is seen twice is believed: during a reload of all nodes some are
+    /// ahead of others for a moment, and an engine that was flushed has to hear of all anew.
+    seen: BTreeSet<Fingerprint>,
+}
+
+impl Differences {
+    pub(super) fn hear(
+        &mut self,
+        own: Option<Fingerprint>,
+        others: &[(Option<Fingerprint>, u32)],
+        agreement: &Agreement,
+    ) {
+        let others = others.iter().filter_map(|(other, _)| *other);
+        let differing: BTreeSet<_> = others.filter(|other| Some(*other) != own).collect();
+        if differing == self.seen && differing != self.told {
+            let Agreement { other_secret, other_policy, .. } = agreement;
+            match agreement.mismatch() {
+                Some(differs) => warn!(
+                    other_secret,
+                    other_policy, "nodes that use the same store differ: {differs}"
+                ),
+                None => info!("all nodes that use the store have the same secret and policy again"),
+            }
+            self.told.clone_from(&differing);
+        }
+        self.seen = differing;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_counted_by_what_differs_and_the_secret_goes_first() {
+        let of = |secret, policy| Some(Fingerprint { secret, policy });
+        let others =
+            [(of(1, 1), 2), (of(1, 2), 3), (of(1, 3), 1), (of(2, 1), 4), (of(3, 3), 1), (None, 7)];
+        let agreement = Agreement::new(of(1, 1), &others);
+        let expected = Agreement { same: 2, other_policy: 4, other_secret: 5, unknown: 7 };
+        assert_eq!(agreement, expected);
+        let text = "5 other nodes have another secret, and share nothing with this one; 4 other nodes \
+                    have another policy";
+        assert_eq!(agreement.mismatch().as_deref(), Some(text));
+        let agreement = Agreement::new(of(1, 1), &[(of(1, 1), 9), (None, 1)]);
+        assert_eq!(agreement.mismatch(), None, "who does not tell is not warned of");
+        let agreement = Agreement::new(of(1, 1), &[(of(1, 2), 1)]);
+        assert_eq!(agreement.mismatch().as_deref(), Some("1 other node has another policy"));
+    }
+}
