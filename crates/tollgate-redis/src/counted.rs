@@ -43,6 +43,13 @@ impl Counted {
         born.and_then(starting).unwrap_or(self.algorithm).fresh(Timestamp::ZERO)
     }
 
+    /// True if a word denies for longer than what can be spent takes to come back, and so long
+    /// again: of a limit under which nobody can be in debt, it is from a later time.
+    pub(crate) fn is_impossible(&self, word: Word, now: Timestamp) -> bool {
+        let (back, all) = (self.algorithm.reset_after(word, now), self.algorithm.window());
+        back.zip(all).is_some_and(|(back, all)| back > 2 * all)
+    }
+
     /// What the engine keeps of a caller that has this word, and no quota of its own.
     pub(crate) fn state(&self, word: Word) -> State {
         State::new(self.terms, word)

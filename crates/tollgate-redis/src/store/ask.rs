@@ -70,6 +70,13 @@ impl<E: Engine> Core<E> {
                 is_other |= matches!(found, Found::Other(_) | Found::Gone);
             }
             if asked.iter().any(|asked| asked.refuses()) {
+                for asked in asked.iter_mut().filter(|asked| asked.refuses()) {
+                    let Some(heard) = asked.heard.as_mut() else { continue };
+                    if heard.other.is_none() && asked.caller.limit.is_cut {
+                        heard.word =
+                            Box::pin(self.cut(&asked.caller, heard.word, seen.now)).await?;
+                    }
+                }
                 return Ok(false);
             }
             if !is_other {

@@ -172,6 +172,27 @@ impl<E: Engine> Core<E> {
         }
     }
 
+    /// Cuts a word that denies for longer than anything can, if nobody can be in debt: the
+    /// engine's clock has gone back since it was written. What is left is a caller that has
+    /// spent all it has, and no more. Tells the word that is there.
+    pub(super) async fn cut(
+        &self,
+        caller: &Caller,
+        word: Word,
+        now: Timestamp,
+    ) -> Result<Word, EngineError> {
+        let counted = caller.counted();
+        if !caller.limit.is_cut || !counted.is_impossible(word, now) {
+            return Ok(word);
+        }
+        let algorithm = counted.algorithm;
+        let cut = algorithm.charge(counted.fresh(None), now, algorithm.limit(), algorithm.limit());
+        let exchange = self.exchange_of_words(caller.name, counted, [word, cut], now);
+        let is_cut = self.engine.exchange(&exchange).await?;
+        self.counters.cut.add(is_cut.into());
+        Ok(if is_cut { cut } else { word })
+    }
+
     /// Takes a charge back, if nothing has been spent since.
     pub(super) async fn cancel(&self, caller: &Caller, charged: &Charged) {
         let Charged { algorithm, word, at, cost } = *charged;

@@ -33,6 +33,9 @@ pub(crate) struct Limit {
     /// True if words are times that must stay what they are, since quotas come with calls.
     pub(super) is_by_call: bool,
     pub(super) max_debt: Option<u64>,
+    /// True if words can be [cut](Counted::is_impossible): nobody can be in debt, or have spent
+    /// by another quota.
+    pub(super) is_cut: bool,
     pub(super) is_leased: bool,
     pub(super) outage: Outage,
     /// Where it is among those that this node can go by itself.
@@ -86,6 +89,7 @@ impl Limit {
             born: OnceCell::new(),
             is_by_call: spec.is_by_call,
             max_debt: spec.max_debt,
+            is_cut: spec.max_debt == Some(0) && spec.tiers.is_empty() && !spec.is_by_call,
             is_leased: spec.sharing == Sharing::Leased,
             outage: spec.outage,
             local,
@@ -108,6 +112,7 @@ impl Limit {
             born: OnceCell::new(),
             is_by_call: true,
             max_debt: None,
+            is_cut: false,
             is_leased: false,
             outage: Outage::Local,
             local: None,

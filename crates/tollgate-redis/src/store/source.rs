@@ -68,8 +68,9 @@ impl<E: Engine> Source for Core<E> {
                 }
                 Some(Found::Denied(word)) => {
                     self.confirm(&caller, sent);
-                    self.words.tell(caller.name, &counted, *word, seen, false);
-                    return Ok(taken(counted, *word, false));
+                    let word = self.cut(&caller, *word, seen.now).await?;
+                    self.words.tell(caller.name, &counted, word, seen, false);
+                    return Ok(taken(counted, word, false));
                 }
                 Some(Found::Other(stored)) => {
                     self.learn(&mut caller, stored, sent)?;

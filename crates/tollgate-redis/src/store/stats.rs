@@ -21,6 +21,8 @@ pub struct Stats {
     pub unreported: u64,
     /// Words carried over from other terms.
     pub carried_over: u64,
+    /// Words of a time to come, since the engine's clock has gone back, that were cut.
+    pub cut: u64,
     /// Charges that were taken back, since another limit denied the call.
     pub undone: u64,
     /// Charges that could not be, since somebody had spent meanwhile.
@@ -42,6 +44,7 @@ pub(super) struct Counters {
     pub(super) outage_closed: Counter,
     pub(super) outage_local: Counter,
     pub(super) carried_over: Counter,
+    pub(super) cut: Counter,
     pub(super) undone: Counter,
     pub(super) kept_charges: Counter,
 }
@@ -56,6 +59,7 @@ impl Counters {
             outage_local: self.outage_local.value(),
             unreported: 0,
             carried_over: self.carried_over.value(),
+            cut: self.cut.value(),
             undone: self.undone.value(),
             kept_charges: self.kept_charges.value(),
             leases,

@@ -114,3 +114,24 @@ async fn with_nothing_to_be_remembered_every_call_asks() {
     assert_eq!(passes(&node, "l", "alice", 10).await, 3);
     assert_eq!(engine.runs(), 10);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_has_gone_back_denies_for_longer_unless_nobody_can_be_in_debt() {
+    for algorithm in
+        ["token-bucket", "leaky-bucket", "fixed-window", "sliding-window", "interval-bucket"]
+    {
+        for (debt, is_cut) in [("", false), ("max-debt = 0", true)] {
+            let engine = Fake::new();
+            let node = engine.node(&format!("{ONE}'10/min'\nalgorithm = '{algorithm}'\n{debt}"));
+            assert_eq!(passes(&node, "l", "mallory", 12).await, 10);
+            engine.set_back(Duration::from_secs(3600));
+            sleep(Duration::from_secs(2)).await;
+            // All is still spent, by any of them.
+            assert_eq!(passes(&node, "l", "mallory", 5).await, 0, "{algorithm}");
+            sleep(Duration::from_secs(130)).await;
+            let expected = if is_cut { 10 } else { 0 };
+            assert_eq!(passes(&node, "l", "mallory", 12).await, expected, "{algorithm} {debt}");
+            assert_eq!(node.store().stats().cut, u64::from(is_cut), "{algorithm} {debt}");
+        }
+    }
+}

@@ -26,6 +26,8 @@ struct Inner {
     is_overloaded: AtomicBool,
     keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
+    /// How far its clock has gone back.
+    behind: Mutex<Duration>,
     runs: AtomicUsize,
     exchanges: AtomicUsize,
     before_run: Mutex<Option<Hook>>,
@@ -64,6 +66,7 @@ impl Fake {
             is_overloaded: AtomicBool::new(false),
             keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
+            behind: Mutex::default(),
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             before_run: Mutex::default(),
@@ -102,6 +105,11 @@ impl Fake {
 
     pub(crate) fn set_down(&self, is_down: bool) {
         self.0.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Sets its clock back.
+    pub(crate) fn set_back(&self, by: Duration) {
+        *self.0.behind.lock().unwrap() = by;
     }
 
     /// No answer comes within the [time-out](TIME_OUT).
@@ -156,7 +164,7 @@ impl Fake {
         if self.0.is_down.load(Ordering::SeqCst) {
             return Err(EngineError::new(Fault::Unreachable, "redis://test cannot be reached"));
         }
-        self.0.model.set_now(self.0.clock.now());
+        self.0.model.set_now(self.0.clock.now() - *self.0.behind.lock().unwrap());
         Ok(())
     }
 }
