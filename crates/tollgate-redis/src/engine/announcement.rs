@@ -31,4 +31,6 @@ pub struct Alive {
     pub count: u32,
     /// What the others share by, and how many of them do; `None` if they were not listed.
     pub others: Option<Vec<(Option<Fingerprint>, u32)>>,
+    /// How many other prefixes nodes use the same engine with, as far as that can be known.
+    pub other_prefixes: u32,
 }

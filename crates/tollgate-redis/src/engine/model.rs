@@ -181,7 +181,7 @@ impl Engine for Model {
             *counts.entry(member.fingerprint).or_default() += 1;
         }
         let others = lists.then(|| counts.into_iter().collect());
-        Ok(Alive { count: kept.nodes.len() as u32, others })
+        Ok(Alive { count: kept.nodes.len() as u32, others, other_prefixes: 0 })
     }
 
     async fn forget(&self, name: Name) -> Result<(), EngineError> {

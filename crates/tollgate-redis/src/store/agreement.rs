@@ -17,6 +17,9 @@ pub struct Agreement {
     pub other_secret: u32,
     /// Those that do not tell, being of an earlier version. They count as nodes that share.
     pub unknown: u32,
+    /// How many other prefixes nodes use the same engine with. Those nodes share nothing with this
+    /// one, as may be wanted.
+    pub other_prefixes: u32,
 }
 
 impl Agreement {
@@ -59,15 +62,27 @@ impl Agreement {
         }
         (!text.is_empty()).then_some(text)
     }
+
+    /// The same, and whether there are nodes with other prefixes.
+    #[must_use]
+    pub fn differences(&self) -> Option<String> {
+        let prefixes = match self.other_prefixes {
+            0 => None,
+            1 => Some("nodes with another prefix share nothing with this one".to_owned()),
+            count => Some(format!("nodes with {count} other prefixes share nothing with this one")),
+        };
+        let all: Vec<_> = self.mismatch().into_iter().chain(prefixes).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }
 
 /// Logs what differs, once whenever that changes.
 #[derive(Default)]
 pub(super) struct Differences {
-    told: BTreeSet<Fingerprint>,
+    told: (BTreeSet<Fingerprint>, u32),
     /// As of the last time. What is seen twice is believed: during a reload of all nodes some are
     /// ahead of others for a moment, and an engine that was flushed has to hear of all anew.
-    seen: BTreeSet<Fingerprint>,
+    seen: (BTreeSet<Fingerprint>, u32),
 }
 
 impl Differences {
@@ -79,12 +94,13 @@ impl Differences {
     ) {
         let others = others.iter().filter_map(|(other, _)| *other);
         let differing: BTreeSet<_> = others.filter(|other| Some(*other) != own).collect();
+        let differing = (differing, agreement.other_prefixes);
         if differing == self.seen && differing != self.told {
-            let Agreement { other_secret, other_policy, .. } = agreement;
-            match agreement.mismatch() {
+            let Agreement { other_secret, other_policy, other_prefixes, .. } = agreement;
+            match agreement.differences() {
                 Some(differs) => warn!(
                     other_secret,
-                    other_policy, "nodes that use the same store differ: {differs}"
+                    other_policy, other_prefixes, "nodes that use the same store differ: {differs}"
                 ),
                 None => info!("all nodes that use the store have the same secret and policy again"),
             }
@@ -104,7 +120,8 @@ mod tests {
         let others =
             [(of(1, 1), 2), (of(1, 2), 3), (of(1, 3), 1), (of(2, 1), 4), (of(3, 3), 1), (None, 7)];
         let agreement = Agreement::new(of(1, 1), &others);
-        let expected = Agreement { same: 2, other_policy: 4, other_secret: 5, unknown: 7 };
+        let expected =
+            Agreement { same: 2, other_policy: 4, other_secret: 5, unknown: 7, other_prefixes: 0 };
         assert_eq!(agreement, expected);
         let text = "5 other nodes have another secret, and share nothing with this one; 4 other nodes \
                     have another policy";
@@ -113,5 +130,8 @@ mod tests {
         assert_eq!(agreement.mismatch(), None, "who does not tell is not warned of");
         let agreement = Agreement::new(of(1, 1), &[(of(1, 2), 1)]);
         assert_eq!(agreement.mismatch().as_deref(), Some("1 other node has another policy"));
+        let agreement = Agreement { other_prefixes: 1, ..agreement };
+        let text = "1 other node has another policy; nodes with another prefix share nothing with this one";
+        assert_eq!(agreement.differences().as_deref(), Some(text));
     }
 }

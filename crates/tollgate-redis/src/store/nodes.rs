@@ -194,7 +194,8 @@ impl Nodes {
 
     fn hear(&self, own: Option<Fingerprint>, alive: &Alive, heard: &mut Heard) {
         if let Some(others) = &alive.others {
-            let agreement = Agreement::new(own, others);
+            let other_prefixes = alive.other_prefixes;
+            let agreement = Agreement { other_prefixes, ..Agreement::new(own, others) };
             self.agreement.send_replace(Some(agreement));
             heard.differences.hear(own, others, &agreement);
             heard.apart = agreement.other_secret;

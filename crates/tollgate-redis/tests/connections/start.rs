@@ -39,10 +39,10 @@ pub(crate) async fn use_all(engine: &Engines) {
     let own = Some(Member { node: Name::from_bytes([8; 16]), fingerprint });
     let lifetime = Duration::from_secs(5);
     let join = Announcement { joins: own, leaves: None, lifetime, lists: true };
-    let alone = Alive { count: 1, others: Some(Vec::new()) };
+    let alone = Alive { count: 1, others: Some(Vec::new()), other_prefixes: 0 };
     assert_eq!(engine.announce(&join).await.unwrap(), alone);
     let look = Announcement { joins: None, ..join };
-    let one = Alive { count: 1, others: Some(vec![(fingerprint, 1)]) };
+    let one = Alive { count: 1, others: Some(vec![(fingerprint, 1)]), other_prefixes: 0 };
     assert_eq!(engine.announce(&look).await.unwrap(), one);
     let leave = Announcement { leaves: own, ..look };
     assert_eq!(engine.announce(&leave).await.unwrap().count, 0);

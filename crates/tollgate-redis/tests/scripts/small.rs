@@ -112,7 +112,10 @@ fn nodes_are_listed_by_what_they_share_by() {
     let print = |policy| Some(Fingerprint { secret: 0x102, policy });
     let member = |byte, fingerprint| Member { node: Name::from_bytes([byte; 16]), fingerprint };
     let look = Announcement { joins: None, leaves: None, lifetime, lists: true };
-    assert_eq!(announce(client, &look), Alive { count: 0, others: Some(Vec::new()) });
+    assert_eq!(
+        announce(client, &look),
+        Alive { count: 0, others: Some(Vec::new()), other_prefixes: 0 }
+    );
     for (byte, policy) in [(1, print(1)), (2, print(1)), (3, print(2)), (4, None)] {
         let joins = Some(member(byte, policy));
         announce(client, &Announcement { joins, lists: false, ..look });
@@ -125,12 +128,18 @@ fn nodes_are_listed_by_what_they_share_by() {
     zadd.arg(&nodes[..]).arg(now).arg(later).exec(&mut client.connection).unwrap();
     let own = Announcement { joins: Some(member(1, print(1))), ..look };
     let others = vec![(None, 1), (None, 1), (print(1), 1), (print(2), 1)];
-    assert_eq!(announce(client, &own), Alive { count: 5, others: Some(others.clone()) });
+    assert_eq!(
+        announce(client, &own),
+        Alive { count: 5, others: Some(others.clone()), other_prefixes: 0 }
+    );
     // With another policy it is still one node.
     let changed = Announcement { joins: Some(member(1, print(2))), leaves: own.joins, ..look };
-    assert_eq!(announce(client, &changed), Alive { count: 5, others: Some(others) });
+    assert_eq!(
+        announce(client, &changed),
+        Alive { count: 5, others: Some(others), other_prefixes: 0 }
+    );
     let left = Announcement { leaves: changed.joins, lists: false, ..look };
-    assert_eq!(announce(client, &left), Alive { count: 4, others: None });
+    assert_eq!(announce(client, &left), Alive { count: 4, others: None, other_prefixes: 0 });
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Engine for Link {
         // Nodes differ in nothing here, and leave by being silent.
         let Some(own) = announcement.joins else { return Ok(Alive::default()) };
         let count = self.send(0, move |world| world.announce(own.node, lifetime)).await?;
-        Ok(Alive { count, others: None })
+        Ok(Alive { count, ..Alive::default() })
     }
 
     async fn forget(&self, _: Name) -> Result<(), EngineError> {

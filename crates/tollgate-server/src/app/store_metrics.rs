@@ -129,6 +129,9 @@ fn agreement(
     ];
     let help = "Other servers that use the store with another secret or policy";
     gauges(encoder, "store_mismatched_nodes", help, mismatched)?;
+    let help = "Other prefixes that servers use the same store with";
+    let prefixes = u64::from(agreement.other_prefixes);
+    gauges(encoder, "store_other_prefixes", help, [([], prefixes)])?;
     let Some(own) = store.fingerprint() else { return Ok(()) };
     let (secret, policy) = (format!("{:04x}", own.secret), format!("{:04x}", own.policy));
     let prefix = store.engine().prefix();

@@ -66,7 +66,7 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
         true => why,
         false => "the store may drop keys; ask with the token for more".to_owned(),
     });
-    let mismatch = shared.and_then(|store| store.stats().agreement.mismatch());
+    let mismatch = shared.and_then(|store| store.stats().agreement.differences());
     let mismatch = mismatch.map(|differs| match is_known {
         true => differs,
         false => "servers of one store differ; ask with the token for more".to_owned(),

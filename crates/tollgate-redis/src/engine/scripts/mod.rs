@@ -24,6 +24,9 @@ pub const EXCHANGE: &str = include_str!("exchange.lua");
 /// Counts the nodes that are alive.
 pub const ANNOUNCE: &str = include_str!("announce.lua");
 
+/// Counts the prefixes that nodes have.
+pub const PREFIXES: &str = include_str!("prefixes.lua");
+
 /// Remembers when something was first asked for.
 pub const BORN: &str = include_str!("born.lua");
 

@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, Value, from_redis_value};
@@ -53,7 +54,11 @@ impl Engine for Server {
         let key = self.keys.nodes();
         let call = Script::Announce.call_about(&key, &wire::announce(announcement));
         let answer = bytes(self.call(self.slot_of_key(&key), &call).await?)?;
-        wire::alive(&answer, announcement.lists)
+        let mut alive = wire::alive(&answer, announcement.lists)?;
+        if announcement.lists && announcement.joins.is_some() {
+            alive.other_prefixes = self.other_prefixes(announcement.lifetime).await;
+        }
+        Ok(alive)
     }
 
     async fn forget(&self, name: Name) -> Result<(), EngineError> {
@@ -92,6 +97,21 @@ impl Engine for Server {
 }
 
 impl Server {
+    /// How many prefixes nodes use this server with, besides our own. Where it does not let us
+    /// look, it is not asked again.
+    async fn other_prefixes(&self, lifetime: Duration) -> u32 {
+        if self.hides_prefixes.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let key = self.keys.nodes();
+        let arguments = wire::prefixes(&self.plan.options.prefix, lifetime);
+        let call = Script::Prefixes.call_about(&key, &arguments);
+        let Ok(answer) = self.call(self.slot_of_key(&key), &call).await else { return 0 };
+        let others = read::<i64>(answer).unwrap_or(-1);
+        self.hides_prefixes.store(others < 0, Ordering::Relaxed);
+        u32::try_from(others).unwrap_or(0)
+    }
+
     /// Everything is in one place unless there is a Cluster.
     fn slot_of_key(&self, key: &[u8]) -> u16 {
         match &self.route {

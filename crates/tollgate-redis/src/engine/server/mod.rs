@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 #[cfg(any(test, feature = "testing"))]
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub struct Server {
     plan: Arc<Plan>,
     keys: Keys,
     unreadable: Unreadable,
+    /// True if the server does not let us see which prefixes there are.
+    hides_prefixes: AtomicBool,
     /// What stands in for the engine's clock.
     #[cfg(any(test, feature = "testing"))]
     clock: ArcSwapOption<Argument>,
@@ -142,6 +145,7 @@ impl Server {
             plan,
             keys,
             unreadable: Unreadable::default(),
+            hides_prefixes: AtomicBool::new(false),
             #[cfg(any(test, feature = "testing"))]
             clock: ArcSwapOption::empty(),
         }

@@ -2,7 +2,7 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Pipeline};
 
-use crate::engine::scripts::{ANNOUNCE, BORN, EXCHANGE, PROBE, RUN};
+use crate::engine::scripts::{ANNOUNCE, BORN, EXCHANGE, PREFIXES, PROBE, RUN};
 use crate::engine::wire::Argument;
 
 /// What servers are asked to run.
@@ -14,6 +14,8 @@ pub(super) enum Script {
     Exchange,
     /// Counts the nodes that are alive.
     Announce,
+    /// Counts the prefixes that nodes have.
+    Prefixes,
     /// Remembers when something was first asked for.
     Born,
     /// Tries whether the others can be run.
@@ -21,7 +23,7 @@ pub(super) enum Script {
 }
 
 /// All of them, in the order above.
-const CODES: [&str; 5] = [RUN, EXCHANGE, ANNOUNCE, BORN, PROBE];
+const CODES: [&str; 6] = [RUN, EXCHANGE, ANNOUNCE, PREFIXES, BORN, PROBE];
 
 /// What servers know them by.
 static DIGESTS: LazyLock<[String; CODES.len()]> =

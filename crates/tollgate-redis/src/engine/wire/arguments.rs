@@ -192,6 +192,13 @@ pub fn announce(announcement: &Announcement) -> [Argument; 4] {
     ]
 }
 
+/// What the [script](crate::engine::scripts::PREFIXES) takes that counts prefixes.
+#[must_use]
+pub fn prefixes(own: &str, lifetime: Duration) -> [Argument; 2] {
+    let micros = lifetime.as_micros().min(LONGEST).to_string();
+    [own, micros.as_str()].map(|text| Argument::from_slice(text.as_bytes()))
+}
+
 fn member(member: &Member) -> Argument {
     let mut argument = Argument::from_slice(member.node.as_bytes());
     argument.extend(member.fingerprint.map(Fingerprint::to_bytes).into_iter().flatten());

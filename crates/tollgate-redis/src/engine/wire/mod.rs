@@ -7,7 +7,7 @@ mod keys;
 mod reply;
 mod state;
 
-pub use self::arguments::{Argument, announce, ask, exchange, millis, override_clock};
+pub use self::arguments::{Argument, announce, ask, exchange, millis, override_clock, prefixes};
 pub(crate) use self::deposit::{Deposit, Paid};
 pub use self::keys::{Key, Keys};
 pub use self::reply::{alive, born, reply};

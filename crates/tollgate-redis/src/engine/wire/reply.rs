@@ -37,7 +37,7 @@ pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, EngineError> {
         others.push((Fingerprint::from_bytes(rest.take(length.into())?), count));
     }
     rest.end()?;
-    Ok(Alive { count, others })
+    Ok(Alive { count, others, other_prefixes: 0 })
 }
 
 /// Reads when something was [first asked for](crate::engine::scripts::BORN).

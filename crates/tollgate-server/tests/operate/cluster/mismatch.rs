@@ -111,3 +111,20 @@ fn a_server_that_is_to_refuse_does_not_start_beside_others_that_differ() {
     assert_eq!(mismatched(&one), [0.0, 0.0]);
     assert!(!one.stop().contains("differ"));
 }
+
+#[test]
+fn another_prefix_is_logged_counted_and_shown_but_not_refused() {
+    let redis = Redis::start();
+    let home = Home::new(&config(&redis, LIMIT));
+    let refusing = ["--store-prefix", "other:", "--store-on-mismatch", "refuse"];
+    let (one, other) = (home.start(&[]), home.start(&refusing));
+    for server in [&one, &other] {
+        until("that it knows", || metric(server, "tollgate_store_other_prefixes") == 1.0);
+        let ready = server.get("/readyz");
+        assert!(ready.contains("nodes with another prefix share nothing with this one"), "{ready}");
+        assert_eq!(mismatched(server), [0.0, 0.0]);
+    }
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(lines(&other.kill(), "differ: nodes with another prefix"), 1);
+    until("that it is gone", || metric(&one, "tollgate_store_other_prefixes") == 0.0);
+}
