@@ -19,4 +19,8 @@ fuzz_target!(|input: (u8, &[u8])| {
     }
     let _ = State::from_bytes(bytes);
     let _ = wire::born(bytes);
+    let _ = wire::alive(bytes, entries > 0);
+    if let Ok(Some((_, length))) = wire::answer(bytes) {
+        assert!(length <= bytes.len());
+    }
 });

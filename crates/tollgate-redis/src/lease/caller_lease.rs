@@ -4,9 +4,9 @@ use tollgate::algorithm::Charged;
 use tollgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
+use super::bucket_word::BucketWord;
 use super::flight::Flight;
 use super::held::Held;
-use super::known::Known;
 use super::size::Size;
 use crate::counted::Counted;
 
@@ -20,7 +20,7 @@ pub(super) struct Lease<C> {
     pub(super) counted: Counted,
     pub(super) bucket: Option<Bucket>,
     pub(super) held: Held,
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<BucketWord>,
     pub(super) size: Size,
     /// When it began, by this node's clock.
     pub(super) began: Timestamp,
@@ -135,7 +135,7 @@ impl<C> Lease<C> {
 
     /// Believes the engine's word no more, since something was given back to it.
     pub(super) fn unlearn(&mut self) {
-        self.known.iter_mut().for_each(Known::unlearn);
+        self.known.iter_mut().for_each(BucketWord::unlearn);
     }
 
     /// The take that is under way.

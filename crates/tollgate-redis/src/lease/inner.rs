@@ -120,7 +120,6 @@ impl<S: Source> Inner<S> {
     pub(super) fn send(self: &Arc<Self>, place: Place, order: Order<S::Caller>) {
         // Without a runtime the order is dropped, and with it the flight.
         if let Some(runtime) = self.runtime.get() {
-            self.counters.takes.add(1);
             // The take is made for whoever calls now.
             runtime.spawn(inherit_client(Arc::clone(self).fly(place, order)));
         }
@@ -128,6 +127,7 @@ impl<S: Source> Inner<S> {
 
     async fn fly(self: Arc<Self>, place: Place, order: Order<S::Caller>) {
         let taken = self.source.take(&order.caller, &order.counted, order.least, order.most).await;
+        self.counters.takes.add(taken.is_ok().into());
         let (landed, back) = self.land(place, &order, taken);
         // Before anybody hears of it: whoever ends the node waits for that.
         if let Some(back) = back {
@@ -159,7 +159,7 @@ impl<S: Source> Inner<S> {
     fn give_back_later(self: &Arc<Self>, place: Place, back: Option<Back>) {
         if let (Some(runtime), Some(back)) = (self.runtime.get(), back) {
             let inner = Arc::clone(self);
-            runtime.spawn(async move { inner.give_back(place, back).await });
+            runtime.spawn(inherit_client(async move { inner.give_back(place, back).await }));
         }
     }
 

@@ -42,7 +42,7 @@
 //!
 //! A take brings what will be asked for in a tenth of a second, and so there are some ten a
 //! second. That holds while there is enough in the bucket. When a take leaves less than a
-//! batch, [no other is sent](known) until a batch has been refilled, and calls are denied
+//! batch, [no other is sent](bucket_word) until a batch has been refilled, and calls are denied
 //! until then, told when that will be. A batch is what is refilled in a tenth of a second, or
 //! a node's share if that is less. So whatever is asked for, a take either comes a tenth of a
 //! second after the one before or brings a share, of which no more are refilled than
@@ -63,12 +63,12 @@
 //! other than token buckets and meters: each of their calls asks the engine.
 
 mod bucket;
+mod bucket_word;
 mod caller_lease;
 mod flight;
 mod held;
 mod inner;
 mod keeper;
-mod known;
 mod leases;
 mod recent;
 mod size;

@@ -117,8 +117,8 @@ impl Slice {
     /// What has to be exchanged for the engine to have the slots back that are not spent.
     /// The slice is gone with that, so they are given back once at most.
     ///
-    /// If anything was taken or spent since, the exchange fails, and they are lost: a lower
-    /// word would hand out the slots of others. Refill replaces them.
+    /// If anything was taken or spent since, the exchange fails: a lower word would hand out the
+    /// slots of others. Then they are still this node's.
     pub(super) fn give_back(self, name: Name, terms: Terms, margin: Duration) -> Option<Exchange> {
         let state = |word| Some(State::new(terms, Word::from_bits(word)));
         // The engine's time has gone on since it was seen, so this is no shorter than what

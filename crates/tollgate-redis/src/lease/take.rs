@@ -4,9 +4,9 @@ use std::time::Duration;
 use tollgate::Timestamp;
 
 use super::bucket::Bucket;
+use super::bucket_word::BucketWord;
 use super::caller_lease::Lease;
 use super::flight::{Flight, Landed, Order};
-use super::known::Known;
 use super::leases::Step;
 use super::slice::Slice;
 use super::source::{Named, Taken};
@@ -149,8 +149,8 @@ impl<C: Named + Clone> Lease<C> {
         let word = slice.map_or(taken.word, |slice| slice.word());
         let pace = bucket.pace(order.nodes);
         let known = match slice {
-            Some(_) => Known::left(bucket, word, taken.seen, pace, order.least),
-            None => Known::found(word, taken.seen, pace),
+            Some(_) => BucketWord::left(bucket, word, taken.seen, pace, order.least),
+            None => BucketWord::found(word, taken.seen, pace),
         };
         let is_alone = order.nodes.get() == 1;
         let known = if is_alone { known } else { known.spread(pace.gap / 2) };

@@ -9,6 +9,7 @@ use super::stats::Counters;
 use super::words::InFlight;
 use crate::State;
 use crate::engine::{Engine, EngineError, Entry, Exchange, Found, Op};
+use crate::flow::inherit_client;
 use crate::lease::Place;
 use crate::sighting::Sighting;
 
@@ -49,7 +50,7 @@ impl<E: Engine> Core<E> {
     /// is denied so is not asked for again.
     pub(super) async fn spend(&self, asked: &mut [Asked]) -> Result<bool, EngineError> {
         for asked in &*asked {
-            self.report(&asked.caller).await?;
+            self.report(asked.caller.name).await?;
         }
         for _ in 0..TRIES {
             let mut asked: SmallVec<[&mut Asked; 2]> =
@@ -73,8 +74,7 @@ impl<E: Engine> Core<E> {
                 for asked in asked.iter_mut().filter(|asked| asked.refuses()) {
                     let Some(heard) = asked.heard.as_mut() else { continue };
                     if heard.other.is_none() && asked.caller.limit.is_cut {
-                        heard.word =
-                            Box::pin(self.cut(&asked.caller, heard.word, seen.now)).await?;
+                        heard.word = Box::pin(self.cut(&asked.caller, heard.word, seen.now)).await;
                     }
                 }
                 return Ok(false);
@@ -135,7 +135,7 @@ impl<E: Engine> Core<E> {
     pub(super) fn undo_later(self: &Arc<Self>, asked: &[Asked]) {
         let (core, written) = (Arc::clone(self), self.written(asked));
         if !written.is_empty() {
-            tokio::spawn(async move { core.put_back(written).await });
+            tokio::spawn(inherit_client(async move { core.put_back(written).await }));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is asked about one caller: looking, settling, resetting.
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
 use tollgate::algorithm::{Algorithm, Charged, Layout, Word};
 use tollgate::{Decision, Settled, Timestamp};
@@ -31,6 +32,10 @@ enum Unused {
     Of(Charged, u64),
 }
 
+/// How often, and after what time each, what could not be settled is tried again.
+const SETTLE_TRIES: usize = 100;
+const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
+
 impl<E: Engine> Core<E> {
     /// What a call would be answered.
     pub(super) async fn peek(
@@ -38,7 +43,7 @@ impl<E: Engine> Core<E> {
         mut caller: Caller,
         cost: u64,
     ) -> Result<Decision, EngineError> {
-        self.report(&caller).await?;
+        self.report(caller.name).await?;
         for _ in 0..TRIES {
             let counted = *caller.counted();
             let (sent, fresh) = (self.local(), caller.fresh(&counted, &self.engine).await?);
@@ -74,7 +79,7 @@ impl<E: Engine> Core<E> {
         reserved: u64,
         actual: u64,
     ) -> Result<Settled, EngineError> {
-        self.report(&caller).await?;
+        self.report(caller.name).await?;
         let difference = actual.abs_diff(reserved);
         match (actual.cmp(&reserved), charged) {
             (Ordering::Greater, _) => self.charge(caller, difference).await,
@@ -85,6 +90,23 @@ impl<E: Engine> Core<E> {
             (Ordering::Less, None) => self.give_back(caller, Unused::Any(difference)).await,
             (Ordering::Less, Some(charged)) => {
                 self.give_back(caller, Unused::Of(charged, difference)).await
+            }
+        }
+    }
+
+    /// Settles a charge, once the engine is not asked too much any more.
+    pub(super) async fn settle_when_it_can(
+        &self,
+        caller: Caller,
+        charged: Option<Charged>,
+        reserved: u64,
+        actual: u64,
+    ) {
+        for _ in 0..SETTLE_TRIES {
+            tokio::time::sleep(SETTLE_INTERVAL).await;
+            match self.settle(caller.clone(), charged, reserved, actual).await {
+                Err(why) if why.fault() == Fault::Overloaded => {}
+                _ => return,
             }
         }
     }
@@ -175,22 +197,18 @@ impl<E: Engine> Core<E> {
     /// Cuts a word that denies for longer than anything can, if nobody can be in debt: the
     /// engine's clock has gone back since it was written. What is left is a caller that has
     /// spent all it has, and no more. Tells the word that is there.
-    pub(super) async fn cut(
-        &self,
-        caller: &Caller,
-        word: Word,
-        now: Timestamp,
-    ) -> Result<Word, EngineError> {
+    pub(super) async fn cut(&self, caller: &Caller, word: Word, now: Timestamp) -> Word {
         let counted = caller.counted();
         if !caller.limit.is_cut || !counted.is_impossible(word, now) {
-            return Ok(word);
+            return word;
         }
         let algorithm = counted.algorithm;
         let cut = algorithm.charge(counted.fresh(None), now, algorithm.limit(), algorithm.limit());
         let exchange = self.exchange_of_words(caller.name, counted, [word, cut], now);
-        let is_cut = self.engine.exchange(&exchange).await?;
+        // If that fails, the caller is denied all the same.
+        let is_cut = self.engine.exchange(&exchange).await == Ok(true);
         self.counters.cut.add(is_cut.into());
-        Ok(if is_cut { cut } else { word })
+        if is_cut { cut } else { word }
     }
 
     /// Takes a charge back, if nothing has been spent since.

@@ -12,7 +12,7 @@ use super::limits::{Limit, RedisLimits, refused, unanswered};
 use crate::Name;
 use crate::counted::Counted;
 use crate::engine::wire::{Deposit, Paid};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Fault};
 
 impl<E: Engine> RedisStore<E> {
     /// Keeps a charge under an id.
@@ -58,8 +58,13 @@ impl<E: Engine> RedisStore<E> {
                 // Of an unknown charge nobody knows what has been refilled: nothing is given
                 // back.
                 let actual = if charged.is_none() { actual.max(reserved) } else { actual };
-                let settled = self.core.settle(caller, charged, reserved, actual).await;
-                Some(settled.map_err(|why| refused(&deposit.called, &lost(&why)))?)
+                let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
+                Some(match settled {
+                    Err(why) if why.fault() == Fault::Overloaded => {
+                        self.settle_later(caller, charged, reserved, actual)
+                    }
+                    settled => settled.map_err(|why| refused(&deposit.called, &lost(&why)))?,
+                })
             }
             None => None,
         };

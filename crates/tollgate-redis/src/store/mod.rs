@@ -45,7 +45,7 @@ pub use self::stats::Stats;
 pub use self::throttle::Share;
 use self::throttle::Throttled;
 use crate::Secret;
-use crate::engine::{Engine, Server};
+use crate::engine::{Engine, Fault, Server};
 use crate::flow::of_limit;
 use crate::lease::Leases;
 use crate::name::Names;
@@ -88,9 +88,13 @@ impl<E: Engine> RedisStore<E> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let nodes = self.core.nodes.known().map_or(0, NonZeroU32::get);
-        let (agreement, unreported) = (self.core.nodes.agreement(), self.core.unreported.len());
-        let stats = self.core.counters.stats(self.leases.stats(), nodes);
-        Stats { agreement, unreported: unreported as u64, ..stats }
+        let Core { nodes: others, unreported, counters, .. } = &*self.core;
+        Stats {
+            agreement: others.agreement(),
+            unreported: unreported.len() as u64,
+            forgiven: unreported.forgiven(),
+            ..counters.stats(self.leases.stats(), nodes)
+        }
     }
 
     /// The engine.
@@ -201,6 +205,9 @@ impl<E: Engine> Store for RedisStore<E> {
         lease.into_iter().for_each(|place| self.leases.unlearn(place));
         match settled {
             Ok(settled) => Ok(settled),
+            Err(why) if why.fault() == Fault::Overloaded => {
+                Ok(self.settle_later(caller, charged, reserved, actual))
+            }
             Err(why) => self.settle_own(limits, charge, &caller, actual, &why).await,
         }
     }
@@ -239,13 +246,14 @@ impl<E: Engine> Store for RedisStore<E> {
             own.decision = charge.decision;
             // Counts may be the same here and there: it is taken back once.
             if limits.local.among(nodes).cancel(own) {
-                self.core.unreported.subtract(caller.name, charge.cost);
+                self.core.unreported.subtract(&caller, charge.cost);
                 return;
             }
         }
         if let Ok(runtime) = Handle::try_current() {
             let core = Arc::clone(&self.core);
-            runtime.spawn(async move { core.cancel(&caller, &charged).await });
+            let limit = caller.limit.id();
+            runtime.spawn(of_limit(limit, async move { core.cancel(&caller, &charged).await }));
         }
     }
 

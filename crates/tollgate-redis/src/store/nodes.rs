@@ -250,7 +250,11 @@ impl Heard {
     fn failed(&mut self, why: &EngineError) {
         if matches!(why.fault(), Fault::Corrupt | Fault::Nonsense) && !self.has_failed {
             self.has_failed = true;
-            warn!(error = %why, "the nodes that share the store cannot be counted");
+            warn!(
+                error = %why,
+                "the list of nodes in the store cannot be used; delete the key PREFIX nodes \
+                 (tollgate:nodes by default)"
+            );
         }
     }
 }

@@ -1,7 +1,11 @@
 //! Deciding while the engine cannot be asked.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
 use smallvec::SmallVec;
-use tollgate::algorithm::AnyAlgorithm;
+use tokio::runtime::Handle;
+use tollgate::algorithm::{Algorithm, AnyAlgorithm, Charged, Word};
 use tollgate::{Decision, Settled};
 use tollgate_policy::store::{Charge, Outage, Store};
 use tollgate_policy::{Error, Key};
@@ -13,6 +17,7 @@ use super::decide::Call;
 use super::limits::{RedisLimits, refused, unanswered};
 use super::local::{Local, local_charge};
 use crate::engine::{Engine, EngineError, Fault};
+use crate::flow::inherit_client;
 
 impl<E: Engine> RedisStore<E> {
     /// Decides about what the engine could not be asked for. Tells whether the call passes;
@@ -87,7 +92,9 @@ impl<E: Engine> RedisStore<E> {
         let Some(own) = local_charge(limits, charge, nodes) else { return Ok(None) };
         self.follow_override(limits, caller, &charge.key).await?;
         if let Some(last) = self.core.words.last(caller.name) {
-            let in_share = |share: &AnyAlgorithm, local| last.in_share(share, nodes, local);
+            let counted = caller.counted();
+            let in_share =
+                |share: &AnyAlgorithm, local| last.in_share(counted, share, nodes, local);
             limits.local.among(nodes).raise(&own, in_share);
         }
         Ok(Some(own))
@@ -138,23 +145,65 @@ impl<E: Engine> RedisStore<E> {
         } else {
             own.decision = charge.decision;
         }
-        let settled = limits.local.memory.settle(&limits.local.among(nodes), &own, actual).await?;
-        let unreported = &self.core.unreported;
-        let more = actual.saturating_sub(reserved).saturating_sub(settled.uncharged);
-        if actual < reserved {
-            unreported.subtract(caller.name, own.cost.saturating_sub(actual));
-        } else if more > 0 {
-            unreported.add(caller, more, settled.left.spent());
-            self.core.report_later();
+        let (memory, among) = (&limits.local.memory, limits.local.among(nodes));
+        let local = self.core.local();
+        let owed = |decision: &Decision| {
+            let (share, word) = decision.spent();
+            share.owed(word, local)
+        };
+        let before = owed(&memory.peek(&among, &own).await?);
+        let settled = memory.settle(&among, &own, actual).await?;
+        let after = owed(&settled.left);
+        if after > before {
+            self.owe_more(caller, after - before, settled.left.spent());
+        } else {
+            // What has been refilled already is not given back.
+            self.core.unreported.subtract(caller, before - after);
         }
         Ok(settled)
     }
 
+    /// Settles a charge as soon as the engine is not asked too much any more: that it was not asked
+    /// for this is certain. Tells what there is as far as this node knows.
+    pub(super) fn settle_later(
+        &self,
+        caller: Caller,
+        charged: Option<Charged>,
+        reserved: u64,
+        actual: u64,
+    ) -> Settled {
+        let (counted, local) = (*caller.counted(), self.core.local());
+        let last = self.core.words.last(caller.name);
+        let word = last.map_or(counted.fresh(None), |last| {
+            last.in_share(&counted, &counted.algorithm, NonZeroU32::MIN, local)
+        });
+        match actual.checked_sub(reserved) {
+            Some(0) => {}
+            Some(more) => {
+                let all = counted.algorithm.deepest();
+                let word = counted.algorithm.charge(word, local, all, all);
+                self.owe_more(&caller, more, (counted.algorithm, word));
+            }
+            None => {
+                let core = Arc::clone(&self.core);
+                let settle =
+                    async move { core.settle_when_it_can(caller, charged, reserved, actual).await };
+                if let Ok(runtime) = Handle::try_current() {
+                    runtime.spawn(inherit_client(settle));
+                }
+            }
+        }
+        Settled { left: Decision::peek(counted.algorithm, word, local, 0), uncharged: 0 }
+    }
+
     /// Has a caller charged at the engine, once that is back, for what its share let through.
     pub(super) fn owe(&self, caller: &Caller, decision: &Decision) {
-        let cost = decision.charged().map_or(0, |charged| charged.cost);
-        if cost > 0 {
-            self.core.unreported.add(caller, cost, decision.spent());
+        self.owe_more(caller, decision.charged().map_or(0, |it| it.cost), decision.spent());
+    }
+
+    fn owe_more(&self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word)) {
+        if tokens > 0 {
+            self.core.unreported.add(caller, tokens, spent, self.core.local());
             self.core.report_later();
         }
     }

@@ -45,7 +45,7 @@ impl<E: Engine> Source for Core<E> {
         // An override is not believed for long, and must not be brought back.
         caller.given =
             if wanted.terms.is_override { self.given.of(caller.name, self.local()) } else { None };
-        self.report(&caller).await?;
+        self.report(caller.name).await?;
         let _in_flight = self.words.send(caller.name, most);
         for _ in 0..TRIES {
             let counted = *caller.counted();
@@ -68,7 +68,7 @@ impl<E: Engine> Source for Core<E> {
                 }
                 Some(Found::Denied(word)) => {
                     self.confirm(&caller, sent);
-                    let word = self.cut(&caller, *word, seen.now).await?;
+                    let word = self.cut(&caller, *word, seen.now).await;
                     self.words.tell(caller.name, &counted, word, seen, false);
                     return Ok(taken(counted, word, false));
                 }

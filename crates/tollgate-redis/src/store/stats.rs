@@ -19,6 +19,8 @@ pub struct Stats {
     pub outage_local: u64,
     /// How many callers are still to be charged at the engine for what was admitted by shares.
     pub unreported: u64,
+    /// Tokens admitted by shares that will not be charged, since there was no room to note it.
+    pub forgiven: u64,
     /// Words carried over from other terms.
     pub carried_over: u64,
     /// Words of a time to come, since the engine's clock has gone back, that were cut.
@@ -58,6 +60,7 @@ impl Counters {
             outage_closed: self.outage_closed.value(),
             outage_local: self.outage_local.value(),
             unreported: 0,
+            forgiven: 0,
             carried_over: self.carried_over.value(),
             cut: self.cut.value(),
             undone: self.undone.value(),

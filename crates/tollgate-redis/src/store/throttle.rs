@@ -98,7 +98,9 @@ impl<E: Engine> RedisStore<E> {
     pub fn share(&self, key: &[u8], quota: Quota) -> Result<Share, EngineError> {
         let caller = self.throttled.caller(key, quota)?;
         let last = self.core.words.last(caller.name);
-        let owed = last.map_or(Duration::ZERO, |last| last.idle_after(self.core.local()));
+        let owed = last.map_or(Duration::ZERO, |last| {
+            last.idle_after(&caller.own.algorithm, self.core.local())
+        });
         let share = share_of(AlgorithmKind::TokenBucket, quota, self.core.assumed_nodes());
         Ok(Share { quota: share, owed })
     }

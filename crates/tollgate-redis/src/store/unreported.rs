@@ -1,11 +1,10 @@
 //! What was admitted while the engine could not be asked, until it is charged there.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tollgate::Timestamp;
@@ -13,35 +12,60 @@ use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use super::core::{Caller, Core};
 use crate::Name;
+use crate::counted::Counted;
+use crate::counter::Counter;
 use crate::engine::{Engine, EngineError, Fault};
 
 /// Callers that owe the engine something.
 ///
 /// A caller is charged before the engine is asked about it again, and otherwise soon after the
-/// engine is back. Who cannot be remembered any more is not charged.
-#[derive(Debug, Default)]
+/// engine is back. Where there is no room, whoever owes least is not charged, and counted.
+#[derive(Debug)]
 pub(super) struct Unreported {
-    debts: Mutex<HashMap<Name, Debt>>,
+    debtors: Mutex<Debtors>,
     /// How many there are: mostly none, and then nobody looks.
     count: AtomicUsize,
     /// True while a task is charging them.
     is_reporting: AtomicBool,
+    /// What will not be charged.
+    forgiven: Counter,
 }
 
-/// What a caller owes.
+/// Debtors, by places that several share. So a flood of those who owe a little leaves those who owe
+/// more where they are.
 #[derive(Debug)]
+struct Debtors {
+    places: Box<[Vec<(Name, Debtor)>]>,
+    count: usize,
+    /// Where it was last looked for [some](Self::some).
+    cursor: usize,
+}
+
+/// Who owes something.
+#[derive(Debug, Default)]
+struct Debtor {
+    /// One for each quota that it was counted by.
+    debts: SmallVec<[Debt; 1]>,
+    /// Held by whoever is charging it.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What is owed by one quota.
+#[derive(Clone, Debug)]
 struct Debt {
     caller: Caller,
     /// What it was let through.
     tokens: u64,
     /// What it has spent of this node's share: of that, what has been refilled is owed no more.
     spent: (AnyAlgorithm, Word),
-    /// Held by whoever is charging it.
-    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Room for so many callers, of some 500 bytes each.
-const CALLERS: usize = 65_536;
+/// Room for some 65,536 callers, of 500 bytes each.
+const PLACES: usize = 4096;
+const WAYS: usize = 16;
+
+/// Quotas of one caller, beyond which the last one stands for all.
+const QUOTAS: usize = 8;
 
 /// How often it is tried to charge those who do not come again.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -55,45 +79,48 @@ impl Unreported {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Notes that a caller was let through, and what it has spent of this node's share then.
-    pub(super) fn add(&self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word)) {
-        let mut debts = self.debts();
-        let is_full = debts.len() >= CALLERS;
-        let debt = match debts.entry(caller.name) {
-            Entry::Occupied(debt) => debt.into_mut(),
-            Entry::Vacant(_) if is_full => return,
-            Entry::Vacant(place) => {
-                let (caller, turn) = (caller.clone(), Arc::default());
-                place.insert(Debt { caller, tokens: 0, spent, turn })
-            }
-        };
-        debt.tokens = debt.tokens.saturating_add(tokens);
-        debt.spent = spent;
-        self.note(&debts);
+    /// How many tokens were let through that will not be charged.
+    pub(super) fn forgiven(&self) -> u64 {
+        self.forgiven.value()
     }
 
-    /// Notes that a caller owes so much less: it was charged, or has given it back.
-    pub(super) fn subtract(&self, name: Name, tokens: u64) {
-        if self.len() == 0 {
-            return;
-        }
-        let mut debts = self.debts();
-        if let Entry::Occupied(mut debt) = debts.entry(name) {
-            debt.get_mut().tokens = debt.get().tokens.saturating_sub(tokens);
-            if debt.get().tokens == 0 {
-                debt.remove();
-            }
-        }
-        self.note(&debts);
+    /// Notes that a caller was let through, and what it has spent of this node's share then.
+    pub(super) fn add(
+        &self,
+        caller: &Caller,
+        tokens: u64,
+        spent: (AnyAlgorithm, Word),
+        local: Timestamp,
+    ) {
+        let mut debtors = self.debtors();
+        let forgiven = debtors.make_room(caller.name, local);
+        self.forgiven.add(usize::try_from(forgiven).unwrap_or(usize::MAX));
+        debtors.debtor_or_new(caller.name).add(caller, tokens, spent, local);
+        self.note(&debtors);
+    }
+
+    /// Notes that a caller owes so much less, since it has given it back or was charged.
+    pub(super) fn subtract(&self, caller: &Caller, tokens: u64) {
+        self.change(caller.name, |debtor| debtor.subtract(caller.counted(), tokens));
     }
 
     /// Forgets what a caller owes.
     pub(super) fn forget(&self, name: Name) {
-        if self.len() > 0 {
-            let mut debts = self.debts();
-            debts.remove(&name);
-            self.note(&debts);
+        self.change(name, |debtor| debtor.debts.clear());
+    }
+
+    fn change(&self, name: Name, change: impl FnOnce(&mut Debtor)) {
+        if self.len() == 0 {
+            return;
         }
+        let mut debtors = self.debtors();
+        if let Some(debtor) = debtors.debtor(name) {
+            change(debtor);
+            if debtor.debts.is_empty() {
+                debtors.remove(name);
+            }
+        }
+        self.note(&debtors);
     }
 
     /// Whose turn it is to charge a caller, if that owes something.
@@ -101,26 +128,126 @@ impl Unreported {
         if self.len() == 0 {
             return None;
         }
-        self.debts().get(&name).map(|debt| Arc::clone(&debt.turn))
+        self.debtors().debtor(name).map(|debtor| Arc::clone(&debtor.turn))
     }
 
-    /// What a caller was let through, and how much of that it still owes.
-    fn owed(&self, name: Name, local: Timestamp) -> (u64, u64) {
-        self.debts().get(&name).map_or((0, 0), |debt| (debt.tokens, debt.owed(local)))
+    /// Something that a caller owes.
+    fn debt(&self, name: Name) -> Option<Debt> {
+        self.debtors().debtor(name)?.debts.first().cloned()
     }
 
-    fn callers(&self) -> Vec<Caller> {
-        self.debts().values().map(|debt| debt.caller.clone()).collect()
+    /// Some who owe something, and others the next time.
+    fn some(&self) -> SmallVec<[Name; AT_ONCE]> {
+        self.debtors().some()
     }
 
-    fn debts(&self) -> MutexGuard<'_, HashMap<Name, Debt>> {
-        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn debtors(&self) -> MutexGuard<'_, Debtors> {
+        self.debtors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, debts: &HashMap<Name, Debt>) {
+    fn note(&self, debtors: &Debtors) {
         // A hint, which is changed under the lock: who comes too early to see it is asked about
         // at the same time as the caller is admitted elsewhere.
-        self.count.store(debts.len(), Ordering::Relaxed);
+        self.count.store(debtors.count, Ordering::Relaxed);
+    }
+}
+
+impl Default for Unreported {
+    fn default() -> Self {
+        let places = (0..PLACES).map(|_| Vec::new()).collect();
+        Self {
+            debtors: Mutex::new(Debtors { places, count: 0, cursor: 0 }),
+            count: AtomicUsize::new(0),
+            is_reporting: AtomicBool::new(false),
+            forgiven: Counter::default(),
+        }
+    }
+}
+
+impl Debtors {
+    /// The debtors that share a place with one.
+    fn place(&mut self, name: Name) -> &mut Vec<(Name, Debtor)> {
+        // A name is random, so any of its bits will do.
+        let bits = u128::from_le_bytes(*name.as_bytes()) as usize;
+        &mut self.places[bits % PLACES]
+    }
+
+    fn debtor(&mut self, name: Name) -> Option<&mut Debtor> {
+        self.place(name).iter_mut().find(|(other, _)| *other == name).map(|(_, debtor)| debtor)
+    }
+
+    fn debtor_or_new(&mut self, name: Name) -> &mut Debtor {
+        let known = self.place(name).iter().position(|(other, _)| *other == name);
+        let index = known.unwrap_or_else(|| {
+            self.place(name).push((name, Debtor::default()));
+            self.count += 1;
+            self.place(name).len() - 1
+        });
+        &mut self.place(name)[index].1
+    }
+
+    fn remove(&mut self, name: Name) {
+        let place = self.place(name);
+        let before = place.len();
+        place.retain(|(other, _)| *other != name);
+        self.count -= before - self.place(name).len();
+    }
+
+    /// Makes sure that there is room for a debtor. Tells what whoever has to go for it owes.
+    fn make_room(&mut self, name: Name, local: Timestamp) -> u64 {
+        let place = self.place(name);
+        if place.len() < WAYS || place.iter().any(|(other, _)| *other == name) {
+            return 0;
+        }
+        let owed = |(_, debtor): &(Name, Debtor)| debtor.owed(local);
+        let least = (0..place.len()).min_by_key(|index| owed(&place[*index])).unwrap_or(0);
+        let (_, gone) = place.swap_remove(least);
+        self.count -= 1;
+        gone.owed(local)
+    }
+
+    /// Some who owe something, and others the next time.
+    fn some(&mut self) -> SmallVec<[Name; AT_ONCE]> {
+        let mut some = SmallVec::new();
+        for _ in 0..PLACES {
+            if some.len() >= AT_ONCE {
+                break;
+            }
+            self.cursor = (self.cursor + 1) % PLACES;
+            some.extend(self.places[self.cursor].iter().map(|(name, _)| *name));
+        }
+        some
+    }
+}
+
+impl Debtor {
+    fn add(&mut self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word), local: Timestamp) {
+        let is_alike = |debt: &&mut Debt| debt.caller.counted().is_like(caller.counted());
+        let is_full = self.debts.len() >= QUOTAS;
+        let known = match self.debts.iter_mut().find(is_alike) {
+            None if is_full => self.debts.last_mut(),
+            known => known,
+        };
+        let Some(known) = known else {
+            self.debts.push(Debt { caller: caller.clone(), tokens, spent });
+            return;
+        };
+        known.tokens = known.tokens.saturating_add(tokens);
+        // Others may have been let through later, and be told of before.
+        let ((old, before), (new, after)) = (known.spent, spent);
+        known.spent = if old == new { (new, new.larger(before, after, local)) } else { spent };
+    }
+
+    fn owed(&self, local: Timestamp) -> u64 {
+        self.debts.iter().map(|debt| debt.owed(local)).sum()
+    }
+
+    fn subtract(&mut self, counted: &Counted, tokens: u64) {
+        let alike = self.debts.iter_mut().find(|debt| debt.caller.counted().is_like(counted));
+        if let Some(debt) = alike {
+            debt.tokens = debt.tokens.saturating_sub(tokens);
+        }
+        self.debts.retain(|debt| debt.tokens > 0);
     }
 }
 
@@ -136,9 +263,19 @@ impl<E: Engine> Core<E> {
     /// asked about it before.
     ///
     /// A charge whose answer does not come is made again, so that it may count twice.
-    pub(super) async fn report(&self, caller: &Caller) -> Result<(), EngineError> {
-        let name = caller.name;
-        let Some(turn) = self.unreported.turn(name) else { return Ok(()) };
+    pub(super) async fn report(&self, name: Name) -> Result<(), EngineError> {
+        match self.unreported.turn(name) {
+            None => Ok(()),
+            // Mostly nobody owes anything: then nothing of this is needed.
+            Some(turn) => Box::pin(self.report_in_turn(name, &turn)).await,
+        }
+    }
+
+    async fn report_in_turn(
+        &self,
+        name: Name,
+        turn: &tokio::sync::Mutex<()>,
+    ) -> Result<(), EngineError> {
         let Ok(_turn) = turn.try_lock() else {
             // If somebody else has tried and failed, it makes no sense to try again at once.
             drop(turn.lock().await);
@@ -147,56 +284,142 @@ impl<E: Engine> Core<E> {
             return is_done.then_some(()).ok_or_else(|| EngineError::new(Fault::TimedOut, late));
         };
         // More may be let through while it is charged.
-        loop {
-            let (tokens, owed) = self.unreported.owed(name, self.local());
-            if tokens == 0 {
-                return Ok(());
+        while let Some(debt) = self.unreported.debt(name) {
+            let owed = debt.owed(self.local());
+            let charged = match owed {
+                0 => Ok(()),
+                _ => self.charge(debt.caller.clone(), owed).await.map(|_| ()),
+            };
+            match charged {
+                // Until it is reset, nobody knows what such a caller has spent.
+                Err(why) if why.is_unreadable() => {
+                    self.unreported.forget(name);
+                    return Err(why);
+                }
+                charged => charged?,
             }
-            if owed > 0 {
-                self.charge(caller.clone(), owed).await?;
-            }
-            self.unreported.subtract(name, tokens);
+            self.unreported.subtract(&debt.caller, debt.tokens);
         }
+        Ok(())
     }
 
     /// Charges everyone who owes something, if the engine answers. Tells whether nobody is left.
     pub(super) async fn report_all(self: &Arc<Self>) -> bool {
-        let (mut reporting, mut is_answered) = (JoinSet::new(), true);
-        for caller in self.unreported.callers() {
-            let core = Arc::clone(self);
-            reporting.spawn(async move { core.report(&caller).await.is_ok() });
-            if reporting.len() == AT_ONCE {
-                is_answered &= matches!(reporting.join_next().await, Some(Ok(true)));
+        loop {
+            let before = self.unreported.len();
+            let mut reporting = JoinSet::new();
+            for name in self.unreported.some() {
+                let core = Arc::clone(self);
+                reporting.spawn(async move { core.report(name).await });
             }
-            if !is_answered {
-                break;
+            let answers = reporting.join_all().await;
+            let is_answered = |answer: &Result<(), EngineError>| {
+                answer.as_ref().map_or_else(EngineError::is_unreadable, |()| true)
+            };
+            if !answers.iter().all(is_answered) || self.unreported.len() >= before {
+                return self.unreported.len() == 0;
             }
         }
-        reporting.join_all().await;
-        self.unreported.len() == 0
     }
 
     /// Charges everyone who owes something in the background, as soon as the engine answers.
     pub(super) fn report_later(self: &Arc<Self>) {
-        let is_reporting = &self.unreported.is_reporting;
         let Ok(runtime) = Handle::try_current() else { return };
-        if !is_reporting.swap(true, Ordering::AcqRel) {
-            runtime.spawn(report_until_done(Arc::downgrade(self)));
+        if !self.unreported.is_reporting.swap(true, Ordering::AcqRel) {
+            runtime.spawn(report_until_done(Reporting(Arc::downgrade(self))));
         }
     }
 }
 
-async fn report_until_done<E: Engine>(core: Weak<Core<E>>) {
+/// What the one task has that charges in the background; however that ends, another can begin.
+struct Reporting<E: Engine>(Weak<Core<E>>);
+
+impl<E: Engine> Drop for Reporting<E> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0.upgrade() {
+            core.unreported.is_reporting.store(false, Ordering::Release);
+        }
+    }
+}
+
+async fn report_until_done<E: Engine>(reporting: Reporting<E>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let Some(core) = core.upgrade() else { return };
+        let Some(core) = reporting.0.upgrade() else { return };
         if core.report_all().await {
-            core.unreported.is_reporting.store(false, Ordering::Release);
+            drop(reporting);
             // Who came before that has started no other task.
             if core.unreported.len() > 0 {
                 core.report_later();
             }
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+    use crate::store::limits::Limit;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+    fn caller(number: u64) -> Caller {
+        let limit = Arc::new(Limit::throttled(&Secret::public()).unwrap());
+        let (name, own) = (limit.caller_of(&number.to_le_bytes()), limit.base);
+        Caller { limit, name, tier: None, own, given: None }
+    }
+
+    /// Lets a caller through by a share that refills one in a second.
+    fn admit(unreported: &Unreported, number: u64, tokens: u64) {
+        let caller = caller(number);
+        let share = caller.own.algorithm;
+        let word = share.charge(share.fresh(NOW), NOW, tokens, share.deepest());
+        unreported.add(&caller, tokens, (share, word), NOW);
+    }
+
+    fn owed(unreported: &Unreported, number: u64, local: Timestamp) -> u64 {
+        unreported.debt(caller(number).name).map_or(0, |debt| debt.owed(local))
+    }
+
+    #[test]
+    fn what_is_refilled_is_owed_no_more_and_what_is_subtracted_is_gone() {
+        let unreported = Unreported::default();
+        admit(&unreported, 1, 5);
+        assert_eq!((unreported.len(), owed(&unreported, 1, NOW)), (1, 5));
+        assert_eq!(owed(&unreported, 1, NOW + Duration::from_secs(3)), 2);
+        unreported.subtract(&caller(1), 4);
+        assert_eq!((unreported.len(), owed(&unreported, 1, NOW)), (1, 1));
+        unreported.subtract(&caller(1), 1);
+        assert_eq!((unreported.len(), unreported.forgiven()), (0, 0));
+    }
+
+    #[test]
+    fn a_flood_of_callers_replaces_none_that_owe_more() {
+        let unreported = Unreported::default();
+        for number in 0..80_000 {
+            admit(&unreported, number, 1);
+        }
+        admit(&unreported, 1_000_000, 2);
+        for number in 80_000..100_000 {
+            admit(&unreported, number, 1);
+        }
+        assert_eq!(owed(&unreported, 1_000_000, NOW), 2);
+        assert!(unreported.len() <= PLACES * WAYS);
+        assert_eq!(unreported.len() as u64 + unreported.forgiven(), 100_001);
+    }
+
+    #[test]
+    fn all_of_them_are_found_in_time() {
+        let unreported = Unreported::default();
+        for number in 0..1000 {
+            admit(&unreported, number, 1);
+        }
+        let mut found = std::collections::HashSet::new();
+        for _ in 0..200 {
+            found.extend(unreported.some());
+        }
+        assert_eq!(found.len(), 1000);
     }
 }

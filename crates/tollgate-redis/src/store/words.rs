@@ -26,11 +26,11 @@ use crate::{Name, Terms};
 /// For a denial a word counts for a second from when it was asked for. Then one call asks again,
 /// and others go by the old word until that is answered. So a reset or a refund by another
 /// node is noticed.
-pub(super) struct Words(Cache<Known>);
+pub(super) struct Words(Cache<CallerWord>);
 
 /// What is known of one caller.
 #[derive(Clone, Copy)]
-struct Known {
+struct CallerWord {
     last: LastWord,
     /// The same, with what was asked for since and has not been answered.
     assumed: Word,
@@ -73,7 +73,7 @@ impl Words {
 
     /// The last word of a caller.
     pub(super) fn last(&self, name: Name) -> Option<LastWord> {
-        let last = |known: Known| LastWord { in_flight: known.in_flight, ..known.last };
+        let last = |known: CallerWord| LastWord { in_flight: known.in_flight, ..known.last };
         self.0.with(name, |known| known.map(last))
     }
 
@@ -142,7 +142,8 @@ impl Words {
             }
             let denies = is_denied || old.is_some_and(|old| old.denies);
             let in_flight = old.map_or(0, |old| old.in_flight);
-            *known = Some(Known { last, assumed: word, denies, asked: None, idle_at, in_flight });
+            *known =
+                Some(CallerWord { last, assumed: word, denies, asked: None, idle_at, in_flight });
         });
     }
 
@@ -163,7 +164,7 @@ impl Words {
 }
 
 /// Who has something spent for longest is kept.
-impl Cached for Known {
+impl Cached for CallerWord {
     fn until(&self) -> Timestamp {
         self.idle_at
     }
@@ -179,7 +180,7 @@ impl Drop for InFlight {
     }
 }
 
-impl Known {
+impl CallerWord {
     fn send(&mut self, words: &Arc<Words>, name: Name, cost: u64) -> InFlight {
         self.in_flight = self.in_flight.saturating_add(cost);
         InFlight { words: Arc::clone(words), name, cost }
@@ -209,10 +210,11 @@ impl LastWord {
         order(self) > order(told) && self.seen.now.since(told.seen.now) < LIFETIME
     }
 
-    /// For how long something is still spent.
-    pub(super) fn idle_after(&self, local: Timestamp) -> Duration {
-        let Ok(whole) = self.terms.algorithm() else { return Duration::ZERO };
-        whole.reset_after(self.word, self.seen.earliest(local)).unwrap_or(Duration::MAX)
+    /// For how long something is still spent, of a bucket whose quota came with the call.
+    pub(super) fn idle_after(&self, bucket: &AnyAlgorithm, local: Timestamp) -> Duration {
+        let now = self.seen.earliest(local);
+        let word = bucket.charge(self.word, now, self.in_flight, bucket.deepest());
+        bucket.reset_after(word, now).unwrap_or(Duration::MAX)
     }
 
     /// What the word comes to under the share that one of so many nodes has, by this node's clock.
@@ -220,12 +222,15 @@ impl LastWord {
     /// slowly, but is smaller. What is counted is divided, and rounded up.
     pub(super) fn in_share(
         &self,
+        counted: &Counted,
         share: &AnyAlgorithm,
         nodes: NonZeroU32,
         local: Timestamp,
     ) -> Word {
         let nothing = share.fresh(local);
-        let Ok(whole) = self.terms.algorithm() else { return nothing };
+        let is_alike = self.terms == counted.terms;
+        let whole = if is_alike { Ok(counted.algorithm) } else { self.terms.algorithm() };
+        let Ok(whole) = whole else { return nothing };
         let now = self.seen.earliest(local);
         let word = whole.charge(self.word, now, self.in_flight, whole.deepest());
         match whole.layout() {
@@ -372,7 +377,7 @@ mod tests {
         words.tell(NAME, &counted, counted.fresh(None), seen, false);
         let left = || {
             let last = words.last(NAME).unwrap();
-            let word = last.in_share(&counted.algorithm, NonZeroU32::MIN, start);
+            let word = last.in_share(&counted, &counted.algorithm, NonZeroU32::MIN, start);
             counted.algorithm.remaining(word, start)
         };
         let asked = words.ask(NAME, &counted, 3, start).unwrap();
@@ -397,7 +402,7 @@ mod tests {
         let share = kind.with_quota(&share.parse().unwrap(), start.0, start.1).unwrap();
         let local = START + Duration::from_millis(ms);
         let nodes = NonZeroU32::new(4).unwrap();
-        let word = words.last(NAME).unwrap().in_share(&share, nodes, local);
+        let word = words.last(NAME).unwrap().in_share(&counted, &share, nodes, local);
         share.remaining(word, local)
     }
 

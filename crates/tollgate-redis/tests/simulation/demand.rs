@@ -128,13 +128,6 @@ impl Case {
             calls.spawn(async move {
                 let called = world.elapsed();
                 let decision = gate.check_limit("l", &["alice"], cost).await.unwrap();
-                if std::env::var("DBG").is_ok() && !decision.is_allowed() {
-                    eprintln!(
-                        "{:?} node {node} {decision:?} {:?}",
-                        world.elapsed(),
-                        gate.store().stats()
-                    );
-                }
                 if decision.is_allowed() {
                     let at = world.true_time(decision.now(), called).as_nanos() as u64;
                     admitted.lock().unwrap().extend((0..cost).map(|_| (at, at)));

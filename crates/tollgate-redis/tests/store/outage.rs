@@ -353,3 +353,17 @@ async fn a_server_that_stops_charges_what_it_admitted() {
     let other = engine.node(&policy("local"));
     assert_eq!(left(&other, "l", "alice").await, 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refilled_before_it_is_settled_pays_for_nothing() {
+    let engine = Fake::new();
+    let node = engine.node_with(&alone("quota = '100/min'"), &one());
+    let reserve = LimitCheck { limit: "l", values: &["alice"], cost: 100 };
+    let receipt = node.check_limits(&[reserve]).await.unwrap().receipt().unwrap();
+    sleep(Duration::from_secs(61)).await;
+    engine.set_down(true);
+    assert_eq!(passes(&node, "l", "alice", 120).await, 100);
+    node.settle_actual(receipt, 0).await.unwrap();
+    engine.set_down(false);
+    assert_eq!(passes(&node, "l", "alice", 120).await, 0);
+}

@@ -1,9 +1,12 @@
 //! What clients see while more is asked than the engine answers: never what they would in an outage.
 
+use std::time::Duration;
+
+use tokio::time::sleep;
 use tollgate::Quota;
 use tollgate_redis::engine::Fault;
 
-use super::engine::{Fake, check_all, passes};
+use super::engine::{Fake, check_all, left, passes};
 
 fn policy(outage: &str, more: &str) -> String {
     format!(
@@ -57,4 +60,23 @@ async fn a_bucket_that_belongs_to_no_limit_is_refused_too() {
     let error = node.store().throttle(b"key", quota, 1).await.unwrap_err();
     assert_eq!(error.fault(), Fault::Overloaded);
     assert_eq!(node.store().stats().outage_local, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_settled_counts_as_soon_as_the_engine_can_be_asked() {
+    for outage in ["local", "open", "closed"] {
+        let engine = Fake::new();
+        let node = engine.node(&policy(outage, ""));
+        for user in ["alice", "bob"] {
+            let _ = node.check_limit("l", &[user], 100).await.unwrap();
+        }
+        engine.set_overloaded(true);
+        node.settle_limit("l", &["alice"], 100, 300).await.unwrap();
+        node.settle_limit("l", &["bob"], 100, 40).await.unwrap();
+        sleep(Duration::from_secs(2)).await;
+        engine.set_overloaded(false);
+        assert_eq!(left(&node, "l", "alice").await, 700, "{outage}");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(left(&node, "l", "bob").await, 960, "{outage}");
+    }
 }

@@ -75,3 +75,22 @@ async fn in_an_outage_a_node_goes_by_its_share() {
     engine.set_down(false);
     assert_eq!(spend(&node, "10/s burst 20", 0).await, (12, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_several_quotas_let_through_is_charged_by_each_of_them() {
+    let engine = Fake::new();
+    let node = engine.node("limit = []");
+    engine.set_down(true);
+    let now = engine.clock().now();
+    for (by, cost) in [("1/min burst 10", 2), ("10/s burst 20", 4), ("1/min burst 10", 1)] {
+        assert!(node.store().throttle(b"k", quota(by), cost).await.is_err());
+        let share = node.store().share(b"k", quota(by)).unwrap();
+        let bucket = TokenBucket::new(&share.quota).unwrap();
+        let decision = Decision::of(bucket, bucket.fresh(now), now, cost).0;
+        node.store().throttled_here(b"k", quota(by), &decision);
+    }
+    engine.set_down(false);
+    // Two minutes and at least 400 ms: the last decision of three tells less than all of them.
+    let (remaining, _) = spend(&node, "1/min burst 10", 0).await;
+    assert_eq!(remaining, 7);
+}

@@ -96,6 +96,8 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
     counters(encoder, "store_decisions", "Decisions about limits, by what they go by", sources)?;
     let help = "Callers still to be charged in the store for what was admitted in an outage";
     gauges(encoder, "store_unreported_callers", help, [([], stats.unreported)])?;
+    let help = "Tokens admitted in an outage that are not charged, for want of room";
+    counters(encoder, "store_forgiven", help, [([], stats.forgiven)])?;
     let help = "Callers whose state was of a time to come, since the store's clock has gone back";
     counters(encoder, "store_states_cut", help, [([], stats.cut)])?;
     let help = "Callers whose quota has changed, and who keep what they have spent";

@@ -58,6 +58,7 @@ mod whereabouts;
 
 pub use self::checks::Warnings;
 pub use self::health::{Health, RoundTrips};
+pub use self::multiplex::answer;
 pub use self::options::Options;
 
 /// An engine that is a server, or several.

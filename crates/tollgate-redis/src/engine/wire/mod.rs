@@ -11,3 +11,4 @@ pub use self::arguments::{Argument, announce, ask, exchange, millis, override_cl
 pub(crate) use self::deposit::{Deposit, Paid};
 pub use self::keys::{Key, Keys};
 pub use self::reply::{alive, born, reply};
+pub use super::server::answer;

@@ -86,7 +86,7 @@ impl StoreSettings {
             secret,
             prefix: given.prefix.clone().map_or(Prefix::DEFAULT.to_owned(), |prefix| prefix.0),
             connect_timeout: time(given.connect_timeout, 250),
-            command_timeout: time(given.command_timeout, 50),
+            command_timeout: time(given.command_timeout, 250),
             connections: connections.unwrap_or(1),
             nodes: nodes.and_then(NonZeroU32::new),
             start_in_outage: given.start_in_outage.unwrap_or(false),

@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     /// Hands over the answers that are whole.
     fn take_answers(&mut self) -> Result<(), RedisError> {
         let (mut used, now) = (0, Instant::now());
-        while let Some((value, length)) = reply::parse(&self.input[used..])? {
+        while let Some((value, length)) = reply::answer(&self.input[used..])? {
             used += length;
             let Some(sent) = self.sent.front_mut() else {
                 let text = "the server answers what nobody asked";

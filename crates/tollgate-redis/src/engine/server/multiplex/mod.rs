@@ -15,6 +15,8 @@ mod driver;
 mod gather;
 mod reply;
 
+pub use self::reply::answer;
+
 /// Where calls are left to be written: as they come, as many at a time as there are. Answers come in
 /// that order.
 ///

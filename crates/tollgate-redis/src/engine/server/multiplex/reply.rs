@@ -12,7 +12,7 @@ const MOST: usize = 1 << 20;
 /// # Errors
 ///
 /// If it is none in version 2 of the protocol, which is the one that was not asked to be another.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Value, usize)>, RedisError> {
+pub fn answer(bytes: &[u8]) -> Result<Option<(Value, usize)>, RedisError> {
     let mut reader = Reader { bytes, at: 0 };
     Ok(reader.value(DEEPEST)?.map(|value| (value, reader.at)))
 }
@@ -99,6 +99,8 @@ fn nonsense(line: &[u8]) -> RedisError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -117,13 +119,24 @@ mod tests {
             "-MOVED 3999 127.0.0.1:6381\r\n",
             "-NOSCRIPT No matching script. Please use EVAL.\r\n",
         ] {
-            let (value, length) = parse(text.as_bytes()).unwrap().unwrap();
+            let (value, length) = answer(text.as_bytes()).unwrap().unwrap();
             assert_eq!(value, redis::parse_redis_value(text.as_bytes()).unwrap(), "{text:?}");
             assert_eq!(length, text.len());
             let more = [text, "*1\r\n$"].concat();
-            assert_eq!(parse(more.as_bytes()).unwrap().unwrap().1, text.len());
+            assert_eq!(answer(more.as_bytes()).unwrap().unwrap().1, text.len());
             for end in 0..text.len() {
-                assert!(parse(&text.as_bytes()[..end]).unwrap().is_none(), "{:?}", &text[..end]);
+                assert!(answer(&text.as_bytes()[..end]).unwrap().is_none(), "{:?}", &text[..end]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_what_the_crate_reads(
+            text in "([$*:+-](-?[0-9]{0,3}|OK|ab)\r\n|[a-z]{0,3}\r\n){0,6}",
+        ) {
+            if let Ok(Some((value, length))) = answer(text.as_bytes()) {
+                prop_assert_eq!(Ok(value), redis::parse_redis_value(&text.as_bytes()[..length]));
             }
         }
     }
@@ -131,10 +144,10 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_an_error() {
         for text in ["HTTP/1.1 400\r\n", "\r\n", "$x\r\n", "$-2\r\n", ":\r\n", "$1\r\nabc\r\n"] {
-            assert!(parse(text.as_bytes()).is_err(), "{text:?}");
+            assert!(answer(text.as_bytes()).is_err(), "{text:?}");
         }
         let deep = "*1\r\n".repeat(100);
-        assert!(parse(deep.as_bytes()).is_err());
-        assert!(parse(b"*9999999999\r\n").is_err());
+        assert!(answer(deep.as_bytes()).is_err());
+        assert!(answer(b"*9999999999\r\n").is_err());
     }
 }

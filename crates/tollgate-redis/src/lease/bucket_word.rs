@@ -8,7 +8,7 @@ use crate::sighting::Sighting;
 
 /// What the engine said last of a bucket, and when it is to be asked again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct BucketWord {
     /// The word that the last take left.
     word: Word,
     seen: Sighting,
@@ -19,7 +19,7 @@ pub(super) struct Known {
 /// For how long a word is believed: as long as a remembered denial under a strict limit.
 const BELIEVED: Duration = Duration::from_secs(1);
 
-impl Known {
+impl BucketWord {
     /// What a take has left that brought something. If that is much less than a batch, the next
     /// waits until a batch is there. With a share it waits for what a call costs as well, which
     /// is not held.
