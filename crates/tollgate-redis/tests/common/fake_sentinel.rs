@@ -29,6 +29,10 @@ impl FakeSentinel {
         Self { port, state, listener }
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis+sentinel://127.0.0.1:{}/main", self.port)
     }

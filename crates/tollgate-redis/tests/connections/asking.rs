@@ -10,6 +10,8 @@ use tollgate::{AlgorithmKind, Quota, Timestamp};
 use tollgate_redis::engine::{Engine, EngineError, Entry, Fault, Found, Op, Options, Server};
 use tollgate_redis::{Name, Terms};
 
+use crate::common::Server as Redis;
+
 /// Longer than a test machine ever stands still, so that only what is broken is late.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -38,6 +40,13 @@ pub(crate) async fn ask(server: &Server, name: u64) -> Result<(), EngineError> {
     let reply = server.run(&[entry(name)]).await?;
     assert!(matches!(reply.answers[0], Found::Passed(_)), "{reply:?}");
     Ok(())
+}
+
+/// How many scripts a server has run.
+pub(crate) fn scripts_run(server: &Redis) -> u64 {
+    let stats = server.tell("INFO commandstats");
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
 /// Waits until it answers again.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tollgate_redis::engine::{Engine, Fault, Server as Engines};
 
-use crate::asking::{PATIENCE, ask, entry, options};
+use crate::asking::{PATIENCE, ask, entry, options, until_down};
 use crate::common::{Cluster, Server};
 
 /// The first name that lies in a slot of `range`.
@@ -119,6 +119,40 @@ async fn a_cluster_may_be_away_at_the_start() {
     let engine = Engines::connect_later(options(&url)).unwrap();
     assert!(ask(&engine, 1).await.is_err());
     cluster.masters.iter_mut().for_each(Server::start_again);
+    for name in 0..20 {
+        until_answered(&engine, name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_may_drop_keys_is_refused_at_the_start_whichever_it_is() {
+    let cluster = Cluster::start(false);
+    for node in &cluster.masters {
+        node.tell("CONFIG SET maxmemory 100mb");
+    }
+    for node in &cluster.masters {
+        node.tell("CONFIG SET maxmemory-policy allkeys-lru");
+        let error = Engines::connect(options(&cluster.url())).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.fault(), Fault::Misconfigured);
+        let why = format!(":{} has `maxmemory-policy allkeys-lru`", node.port);
+        assert!(error.to_string().contains(&why), "{error}");
+        let later = Engines::connect_later(options(&cluster.url())).unwrap();
+        assert!(until_down(&later, Fault::Misconfigured).await.contains(&why));
+        node.tell("CONFIG SET maxmemory-policy noeviction");
+        for name in 0..20 {
+            until_answered(&later, name).await;
+        }
+    }
+    // Not once all were found fit.
+    let engine = Engines::connect(options(&cluster.url())).await.unwrap();
+    let last = &cluster.masters[2];
+    last.tell("CONFIG SET maxmemory-policy allkeys-lru");
+    last.tell("CLIENT KILL TYPE normal");
+    let begin = Instant::now();
+    while engine.warnings().may_evict.is_none() {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", engine.health());
+        sleep(Duration::from_millis(5)).await;
+    }
     for name in 0..20 {
         until_answered(&engine, name).await;
     }

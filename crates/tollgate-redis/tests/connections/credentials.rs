@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_redis::engine::{Fault, Options, Server as Engines};
 
 use crate::asking::{PATIENCE, ask, hammer, options, until_down, until_up};
-use crate::common::{Certificates, Server};
+use crate::common::{Certificates, Server, log};
 
 const ACCESS: &str = "ACL SETUSER limiter on >first ~tollgate:* +@all";
 
@@ -153,4 +153,40 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     assert_eq!(engine.renew_credentials(options), Ok(true));
     until_connected(&engine, 3).await;
     ask(&engine, 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_used_at_a_reconnect_leaves_the_old_one_and_is_logged_once() {
+    let certificates = Certificates::new();
+    let (server, port) = Server::redis_with_tls(&certificates, "yes", &[]);
+    let file = |name: &str| certificates.file(name);
+    let options = options(&format!("rediss://localhost:{port}"))
+        .authorities(file("ca.pem"))
+        .client_certificate(file("client.pem"), file("client.key"));
+    let logged = |what: &str| {
+        let path = file("client.pem").display().to_string();
+        log().lines().filter(|line| line.contains(&path) && line.contains(what)).count()
+    };
+    log();
+    let engine = Engines::connect(options).await.unwrap();
+    let good = std::fs::read(file("client.pem")).unwrap();
+    let mut connects = 1;
+    let mut reconnect = async || {
+        connects += 1;
+        server.tell("CLIENT KILL TYPE normal");
+        until_connected(&engine, connects).await;
+        until_up(&engine).await;
+    };
+    std::fs::write(file("client.pem"), "no certificate").unwrap();
+    reconnect().await;
+    reconnect().await;
+    assert_eq!(logged("the old ones are kept"), 1);
+    std::fs::remove_file(file("client.pem")).unwrap();
+    reconnect().await;
+    reconnect().await;
+    assert_eq!(logged("cannot be read: No such file"), 1);
+    assert_eq!(logged("the old ones are kept"), 2);
+    std::fs::write(file("client.pem"), good).unwrap();
+    reconnect().await;
+    assert_eq!(logged(""), 2);
 }

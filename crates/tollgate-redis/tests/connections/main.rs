@@ -13,5 +13,7 @@ mod deposits;
 mod news;
 mod outage;
 mod sentinel;
+mod stalls;
 mod start;
 mod tls;
+mod votes;

@@ -1,11 +1,12 @@
 //! What Sentinels tell of failovers, in time, late or never.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tollgate_redis::engine::{Options, Server as Engines};
 
-use crate::asking::{PATIENCE, ask, options};
+use crate::asking::{PATIENCE, ask, hammer, options, scripts_run};
 use crate::common::{FakeSentinel, Server};
 
 const PROMOTING: &str = "+failover-state-send-slaveof-noone";
@@ -44,17 +45,10 @@ impl Scene {
     }
 }
 
-/// How many scripts a server was asked to run.
-fn calls(server: &Server) -> u64 {
-    let stats = server.tell("INFO commandstats");
-    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
-}
-
 /// Asks until a server is asked.
 async fn until_used(engine: &Engines, server: &Server) {
-    let (begin, before) = (Instant::now(), calls(server));
-    while calls(server) <= before + 1 {
+    let (begin, before) = (Instant::now(), scripts_run(server));
+    while scripts_run(server) <= before + 1 {
         assert!(begin.elapsed() < PATIENCE, "it was never asked");
         let _ = ask(engine, 1).await;
         sleep(Duration::from_millis(5)).await;
@@ -70,22 +64,75 @@ async fn calls_wait_for_a_replica_that_is_to_be_the_master_and_stay_there() {
     scene.sentinel.publish(PROMOTING, &scene.promotion(scene.master.port)).await;
     // Heard, but not promoted yet.
     sleep(Duration::from_millis(100)).await;
-    let before = calls(&scene.master);
+    let before = scripts_run(&scene.master);
     let promote = async {
         sleep(Duration::from_millis(100)).await;
         scene.replica.tell("REPLICAOF NO ONE");
     };
     let (asked, ()) = tokio::join!(ask(&engine, 1), promote);
     asked.unwrap();
-    assert_eq!(calls(&scene.master), before, "nothing was counted where it is forgotten");
+    assert_eq!(scripts_run(&scene.master), before, "nothing was counted where it is forgotten");
     // The Sentinel is yet to hear of it, which is no reason to go back.
     sleep(Duration::from_secs(3)).await;
     ask(&engine, 1).await.unwrap();
     scene.sentinel.publish("+switch-master", "main 127.0.0.1 1 127.0.0.1 2").await;
     sleep(Duration::from_millis(100)).await;
     ask(&engine, 1).await.unwrap();
-    assert_eq!(calls(&scene.master), before);
+    assert_eq!(scripts_run(&scene.master), before);
     assert_eq!((engine.health().outages, engine.health().connects), (0, 2));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_after_a_failover_does_not_lead_back() {
+    let scene = Scene::new(true).await;
+    let engine = Engines::connect(scene.options()).await.unwrap();
+    scene.until_subscribed().await;
+    ask(&engine, 1).await.unwrap();
+    scene.replica.tell("REPLICAOF NO ONE");
+    scene.sentinel.publish(PROMOTING, &scene.promotion(scene.master.port)).await;
+    until_used(&engine, &scene.replica).await;
+    let before = scripts_run(&scene.master);
+    // The Sentinel still names the old one.
+    scene.replica.tell("CLIENT KILL TYPE normal SKIPME yes");
+    sleep(Duration::from_millis(50)).await;
+    until_used(&engine, &scene.replica).await;
+    assert_eq!(scripts_run(&scene.master), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_are_held_back_are_not_late() {
+    // Longer than the time-out, which is the default.
+    const HELD: Duration = Duration::from_millis(600);
+    let scene = Scene::new(true).await;
+    let defaults = Options::new(&scene.sentinel.url()).unwrap();
+    let engine = Arc::new(Engines::connect(defaults).await.unwrap());
+    scene.until_subscribed().await;
+    ask(&engine, 1).await.unwrap();
+    scene.sentinel.publish(PROMOTING, &scene.promotion(scene.master.port)).await;
+    sleep(Duration::from_millis(100)).await;
+    let before = scripts_run(&scene.master);
+    let calls = tokio::spawn(hammer(engine.clone(), HELD / 3));
+    sleep(HELD).await;
+    scene.replica.tell("REPLICAOF NO ONE");
+    let outcome = calls.await.unwrap();
+    assert_eq!(outcome.failed, 0, "{outcome:?}");
+    assert_eq!(scripts_run(&scene.master), before);
+    let health = engine.health();
+    assert_eq!((health.outages, health.time_outs, health.connects), (0, 0, 2));
+}
+
+#[tokio::test]
+async fn calls_that_were_held_back_for_nothing_are_made_where_they_would_have_been() {
+    let scene = Scene::new(true).await;
+    let engine = Engines::connect(Options::new(&scene.sentinel.url()).unwrap()).await.unwrap();
+    scene.until_subscribed().await;
+    scene.sentinel.publish(PROMOTING, &scene.promotion(scene.master.port)).await;
+    sleep(Duration::from_millis(100)).await;
+    let (begin, before) = (Instant::now(), scripts_run(&scene.master));
+    ask(&engine, 1).await.unwrap();
+    assert!(begin.elapsed() > Duration::from_millis(500), "it was not held back");
+    assert_eq!(scripts_run(&scene.master), before + 1);
+    assert_eq!((engine.health().outages, engine.health().time_outs), (0, 0));
 }
 
 #[tokio::test]
@@ -103,12 +150,12 @@ async fn late_news_of_a_failover_that_is_long_over_change_nothing() {
     scene.replica.tell("REPLICAOF NO ONE");
     scene.sentinel.publish(PROMOTING, &scene.promotion(1)).await;
     scene.sentinel.publish(PROMOTING, &of_master.replace("main", "other")).await;
-    let before = calls(&scene.replica);
+    let before = scripts_run(&scene.replica);
     for _ in 0..20 {
         ask(&engine, 1).await.unwrap();
         sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(calls(&scene.replica), before);
+    assert_eq!(scripts_run(&scene.replica), before);
     assert_eq!((engine.health().outages, engine.health().connects), (0, 1));
 }
 

@@ -1,11 +1,12 @@
 //! A master that is found by Sentinels.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use tollgate_redis::engine::{Fault, Server as Engines};
+use tollgate_redis::engine::{Fault, Options, Server as Engines};
 
-use crate::asking::{ask, options, until_up};
+use crate::asking::{ask, hammer, options, until_up};
 use crate::common::{Sentinels, Server, eventually};
 
 #[tokio::test]
@@ -34,6 +35,22 @@ async fn calls_follow_the_master_when_it_is_exchanged_on_purpose() {
         sleep(Duration::from_millis(5)).await;
     }
     until_up(&engine).await;
+    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_planned_failover_is_no_outage_at_the_default_time_out() {
+    let sentinels = Sentinels::start();
+    let defaults = Options::new(&sentinels.url()).unwrap();
+    let engine = Arc::new(Engines::connect(defaults).await.unwrap());
+    let subscribed = || (0..3).all(|place| sentinels.subscribers(place) == 1);
+    eventually("it is subscribed at all of them", subscribed);
+    let calls = tokio::spawn(hammer(engine.clone(), Duration::from_secs(3)));
+    sentinels.exchange_master();
+    let outcome = calls.await.unwrap();
+    let health = engine.health();
+    assert_eq!((health.outages, health.connects), (0, 2), "{outcome:?}, {health:?}");
+    assert_eq!(outcome.failed, 0, "{outcome:?}");
     assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
 }
 

@@ -24,7 +24,7 @@ pub struct Warnings {
 /// What the checks have found so far.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    /// True once a server was found fit. From then on nothing that is only unsafe is an outage.
+    /// True once all servers were found fit. From then on nothing that is only unsafe is an outage.
     has_started: AtomicBool,
     /// Servers that may drop keys, with the policy.
     evicting: Mutex<BTreeMap<String, String>>,

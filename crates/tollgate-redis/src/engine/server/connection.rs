@@ -6,7 +6,6 @@ use std::time::Duration;
 use redis::aio::PubSub;
 use redis::{Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::address::Address;
@@ -15,7 +14,9 @@ use super::credentials::Access;
 use super::failure::{Failure, unreachable_because};
 use super::multiplex::{Answer, Multiplexer};
 use super::options::Login;
+use super::queue::Place;
 use super::secret::Secret;
+use super::signals::Signals;
 use super::stream::Stream;
 use super::task::Task;
 use super::tls::{Handshake, TlsClient};
@@ -39,17 +40,17 @@ impl Connector {
         Self { time_out }
     }
 
-    /// Opens a connection and logs in on it. `lost` is notified when it has ended.
+    /// Opens a connection and logs in on it.
     pub(super) async fn open(
         &self,
         address: &Address,
         access: Access<'_>,
         database: u32,
-        lost: &Arc<Notify>,
+        signals: &Arc<Signals>,
     ) -> Result<Connection, EngineError> {
         let opening = async {
             let (stream, handshake) = reach(address, access.tls).await?;
-            let connection = Connection::over(stream, lost.clone());
+            let connection = Connection::over(stream, signals.clone());
             match connection.greet(access.login, database).await {
                 Ok(()) => Ok(connection),
                 Err(why) => Err(refusal(address, handshake.as_ref(), &why)),
@@ -65,9 +66,9 @@ impl Connector {
         access: Access<'_>,
         question: &Cmd,
     ) -> Result<Value, EngineError> {
-        let connection = self.open(address, access, 0, &Arc::default()).await?;
         let asking = async {
-            let answer = connection.send(question).await;
+            let connection = self.open(address, access, 0, &Arc::default()).await?;
+            let answer = connection.send(question, self.time_out).await;
             answer.map_err(|error| Failure::of(address, &error).error)
         };
         self.in_time(address, asking).await
@@ -140,11 +141,11 @@ fn refusal(address: &Address, handshake: Option<&Handshake>, why: &RedisError) -
 }
 
 impl Connection {
-    fn over(stream: Stream, lost: Arc<Notify>) -> Self {
-        let (calls, driver) = Multiplexer::new(Bounded::new(stream));
+    fn over(stream: Stream, signals: Arc<Signals>) -> Self {
+        let (calls, driver) = Multiplexer::new(Bounded::new(stream), signals.clone());
         let driver = Task::spawn(async move {
             driver.await;
-            lost.notify_one();
+            signals.note_lost();
         });
         Self { calls, _driver: driver }
     }
@@ -163,25 +164,26 @@ impl Connection {
         let needed = greeting.len();
         // Versions before 7.2 know it not, and nobody else needs it.
         greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("tollgate");
-        for reply in self.send_all(&greeting, None).await?.into_iter().take(needed) {
+        // Nobody else uses the connection yet, and whoever opens it waits only so long.
+        let (replies, _) = self.calls.call_all(&greeting, None, None).await?;
+        for reply in replies.into_iter().take(needed) {
             reply.extract_error()?;
         }
         Ok(())
     }
 
-    /// Makes a call, for as long as whoever makes it waits. An error that the server answers is an
-    /// error.
-    pub(super) async fn send(&self, call: &Cmd) -> Result<Value, RedisError> {
-        Ok(self.calls.call(call, None).await?.value)
+    /// Makes a call of our own. An error that the server answers is an error.
+    pub(super) async fn send(&self, call: &Cmd, time_out: Duration) -> Result<Value, RedisError> {
+        Ok(self.calls.call(call, Some(time_out), None).await?.value)
     }
 
     /// Makes several calls, in one write and with no other call between them.
     pub(super) async fn send_all(
         &self,
         calls: &Pipeline,
-        time_out: Option<Duration>,
+        time_out: Duration,
     ) -> Result<Vec<Value>, RedisError> {
-        Ok(self.calls.call_all(calls, time_out).await?.0)
+        Ok(self.calls.call_all(calls, Some(time_out), None).await?.0)
     }
 
     /// Makes a call that must be answered [in time](RedisError::is_timeout), as one that may be
@@ -191,13 +193,14 @@ impl Connection {
         call: &Cmd,
         is_asking: bool,
         time_out: Duration,
+        place: Option<Place>,
     ) -> Result<Answer, RedisError> {
         if !is_asking {
-            return self.calls.call(call, Some(time_out)).await;
+            return self.calls.call(call, Some(time_out), place).await;
         }
         let mut calls = Pipeline::new();
         calls.cmd("ASKING").add_command(call.clone());
-        let (mut replies, took) = self.calls.call_all(&calls, Some(time_out)).await?;
+        let (mut replies, took) = self.calls.call_all(&calls, Some(time_out), place).await?;
         Ok(Answer { value: replies.pop().unwrap_or(Value::Nil).extract_error()?, took })
     }
 }

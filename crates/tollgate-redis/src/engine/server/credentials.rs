@@ -4,10 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::options::{Login, Sources};
@@ -36,6 +38,10 @@ pub(super) struct Access<'a> {
 pub(super) struct CredentialStore {
     current: ArcSwap<Credentials>,
     state: Mutex<State>,
+    /// How long reading them again is waited for.
+    time_out: Duration,
+    /// Held by who reads them again: if that hangs, it takes one thread, and not one each time.
+    reading: Arc<AsyncMutex<()>>,
     /// Tells those who have connections that there are other credentials.
     renewed: watch::Sender<()>,
 }
@@ -61,11 +67,12 @@ const MOST: u64 = 1 << 20;
 
 impl CredentialStore {
     /// Reads all files.
-    pub(super) fn new(sources: Sources) -> Result<Self, EngineError> {
+    pub(super) fn new(sources: Sources, time_out: Duration) -> Result<Self, EngineError> {
         let contents = Contents::read(&sources)?;
         let current = ArcSwap::from_pointee(Credentials::new(&sources, contents)?);
         let state = Mutex::new(State { sources, problem: None });
-        Ok(Self { current, state, renewed: watch::Sender::new(()) })
+        let (reading, renewed) = (Arc::default(), watch::Sender::new(()));
+        Ok(Self { current, state, time_out, reading, renewed })
     }
 
     /// What connections are opened with now.
@@ -78,26 +85,47 @@ impl CredentialStore {
         self.renewed.subscribe()
     }
 
-    /// Reads the files again, and tells what is in force then. If one cannot be used, the
-    /// credentials from before are, which is logged once.
+    /// Reads the files again, and tells what is in force then. If one cannot be used, or not be
+    /// read in time, the credentials from before are, which is logged once.
     pub(super) async fn refresh(self: &Arc<Self>) -> Arc<Credentials> {
-        let store = Arc::clone(self);
-        // It cannot panic; the credentials from before then.
-        let _ = spawn_blocking(move || store.read_again()).await;
+        let reading = async {
+            let (store, turn) = (Arc::clone(self), Arc::clone(&self.reading).lock_owned().await);
+            let read = move || {
+                store.read_again();
+                drop(turn);
+            };
+            // It cannot panic; the credentials from before then.
+            let _ = spawn_blocking(read).await;
+        };
+        if timeout(self.time_out, reading).await.is_err() {
+            let text = format!("their files were not read in {} ms", self.time_out.as_millis());
+            Self::note(&mut self.lock(), Some(EngineError::new(Fault::Misconfigured, text)));
+        }
         self.current()
     }
 
     /// Takes credentials from other sources from now on. Tells whether that changes anything.
     pub(super) fn replace(&self, sources: Sources) -> Result<bool, EngineError> {
+        let contents = Contents::read(&sources)?;
         let mut state = self.lock();
-        let is_changed = self.take_up(&sources, state.sources != sources)?;
+        let is_changed = self.take_up(&sources, contents, state.sources != sources)?;
         *state = State { sources, problem: None };
         Ok(is_changed)
     }
 
     fn read_again(&self) {
+        // Not under the lock: it may take for ever.
+        let sources = self.lock().sources.clone();
+        let contents = Contents::read(&sources);
         let mut state = self.lock();
-        let problem = self.take_up(&state.sources, false).err();
+        if state.sources == sources {
+            let taken_up = contents.and_then(|read| self.take_up(&sources, read, false));
+            Self::note(&mut state, taken_up.err());
+        }
+    }
+
+    /// Notes what is wrong with the files, if anything is, and logs what has changed.
+    fn note(state: &mut State, problem: Option<EngineError>) {
         match &problem {
             Some(error) if state.problem != problem => {
                 warn!(%error, "credentials of the engine cannot be read: the old ones are kept");
@@ -108,8 +136,12 @@ impl CredentialStore {
         state.problem = problem;
     }
 
-    fn take_up(&self, sources: &Sources, are_other: bool) -> Result<bool, EngineError> {
-        let contents = Contents::read(sources)?;
+    fn take_up(
+        &self,
+        sources: &Sources,
+        contents: Contents,
+        are_other: bool,
+    ) -> Result<bool, EngineError> {
         if !are_other && self.current.load().contents == contents {
             return Ok(false);
         }
@@ -214,5 +246,34 @@ fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     match bytes.len() as u64 > MOST {
         true => Err(io::Error::other("it has more than 1 MiB")),
         false => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::engine::server::options::Options;
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_are_not_read_in_time_leave_the_credentials_as_they_were() {
+        const TIME_OUT: Duration = Duration::from_millis(250);
+        let options = Options::new("redis://user:password@host").unwrap();
+        let store = Arc::new(CredentialStore::new(options.sources, TIME_OUT).unwrap());
+        let before = store.current();
+        // As a read does that hangs.
+        let hanging = Arc::clone(&store.reading).lock_owned().await;
+        for _ in 0..3 {
+            let begin = Instant::now();
+            assert!(Arc::ptr_eq(&store.refresh().await, &before));
+            assert!(begin.elapsed() < TIME_OUT * 2);
+        }
+        let problem = store.lock().problem.clone().unwrap();
+        assert_eq!(problem.to_string(), "their files were not read in 250 ms");
+        drop(hanging);
+        tokio::time::resume();
+        assert!(Arc::ptr_eq(&store.refresh().await, &before));
+        assert_eq!(store.lock().problem, None);
     }
 }

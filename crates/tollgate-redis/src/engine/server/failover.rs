@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use tracing::info;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{info, warn};
 
 use super::address::Address;
-use super::keep::{Finding, Known};
+use super::keep::{Finding, LinkState};
 use super::link::Core;
 use super::session::Session;
 use super::subscription::News;
 use super::whereabouts::Whereabouts;
 use crate::engine::{EngineError, Fault};
 
-/// How long calls wait for a replica to become the master. Sentinels take a tenth of a second.
+/// How long calls wait for another master at most. Sentinels take a tenth of a second to promote a
+/// replica.
 const HANDOVER: Duration = Duration::from_secs(1);
 
 /// How often a replica that is to become the master is tried, by each node.
@@ -22,6 +23,14 @@ const PACE: Duration = Duration::from_millis(20);
 
 /// For how long a Sentinel may not know yet what another has told.
 const SPREAD: Duration = Duration::from_secs(10);
+
+impl LinkState {
+    /// True if a master was left a moment ago for another one.
+    pub(super) fn has_left(&self, master: &Address) -> bool {
+        let left = self.left.as_ref();
+        left.is_some_and(|(left, at)| left == master && at.elapsed() < SPREAD)
+    }
+}
 
 impl Core {
     /// Tells if another server is to be used by now, although this one still answers. One that
@@ -32,11 +41,15 @@ impl Core {
             Whereabouts::Fixed(_) => return None,
             Whereabouts::Asked(_) => self.plan.credentials.refresh().await,
         };
-        let address = self.whereabouts.find(&self.plan, &credentials).await.ok()?;
-        let is_left = |known: &Known| {
-            known.left.as_ref().is_some_and(|(left, at)| *left == address && at.elapsed() < SPREAD)
-        };
-        (address != session.address && !is_left(&self.known())).then_some(address)
+        let present = Some(&session.address);
+        let found = self.whereabouts.find(&self.plan, &credentials, present).await.ok()?;
+        let address = found.into_iter().next()?;
+        let mut known = self.known();
+        if address == session.address {
+            known.unusable = None;
+            return None;
+        }
+        (!known.has_left(&address)).then_some(address)
     }
 
     /// What follows from news. They may be late, so the Sentinels are asked whether there is
@@ -66,13 +79,28 @@ impl Core {
         promoted.filter(|(_, told)| told.elapsed() < SPREAD).map(|(address, _)| address)
     }
 
-    /// Goes to another master. Tells if the session is of no more use.
-    pub(super) async fn move_to(&self, session: &Arc<Session>, address: Address) -> bool {
-        if self.hand_over(session, &address).await.is_err() {
-            let text = format!("{} is no longer the master: {address} is", session.address);
-            self.trip(session, &EngineError::new(Fault::Unready, text));
+    /// Goes to another master once that can be used. Tells whether it could. Calls are held back for
+    /// it once: who names one that cannot be used may do so for long.
+    pub(super) async fn move_to(&self, session: &Arc<Session>, to: Address) -> bool {
+        let before = self.known().unusable.replace(to.clone());
+        let is_new = before.as_ref() != Some(&to);
+        let moved = if is_new {
+            self.hand_over(session, &to).await
+        } else {
+            let opened = self.open(to.clone()).await;
+            opened.map(|next| self.take_over(session, next, Duration::ZERO))
+        };
+        match moved {
+            Ok(()) => true,
+            Err(error) => {
+                if is_new {
+                    let master = &session.address;
+                    warn!(%error, %master, "the Sentinels name a master that cannot be used: the \
+                           one in use is kept");
+                }
+                false
+            }
         }
-        true
     }
 
     /// Holds calls back until another server accepts them, so that none is counted where it will
@@ -83,18 +111,32 @@ impl Core {
         to: &Address,
     ) -> Result<(), EngineError> {
         let (hold, begin) = (session.hold(), Instant::now());
-        loop {
-            match self.open(to.clone()).await {
-                Ok(next) => {
-                    let held = begin.elapsed().as_secs_f64();
-                    let (engine, from) = (&self.plan.options.target, &session.address);
-                    info!(%engine, %from, %to, held_seconds = held, "there is another master");
-                    hold.hand_over(self.close(next));
-                    return Ok(());
+        let mut problem = None;
+        let opening = async {
+            loop {
+                match self.open(to.clone()).await {
+                    Ok(next) => return next,
+                    Err(error) => problem = Some(error),
                 }
-                Err(error) if begin.elapsed() > HANDOVER => return Err(error),
-                Err(_) => sleep(PACE).await,
+                sleep(PACE).await;
             }
-        }
+        };
+        let Ok(next) = timeout(HANDOVER, opening).await else {
+            return Err(problem.unwrap_or_else(|| {
+                let text = format!("{to} did not answer in {} ms", HANDOVER.as_millis());
+                EngineError::new(Fault::Unreachable, text)
+            }));
+        };
+        self.take_over(session, next, begin.elapsed());
+        hold.hand_over();
+        Ok(())
+    }
+
+    /// Makes calls on the session of another master.
+    fn take_over(&self, session: &Session, next: Session, held: Duration) {
+        let next = self.close(next);
+        let (engine, from, to) = (&self.plan.options.target, &session.address, &next.address);
+        let held = held.as_secs_f64();
+        info!(%engine, %from, %to, held_seconds = held, "there is another master");
     }
 }

@@ -1,9 +1,6 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
-
-use super::session::Session;
 
 /// Whether a session's calls are about to be made on another.
 pub(super) struct Handover {
@@ -12,11 +9,12 @@ pub(super) struct Handover {
     state: watch::Sender<State>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     No,
     Waiting,
-    To(Arc<Session>),
+    /// Another session has taken over.
+    Done,
 }
 
 /// Makes calls wait, until they are handed over or this is dropped.
@@ -33,32 +31,29 @@ impl Handover {
         Hold(self)
     }
 
-    /// Waits for the session that takes over; `None` if none does.
-    pub(super) async fn successor(&self) -> Option<Arc<Session>> {
-        let mut states = self.state.subscribe();
-        let is_decided = |state: &State| !matches!(state, State::Waiting);
-        match states.wait_for(is_decided).await.as_deref() {
-            Ok(State::To(session)) => Some(session.clone()),
-            _ => None,
-        }
+    /// Waits until another session has taken over, or none will.
+    pub(super) async fn decided(&self) {
+        // It cannot fail: the sender is here.
+        let _ = self.state.subscribe().wait_for(|state| *state != State::Waiting).await;
     }
 
     fn set(&self, state: State) {
-        self.is_under_way.store(!matches!(state, State::No), Ordering::Relaxed);
+        self.is_under_way.store(state != State::No, Ordering::Relaxed);
         self.state.send_replace(state);
     }
 }
 
 impl Hold<'_> {
-    /// Lets calls go on, on another session.
-    pub(super) fn hand_over(self, session: Arc<Session>) {
-        self.0.set(State::To(session));
+    /// Lets calls go on, on another session, which has taken over before.
+    pub(super) fn hand_over(self) {
+        self.0.set(State::Done);
     }
 }
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        if matches!(*self.0.state.borrow(), State::Waiting) {
+        let is_decided = *self.0.state.borrow() != State::Waiting;
+        if !is_decided {
             self.0.set(State::No);
         }
     }

@@ -29,9 +29,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// News that may wait. Any that are told next say the same.
 const NEWS: usize = 16;
 
-/// What is known besides the session in use.
+/// What is known of a link besides the session in use.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct LinkState {
     /// The server that was last connected to.
     pub(super) address: Option<Address>,
     /// What that has accepted.
@@ -42,6 +42,8 @@ pub(super) struct Known {
     pub(super) promoted: Option<(Address, Instant)>,
     /// The master before the last failover, and when it was left.
     pub(super) left: Option<(Address, Instant)>,
+    /// What Sentinels call the master, although it could not be used.
+    pub(super) unusable: Option<Address>,
     clock: ClockWatch,
 }
 
@@ -98,17 +100,34 @@ impl Core {
         {
             return Ok(session);
         }
-        let address = match self.whereabouts.find(&self.plan, &current).await {
+        let last = self.known().address.clone();
+        let addresses = match self.whereabouts.find(&self.plan, &current, last.as_ref()).await {
             Err(error)
                 if is_about_us(&error)
                     && let Some(accepted) = self.accepted(&current) =>
             {
-                let found = self.whereabouts.find(&self.plan, &accepted).await;
+                let found = self.whereabouts.find(&self.plan, &accepted, last.as_ref()).await;
                 found.map_err(|_| error)?
             }
             found => found?,
         };
-        self.open(address).await
+        // Sentinels go on naming a master that was left: the one it was left for knows more.
+        let (left, mut others): (Vec<_>, Vec<_>) =
+            addresses.into_iter().partition(|address| self.known().has_left(address));
+        if !left.is_empty() {
+            others.extend(last);
+        }
+        let mut problem = None;
+        for address in others {
+            match self.open(address).await {
+                Ok(session) => return Ok(session),
+                Err(error) => problem = problem.or(Some(error)),
+            }
+        }
+        Err(problem.unwrap_or_else(|| {
+            let text = format!("{} has no address", self.plan.options.target);
+            EngineError::new(Fault::Unreachable, text)
+        }))
     }
 
     /// The credentials that were accepted last, if there are others now.
@@ -143,7 +162,9 @@ impl Core {
     /// Makes calls on this session from now on.
     pub(super) fn close(&self, session: Session) -> Arc<Session> {
         let session = Arc::new(session);
-        self.plan.checks.start();
+        if !self.plan.in_cluster {
+            self.plan.checks.start();
+        }
         self.note_session(&session);
         Counters::count(&self.counters.connects);
         let since = self.breaker.close(session.clone(), Instant::now());
@@ -165,6 +186,7 @@ impl Core {
             known.left = Some((before, Instant::now()));
         }
         known.promoted = None;
+        known.unusable = None;
     }
 
     /// Returns when this session is of no more use.
@@ -178,9 +200,14 @@ impl Core {
         loop {
             let finding = tokio::select! {
                 () = self.opened.notified() => return,
-                () = session.lost() => {
+                () = session.signals().lost() => {
                     let error = unreachable_because(&session.address, &"the connection was lost");
                     return self.trip(session, &error);
+                }
+                calls = session.signals().unheard() => {
+                    let time_out = self.plan.options.command_time_out;
+                    (0..calls).for_each(|_| drop(self.late(session, time_out)));
+                    None
                 }
                 Some(told) = news.recv() => self.consider(session, told).await,
                 Ok(()) = renewed.changed() => Some(Finding::Renewed),
@@ -259,7 +286,7 @@ impl Core {
         }
     }
 
-    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn known(&self) -> MutexGuard<'_, LinkState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use super::address::Address;
 use super::breaker::{Breaker, State};
 use super::failure::Failure;
 use super::health::Counters;
-use super::keep::Known;
+use super::keep::LinkState;
 use super::queue::Queue;
 use super::session::{Plan, Session};
 use super::task::Task;
@@ -44,12 +44,12 @@ pub(super) struct Core {
     pub(super) probe_key: String,
     pub(super) breaker: Breaker<Session>,
     pub(super) counters: Arc<Counters>,
-    queue: Queue,
+    queue: Arc<Queue>,
     /// Tells the task in the background that the breaker has opened.
     pub(super) opened: Notify,
     /// Tells whoever waits that it has closed.
     pub(super) closed: Notify,
-    pub(super) known: Mutex<Known>,
+    pub(super) known: Mutex<LinkState>,
 }
 
 impl Link {
@@ -81,8 +81,8 @@ impl Link {
         Self { _keeper: Task::spawn(core.clone().keep()), core }
     }
 
-    /// Makes a call when its turn has come. Then it must be answered within `time_out`, of which the
-    /// time is taken that it took.
+    /// Makes a call when its turn has come, and once no other server is about to take over. Then it
+    /// must be answered within `time_out`, of which the time is taken that it took.
     pub(super) async fn call(
         &self,
         call: &Cmd,
@@ -91,13 +91,23 @@ impl Link {
     ) -> Result<Value, Trouble> {
         let core = &*self.core;
         let mut session = core.session().map_err(Trouble::Failed)?;
-        let place = core.queue.enter().await.map_err(Trouble::Failed)?;
-        if place.has_waited {
+        let place = match core.queue.enter_now() {
+            Some(place) => place,
+            None => {
+                // Not kept meanwhile: what it has not answered has places until it is dropped.
+                drop(session);
+                let place = core.queue.wait().await.map_err(Trouble::Failed)?;
+                session = core.session().map_err(Trouble::Failed)?;
+                place
+            }
+        };
+        if session.is_held() {
+            session.handed_over().await;
             session = core.session().map_err(Trouble::Failed)?;
         }
         Counters::count(&core.counters.calls);
         let (sent, allowed) = (Instant::now(), *time_out);
-        let answer = session.call(call, is_asking, allowed).await;
+        let answer = session.call(call, is_asking, allowed, Some(place)).await;
         let took = answer.as_ref().map_or_else(|_| sent.elapsed(), |answer| answer.took);
         core.queue.answered(took);
         *time_out = allowed.saturating_sub(took);
@@ -142,7 +152,7 @@ impl Core {
     ) -> Self {
         let text = format!("{} is not connected yet", plan.options.target);
         let breaker = Breaker::open(EngineError::new(Fault::Unreachable, text), Instant::now());
-        let queue = Queue::new(&plan.options, counters.clone());
+        let queue = Arc::new(Queue::new(&plan.options, counters.clone()));
         Self {
             plan,
             whereabouts,
@@ -169,7 +179,7 @@ impl Core {
     }
 
     /// What follows from an answer that did not come in time.
-    fn late(&self, session: &Arc<Session>, time_out: Duration) -> EngineError {
+    pub(super) fn late(&self, session: &Arc<Session>, time_out: Duration) -> EngineError {
         let error = session.late(time_out);
         Counters::count(&self.counters.time_outs);
         if self.breaker.timed_out(session, &error, Instant::now()) {

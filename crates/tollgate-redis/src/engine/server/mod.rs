@@ -48,6 +48,7 @@ mod queue;
 mod script;
 mod secret;
 mod session;
+mod signals;
 mod stream;
 mod subscription;
 mod task;
@@ -227,7 +228,8 @@ fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<Counters>), EngineError> 
         return Err(EngineError::new(Fault::Misconfigured, text));
     }
     let connector = Connector::new(options.connect_time_out);
-    let credentials = Arc::new(CredentialStore::new(options.sources.clone())?);
+    let (sources, time_out) = (options.sources.clone(), options.connect_time_out);
+    let credentials = Arc::new(CredentialStore::new(sources, time_out)?);
     let in_cluster = matches!(options.target, Target::Cluster(_));
     let checks = Checks::default();
     let plan = Plan { options, connector, credentials, checks, in_cluster };

@@ -103,7 +103,7 @@ impl Options {
     ///
     /// If one cannot be read or used. The text tells which, and why.
     pub fn check(&self) -> Result<(), EngineError> {
-        CredentialStore::new(self.sources.clone()).map(|_| ())
+        CredentialStore::new(self.sources.clone(), self.connect_time_out).map(|_| ())
     }
 
     /// The user of the server's access control list, rather than the one in the URL.

@@ -1,11 +1,9 @@
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::{Cmd, RedisError, ServerErrorKind};
-use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::address::Address;
@@ -17,7 +15,9 @@ use super::handover::{Handover, Hold};
 use super::info::Info;
 use super::multiplex::Answer;
 use super::options::Options;
+use super::queue::Place;
 use super::script::{self, Script};
+use super::signals::Signals;
 use crate::engine::{EngineError, Fault};
 
 /// How sessions are opened.
@@ -37,7 +37,7 @@ pub(super) struct Session {
     pub(super) credentials: Arc<Credentials>,
     connections: Box<[Connection]>,
     next: AtomicUsize,
-    lost: Arc<Notify>,
+    signals: Arc<Signals>,
     handover: Handover,
 }
 
@@ -52,11 +52,11 @@ impl Session {
         probe_key: &str,
     ) -> Result<Self, EngineError> {
         let options = &plan.options;
-        let lost = Arc::new(Notify::new());
+        let signals = Arc::<Signals>::default();
         let mut connections = Vec::with_capacity(options.connections);
         for _ in 0..options.connections {
             let access = credentials.of_server();
-            let opening = plan.connector.open(&address, access, options.database, &lost);
+            let opening = plan.connector.open(&address, access, options.database, &signals);
             connections.push(opening.await?);
         }
         let connections = connections.into_boxed_slice();
@@ -65,7 +65,7 @@ impl Session {
             credentials,
             connections,
             next: AtomicUsize::new(0),
-            lost,
+            signals,
             handover: Handover::default(),
         };
         session.within(options.connect_time_out, session.check(plan)).await?;
@@ -74,35 +74,36 @@ impl Session {
     }
 
     /// Makes a call that must be answered in time, on whichever connection's turn it is. Scripts that
-    /// the server has forgotten are loaded anew. While another server is about to take over, it
-    /// waits for that one.
+    /// the server has forgotten are loaded anew.
     pub(super) async fn call(
         &self,
         call: &Cmd,
         is_asking: bool,
-        mut time_out: Duration,
+        time_out: Duration,
+        place: Option<Place>,
     ) -> Result<Answer, RedisError> {
-        if self.handover.is_under_way() {
-            let began = Instant::now();
-            let successor = timeout(time_out, self.handover.successor()).await;
-            time_out = time_out.saturating_sub(began.elapsed());
-            let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-            if let Some(successor) = successor.map_err(late)? {
-                return Box::pin(successor.call(call, is_asking, time_out)).await;
-            }
-        }
         let connection = self.connection();
-        let answer = connection.call(call, is_asking, time_out).await;
+        let answer = connection.call(call, is_asking, time_out, place).await;
         if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
             return answer;
         }
-        load(connection, Some(time_out)).await?;
-        connection.call(call, is_asking, time_out).await
+        // Its place is taken by another by now: at most as many again as there are places.
+        load(connection, time_out).await?;
+        connection.call(call, is_asking, time_out, None).await
     }
 
-    /// Waits until a connection has ended.
-    pub(super) async fn lost(&self) {
-        self.lost.notified().await;
+    pub(super) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// True if no call is to be made before the [handover](Self::handed_over) is decided.
+    pub(super) fn is_held(&self) -> bool {
+        self.handover.is_under_way()
+    }
+
+    /// Waits until another session has taken over, or none will.
+    pub(super) async fn handed_over(&self) {
+        self.handover.decided().await;
     }
 
     /// Makes calls wait, until another session takes them over or this is dropped.
@@ -114,7 +115,7 @@ impl Session {
     pub(super) async fn memory(&self, time_out: Duration) -> Option<String> {
         let mut question = Cmd::new();
         question.arg("INFO").arg("memory");
-        let answer = timeout(time_out, self.connection().send(&question)).await.ok()?.ok()?;
+        let answer = self.connection().send(&question, time_out).await.ok()?;
         redis::from_redis_value(answer).ok()
     }
 
@@ -123,7 +124,7 @@ impl Session {
         let mut question = Cmd::new();
         question.arg("TIME");
         let sent = Instant::now();
-        let answer = timeout(time_out, self.connection().send(&question)).await.ok()?.ok()?;
+        let answer = self.connection().send(&question, time_out).await.ok()?;
         let heard = Instant::now();
         let (seconds, micros) = redis::from_redis_value::<(u64, u32)>(answer).ok()?;
         let time = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
@@ -149,17 +150,18 @@ impl Session {
         // First, and alone: whoever has yet to give a password may send no more than this.
         let mut question = Cmd::new();
         question.arg("INFO");
-        let info = self.connection().send(&question).await.map_err(failed)?;
+        let time_out = plan.options.connect_time_out;
+        let info = self.connection().send(&question, time_out).await.map_err(failed)?;
         let info = redis::from_redis_value::<String>(info).map_err(|error| failed(error.into()))?;
         let info = Info::new(&info);
         info.check(&self.address, plan.in_cluster)?;
         plan.checks.note_eviction_on_connect(&self.address, info.eviction())?;
-        load(self.connection(), None).await.map_err(failed)
+        load(self.connection(), time_out).await.map_err(failed)
     }
 
     async fn probe(&self, key: &str, time_out: Duration) -> Result<(), EngineError> {
         let probe = Script::Probe.call_about(key.as_bytes(), &[]);
-        match self.call(&probe, false, time_out).await {
+        match self.call(&probe, false, time_out, None).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_timeout() => Err(self.late(time_out)),
             // A node that has given the slot away is as good as before.
@@ -176,7 +178,7 @@ impl Session {
 }
 
 /// Makes the server know all scripts.
-async fn load(connection: &Connection, time_out: Option<Duration>) -> Result<(), RedisError> {
+async fn load(connection: &Connection, time_out: Duration) -> Result<(), RedisError> {
     for reply in connection.send_all(&script::loading(), time_out).await? {
         reply.extract_error()?;
     }

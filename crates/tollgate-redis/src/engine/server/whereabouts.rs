@@ -1,6 +1,7 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use redis::Cmd;
 use tokio::sync::mpsc;
 
@@ -26,20 +27,20 @@ pub(super) enum Whereabouts {
 pub(super) struct Sentinels {
     addresses: Vec<Address>,
     service: String,
-    /// Who answered last, and is asked first.
-    first: AtomicUsize,
 }
 
 impl Whereabouts {
-    /// The address now.
+    /// The address now. There are several if none is more likely; of those the present one is the
+    /// first, if it is among them.
     pub(super) async fn find(
         &self,
         plan: &Plan,
         credentials: &Credentials,
-    ) -> Result<Address, EngineError> {
+        present: Option<&Address>,
+    ) -> Result<Vec<Address>, EngineError> {
         match self {
-            Self::Fixed(address) => Ok(address.clone()),
-            Self::Asked(sentinels) => sentinels.master(plan, credentials).await,
+            Self::Fixed(address) => Ok(vec![address.clone()]),
+            Self::Asked(sentinels) => sentinels.masters(plan, credentials, present).await,
         }
     }
 
@@ -56,27 +57,44 @@ impl Whereabouts {
 
 impl Sentinels {
     pub(super) fn new(addresses: Vec<Address>, service: String) -> Self {
-        Self { addresses, service, first: AtomicUsize::new(0) }
+        Self { addresses, service }
     }
 
-    /// Asks one after the other until one knows.
-    async fn master(&self, plan: &Plan, credentials: &Credentials) -> Result<Address, EngineError> {
-        let first = self.first.load(Ordering::Relaxed);
-        let mut problems = Vec::new();
-        for place in (0..self.addresses.len()).map(|turn| (first + turn) % self.addresses.len()) {
-            match self.ask(plan, credentials, &self.addresses[place]).await {
-                Ok(master) => {
-                    self.first.store(place, Ordering::Relaxed);
-                    return Ok(master);
-                }
-                Err(error) => problems.push(error),
+    /// Asks all at once, until more than half agree or all have answered, and returns what most of
+    /// those name who do: one may not know yet what the others do.
+    async fn masters(
+        &self,
+        plan: &Plan,
+        credentials: &Credentials,
+        present: Option<&Address>,
+    ) -> Result<Vec<Address>, EngineError> {
+        let ask = async |(place, sentinel)| (place, self.ask(plan, credentials, sentinel).await);
+        let mut asked: FuturesUnordered<_> = self.addresses.iter().enumerate().map(ask).collect();
+        let (mut named, mut problems) = (Vec::new(), Vec::new());
+        while let Some((place, answer)) = asked.next().await {
+            match answer {
+                Ok(master) => named.push((place, master)),
+                Err(error) => problems.push((place, error)),
+            }
+            let (often, most) = most_named(&mut named, present);
+            if often * 2 > self.addresses.len() {
+                return Ok(most);
             }
         }
-        let fault = problems.first().map_or(Fault::Unreachable, EngineError::fault);
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        match most_named(&mut named, present) {
+            (0, _) => Err(self.unknown(problems)),
+            (_, most) => Ok(most),
+        }
+    }
+
+    /// Why nobody knows.
+    fn unknown(&self, mut problems: Vec<(usize, EngineError)>) -> EngineError {
+        problems.sort_by_key(|(place, _)| *place);
+        let fault = problems.first().map_or(Fault::Unreachable, |(_, error)| error.fault());
+        let told: Vec<_> = problems.iter().map(|(_, error)| error.to_string()).collect();
         let text =
             format!("no Sentinel knows the master of `{}`: {}", self.service, told.join("; "));
-        Err(EngineError::new(fault, text))
+        EngineError::new(fault, text)
     }
 
     async fn ask(
@@ -96,5 +114,55 @@ impl Sentinels {
                 Err(EngineError::new(Fault::Misconfigured, text))
             }
         }
+    }
+}
+
+/// How often those addresses are named that are named most often, and which they are: the present
+/// one first, then in the order of those who name them.
+fn most_named(named: &mut [(usize, Address)], present: Option<&Address>) -> (usize, Vec<Address>) {
+    named.sort_by_key(|(place, _)| *place);
+    let often = |address: &Address| named.iter().filter(|(_, other)| other == address).count();
+    let most = named.iter().map(|(_, address)| often(address)).max().unwrap_or(0);
+    let mut addresses = Vec::new();
+    for (_, address) in named.iter().filter(|(_, address)| often(address) == most) {
+        if !addresses.contains(address) {
+            addresses.push(address.clone());
+        }
+    }
+    addresses.sort_by_key(|address| Some(address) != present);
+    (most, addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What follows from what Sentinels name, in the order in which they answer.
+    fn most(named: &[(usize, &str)], present: Option<&str>) -> (usize, Vec<Address>) {
+        let mut named: Vec<_> = named.iter().map(|(place, host)| (*place, address(host))).collect();
+        most_named(&mut named, present.map(address).as_ref())
+    }
+
+    fn address(host: &str) -> Address {
+        Address::Tcp(host.to_owned(), 6379)
+    }
+
+    #[test]
+    fn what_most_name_counts_whoever_answers_first() {
+        assert_eq!(most(&[], Some("a")), (0, vec![]));
+        assert_eq!(most(&[(0, "old"), (2, "new"), (1, "new")], None), (2, vec![address("new")]));
+        assert_eq!(
+            most(&[(0, "new"), (1, "old"), (2, "new")], Some("old")),
+            (2, vec![address("new")])
+        );
+    }
+
+    #[test]
+    fn of_those_named_as_often_the_present_one_is_first_and_then_the_order_counts() {
+        let named = [(2, "c"), (1, "b"), (0, "a")];
+        let hosts = |hosts: [&str; 3]| (1, hosts.map(address).to_vec());
+        assert_eq!(most(&named, None), hosts(["a", "b", "c"]));
+        assert_eq!(most(&named, Some("c")), hosts(["c", "a", "b"]));
+        assert_eq!(most(&named, Some("d")), hosts(["a", "b", "c"]));
     }
 }

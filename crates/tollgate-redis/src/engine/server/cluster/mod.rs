@@ -220,6 +220,9 @@ impl Core {
                 let map = self.map.load();
                 map.unknown.is_none() && map.links.values().all(|link| link.state().0.is_none())
             };
+            if is_well {
+                self.plan.checks.start();
+            }
             let wait = if is_well { LOOK_AROUND } else { Duration::ZERO };
             tokio::select! {
                 () = self.stale.notified() => {}

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::gather::Gather;
-use super::{Answer, Call, Outbox, reply};
+use super::{Answer, Call, Outbox, Place, Signals, reply};
 
 /// Writes calls and reads their answers.
 pub(super) struct Driver<S> {
@@ -26,9 +26,10 @@ pub(super) struct Driver<S> {
     input: Vec<u8>,
     /// Calls that have been written, or are being.
     sent: VecDeque<Sent>,
-    /// How many of them, at the front, are waited for no longer.
-    late: usize,
-    /// When the first that is waited for is late, or some time before that.
+    signals: Arc<Signals>,
+    /// No call is late before this.
+    earliest: Option<Instant>,
+    /// Up at that time, or some time before.
     timer: Pin<Box<Sleep>>,
     is_timing: bool,
     /// The time was up the last time that was looked at.
@@ -44,6 +45,8 @@ struct Sent {
     time_out: Option<Duration>,
     /// `None` once it is late.
     answer: Option<oneshot::Sender<Result<Answer, RedisError>>>,
+    /// Kept until the answer is here, whether or not anybody waits for it.
+    place: Option<Place>,
 }
 
 /// How much is read at once.
@@ -57,16 +60,17 @@ const KEPT: usize = 64 * 1024;
 const GRACE: Duration = Duration::from_millis(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
-    pub(super) fn new(stream: S, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(stream: S, outbox: Arc<Outbox>, signals: Arc<Signals>) -> Self {
         Self {
             stream,
             outbox,
+            signals,
             gather: Gather::default(),
             output: Vec::new(),
             written: 0,
             input: Vec::new(),
             sent: VecDeque::new(),
-            late: 0,
+            earliest: None,
             timer: Box::pin(sleep_until(Instant::now())),
             is_timing: false,
             is_due: false,
@@ -116,8 +120,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     }
 
     fn answered(&mut self, value: Value, now: Instant) {
-        self.late = self.late.saturating_sub(1);
-        if let Some(Sent { at, answer: Some(answer), .. }) = self.sent.pop_front() {
+        let Some(Sent { at, answer, place, .. }) = self.sent.pop_front() else { return };
+        drop(place);
+        if let Some(answer) = answer {
             // Whoever has left misses nothing.
             let _ = answer.send(Ok(Answer { value, took: now.duration_since(at) }));
         }
@@ -160,21 +165,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.written = 0;
         std::mem::swap(&mut self.output, &mut letters.bytes);
         let at = Instant::now();
-        let sent = |Call { answers, time_out, answer }| Sent {
-            at,
-            answers,
-            values: Vec::new(),
-            time_out,
-            answer: Some(answer),
-        };
-        self.sent.extend(letters.calls.drain(..).map(sent));
+        for Call { answers, time_out, answer, place } in letters.calls.drain(..) {
+            let (values, answer) = (Vec::new(), Some(answer));
+            let sent = Sent { at, answers, values, time_out, answer, place };
+            self.earliest = self.earliest.into_iter().chain(sent.deadline()).min();
+            self.sent.push_back(sent);
+        }
         true
     }
 
     /// Gives up calls whose time is up. What has arrived was read before.
     fn poll_timer(&mut self, context: &mut Context<'_>) {
         loop {
-            let Some(deadline) = self.deadline() else { return };
+            let Some(deadline) = self.earliest else { return };
             // One that is too early is left: to move it with each call would cost more.
             if !self.is_timing || (deadline < self.timer.deadline() && !self.is_due) {
                 self.timer.as_mut().reset(deadline);
@@ -185,7 +188,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             self.is_timing = false;
             let now = Instant::now();
-            if deadline > now {
+            // The one that it was set for may have been answered.
+            self.earliest = self.deadline();
+            if self.earliest.is_none_or(|deadline| deadline > now) {
                 self.is_due = false;
             } else if !std::mem::replace(&mut self.is_due, true) {
                 self.timer.as_mut().reset(now + GRACE);
@@ -197,21 +202,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// When the first call that is waited for is late. Those without a time-out come alone.
+    /// When the first of the calls that are not late is, which need not be the one that was made
+    /// first.
     fn deadline(&self) -> Option<Instant> {
-        let sent = self.sent.get(self.late)?;
-        Some(sent.at + sent.time_out?)
+        self.sent.iter().filter_map(Sent::deadline).min()
     }
 
     fn give_up(&mut self, now: Instant) {
-        while self.deadline().is_some_and(|deadline| deadline <= now)
-            && let Some(sent) = self.sent.get_mut(self.late)
-        {
-            self.late += 1;
-            if let Some(answer) = sent.answer.take() {
-                let _ = answer.send(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+        let is_up = |sent: &Sent| sent.deadline().is_some_and(|deadline| deadline <= now);
+        for sent in self.sent.iter_mut().filter(|sent| is_up(sent)) {
+            let late = Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            if sent.answer.take().is_some_and(|answer| answer.send(late).is_err()) {
+                self.signals.note_unheard();
             }
         }
+        self.earliest = self.deadline();
+    }
+}
+
+impl Sent {
+    /// When it is late, if it can be and is not yet.
+    fn deadline(&self) -> Option<Instant> {
+        self.answer.as_ref().and(self.time_out).map(|time_out| self.at + time_out)
     }
 }
 
@@ -237,7 +249,9 @@ impl<S> Drop for Driver<S> {
     fn drop(&mut self) {
         let mut letters = self.outbox.lock();
         letters.is_closed = true;
+        let calls = std::mem::take(&mut letters.calls);
+        drop(letters);
         // Whoever waits for these hears that nobody will answer.
-        letters.calls.clear();
+        drop(calls);
     }
 }

@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
 use self::driver::Driver;
+use super::queue::Place;
+use super::signals::Signals;
 
 mod driver;
 mod gather;
@@ -57,26 +59,29 @@ struct Call {
     answers: usize,
     time_out: Option<Duration>,
     answer: oneshot::Sender<Result<Answer, RedisError>>,
+    place: Option<Place>,
 }
 
 impl Multiplexer {
     /// One over a stream, with what reads and writes until the connection or this ends.
-    pub(super) fn new<S>(stream: S) -> (Self, impl Future<Output = ()>)
+    pub(super) fn new<S>(stream: S, signals: Arc<Signals>) -> (Self, impl Future<Output = ()>)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let outbox = Arc::<Outbox>::default();
-        (Self { outbox: outbox.clone() }, Driver::new(stream, outbox))
+        (Self { outbox: outbox.clone() }, Driver::new(stream, outbox, signals))
     }
 
     /// Makes a call. An error that the server answers is an error, and so is an answer that has not
-    /// come [in time](RedisError::is_timeout).
+    /// come [in time](RedisError::is_timeout). Its place is free again when the answer has come, or
+    /// the connection has ended; not when it is given up, since what was written stays.
     pub(super) async fn call(
         &self,
         call: &Cmd,
         time_out: Option<Duration>,
+        place: Option<Place>,
     ) -> Result<Answer, RedisError> {
-        let answer = self.leave(1, time_out, |bytes| call.write_packed_command(bytes))?;
+        let answer = self.leave((1, time_out, place), |bytes| call.write_packed_command(bytes))?;
         let Answer { value, took } = answer.await.map_err(|_| lost())??;
         Ok(Answer { value: value.extract_error()?, took })
     }
@@ -86,9 +91,11 @@ impl Multiplexer {
         &self,
         calls: &Pipeline,
         time_out: Option<Duration>,
+        place: Option<Place>,
     ) -> Result<(Vec<Value>, Duration), RedisError> {
         let packed = calls.get_packed_pipeline();
-        let answer = self.leave(calls.len(), time_out, |bytes| bytes.extend_from_slice(&packed))?;
+        let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&packed);
+        let answer = self.leave((calls.len(), time_out, place), write)?;
         let Answer { value, took } = answer.await.map_err(|_| lost())??;
         match value {
             Value::Array(values) if calls.len() != 1 => Ok((values, took)),
@@ -98,8 +105,7 @@ impl Multiplexer {
 
     fn leave(
         &self,
-        answers: usize,
-        time_out: Option<Duration>,
+        (answers, time_out, place): (usize, Option<Duration>, Option<Place>),
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<oneshot::Receiver<Result<Answer, RedisError>>, RedisError> {
         let (sender, answer) = oneshot::channel();
@@ -108,7 +114,7 @@ impl Multiplexer {
             return Err(lost());
         }
         write(&mut letters.bytes);
-        letters.calls.push(Call { answers, time_out, answer: sender });
+        letters.calls.push(Call { answers, time_out, answer: sender, place });
         let driver = letters.driver.take();
         drop(letters);
         driver.into_iter().for_each(Waker::wake);

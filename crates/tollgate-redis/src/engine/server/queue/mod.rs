@@ -43,10 +43,8 @@ pub(super) struct Queue {
 
 /// A place among the calls that are under way, given up when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place<'q> {
-    queue: &'q Queue,
-    /// True if it was waited for.
-    pub(super) has_waited: bool,
+pub(super) struct Place {
+    queue: Arc<Queue>,
 }
 
 /// A call that waits.
@@ -90,17 +88,22 @@ impl Queue {
         }
     }
 
-    /// Takes a place, at once if there is one and nobody waits for it.
+    /// Takes a place, if there is one and nobody waits for it.
+    pub(super) fn enter_now(self: &Arc<Self>) -> Option<Place> {
+        // Acquire, like below: whoever sees that nobody waits sees the queue as it was left.
+        let enter = |load| (load < u64::from(self.window.size())).then_some(load + 1);
+        let entered = self.load.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter);
+        entered.is_ok().then(|| Place { queue: self.clone() })
+    }
+
+    /// Waits for a place.
     ///
     /// # Errors
     ///
     /// If too many wait, or it takes too long.
-    pub(super) async fn enter(&self) -> Result<Place<'_>, EngineError> {
-        if self.enter_now() {
-            return Ok(Place { queue: self, has_waited: false });
-        }
+    pub(super) async fn wait(self: &Arc<Self>) -> Result<Place, EngineError> {
         let began = Instant::now();
-        let entered = self.wait().await;
+        let entered = self.wait_in_line().await;
         self.counters.waited(began.elapsed());
         entered.inspect_err(|error| self.note_overload(error))
     }
@@ -116,18 +119,12 @@ impl Queue {
         self.window.answered(after, self.load.load(Ordering::Relaxed) >= WAITING);
     }
 
-    fn enter_now(&self) -> bool {
-        // Acquire, like below: whoever sees that nobody waits sees the queue as it was left.
-        let enter = |load| (load < u64::from(self.window.size())).then_some(load + 1);
-        self.load.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter).is_ok()
-    }
-
-    async fn wait(&self) -> Result<Place<'_>, EngineError> {
+    async fn wait_in_line(self: &Arc<Self>) -> Result<Place, EngineError> {
         let mut waiting = self.queue_up()?;
         match timeout(LONGEST, &mut waiting.turn).await {
             Ok(Ok(Turn::Begin)) => {
                 waiting.is_over = true;
-                Ok(Place { queue: self, has_waited: true })
+                Ok(Place { queue: self.clone() })
             }
             Ok(_) => {
                 waiting.is_over = true;
@@ -199,7 +196,7 @@ impl Queue {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.queue.leave();
     }
