@@ -14,6 +14,7 @@ mod local;
 mod nodes;
 mod outage;
 mod overrides;
+mod report;
 mod settings;
 mod share;
 mod source;

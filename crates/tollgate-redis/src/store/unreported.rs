@@ -1,20 +1,16 @@
-//! What was admitted while the engine could not be asked, until it is charged there.
+//! Who was let through while the engine could not be asked, and is to be charged there.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
-use tokio::runtime::Handle;
-use tokio::task::JoinSet;
 use tollgate::Timestamp;
 use tollgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
-use super::core::{Caller, Core};
+use super::core::Caller;
 use crate::Name;
 use crate::counted::Counted;
 use crate::counter::Counter;
-use crate::engine::{Engine, EngineError, Fault};
 
 /// Callers that owe the engine something.
 ///
@@ -26,7 +22,7 @@ pub(super) struct Unreported {
     /// How many there are: mostly none, and then nobody looks.
     count: AtomicUsize,
     /// True while a task is charging them.
-    is_reporting: AtomicBool,
+    pub(super) is_reporting: AtomicBool,
     /// What will not be charged.
     forgiven: Counter,
 }
@@ -52,10 +48,10 @@ struct Debtor {
 
 /// What is owed by one quota.
 #[derive(Clone, Debug)]
-struct Debt {
-    caller: Caller,
+pub(super) struct Debt {
+    pub(super) caller: Caller,
     /// What it was let through.
-    tokens: u64,
+    pub(super) tokens: u64,
     /// What it has spent of this node's share: of that, what has been refilled is owed no more.
     spent: (AnyAlgorithm, Word),
 }
@@ -67,11 +63,8 @@ const WAYS: usize = 16;
 /// Quotas of one caller, beyond which the last one stands for all.
 const QUOTAS: usize = 8;
 
-/// How often it is tried to charge those who do not come again.
-const INTERVAL: Duration = Duration::from_millis(100);
-
 /// How many are charged at a time.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 impl Unreported {
     /// How many callers owe something.
@@ -124,7 +117,7 @@ impl Unreported {
     }
 
     /// Whose turn it is to charge a caller, if that owes something.
-    fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
+    pub(super) fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
         if self.len() == 0 {
             return None;
         }
@@ -132,12 +125,12 @@ impl Unreported {
     }
 
     /// Something that a caller owes.
-    fn debt(&self, name: Name) -> Option<Debt> {
+    pub(super) fn debt(&self, name: Name) -> Option<Debt> {
         self.debtors().debtor(name)?.debts.first().cloned()
     }
 
     /// Some who owe something, and others the next time.
-    fn some(&self) -> SmallVec<[Name; AT_ONCE]> {
+    pub(super) fn some(&self) -> SmallVec<[Name; AT_ONCE]> {
         self.debtors().some()
     }
 
@@ -252,113 +245,17 @@ impl Debtor {
 }
 
 impl Debt {
-    fn owed(&self, local: Timestamp) -> u64 {
+    /// How much of it is still owed.
+    pub(super) fn owed(&self, local: Timestamp) -> u64 {
         let (share, word) = self.spent;
         self.tokens.min(share.owed(word, local))
     }
 }
 
-impl<E: Engine> Core<E> {
-    /// Charges a caller for what it was let through by a share, if it was: the engine must not be
-    /// asked about it before.
-    ///
-    /// A charge whose answer does not come is made again, so that it may count twice.
-    pub(super) async fn report(&self, name: Name) -> Result<(), EngineError> {
-        match self.unreported.turn(name) {
-            None => Ok(()),
-            // Mostly nobody owes anything: then nothing of this is needed.
-            Some(turn) => Box::pin(self.report_in_turn(name, &turn)).await,
-        }
-    }
-
-    async fn report_in_turn(
-        &self,
-        name: Name,
-        turn: &tokio::sync::Mutex<()>,
-    ) -> Result<(), EngineError> {
-        let Ok(_turn) = turn.try_lock() else {
-            // If somebody else has tried and failed, it makes no sense to try again at once.
-            drop(turn.lock().await);
-            let is_done = self.unreported.turn(name).is_none();
-            let late = "what a caller has spent in an outage could not be charged yet";
-            return is_done.then_some(()).ok_or_else(|| EngineError::new(Fault::TimedOut, late));
-        };
-        // More may be let through while it is charged.
-        while let Some(debt) = self.unreported.debt(name) {
-            let owed = debt.owed(self.local());
-            let charged = match owed {
-                0 => Ok(()),
-                _ => self.charge(debt.caller.clone(), owed).await.map(|_| ()),
-            };
-            match charged {
-                // Until it is reset, nobody knows what such a caller has spent.
-                Err(why) if why.is_unreadable() => {
-                    self.unreported.forget(name);
-                    return Err(why);
-                }
-                charged => charged?,
-            }
-            self.unreported.subtract(&debt.caller, debt.tokens);
-        }
-        Ok(())
-    }
-
-    /// Charges everyone who owes something, if the engine answers. Tells whether nobody is left.
-    pub(super) async fn report_all(self: &Arc<Self>) -> bool {
-        loop {
-            let before = self.unreported.len();
-            let mut reporting = JoinSet::new();
-            for name in self.unreported.some() {
-                let core = Arc::clone(self);
-                reporting.spawn(async move { core.report(name).await });
-            }
-            let answers = reporting.join_all().await;
-            let is_answered = |answer: &Result<(), EngineError>| {
-                answer.as_ref().map_or_else(EngineError::is_unreadable, |()| true)
-            };
-            if !answers.iter().all(is_answered) || self.unreported.len() >= before {
-                return self.unreported.len() == 0;
-            }
-        }
-    }
-
-    /// Charges everyone who owes something in the background, as soon as the engine answers.
-    pub(super) fn report_later(self: &Arc<Self>) {
-        let Ok(runtime) = Handle::try_current() else { return };
-        if !self.unreported.is_reporting.swap(true, Ordering::AcqRel) {
-            runtime.spawn(report_until_done(Reporting(Arc::downgrade(self))));
-        }
-    }
-}
-
-/// What the one task has that charges in the background; however that ends, another can begin.
-struct Reporting<E: Engine>(Weak<Core<E>>);
-
-impl<E: Engine> Drop for Reporting<E> {
-    fn drop(&mut self) {
-        if let Some(core) = self.0.upgrade() {
-            core.unreported.is_reporting.store(false, Ordering::Release);
-        }
-    }
-}
-
-async fn report_until_done<E: Engine>(reporting: Reporting<E>) {
-    loop {
-        tokio::time::sleep(INTERVAL).await;
-        let Some(core) = reporting.0.upgrade() else { return };
-        if core.report_all().await {
-            drop(reporting);
-            // Who came before that has started no other task.
-            if core.unreported.len() > 0 {
-                core.report_later();
-            }
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::Secret;
     use crate::store::limits::Limit;

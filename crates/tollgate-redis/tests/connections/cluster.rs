@@ -100,9 +100,13 @@ async fn a_replica_that_takes_over_on_purpose_is_no_outage() {
     let name = name_in(&engine, 0..=5460);
     ask(&engine, name).await.unwrap();
     let replica = cluster.replica.as_ref().unwrap();
-    replica.tell("CLUSTER FAILOVER");
+    let mut told = replica.try_to_tell("CLUSTER FAILOVER");
     while !replica.tell("INFO replication").contains("role:master") {
         ask(&engine, name).await.unwrap();
+        // On a busy machine nodes may take each other for dead for a moment.
+        if told.is_err() {
+            told = replica.try_to_tell("CLUSTER FAILOVER");
+        }
     }
     ask(&engine, name).await.unwrap();
     assert_eq!(engine.health().outages, 0);
