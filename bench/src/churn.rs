@@ -7,11 +7,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tollgate::{Limiter, ManualClock, Quota};
+use spillgate::{Limiter, ManualClock, Quota};
 
 use crate::keys::{Client, FlatText, KeyBuffer, KeySet};
 use crate::peer::Peer;
-use crate::peers::Tollgate;
+use crate::peers::Spillgate;
 use crate::report::progress;
 use crate::results::{Case, Measurement, Turnovers};
 use crate::settings::Settings;
@@ -19,11 +19,11 @@ use crate::settings::Settings;
 /// Between one client and the next.
 const STEP: Duration = Duration::from_micros(1);
 
-pub fn measure(settings: &Settings) -> Result<Vec<Measurement>, tollgate::Error> {
+pub fn measure(settings: &Settings) -> Result<Vec<Measurement>, spillgate::Error> {
     let clients = settings.population;
     let case = |turnovers| Case::LiveEvictions { clients, turnovers };
     let cases = [Turnovers::FirstTen, Turnovers::Eleventh].map(case);
-    if !settings.has_peer(Tollgate::NAME) || !cases.iter().any(|case| settings.wants(case)) {
+    if !settings.has_peer(Spillgate::NAME) || !cases.iter().any(|case| settings.wants(case)) {
         return Ok(Vec::new());
     }
     progress(cases[0]);
@@ -47,7 +47,7 @@ pub fn measure(settings: &Settings) -> Result<Vec<Measurement>, tollgate::Error>
     let flaw = (denied > 0).then(|| format!("denied {denied} clients it had not seen before"));
     let measurement = |(case, share)| Measurement {
         case,
-        peer: Tollgate::NAME,
+        peer: Spillgate::NAME,
         rounds: vec![share],
         flaw: flaw.clone(),
     };

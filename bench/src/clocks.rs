@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Instant, SystemTime};
 
-use tollgate::{Clock as _, SystemClock};
+use spillgate::{Clock as _, SystemClock};
 
 use crate::report::progress;
 use crate::results::{Case, Measurement};
@@ -19,7 +19,7 @@ pub fn measure(settings: &Settings) -> Vec<Measurement> {
     let ours = SystemClock;
     let quanta = quanta::Clock::new();
     let clocks: [(&'static str, &dyn Fn() -> f64); 5] = [
-        ("tollgate SystemClock", &|| nanos_a_reading(|| ours.now())),
+        ("spillgate SystemClock", &|| nanos_a_reading(|| ours.now())),
         ("quanta raw", &|| nanos_a_reading(|| quanta.raw())),
         ("quanta Instant", &|| nanos_a_reading(|| quanta.now())),
         ("std Instant", &|| nanos_a_reading(Instant::now)),

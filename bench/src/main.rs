@@ -1,4 +1,4 @@
-//! Tollgate measured against other in-memory rate limiters: one file a question.
+//! Spillgate measured against other in-memory rate limiters: one file a question.
 
 mod checks;
 mod churn;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::keys::{KeyBuffer, KeySet};
 use crate::peer::{Contender, Peer, Sweep};
-use crate::peers::{DashMapBucket, Governor, Throttlecrab, Tollgate};
+use crate::peers::{DashMapBucket, Governor, Spillgate, Throttlecrab};
 use crate::population;
 use crate::report::progress;
 use crate::results::{Case, Measurement};
@@ -77,7 +77,7 @@ pub fn measure(settings: &Settings) -> Vec<Measurement> {
 
 fn subjects(settings: &Settings) -> Vec<Subject> {
     let subjects = [
-        subject::<Tollgate>(settings),
+        subject::<Spillgate>(settings),
         subject::<Governor<String>>(settings),
         subject::<DashMapBucket>(settings),
         subject::<Throttlecrab>(settings),

@@ -85,13 +85,13 @@ impl Case {
         match self {
             Self::Check(_) => None,
             Self::Insert { .. } => {
-                Some("full table: tollgate evicts a client for each new one, all others grow")
+                Some("full table: spillgate evicts a client for each new one, all others grow")
             }
             Self::BytesPerClient { .. } => {
-                Some("keys are included: tollgate keeps none, all others keep all")
+                Some("keys are included: spillgate keeps none, all others keep all")
             }
             Self::WorstCheck { .. } => Some(
-                "tollgate need not be swept but can be; throttlecrab sweeps within a check; \
+                "spillgate need not be swept but can be; throttlecrab sweeps within a check; \
                  the others have nothing to sweep by",
             ),
             Self::ClockRead => None,

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::peer::{Contender, Peer};
 use crate::peers::{
-    DashMapBucket, Floor, Governor, GovernorOwned, LeakyBucket, Quota, Ratelimit, Throttlecrab,
-    Tollgate, TollgateIp, TollgateMany, TollgateSipHash,
+    DashMapBucket, Floor, Governor, GovernorOwned, LeakyBucket, Quota, Ratelimit, Spillgate,
+    SpillgateIp, SpillgateMany, SpillgateSipHash, Throttlecrab,
 };
 use crate::terms::Terms;
 
@@ -28,16 +28,16 @@ impl Candidate {
     /// Whether it is one limiter of its own, rather than the floor or another
     /// way to call the same one.
     pub fn is_limiter(&self) -> bool {
-        ![Floor::NAME, TollgateMany::NAME].contains(&self.name)
+        ![Floor::NAME, SpillgateMany::NAME].contains(&self.name)
     }
 }
 
 /// In the order of the tables.
 pub const ROSTER: [Candidate; 13] = [
-    Candidate::of::<Tollgate>(),
-    Candidate::of::<TollgateMany>(),
-    Candidate::of::<TollgateSipHash>(),
-    Candidate::of::<TollgateIp>(),
+    Candidate::of::<Spillgate>(),
+    Candidate::of::<SpillgateMany>(),
+    Candidate::of::<SpillgateSipHash>(),
+    Candidate::of::<SpillgateIp>(),
     Candidate::of::<Governor<String>>(),
     Candidate::of::<GovernorOwned>(),
     Candidate::of::<Governor<IpAddr>>(),
@@ -49,12 +49,12 @@ pub const ROSTER: [Candidate; 13] = [
     Candidate::of::<Floor>(),
 ];
 
-/// What `name` is compared with: tollgate, with the same kind of key.
+/// What `name` is compared with: spillgate, with the same kind of key.
 pub fn baseline_of(name: &str) -> &'static str {
-    if name.ends_with("-ip") { TollgateIp::NAME } else { Tollgate::NAME }
+    if name.ends_with("-ip") { SpillgateIp::NAME } else { Spillgate::NAME }
 }
 
 /// Whether `name` is somebody else's limiter.
 pub fn is_rival(name: &str) -> bool {
-    !name.starts_with(Tollgate::NAME) && name != Floor::NAME
+    !name.starts_with(Spillgate::NAME) && name != Floor::NAME
 }

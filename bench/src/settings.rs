@@ -7,7 +7,7 @@ use crate::roster::{Candidate, ROSTER};
 use crate::rounds::Schedule;
 
 pub const USAGE: &str = "\
-Measures tollgate against other in-memory rate limiters.
+Measures spillgate against other in-memory rate limiters.
 
   --quick        fewer clients, rounds and milliseconds: two to three minutes
   --rounds N     rounds of each measurement (at least 9 unless --quick)

@@ -1,13 +1,13 @@
-//! What was promised of tollgate, held against what was measured.
+//! What was promised of spillgate, held against what was measured.
 
 use crate::peer::Peer;
-use crate::peers::{Floor, Governor, Quota, Tollgate, TollgateMany};
+use crate::peers::{Floor, Governor, Quota, Spillgate, SpillgateMany};
 use crate::report::{Table, digits, find};
 use crate::results::{Case, Measurement, Turnovers};
 use crate::roster::{baseline_of, is_rival};
 use crate::workload::{Access, Workload};
 
-/// In every case that is meant, a number of tollgate's keeps to a bound.
+/// In every case that is meant, a number of spillgate's keeps to a bound.
 struct Promise {
     text: &'static str,
     is_meant: fn(Case) -> bool,
@@ -35,31 +35,31 @@ const PROMISES: [Promise; 7] = [
     Promise {
         text: "2.2 times as fast as governor",
         is_meant: is_speed,
-        number: Number::Speed(Tollgate::NAME, GOVERNOR),
+        number: Number::Speed(Spillgate::NAME, GOVERNOR),
         bound: Bound::AtLeast(2.2),
     },
     Promise {
         text: "4 times as fast as governor, from 1M uniform clients on",
         is_meant: |case| has_clients(case, 1_000_000) && is_uniform(case),
-        number: Number::Speed(Tollgate::NAME, GOVERNOR),
+        number: Number::Speed(Spillgate::NAME, GOVERNOR),
         bound: Bound::AtLeast(4.0),
     },
     Promise {
         text: "0.95 times as fast as quota",
         is_meant: is_speed,
-        number: Number::Speed(Tollgate::NAME, Quota::NAME),
+        number: Number::Speed(Spillgate::NAME, Quota::NAME),
         bound: Bound::AtLeast(0.95),
     },
     Promise {
         text: "2 times as fast as quota, from 100k clients on",
         is_meant: |case| has_clients(case, 100_000),
-        number: Number::Speed(Tollgate::NAME, Quota::NAME),
+        number: Number::Speed(Spillgate::NAME, Quota::NAME),
         bound: Bound::AtLeast(2.0),
     },
     Promise {
         text: "check_many 1.4 times as fast as check, at 10M clients",
         is_meant: |case| has_clients(case, 10_000_000),
-        number: Number::Speed(TollgateMany::NAME, Tollgate::NAME),
+        number: Number::Speed(SpillgateMany::NAME, Spillgate::NAME),
         bound: Bound::AtLeast(1.4),
     },
     Promise {
@@ -97,7 +97,7 @@ impl Number {
     fn subject(&self) -> &'static str {
         match self {
             Self::Speed(who, _) => who,
-            Self::Plain => Tollgate::NAME,
+            Self::Plain => Spillgate::NAME,
         }
     }
 
@@ -180,7 +180,7 @@ impl Promise {
 /// Everything that another limiter does better, promised or not.
 pub fn losses(measurements: &[Measurement]) -> Table {
     let mut table = Table::new("Where another limiter is better", "case");
-    table.header.extend(["limiter", "its", "tollgate's", "unit", "flaw"].map(str::to_owned));
+    table.header.extend(["limiter", "its", "spillgate's", "unit", "flaw"].map(str::to_owned));
     let rivals = measurements.iter().filter(|it| is_rival(it.peer) && !it.case.is_control());
     for measurement in rivals {
         let Measurement { case, peer, flaw, .. } = measurement;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tollgate::algorithm::{Algorithm, Word};
-use tollgate::{AlgorithmKind, Quota, Start, Timestamp};
+use spillgate::algorithm::{Algorithm, Word};
+use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
 
 #[derive(Arbitrary, Debug)]
 struct Input {

@@ -6,12 +6,12 @@ use std::future::pending;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
+use spillgate_policy::{Gate, Policy};
+use spillgate_server::http::serve;
+use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::{AnyStore, App};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
-use tollgate_policy::{Gate, Policy};
-use tollgate_server::http::serve;
-use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{AnyStore, App};
 
 const POLICY: &str =
     "[[limit]]\nname = 'a'\nmatch = { path = '/a' }\ncapacity = 10\nquota = 'burst 1000'";

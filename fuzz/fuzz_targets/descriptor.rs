@@ -4,9 +4,9 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tollgate::ManualClock;
-use tollgate_policy::store::Memory;
-use tollgate_policy::{Descriptor, DescriptorPassage, Gate, Limit, Policy, PolicyBuilder};
+use spillgate::ManualClock;
+use spillgate_policy::store::Memory;
+use spillgate_policy::{Descriptor, DescriptorPassage, Gate, Limit, Policy, PolicyBuilder};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {

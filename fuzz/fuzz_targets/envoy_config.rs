@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::Policy;
-use tollgate_server::envoy::{Algorithm, parse};
+use spillgate_policy::Policy;
+use spillgate_server::envoy::{Algorithm, parse};
 
 fuzz_target!(|text: &str| {
     // What is missing at the end may be told of the line after the last.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::{Gate, Identity, Limit, Policy, Request};
+use spillgate_policy::{Gate, Identity, Limit, Policy, Request};
 
 const HEADERS: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "cf-connecting-ip"];
 const PROXY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

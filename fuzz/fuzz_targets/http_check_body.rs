@@ -7,9 +7,9 @@ mod common;
 use std::future::pending;
 
 use libfuzzer_sys::fuzz_target;
+use spillgate_server::App;
+use spillgate_server::http::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-use tollgate_server::App;
-use tollgate_server::http::serve;
 
 use self::common::{RUNTIME, app};
 

@@ -8,8 +8,8 @@ use std::future::pending;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use spillgate_server::http::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
-use tollgate_server::http::serve;
 
 use self::common::{RUNTIME, app};
 

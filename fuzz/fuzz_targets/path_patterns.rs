@@ -4,7 +4,7 @@
 
 use http::{HeaderMap, Method, Uri};
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::{Gate, Limit, Policy, Request};
+use spillgate_policy::{Gate, Limit, Policy, Request};
 
 fuzz_target!(|input: (&str, &str)| {
     let (pattern, path) = input;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_policy::{Policy, PolicyFile, Settings, Tables};
+use spillgate_policy::{Policy, PolicyFile, Settings, Tables};
 
 /// Asks both tables for a value of every type.
 fn tables(tables: &mut Tables<'_, '_>) {
@@ -23,7 +23,7 @@ fn settings(server: &mut Settings<'_, '_>) {
 fuzz_target!(|text: &str| {
     let both = PolicyFile::from_text(text).decode(tables);
     // Beside the settings of a server it may have no limits, since that may add some.
-    let lacks_limits = |error: &tollgate_policy::Error| match error.problems() {
+    let lacks_limits = |error: &spillgate_policy::Error| match error.problems() {
         [only] => only.to_string().contains("there are no limits"),
         _ => false,
     };

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate::Quota;
+use spillgate::Quota;
 
 fuzz_target!(|text: &str| match text.parse::<Quota>() {
     Ok(quota) => {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_redis::State;
-use tollgate_redis::engine::{Found, wire};
+use spillgate_redis::State;
+use spillgate_redis::engine::{Found, wire};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (entries, bytes) = input;

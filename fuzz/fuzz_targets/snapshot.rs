@@ -7,10 +7,10 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use tollgate::Seed;
-use tollgate_policy::{Gate, Policy};
-use tollgate_server::resp::Throttle;
-use tollgate_server::snapshot::{Error, Moment, Piece, Reader, Writer, restore};
+use spillgate::Seed;
+use spillgate_policy::{Gate, Policy};
+use spillgate_server::resp::Throttle;
+use spillgate_server::snapshot::{Error, Moment, Piece, Reader, Writer, restore};
 
 const POLICY: &str = "[[limit]]\nname = 'a'\nquota = '1/s burst 5'\n[[limit]]\nname = 'w'\n\
     quota = '9/min'\nalgorithm = 'sliding-window'\nper = 'global'\n";

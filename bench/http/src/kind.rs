@@ -8,10 +8,10 @@ use crate::settings::Settings;
 pub enum Kind {
     Plain,
     NoopLayer,
-    Tollgate,
-    TollgateXHeaders,
-    TollgateNoHeaders,
-    TollgateMetrics,
+    Spillgate,
+    SpillgateXHeaders,
+    SpillgateNoHeaders,
+    SpillgateMetrics,
     TowerGovernor,
     TowerGovernorNoHeaders,
 }
@@ -20,10 +20,10 @@ impl Kind {
     pub const ALL: [Self; 8] = [
         Self::Plain,
         Self::NoopLayer,
-        Self::Tollgate,
-        Self::TollgateXHeaders,
-        Self::TollgateNoHeaders,
-        Self::TollgateMetrics,
+        Self::Spillgate,
+        Self::SpillgateXHeaders,
+        Self::SpillgateNoHeaders,
+        Self::SpillgateMetrics,
         Self::TowerGovernor,
         Self::TowerGovernorNoHeaders,
     ];
@@ -48,10 +48,10 @@ impl Kind {
         match self {
             Self::Plain => "plain",
             Self::NoopLayer => "noop-layer",
-            Self::Tollgate => "tollgate",
-            Self::TollgateXHeaders => "tollgate-x-headers",
-            Self::TollgateNoHeaders => "tollgate-no-headers",
-            Self::TollgateMetrics => "tollgate-metrics",
+            Self::Spillgate => "spillgate",
+            Self::SpillgateXHeaders => "spillgate-x-headers",
+            Self::SpillgateNoHeaders => "spillgate-no-headers",
+            Self::SpillgateMetrics => "spillgate-metrics",
             Self::TowerGovernor => "tower-governor",
             Self::TowerGovernorNoHeaders => "tower-governor-no-headers",
         }
@@ -64,12 +64,12 @@ impl Kind {
                 "a layer that does nothing: what axum itself asks for any layer, in a box of \
                  its own"
             }
-            Self::Tollgate => "as it comes, with all of its headers",
-            Self::TollgateXHeaders => {
+            Self::Spillgate => "as it comes, with all of its headers",
+            Self::SpillgateXHeaders => {
                 "with the X-RateLimit headers alone, those that tower_governor has too"
             }
-            Self::TollgateNoHeaders => "without headers",
-            Self::TollgateMetrics => "as it comes, and counted for Prometheus",
+            Self::SpillgateNoHeaders => "without headers",
+            Self::SpillgateMetrics => "as it comes, and counted for Prometheus",
             Self::TowerGovernor => "with `use_headers()`",
             Self::TowerGovernorNoHeaders => "as it comes, which is without headers",
         }
@@ -79,14 +79,14 @@ impl Kind {
         !matches!(self, Self::Plain | Self::NoopLayer)
     }
 
-    /// The other limiter's server that a server of Tollgate is compared with: the one
+    /// The other limiter's server that a server of Spillgate is compared with: the one
     /// that tells its clients as much, or else less.
     pub fn rival(self) -> Option<Self> {
         match self {
-            Self::Tollgate | Self::TollgateXHeaders | Self::TollgateMetrics => {
+            Self::Spillgate | Self::SpillgateXHeaders | Self::SpillgateMetrics => {
                 Some(Self::TowerGovernor)
             }
-            Self::TollgateNoHeaders => Some(Self::TowerGovernorNoHeaders),
+            Self::SpillgateNoHeaders => Some(Self::TowerGovernorNoHeaders),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What Tollgate costs a request of a real server, what a policy costs a decision, how
+//! What Spillgate costs a request of a real server, what a policy costs a decision, how
 //! much the server answers that stands alone, also over gRPC, how much its proxy passes on,
 //! and what it costs to share limits.
 

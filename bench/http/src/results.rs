@@ -27,7 +27,7 @@ impl Series {
     }
 }
 
-/// Something that was promised of Tollgate, and what became of it.
+/// Something that was promised of Spillgate, and what became of it.
 pub struct Promise {
     pub text: String,
     pub value: f64,

@@ -7,9 +7,9 @@ use crate::kind::Kind;
 use crate::server::Allowance;
 
 pub const USAGE: &str = "\
-Measures what Tollgate costs a request of an axum server, beside tower_governor, and
-what a policy costs a decision; how much `tollgate serve` answers, beside Redis and
-throttlecrab-server, and over gRPC; how much `tollgate proxy` passes on, beside nginx; or
+Measures what Spillgate costs a request of an axum server, beside tower_governor, and
+what a policy costs a decision; how much `spillgate serve` answers, beside Redis and
+throttlecrab-server, and over gRPC; how much `spillgate proxy` passes on, beside nginx; or
 what it costs to share limits through Redis.
 
   scripts/bench-http [http | policy] [OPTIONS]
@@ -23,7 +23,7 @@ what it costs to share limits through Redis.
 
   --quick        fewer and shorter rounds: a minute
   --rounds N     rounds of each measurement (at least 10 unless --quick)
-  --only TEXT    only what has TEXT in its name: `probe`, `http tollgate`,
+  --only TEXT    only what has TEXT in its name: `probe`, `http spillgate`,
                  `router`, `policy limits`, `policy block v6`, `policy met`;
                  `server resp`, `resp -P 16`, `/v1/check`; `grpc 50 streams`;
                  `proxy small`, `proxy refused`; `cluster 64 tasks`
@@ -47,7 +47,7 @@ pub struct Settings {
 
 /// Where the servers are that the scripts have built.
 pub struct Programs {
-    pub tollgate: String,
+    pub spillgate: String,
     pub throttlecrab: String,
 }
 
@@ -85,7 +85,7 @@ impl Settings {
             only: None,
             out: PathBuf::from("bench/results"),
             programs: Programs {
-                tollgate: "target/release/tollgate".to_owned(),
+                spillgate: "target/release/spillgate".to_owned(),
                 throttlecrab: "target/peers/bin/throttlecrab-server".to_owned(),
             },
         }
@@ -147,7 +147,7 @@ impl Command {
                 "grpc" => settings.scope = Scope::Grpc,
                 "proxy" => settings.scope = Scope::Proxy,
                 "cluster" => settings.scope = Scope::Cluster,
-                "--tollgate" => settings.programs.tollgate.clone_from(value()?),
+                "--spillgate" => settings.programs.spillgate.clone_from(value()?),
                 "--throttlecrab" => settings.programs.throttlecrab.clone_from(value()?),
                 "--quick" => {}
                 "--rounds" => settings.rounds = number(value()?)?,

@@ -4,8 +4,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tollgate::algorithm::{AlgorithmKind, TokenBucket};
-use tollgate::{Clock, Limiter, ManualClock, Quota, Table, WhenFull, check_all};
+use spillgate::algorithm::{AlgorithmKind, TokenBucket};
+use spillgate::{Clock, Limiter, ManualClock, Quota, Table, WhenFull, check_all};
 
 const KEYS: u64 = 1_000;
 
@@ -129,9 +129,9 @@ const ROWS: &[Row] = &[
         let any: Quota = "1/s".parse().unwrap();
         let kind = AlgorithmKind::TokenBucket;
         let words =
-            kind.with_quota(&any, tollgate::Start::Full, tollgate::Timestamp::ZERO).unwrap();
+            kind.with_quota(&any, spillgate::Start::Full, spillgate::Timestamp::ZERO).unwrap();
         let table =
-            Table::with_hasher(words, 100_000, WhenFull::Evict, tollgate::KeyedState::new())
+            Table::with_hasher(words, 100_000, WhenFull::Evict, spillgate::KeyedState::new())
                 .unwrap();
         let bucket = bucket();
         let now = ManualClock::default().now();
@@ -144,10 +144,10 @@ const ROWS: &[Row] = &[
 
 /// However the library makes one: this is also compiled against older ones.
 fn bucket() -> TokenBucket {
-    use tollgate::algorithm::AnyAlgorithm;
+    use spillgate::algorithm::AnyAlgorithm;
     let quota: Quota = "1000000/s burst 100000000".parse().unwrap();
     let kind = AlgorithmKind::TokenBucket;
-    match kind.with_quota(&quota, tollgate::Start::Full, tollgate::Timestamp::ZERO) {
+    match kind.with_quota(&quota, spillgate::Start::Full, spillgate::Timestamp::ZERO) {
         Ok(AnyAlgorithm::TokenBucket(bucket)) => bucket,
         _ => unreachable!("the quota is one of a token bucket"),
     }

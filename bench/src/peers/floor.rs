@@ -1,7 +1,7 @@
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate::KeyedState;
+use spillgate::KeyedState;
 
 use crate::keys::FlatText;
 use crate::peer::Peer;

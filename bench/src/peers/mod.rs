@@ -7,8 +7,8 @@ mod in_dashmap;
 mod leaky_bucket;
 mod quota;
 mod ratelimit;
+mod spillgate;
 mod throttlecrab;
-mod tollgate;
 
 pub use self::dashmap_bucket::DashMapBucket;
 pub use self::floor::Floor;
@@ -16,5 +16,5 @@ pub use self::governor::{Governor, GovernorOwned};
 pub use self::leaky_bucket::LeakyBucket;
 pub use self::quota::Quota;
 pub use self::ratelimit::Ratelimit;
+pub use self::spillgate::{Spillgate, SpillgateIp, SpillgateMany, SpillgateSipHash};
 pub use self::throttlecrab::Throttlecrab;
-pub use self::tollgate::{Tollgate, TollgateIp, TollgateMany, TollgateSipHash};

@@ -46,7 +46,7 @@ fn table(title: &str, measurements: &[Measurement], unsound: &[&str]) -> Table {
     table
 }
 
-/// The median, and how many times tollgate's it is.
+/// The median, and how many times spillgate's it is.
 fn cell(measurement: Option<&Measurement>, among: &[Measurement]) -> String {
     let Some(measurement) = measurement else {
         return "–".to_owned();

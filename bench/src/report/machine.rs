@@ -7,7 +7,7 @@ use super::facts;
 
 /// The crates that a result depends on.
 const CRATES: [&str; 8] = [
-    "tollgate",
+    "spillgate",
     "governor",
     "dashmap",
     "quota",

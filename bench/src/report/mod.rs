@@ -76,8 +76,8 @@ impl Report {
     }
 }
 
-/// How many times tollgate's number `measurement` is, unless it is tollgate's own
-/// or tollgate has none.
+/// How many times spillgate's number `measurement` is, unless it is spillgate's own
+/// or spillgate has none.
 pub fn ratio(measurement: &Measurement, among: &[Measurement]) -> Option<f64> {
     let baseline = baseline_of(measurement.peer);
     let ours = find(among, measurement.case, baseline)?;

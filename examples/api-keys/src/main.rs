@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use tollgate_policy::{Accept, Caller, Error, Gate, Identity, Policy, PolicyBuilder};
-use tollgate_tower::TollgateLayer;
+use spillgate_policy::{Accept, Caller, Error, Gate, Identity, Policy, PolicyBuilder};
+use spillgate_tower::SpillgateLayer;
 use visit::{Client, Outcome, Visit};
 
 const TO_TRY: &str = "
@@ -58,7 +58,9 @@ fn policy(plans: Plans) -> Result<Policy, Error> {
 
 fn app() -> Result<Router, Error> {
     let gate = Gate::new(policy(plans())?)?;
-    Ok(Router::new().route("/v1/things", get(async || "Things.\n")).layer(TollgateLayer::new(gate)))
+    Ok(Router::new()
+        .route("/v1/things", get(async || "Things.\n"))
+        .layer(SpillgateLayer::new(gate)))
 }
 
 #[tokio::main(flavor = "current_thread")]

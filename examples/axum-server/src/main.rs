@@ -14,9 +14,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use spillgate_policy::{Gate, Limit, Policy};
+use spillgate_tower::{Metrics, SpillgateLayer};
 use tokio::sync::Notify;
-use tollgate_policy::{Gate, Limit, Policy};
-use tollgate_tower::{Metrics, TollgateLayer};
 use visit::{Client, Outcome, Visit};
 
 const TO_TRY: &str = "
@@ -31,13 +31,13 @@ struct Signals {
     stop: Notify,
 }
 
-fn app(signals: Arc<Signals>) -> Result<Router, tollgate_policy::Error> {
+fn app(signals: Arc<Signals>) -> Result<Router, spillgate_policy::Error> {
     // `/metrics` meets no limit: whoever watches over the service must not be refused.
     let hello = Limit::new("hello", "1/s burst 5").path("/hello");
     let policy = Policy::builder().limit(hello).build()?;
 
     let metrics = Metrics::new();
-    let layer = TollgateLayer::new(Gate::new(policy)?).metrics(metrics.clone());
+    let layer = SpillgateLayer::new(Gate::new(policy)?).metrics(metrics.clone());
     Ok(Router::new()
         .route("/hello", get(async || "Hello.\n"))
         .route("/slow", get(async move || slow(&signals).await))
@@ -98,11 +98,11 @@ async fn script(client: &Client, signals: &Signals) -> Outcome {
 
     println!("\nWhat Prometheus sees:");
     let metrics = client.get("/metrics").await?.body;
-    for line in metrics.lines().filter(|line| line.starts_with("tollgate_requests_total")) {
+    for line in metrics.lines().filter(|line| line.starts_with("spillgate_requests_total")) {
         println!("    {line}");
     }
-    assert!(metrics.contains(r#"tollgate_requests_total{limit="hello",outcome="allowed"} 6"#));
-    assert!(metrics.contains(r#"tollgate_requests_total{limit="hello",outcome="denied"} 1"#));
+    assert!(metrics.contains(r#"spillgate_requests_total{limit="hello",outcome="allowed"} 6"#));
+    assert!(metrics.contains(r#"spillgate_requests_total{limit="hello",outcome="denied"} 1"#));
 
     println!("\nThe server is told to stop. What it is working on, it still answers:");
     let (slow, ()) = tokio::join!(client.get("/slow").into_future(), async {

@@ -29,9 +29,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use spillgate_policy::{Error, Gate, Identity, Limit, Policy};
+use spillgate_tower::{PeerAddr, SpillgateLayer};
 use tokio::net::TcpListener;
-use tollgate_policy::{Error, Gate, Identity, Limit, Policy};
-use tollgate_tower::{PeerAddr, TollgateLayer};
 use tower::{Layer, ServiceExt};
 use visit::{Ask, Client, Outcome, Visit};
 
@@ -42,21 +42,21 @@ curl -i -H 'x-forwarded-for: 192.0.2.1, 203.0.113.7' URL/
 curl -i --interface 127.0.0.2 -H 'x-forwarded-for: 192.0.2.1' URL/
 ";
 
-fn layer() -> Result<TollgateLayer, Error> {
+fn layer() -> Result<SpillgateLayer, Error> {
     let policy = Policy::builder()
         // A single address, or the range that the load balancers are in. Never more: every
         // machine in it can say that it is anyone.
         .identity(Identity::new().trusted_proxies(["127.0.0.1"]))
         .limit(Limit::new("all", "2/min"))
         .build()?;
-    Ok(TollgateLayer::new(Gate::new(policy)?))
+    Ok(SpillgateLayer::new(Gate::new(policy)?))
 }
 
 async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::from("Hello.\n")))
 }
 
-async fn serve(listener: TcpListener, layer: TollgateLayer) -> io::Result<()> {
+async fn serve(listener: TcpListener, layer: SpillgateLayer) -> io::Result<()> {
     let limited = layer.layer(tower::service_fn(hello));
     loop {
         let (stream, peer) = listener.accept().await?;

@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use tollgate::{AlgorithmKind, Clock, Error, Limiter, ManualClock, Quota, QuotaBuilder};
+use spillgate::{AlgorithmKind, Clock, Error, Limiter, ManualClock, Quota, QuotaBuilder};
 
 /// A bucket that fills: each request takes a token out of it.
 struct TokenBucket {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tollgate::{Clock, Limiter, Timestamp};
+use spillgate::{Clock, Limiter, Timestamp};
 
 use crate::acts::{FLOOD_BEGINS, FLOOD_ENDS, LENGTH};
 use crate::tally::Tally;

@@ -1,6 +1,6 @@
 //! One moment as lines of text, none wider than 80 columns.
 
-use tollgate::Decision;
+use spillgate::Decision;
 
 use crate::acts::{ACTS, LENGTH};
 use crate::moment::{Moment, Row};
@@ -34,7 +34,7 @@ fn title(moment: &Moment, style: Style) -> String {
     // Not rounded: the time shown is one that has passed.
     let tenths = moment.elapsed.min(LENGTH).as_millis() / 100;
     let time = format!("{:>2}.{} s", tenths / 10, tenths % 10);
-    format!(" {}  {quota:<35}{acts}  {time}", style.paint(Ink::Bold, "TOLLGATE"))
+    format!(" {}  {quota:<35}{acts}  {time}", style.paint(Ink::Bold, "SPILLGATE"))
 }
 
 fn header(style: Style) -> String {

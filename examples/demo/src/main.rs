@@ -1,4 +1,4 @@
-//! One limiter, three clients and a flood: what Tollgate does, in ten seconds.
+//! One limiter, three clients and a flood: what Spillgate does, in ten seconds.
 //!
 //! A steady, a bursty and a greedy client call a limiter of "10/s burst 20". For
 //! half of the time an attacker also sends 300,000 calls a second, each from an
@@ -11,7 +11,7 @@
 //! each caller; `-- --fast` plays the same story by a [`ManualClock`], in no time
 //! and with the same numbers every time.
 //!
-//! [`ManualClock`]: tollgate::ManualClock
+//! [`ManualClock`]: spillgate::ManualClock
 
 mod acts;
 mod callers;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tollgate::{Clock, Decision, Limiter, Quota};
+use spillgate::{Clock, Decision, Limiter, Quota};
 
 use crate::acts::{Act, act_at};
 use crate::callers::Caller;

@@ -1,6 +1,6 @@
 //! What the limiter promises, checked against what it did.
 
-use tollgate::Quota;
+use spillgate::Quota;
 
 use crate::memory::Footprint;
 use crate::moment::Moment;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use std::{io, thread};
 
-use tollgate::{Clock, Error, KeyedState, Limiter, ManualClock, Seed, SystemClock, Timestamp};
+use spillgate::{Clock, Error, KeyedState, Limiter, ManualClock, Seed, SystemClock, Timestamp};
 
 use crate::acts::LENGTH;
 use crate::callers::Caller;

@@ -5,7 +5,7 @@ use crate::style::{Ink, Style};
 
 const NEXT: [(&str, &str); 3] = [
     ("README.md", "what it is, and how to use it"),
-    ("cargo doc -p tollgate --open", "all of the library, with examples"),
+    ("cargo doc -p spillgate --open", "all of the library, with examples"),
     ("scripts/bench --quick", "how it compares, measured on your machine"),
 ];
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Decision, Quota, Timestamp};
+use spillgate::{Decision, Quota, Timestamp};
 
 use crate::acts::{FLOOD_BEGINS, FLOOD_ENDS, LENGTH};
 
@@ -107,7 +107,7 @@ impl Span {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::{Clock, Limiter, ManualClock};
+    use spillgate::{Clock, Limiter, ManualClock};
 
     use super::*;
 

@@ -8,7 +8,7 @@
 //!
 //! `cargo run -p llm-budget` runs on a clock of its own and takes no time at all.
 
-use tollgate::{Error, Limiter, ManualClock};
+use spillgate::{Error, Limiter, ManualClock};
 
 /// A prompt, the tokens it is expected to take and those that it took.
 const CALLS: [(&str, u64, u64); 5] = [

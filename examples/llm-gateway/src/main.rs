@@ -2,7 +2,7 @@
 //!
 //! The gateway takes 500 tokens from a team's budget before it asks the model, which keeps
 //! calls that run at the same time from spending the same tokens. The response tells in a
-//! header how many it really were, and Tollgate corrects the budget by it. `llm-budget` does
+//! header how many it really were, and Spillgate corrects the budget by it. `llm-budget` does
 //! the same within a program, without a server.
 //!
 //! `cargo run -p llm-gateway` visits the server and checks what comes back; `-- --serve`
@@ -16,8 +16,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tollgate_policy::{Error, Gate, Policy};
-use tollgate_tower::TollgateLayer;
+use spillgate_policy::{Error, Gate, Policy};
+use spillgate_tower::SpillgateLayer;
 use visit::{Client, Outcome, Visit};
 
 const TO_TRY: &str = "
@@ -45,7 +45,7 @@ fn app() -> Result<Router, Error> {
     Ok(Router::new()
         .route("/complete", post(complete))
         .route("/budget", get(budget))
-        .layer(TollgateLayer::new(Arc::clone(&gate)))
+        .layer(SpillgateLayer::new(Arc::clone(&gate)))
         .with_state(gate))
 }
 

@@ -15,8 +15,8 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Form, Router};
 use serde::Deserialize;
-use tollgate_policy::{Error, Gate, Limit, Policy, Settle};
-use tollgate_tower::TollgateLayer;
+use spillgate_policy::{Error, Gate, Limit, Policy, Settle};
+use spillgate_tower::SpillgateLayer;
 use visit::{Client, Outcome, Visit};
 
 const TO_TRY: &str = "
@@ -36,7 +36,7 @@ fn app() -> Result<Router, Error> {
     Ok(Router::new()
         .route("/", get(async || "Please log in.\n"))
         .route("/login", post(login_form))
-        .layer(TollgateLayer::new(Gate::new(policy)?)))
+        .layer(SpillgateLayer::new(Gate::new(policy)?)))
 }
 
 #[derive(Deserialize)]

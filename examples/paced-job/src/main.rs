@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Clock, Error, Limiter};
+use spillgate::{Clock, Error, Limiter};
 
 const RECORDS: u32 = 12;
 

@@ -4,10 +4,10 @@
 //! Requests pass three things, the outermost first:
 //!
 //! 1. `authenticate` finds out which user a token belongs to;
-//! 2. Tollgate, which counts users apart, and addresses where there is no user;
+//! 2. Spillgate, which counts users apart, and addresses where there is no user;
 //! 3. the routes, one of which has another, stricter layer to itself.
 //!
-//! Since Tollgate stands before the routes, whoever tries out tokens is limited, too.
+//! Since Spillgate stands before the routes, whoever tries out tokens is limited, too.
 //!
 //! `cargo run -p route-tiers` visits the server and checks what comes back;
 //! `-- --serve` just serves.
@@ -20,8 +20,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
-use tollgate_policy::{Accept, Error, Gate, Identity, Limit, Policy, Tier};
-use tollgate_tower::TollgateLayer;
+use spillgate_policy::{Accept, Error, Gate, Identity, Limit, Policy, Tier};
+use spillgate_tower::SpillgateLayer;
 use visit::{Client, Outcome, Visit};
 
 const TO_TRY: &str = "
@@ -54,13 +54,13 @@ fn app() -> Result<Router, Error> {
     let export =
         Policy::builder().identity(identity).limit(Limit::new("export", "1/min")).build()?;
 
-    let export = get(account).layer(TollgateLayer::new(Gate::new(export)?));
+    let export = get(account).layer(SpillgateLayer::new(Gate::new(export)?));
     Ok(Router::new()
         .route("/docs/{page}", get(async || "Read this.\n"))
         .route("/search", get(async || "Found.\n"))
         .route("/account/orders", get(account))
         .route("/account/export", export)
-        .layer(TollgateLayer::new(Gate::new(policy)?))
+        .layer(SpillgateLayer::new(Gate::new(policy)?))
         .layer(from_fn(authenticate)))
 }
 

@@ -10,8 +10,8 @@
 //! `cargo run -p tonic-server` starts it, calls it and checks what comes back, in a second;
 //! `-- --serve` just serves.
 
-use tollgate_policy::{Error, Gate, Limit, Policy};
-use tollgate_tower::{GrpcStatus, TollgateLayer};
+use spillgate_policy::{Error, Gate, Limit, Policy};
+use spillgate_tower::{GrpcStatus, SpillgateLayer};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
 use tonic::{Code, Status};
@@ -27,10 +27,10 @@ for i in 1 2 3 4; do printf '\0\0\0\0\0' | curl -i --http2-prior-knowledge \
     URL/grpc.health.v1.Health/Check; done
 ";
 
-fn layer() -> Result<TollgateLayer<tollgate_policy::store::Memory, GrpcStatus>, Error> {
+fn layer() -> Result<SpillgateLayer<spillgate_policy::store::Memory, GrpcStatus>, Error> {
     let check = Limit::new("check", "1/s burst 3").path("/grpc.health.v1.Health/Check");
     let policy = Policy::builder().limit(check).build()?;
-    Ok(TollgateLayer::new(Gate::new(policy)?).respond_with(GrpcStatus))
+    Ok(SpillgateLayer::new(Gate::new(policy)?).respond_with(GrpcStatus))
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use spillgate_policy::{Gate, Policy};
+use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::{AnyStore, App};
 use tokio::runtime::{Builder, Runtime};
-use tollgate_policy::{Gate, Policy};
-use tollgate_server::resp::{Endpoint, Throttle};
-use tollgate_server::{AnyStore, App};
 
 pub static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));

@@ -2,13 +2,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
+use spillgate::algorithm::Algorithm as _;
+use spillgate::{AlgorithmKind, Quota, Timestamp};
+use spillgate_policy::{Gate, Policy};
+use spillgate_redis::engine::wire::{Keys, ask};
+use spillgate_redis::engine::{Entry, Op, Options, Server, scripts};
+use spillgate_redis::{Name, RedisStore, Settings as Sharing, Terms};
 use tokio::runtime::{Builder, Runtime};
-use tollgate::algorithm::Algorithm as _;
-use tollgate::{AlgorithmKind, Quota, Timestamp};
-use tollgate_policy::{Gate, Policy};
-use tollgate_redis::engine::wire::{Keys, ask};
-use tollgate_redis::engine::{Entry, Op, Options, Server, scripts};
-use tollgate_redis::{Name, RedisStore, Settings as Sharing, Terms};
 
 use crate::Result;
 use crate::settings::Settings;

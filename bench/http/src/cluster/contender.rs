@@ -9,7 +9,7 @@ use crate::Result;
 /// Ways to decide, or to do less than that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
-    /// Tollgate, one round trip a decision.
+    /// Spillgate, one round trip a decision.
     Strict,
     /// The same script with the same arguments, by nothing but a client.
     Script,
@@ -17,7 +17,7 @@ pub enum Contender {
     Get,
     /// A window counted as in many a tutorial, in one round trip.
     Incr,
-    /// Tollgate, with slices.
+    /// Spillgate, with slices.
     Leased,
     /// A strict limit of callers who hardly ever come again.
     ColdStrict,
@@ -122,13 +122,13 @@ async fn check(bed: &Bed, limit: &str, caller: &str) -> Result<()> {
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Strict => "Tollgate, strict",
+            Self::Strict => "Spillgate, strict",
             Self::Script => "bare script",
             Self::Get => "GET",
             Self::Incr => "INCR and EXPIRE",
-            Self::Leased => "Tollgate, leased",
-            Self::ColdStrict => "Tollgate, strict, cold",
-            Self::ColdLeased => "Tollgate, leased, cold",
+            Self::Leased => "Spillgate, leased",
+            Self::ColdStrict => "Spillgate, strict, cold",
+            Self::ColdLeased => "Spillgate, leased, cold",
         })
     }
 }

@@ -31,7 +31,7 @@ pub fn measure(bed: &Bed, settings: &Settings) -> Result<Vec<Served>> {
     let server = Program::serve(&settings.programs, POLICY, &more)?;
     let (sha, argument) = (bed.bare.script.as_bytes(), &bed.bare.calls[0].1);
     let check = |number: u64, output: &mut Vec<u8>| {
-        write(output, &[b"TG.CHECK", b"strict", format!("{number:012}").as_bytes()]);
+        write(output, &[b"SG.CHECK", b"strict", format!("{number:012}").as_bytes()]);
     };
     let script = |number: u64, output: &mut Vec<u8>| {
         let key = format!("bare:{{{number:032x}}}");
@@ -52,7 +52,7 @@ pub fn measure(bed: &Bed, settings: &Settings) -> Result<Vec<Served>> {
 }
 
 pub fn table(served: &[Served]) -> Table {
-    let mut table = Table::new("A strict limit through `tollgate serve`", "pipeline");
+    let mut table = Table::new("A strict limit through `spillgate serve`", "pipeline");
     let header = ["server: per second", "bare script: per second", "server to it", "quartiles"];
     table.header.extend(header.map(str::to_owned));
     for lane in served {
@@ -66,7 +66,7 @@ pub fn table(served: &[Served]) -> Table {
         ]);
     }
     table.notes.push(
-        "50 connections with so many calls under way on each, about 100,000 callers: `TG.CHECK` of \
+        "50 connections with so many calls under way on each, about 100,000 callers: `SG.CHECK` of \
          the server, and the script that this runs, asked of Redis by the same client"
             .to_owned(),
     );
@@ -82,6 +82,6 @@ impl Served {
             unit: "1/s",
             rounds,
         };
-        [series("tollgate serve", self.server), series("bare script", self.script)]
+        [series("spillgate serve", self.server), series("bare script", self.script)]
     }
 }

@@ -59,14 +59,15 @@ impl Contender {
         let port = free_port()?;
         let text = port.to_string();
         let address = format!("127.0.0.1:{port}");
-        let tollgate = ["--grpc", &address, "--http", "127.0.0.1:0", "--resp", "off"];
+        let spillgate = ["--grpc", &address, "--http", "127.0.0.1:0", "--resp", "off"];
         let (path, args): (_, Vec<&str>) = match self {
             Self::Policy => {
-                (&programs.tollgate, [&["serve", "--config", POLICY], &tollgate[..]].concat())
+                (&programs.spillgate, [&["serve", "--config", POLICY], &spillgate[..]].concat())
             }
-            Self::Envoy => {
-                (&programs.tollgate, [&["serve", "--envoy-config", ENVOY], &tollgate[..]].concat())
-            }
+            Self::Envoy => (
+                &programs.spillgate,
+                [&["serve", "--envoy-config", ENVOY], &spillgate[..]].concat(),
+            ),
             Self::Throttlecrab => {
                 let args = ["--grpc", "--grpc-host", "127.0.0.1", "--grpc-port", &text];
                 (&programs.throttlecrab, [&args[..], &["--log-level", "error"]].concat())
@@ -120,8 +121,8 @@ where
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Policy => "tollgate, policy",
-            Self::Envoy => "tollgate, envoy file",
+            Self::Policy => "spillgate, policy",
+            Self::Envoy => "spillgate, envoy file",
             Self::Throttlecrab => "throttlecrab",
         })
     }

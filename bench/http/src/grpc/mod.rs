@@ -1,4 +1,4 @@
-//! How much does Tollgate answer over gRPC, beside throttlecrab-server?
+//! How much does Spillgate answer over gRPC, beside throttlecrab-server?
 
 mod connection;
 mod contender;
@@ -39,7 +39,7 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
 /// Who is compared, and who asks, as lines of a Markdown list.
 pub fn describe(settings: &Settings) -> String {
     let version = |program: Program| program.version(&settings.programs);
-    let programs = [Program::Tollgate, Program::Throttlecrab].map(version);
+    let programs = [Program::Spillgate, Program::Throttlecrab].map(version);
     let programs: Vec<_> = programs.into_iter().flatten().collect();
     let streams = lane::STREAMS.map(|(streams, connections)| format!("{streams} on {connections}"));
     format!(

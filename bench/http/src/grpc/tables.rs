@@ -71,7 +71,7 @@ mod tests {
         ];
         let tables = speeds(&lanes);
         assert_eq!(tables.len(), 2);
-        assert_eq!(tables[0].rows[0][..3], ["tollgate, policy", "1000", "1.00×"]);
+        assert_eq!(tables[0].rows[0][..3], ["spillgate, policy", "1000", "1.00×"]);
         assert_eq!(tables[1].rows[0][2], "–");
     }
 }

@@ -84,7 +84,7 @@ pub fn find(lanes: &[Lane], kind: Kind) -> Option<&Lane> {
     lanes.iter().find(|lane| lane.kind == kind)
 }
 
-/// Each server of Tollgate with the other limiter's that it is compared with.
+/// Each server of Spillgate with the other limiter's that it is compared with.
 pub fn rivals(lanes: &[Lane]) -> impl Iterator<Item = (&Lane, &Lane)> {
     lanes.iter().filter_map(|lane| Some((lane, find(lanes, lane.kind.rival()?)?)))
 }

@@ -6,7 +6,7 @@ use crate::stats::median;
 /// The most that the layer may cost a request: µs of CPU time.
 const MOST: f64 = 1.0;
 
-/// Of every server of Tollgate: it costs little, and less than the other limiter's.
+/// Of every server of Spillgate: it costs little, and less than the other limiter's.
 pub fn promises(lanes: &[Lane]) -> Vec<Promise> {
     let promise = |text: String, differences: Vec<f64>, bound| Promise {
         text,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use ipnet::IpNet;
-use tollgate_policy::{Answer, Gate, Policy};
+use spillgate_policy::{Answer, Gate, Policy};
 
 use super::scene::{Call, Scene, ample, random};
 use super::{Comparison, decisions, nothing};

@@ -1,6 +1,6 @@
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use tollgate_policy::{Answer, Gate, Request};
+use spillgate_policy::{Answer, Gate, Request};
 
 use super::scene::{Call, Scene};
 use crate::Result;

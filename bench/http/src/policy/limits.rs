@@ -1,6 +1,6 @@
 //! Ten limits and a thousand, each with a path of its own.
 
-use tollgate_policy::Policy;
+use spillgate_policy::Policy;
 
 use super::Comparison;
 use super::scene::{Call, Scene, ample, caller, random};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_policy::{Limit, Policy};
+use spillgate_policy::{Limit, Policy};
 
 use super::scene::{Call, Scene, caller};
 use super::{Comparison, nothing};

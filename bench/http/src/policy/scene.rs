@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use tollgate_policy::{Answer, Gate, Limit, Policy};
+use spillgate_policy::{Answer, Gate, Limit, Policy};
 
 use crate::Result;
 

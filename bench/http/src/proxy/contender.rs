@@ -13,7 +13,7 @@ pub enum Contender {
     Direct,
     NginxPlain,
     NginxLimit,
-    Tollgate,
+    Spillgate,
 }
 
 /// What is asked for, and how much of it passes.
@@ -64,11 +64,11 @@ impl fmt::Display for Case {
 }
 
 impl Contender {
-    pub const ALL: [Self; 4] = [Self::Direct, Self::NginxPlain, Self::NginxLimit, Self::Tollgate];
+    pub const ALL: [Self; 4] = [Self::Direct, Self::NginxPlain, Self::NginxLimit, Self::Spillgate];
 
     /// Whether it has something to say in this case: not everyone refuses.
     pub fn suits(self, case: Case) -> bool {
-        case != Case::Refused || matches!(self, Self::NginxLimit | Self::Tollgate)
+        case != Case::Refused || matches!(self, Self::NginxLimit | Self::Spillgate)
     }
 
     pub fn meaning(self) -> &'static str {
@@ -76,7 +76,7 @@ impl Contender {
             Self::Direct => "the upstream itself, which is nginx with one worker",
             Self::NginxPlain => "`proxy_pass` with `keepalive`, a worker for each processor",
             Self::NginxLimit => "the same with `limit_req` by address",
-            Self::Tollgate => "`tollgate proxy --limit`, as it comes",
+            Self::Spillgate => "`spillgate proxy --limit`, as it comes",
         }
     }
 
@@ -86,13 +86,13 @@ impl Contender {
             Self::Direct => Ok(Front::new(None, None, upstream.port())),
             Self::NginxPlain => nginx(upstream, None),
             Self::NginxLimit => nginx(upstream, Some((rate, burst))),
-            Self::Tollgate => {
+            Self::Spillgate => {
                 let port = free_port()?;
                 let (to, listen) = (upstream.url(), format!("127.0.0.1:{port}"));
                 let limit = format!("{rate}/s burst {burst}");
                 let args = ["proxy", "--to", &to, "--limit", &limit, "--listen", &listen];
                 let args = [&args[..], &["--http", "127.0.0.1:0", "--log-level", "error"]].concat();
-                let path = &programs.tollgate;
+                let path = &programs.spillgate;
                 let process = Process::start(path, &args)?.once_it_listens(path, &[port])?;
                 Ok(Front::new(Some(process), None, port))
             }
@@ -122,7 +122,7 @@ impl fmt::Display for Contender {
             Self::Direct => "direct",
             Self::NginxPlain => "nginx",
             Self::NginxLimit => "nginx limit_req",
-            Self::Tollgate => "tollgate proxy",
+            Self::Spillgate => "spillgate proxy",
         })
     }
 }

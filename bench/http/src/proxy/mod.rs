@@ -1,4 +1,4 @@
-//! How much does `tollgate proxy` pass on, beside nginx with `limit_req`?
+//! How much does `spillgate proxy` pass on, beside nginx with `limit_req`?
 
 mod contender;
 mod lane;
@@ -38,7 +38,7 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
 
 /// Who is compared, and who asks, as lines of a Markdown list.
 pub fn describe(settings: &Settings) -> String {
-    let tollgate = Program::Tollgate.version(&settings.programs).unwrap_or_else(facts::unknown);
+    let spillgate = Program::Spillgate.version(&settings.programs).unwrap_or_else(facts::unknown);
     // nginx tells this where others tell errors.
     let nginx = Command::new("nginx").arg("-v").output().ok();
     let nginx = nginx.and_then(|output| String::from_utf8(output.stderr).ok());
@@ -46,5 +46,5 @@ pub fn describe(settings: &Settings) -> String {
         nginx.map_or_else(facts::unknown, |text| text.trim().replace("nginx version: ", ""));
     let (version, wrk) = (wrk::version().unwrap_or_else(facts::unknown), &lane::LOAD);
     let client = wrk::command(wrk, settings.seconds);
-    format!("- proxies: {tollgate}, {nginx}\n- client: `{client}`, {version}\n")
+    format!("- proxies: {spillgate}, {nginx}\n- client: `{client}`, {version}\n")
 }

@@ -54,7 +54,7 @@ pub fn front(upstream: &Upstream, quota: Option<(u32, u32)>) -> Result<Nginx> {
     Nginx::start(workers, &http, &format!("location / {{\n{PASS}{limit}}}\n"))
 }
 
-/// Tells the upstream what Tollgate tells it, and needs no file for a response.
+/// Tells the upstream what Spillgate tells it, and needs no file for a response.
 const PASS: &str = "\
 proxy_pass http://service;
 proxy_http_version 1.1;

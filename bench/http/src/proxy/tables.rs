@@ -81,9 +81,9 @@ mod tests {
             ..Lane::new(contender, Case::Small)
         };
         let base = lane(Contender::NginxLimit, vec![1000.0, 2000.0]);
-        let ours = lane(Contender::Tollgate, vec![800.0, 1600.0]);
+        let ours = lane(Contender::Spillgate, vec![800.0, 1600.0]);
         let cells = row(&ours, Some(&base));
-        assert_eq!(cells[..3], ["tollgate proxy", "1200", "0.80×"]);
+        assert_eq!(cells[..3], ["spillgate proxy", "1200", "0.80×"]);
         assert_eq!(cells[5..], ["150", "1.00×", "5.00"]);
         assert_eq!(row(&ours, None)[2], "–");
         assert_eq!(speeds(&[base, ours])[0].rows.len(), 2);

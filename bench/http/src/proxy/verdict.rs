@@ -10,7 +10,7 @@ pub fn promises(lanes: &[Lane]) -> Vec<Promise> {
 }
 
 fn of_case(lanes: &[Lane], case: Case) -> Option<Vec<Promise>> {
-    let ours = find(lanes, Contender::Tollgate, case)?;
+    let ours = find(lanes, Contender::Spillgate, case)?;
     let theirs = find(lanes, Contender::NginxLimit, case)?;
     let promise = |what: &str, ratios: Vec<f64>, bound| Promise {
         text: format!("{case}: {what} beside nginx limit_req"),
@@ -36,7 +36,7 @@ mod tests {
     fn a_slower_or_later_proxy_breaks_its_promise() {
         let theirs = || lane(Contender::NginxLimit, 1000.0, 100.0);
         let kept = |throughput, p99| {
-            let lanes = [theirs(), lane(Contender::Tollgate, throughput, p99)];
+            let lanes = [theirs(), lane(Contender::Spillgate, throughput, p99)];
             promises(&lanes).iter().map(Promise::is_kept).collect::<Vec<_>>()
         };
         assert_eq!(kept(700.0, 150.0), [true, true]);

@@ -8,10 +8,10 @@ use crate::{cluster, grpc, overhead, proxy, standalone, wrk};
 
 /// The crates that a result depends on.
 const CRATES: [&str; 11] = [
-    "tollgate-redis",
-    "tollgate-tower",
-    "tollgate-policy",
-    "tollgate",
+    "spillgate-redis",
+    "spillgate-tower",
+    "spillgate-policy",
+    "spillgate",
     "tower_governor",
     "governor",
     "axum",

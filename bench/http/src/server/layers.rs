@@ -1,6 +1,6 @@
 use axum::Router;
-use tollgate_policy::{Gate, Limit, Policy};
-use tollgate_tower::{Headers, Metrics, TollgateLayer};
+use spillgate_policy::{Gate, Limit, Policy};
+use spillgate_tower::{Headers, Metrics, SpillgateLayer};
 use tower_governor::GovernorLayer;
 use tower_governor::governor::GovernorConfigBuilder;
 use tower_layer::Identity;
@@ -15,12 +15,12 @@ pub fn add(router: Router, kind: Kind, allowance: Allowance) -> Result<Router> {
     Ok(match kind {
         Kind::Plain => router,
         Kind::NoopLayer => router.layer(Identity::new()),
-        Kind::Tollgate => router.layer(tollgate(allowance)?),
-        Kind::TollgateXHeaders => {
-            router.layer(tollgate(allowance)?.headers(Headers::none().x_rate_limit(true)))
+        Kind::Spillgate => router.layer(spillgate(allowance)?),
+        Kind::SpillgateXHeaders => {
+            router.layer(spillgate(allowance)?.headers(Headers::none().x_rate_limit(true)))
         }
-        Kind::TollgateNoHeaders => router.layer(tollgate(allowance)?.headers(Headers::none())),
-        Kind::TollgateMetrics => router.layer(tollgate(allowance)?.metrics(Metrics::new())),
+        Kind::SpillgateNoHeaders => router.layer(spillgate(allowance)?.headers(Headers::none())),
+        Kind::SpillgateMetrics => router.layer(spillgate(allowance)?.metrics(Metrics::new())),
         Kind::TowerGovernor => {
             let config = GovernorConfigBuilder::default()
                 .period(allowance.interval())
@@ -39,9 +39,9 @@ pub fn add(router: Router, kind: Kind, allowance: Allowance) -> Result<Router> {
     })
 }
 
-fn tollgate(allowance: Allowance) -> Result<TollgateLayer> {
+fn spillgate(allowance: Allowance) -> Result<SpillgateLayer> {
     let (interval, burst) = (allowance.interval().as_nanos(), allowance.burst());
     let limit = Limit::new("all", format!("1 per {interval} ns burst {burst}"));
     let policy = Policy::builder().limit(limit).build()?;
-    Ok(TollgateLayer::new(Gate::new(policy)?))
+    Ok(SpillgateLayer::new(Gate::new(policy)?))
 }

@@ -37,12 +37,12 @@ pub struct Request {
     pub headers: &'static [&'static str],
 }
 
-/// Everyone has the same quota: 30 a minute, and 15 more at once. For Tollgate, as for
+/// Everyone has the same quota: 30 a minute, and 15 more at once. For Spillgate, as for
 /// redis-cell, these are 16 with the one that is always there.
 pub const ALL: &[Contender] = &[
     Contender {
-        name: "tollgate CL.THROTTLE",
-        program: Program::Tollgate,
+        name: "spillgate CL.THROTTLE",
+        program: Program::Spillgate,
         ask: Ask::Resp {
             call: &["CL.THROTTLE", "key:__rand_int__", "15", "30", "60"],
             passed: ":0",
@@ -52,9 +52,9 @@ pub const ALL: &[Contender] = &[
         meaning: "as redis-cell has it, in a table for a million keys",
     },
     Contender {
-        name: "tollgate TG.CHECK",
-        program: Program::Tollgate,
-        ask: Ask::Resp { call: &["TG.CHECK", "keys", "key:__rand_int__"], passed: ":0" },
+        name: "spillgate SG.CHECK",
+        program: Program::Spillgate,
+        ask: Ask::Resp { call: &["SG.CHECK", "keys", "key:__rand_int__"], passed: ":0" },
         prepare: None,
         burst: Some(16),
         meaning: "a limit of the policy",
@@ -87,8 +87,8 @@ pub const ALL: &[Contender] = &[
         meaning: "as it comes",
     },
     Contender {
-        name: "tollgate /v1/check",
-        program: Program::Tollgate,
+        name: "spillgate /v1/check",
+        program: Program::Spillgate,
         ask: Ask::Http {
             request: Request {
                 method: "POST",
@@ -103,8 +103,8 @@ pub const ALL: &[Contender] = &[
         meaning: "a limit of the policy",
     },
     Contender {
-        name: "tollgate /auth",
-        program: Program::Tollgate,
+        name: "spillgate /auth",
+        program: Program::Spillgate,
         ask: Ask::Http {
             request: Request {
                 method: "GET",
@@ -117,7 +117,7 @@ pub const ALL: &[Contender] = &[
                     "X-Forwarded-For: ADDRESS",
                 ],
             },
-            passed: "x-tollgate-status: 200",
+            passed: "x-spillgate-status: 200",
         },
         prepare: None,
         burst: Some(16),

@@ -1,4 +1,4 @@
-//! How much does `tollgate serve` answer, beside Redis and throttlecrab-server?
+//! How much does `spillgate serve` answer, beside Redis and throttlecrab-server?
 
 mod contender;
 mod lane;

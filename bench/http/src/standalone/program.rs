@@ -8,7 +8,7 @@ use crate::settings::Programs;
 /// The servers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    Tollgate,
+    Spillgate,
     Redis,
     Throttlecrab,
 }
@@ -24,11 +24,11 @@ pub struct Running {
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/standalone/policy.toml");
 
 impl Program {
-    pub const ALL: [Self; 3] = [Self::Tollgate, Self::Redis, Self::Throttlecrab];
+    pub const ALL: [Self; 3] = [Self::Spillgate, Self::Redis, Self::Throttlecrab];
 
     pub fn path(self, programs: &Programs) -> &str {
         match self {
-            Self::Tollgate => &programs.tollgate,
+            Self::Spillgate => &programs.spillgate,
             Self::Redis => "redis-server",
             Self::Throttlecrab => &programs.throttlecrab,
         }
@@ -48,7 +48,7 @@ impl Program {
         let (resp, http) = (free_port()?, free_port()?);
         let (resp_text, http_text) = (&resp.to_string(), &http.to_string());
         match self {
-            Self::Tollgate => Self::serve(programs, POLICY, &[]),
+            Self::Spillgate => Self::serve(programs, POLICY, &[]),
             Self::Redis => {
                 let args = ["--port", resp_text, "--bind", "127.0.0.1", "--save", ""];
                 let args = [&args[..], &["--appendonly", "no"]].concat();
@@ -67,17 +67,17 @@ impl Program {
 }
 
 impl Program {
-    /// Starts Tollgate with a policy, and more arguments.
+    /// Starts Spillgate with a policy, and more arguments.
     pub fn serve(programs: &Programs, policy: &str, more: &[&str]) -> Result<Running> {
         let (resp, http) = ("127.0.0.1:0", "127.0.0.1:0");
         let args = ["serve", "--config", policy, "--resp", resp, "--http", http];
-        let path = Self::Tollgate.path(programs);
+        let path = Self::Spillgate.path(programs);
         let (process, output) = Process::start_and_listen(path, &[&args[..], more].concat())?;
         from_banner(Running { process, resp: 0, http: 0 }, output)
     }
 }
 
-/// Tollgate chooses its ports itself and tells them in its first lines.
+/// Spillgate chooses its ports itself and tells them in its first lines.
 fn from_banner(mut running: Running, output: Option<ChildStdout>) -> Result<Running> {
     let lines = output.map(BufReader::new).into_iter().flat_map(BufRead::lines);
     for line in lines {
@@ -92,7 +92,7 @@ fn from_banner(mut running: Running, output: Option<ChildStdout>) -> Result<Runn
             return Ok(running);
         }
     }
-    Err("tollgate did not start, or did not say where it listens".into())
+    Err("spillgate did not start, or did not say where it listens".into())
 }
 
 impl Running {

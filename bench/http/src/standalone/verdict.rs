@@ -5,12 +5,12 @@ use crate::stats::median;
 
 /// Who is promised to answer how many times as many requests as whom.
 const PROMISES: [(Way, &str, &str, f64); 6] = [
-    (Way::Resp { pipeline: 1 }, "tollgate CL.THROTTLE", "redis GET", 0.95),
-    (Way::Resp { pipeline: 1 }, "tollgate CL.THROTTLE", "redis GET, found", 0.95),
-    (Way::Resp { pipeline: 16 }, "tollgate CL.THROTTLE", "redis GET", 0.8),
-    (Way::Resp { pipeline: 16 }, "tollgate CL.THROTTLE", "redis GET, found", 0.8),
-    (Way::Resp { pipeline: 16 }, "tollgate CL.THROTTLE", "throttlecrab THROTTLE", 5.0),
-    (Way::Http, "tollgate /v1/check", "throttlecrab /throttle", 1.3),
+    (Way::Resp { pipeline: 1 }, "spillgate CL.THROTTLE", "redis GET", 0.95),
+    (Way::Resp { pipeline: 1 }, "spillgate CL.THROTTLE", "redis GET, found", 0.95),
+    (Way::Resp { pipeline: 16 }, "spillgate CL.THROTTLE", "redis GET", 0.8),
+    (Way::Resp { pipeline: 16 }, "spillgate CL.THROTTLE", "redis GET, found", 0.8),
+    (Way::Resp { pipeline: 16 }, "spillgate CL.THROTTLE", "throttlecrab THROTTLE", 5.0),
+    (Way::Http, "spillgate /v1/check", "throttlecrab /throttle", 1.3),
 ];
 
 pub fn promises(lanes: &[Lane]) -> Vec<Promise> {
@@ -23,9 +23,9 @@ pub fn promises(lanes: &[Lane]) -> Vec<Promise> {
     PROMISES.into_iter().filter_map(promise).collect()
 }
 
-/// Each of Tollgate's with each of the others that are asked in the same way.
+/// Each of Spillgate's with each of the others that are asked in the same way.
 pub fn rivals(lanes: &[Lane]) -> impl Iterator<Item = (&Lane, &Lane)> {
-    let is_ours = |lane: &&Lane| lane.contender.program == Program::Tollgate;
+    let is_ours = |lane: &&Lane| lane.contender.program == Program::Spillgate;
     lanes.iter().filter(is_ours).flat_map(move |ours| {
         let theirs = lanes.iter().filter(move |lane| lane.way == ours.way && !is_ours(lane));
         theirs.map(move |theirs| (ours, theirs))

@@ -1,0 +1,259 @@
+//! Why a request is decided as it is.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use spillgate::Decision;
+
+use super::{Answer, Charges, Gate};
+use crate::client_ip::Source;
+use crate::identity::{Identifier, Sender};
+use crate::key::Described;
+use crate::lists::ListKind;
+use crate::policy::{Mismatch, Rule};
+use crate::route::canonical_host;
+use crate::store::{Charge, Store};
+use crate::{Caller, Error, Mode, Request};
+
+/// Why a request would be decided as it would: who is calling, which limits it meets,
+/// and what each says. [As a text](fmt::Display) it is written for people.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct Explanation {
+    /// What would be decided.
+    pub answer: Answer,
+    /// The caller, its secrets as a fingerprint.
+    pub caller: String,
+    /// What names the caller.
+    pub named_by: String,
+    /// The client's address.
+    pub client_ip: Option<IpAddr>,
+    /// Where the client's address comes from.
+    pub client_ip_from: String,
+    /// Whether the other end of the connection is a trusted proxy.
+    pub from_trusted_proxy: bool,
+    /// The caller's tier.
+    pub tier: Option<String>,
+    /// The list that decides: `allow` or `block`.
+    pub listed: Option<&'static str>,
+    /// The narrowest range of that list that holds the client's address.
+    pub listed_range: Option<String>,
+    /// Every limit of the policy for requests, met or not.
+    pub limits: Vec<LimitExplanation>,
+}
+
+/// What one limit says of a request.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct LimitExplanation {
+    /// The limit's name.
+    pub name: String,
+    /// Whether it refuses.
+    pub mode: Mode,
+    /// Why the request does not meet it; `None` if it does.
+    pub not_met: Option<String>,
+    /// How it would be counted, if the request meets it.
+    pub state: Option<StateExplanation>,
+}
+
+/// How a request would be counted under one limit.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct StateExplanation {
+    /// What it is counted under.
+    pub key: String,
+    /// What it costs.
+    pub cost: u64,
+    /// Whether it would pass.
+    pub passes: bool,
+    /// The most that can be spent at once.
+    pub limit: u64,
+    /// How much is left now.
+    pub remaining: u64,
+    /// The time until it would pass; `None` if no waiting helps.
+    #[serde(serialize_with = "seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub retry_after: Option<Duration>,
+    /// The time until nothing is spent any more.
+    #[serde(serialize_with = "seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub reset_after: Option<Duration>,
+}
+
+impl<S: Store> Gate<S> {
+    /// Tells why a request would be decided as it would, without spending.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer.
+    pub async fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
+        let active = self.active();
+        let policy = &active.policy;
+        let identifier = &policy.identifier;
+        let sender = identifier.sender(request);
+        let listed = active.lists.find(request, &sender, identifier);
+        let mut charges = Charges::new();
+        let has_host = policy.charge(request, &sender, &mut charges);
+        let (path, host) = (policy.path(request), request.host().and_then(canonical_host));
+        let mut limits = Vec::with_capacity(policy.rules.len());
+        let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
+        for (place, rule) in policy.rules.iter().enumerate().filter(for_requests) {
+            let state = match charges.iter().find(|charge| charge.limit == place) {
+                None => None,
+                Some(charge) => {
+                    let decision = self.store.peek(&active.limits, charge).await?;
+                    Some(StateExplanation::new(rule, charge, &decision))
+                }
+            };
+            let mismatch = rule.matches.mismatch_at_all(request, host.as_deref(), path.as_ref());
+            limits.push(LimitExplanation {
+                name: rule.name.to_string(),
+                mode: rule.mode,
+                not_met: mismatch.filter(|_| state.is_none()).map(|why| why.to_string()),
+                state,
+            });
+        }
+        Ok(Explanation {
+            answer: answer(listed, has_host, &limits),
+            caller: sender.who.caller().to_string(),
+            named_by: match request.caller() {
+                Some(_) => "the program".to_owned(),
+                None => named_by(&sender, identifier),
+            },
+            client_ip: sender.client.map(|client| client.address.into()),
+            client_ip_from: client_ip_from(&sender),
+            from_trusted_proxy: sender.from_trusted,
+            tier: policy.tier_name(request, &sender).map(str::to_owned),
+            listed_range: listed.zip(sender.client).and_then(|(listed, client)| {
+                let range = active.lists.list(listed).range(client.address)?;
+                Some(range.to_string())
+            }),
+            listed: listed.map(|listed| match listed {
+                ListKind::Allow => "allow",
+                ListKind::Block => "block",
+            }),
+            limits,
+        })
+    }
+}
+
+impl StateExplanation {
+    fn new(rule: &Rule, charge: &Charge, decision: &Decision) -> Self {
+        Self {
+            key: Described { key: &charge.key, per: &rule.per }.to_string(),
+            cost: charge.cost,
+            passes: decision.is_allowed(),
+            limit: decision.limit(),
+            remaining: decision.remaining(),
+            retry_after: decision.retry_after(),
+            reset_after: decision.reset_after(),
+        }
+    }
+}
+
+/// Writes a time in seconds, rounded up to a millisecond.
+fn seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    let millis = time.map(|time| time.as_nanos().div_ceil(1_000_000));
+    millis.map(|millis| millis as f64 / 1000.0).serialize(serializer)
+}
+
+fn answer(listed: Option<ListKind>, has_host: bool, limits: &[LimitExplanation]) -> Answer {
+    let denies = |limit: &LimitExplanation| {
+        limit.mode == Mode::Enforce && limit.state.as_ref().is_some_and(|state| !state.passes)
+    };
+    match listed {
+        Some(ListKind::Block) => Answer::Blocked,
+        Some(ListKind::Allow) => Answer::Allowed,
+        None if !has_host => Answer::HostRequired,
+        None if limits.iter().any(denies) => Answer::Denied,
+        None => Answer::Allowed,
+    }
+}
+
+fn named_by(sender: &Sender<'_>, identifier: &Identifier) -> String {
+    match sender.who.caller() {
+        _ if identifier.closure.is_some() => "the program's own closure".to_owned(),
+        Caller::ApiKey(_) => format!("the header {}", identifier.api_key.header),
+        Caller::User(_) => format!("the header {}", identifier.user.header),
+        Caller::Ip(_) => "the client's address".to_owned(),
+        Caller::Anonymous => "nothing that is believed".to_owned(),
+    }
+}
+
+fn client_ip_from(sender: &Sender<'_>) -> String {
+    match sender.client.map(|client| client.source) {
+        Some(Source::Header(header)) => format!("the header {}, by a trusted proxy", header.name()),
+        Some(Source::Peer) => "the connection".to_owned(),
+        None => "nothing: the connection's address is not known".to_owned(),
+    }
+}
+
+impl fmt::Display for Mismatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path => f.write_str("another path"),
+            Self::Host => f.write_str("another host"),
+            Self::Method => f.write_str("another method"),
+            Self::Header(name) => write!(f, "the header {name} is not there, or says otherwise"),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answer = match self.answer {
+            Answer::Allowed => "allowed",
+            Answer::Denied => "denied",
+            Answer::Blocked => "blocked",
+            Answer::HostRequired => {
+                "refused: the policy has limits for hosts, and no host is named"
+            }
+        };
+        writeln!(f, "answer   {answer}")?;
+        if let Some(list) = self.listed {
+            let range = self.listed_range.iter().map(|range| format!(", as {range}"));
+            let range = range.collect::<String>();
+            writeln!(f, "list     on the {list} list{range}, which goes before every limit")?;
+        }
+        writeln!(f, "caller   {}, named by {}", self.caller, self.named_by)?;
+        match self.client_ip {
+            Some(address) => writeln!(f, "address  {address}, from {}", self.client_ip_from)?,
+            None => writeln!(f, "address  {}", self.client_ip_from)?,
+        }
+        if let Some(tier) = &self.tier {
+            writeln!(f, "tier     {tier}")?;
+        }
+        self.limits.iter().try_for_each(|limit| write!(f, "{limit}"))
+    }
+}
+
+impl fmt::Display for LimitExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shadow = if self.mode == Mode::Shadow { " (shadow)" } else { "" };
+        let Some(state) = &self.state else {
+            let why = self.not_met.as_deref().unwrap_or("other requests");
+            return writeln!(f, "limit    {}{shadow}: not met, {why}", self.name);
+        };
+        let passes = if state.passes { "passes" } else { "denies" };
+        writeln!(f, "limit    {}{shadow}: {passes}", self.name)?;
+        writeln!(f, "           counted under {}, cost {}", state.key, state.cost)?;
+        write!(f, "           {} of {} left", state.remaining, state.limit)?;
+        match state.retry_after {
+            Some(Duration::ZERO) => {}
+            Some(retry_after) => write!(f, ", would pass in {retry_after:?}")?,
+            None => f.write_str(", no waiting helps")?,
+        }
+        if let Some(reset_after) = state.reset_after.filter(|after| !after.is_zero()) {
+            write!(f, ", all back in {reset_after:?}")?;
+        }
+        writeln!(f)
+    }
+}

@@ -1,0 +1,118 @@
+use std::fmt;
+
+use spillgate::Decision;
+
+use crate::key::Described;
+use crate::policy::Rule;
+use crate::spec::{Metadata, NodeMode};
+use crate::store::Charge;
+use crate::{Key, Mode};
+
+/// The state of one limit after a decision.
+#[derive(Clone, Copy)]
+pub struct LimitState<'p> {
+    pub(super) rule: &'p Rule,
+    pub(super) charge: &'p Charge,
+    pub(super) decision: &'p Decision,
+}
+
+impl<'p> LimitState<'p> {
+    /// The limit's name.
+    #[must_use]
+    pub fn name(&self) -> &'p str {
+        &self.rule.name
+    }
+
+    /// The limit's place in the policy.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.charge.limit
+    }
+
+    /// Whether the limit refuses. One in [quota mode](Self::is_quota_mode) does in a call that is
+    /// denied since it exceeds all of them.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        if self.charge.is_shadow { Mode::Shadow } else { Mode::Enforce }
+    }
+
+    /// The name that answers show of a limit of a [tree](crate::Domain), if it has one.
+    #[must_use]
+    pub fn shown_name(&self) -> Option<&'p str> {
+        self.rule.scope.as_ref()?.shown.as_deref()
+    }
+
+    /// True if the limit is one of a [tree](crate::Domain) that lets nothing through, ever. Then
+    /// what the decision says of its quota means nothing but the time in which all comes back.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.rule.is_closed()
+    }
+
+    /// True if the limit is one of a [tree](crate::Domain) in [quota mode](NodeMode::Quota).
+    #[must_use]
+    pub fn is_quota_mode(&self) -> bool {
+        self.rule.scope.as_ref().is_some_and(|scope| scope.mode == NodeMode::Quota)
+    }
+
+    /// What answers tell of a limit of a [tree](crate::Domain) while it is not exceeded.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&'p Metadata> {
+        self.rule.scope.as_ref().map(|scope| &scope.metadata)
+    }
+
+    /// True if the quota came with the call.
+    #[must_use]
+    pub fn is_of_call(&self) -> bool {
+        self.charge.quota.is_some()
+    }
+
+    /// What was decided.
+    pub fn decision(&self) -> &'p Decision {
+        self.decision
+    }
+
+    /// What the limit counted under.
+    #[must_use]
+    pub fn key(&self) -> &'p Key {
+        &self.charge.key
+    }
+
+    /// What the limit counted under, for people: each part with its value, secrets as
+    /// fingerprints.
+    pub fn counted(&self) -> impl fmt::Display + use<'p> {
+        Described { key: &self.charge.key, per: &self.rule.per }
+    }
+}
+
+/// Of limits that deny, the one to wait for longest; if none does, the one with the smallest
+/// share left.
+pub(super) fn nearest<'p>(
+    limits: impl Iterator<Item = LimitState<'p>> + Clone,
+) -> Option<LimitState<'p>> {
+    let denied = limits.clone().filter(|limit| limit.decision().is_denied());
+    // One that never passes is waited for longest.
+    let longest = denied.max_by_key(|limit| {
+        let retry_after = limit.decision().retry_after();
+        (retry_after.is_none(), retry_after)
+    });
+    longest.or_else(|| {
+        limits.min_by(|one, other| {
+            let share = |limit: &LimitState<'_>| {
+                (u128::from(limit.decision().remaining()), u128::from(limit.decision().limit()))
+            };
+            let ((left, of), (other_left, other_of)) = (share(one), share(other));
+            (left * other_of).cmp(&(other_left * of))
+        })
+    })
+}
+
+impl fmt::Debug for LimitState<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitState")
+            .field("name", &self.name())
+            .field("key", &format_args!("{}", self.counted()))
+            .field("decision", &self.decision())
+            .finish_non_exhaustive()
+    }
+}

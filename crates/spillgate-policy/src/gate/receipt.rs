@@ -1,0 +1,123 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillgate::Decision;
+
+use super::{Gate, Passage};
+use crate::policy::Rule;
+use crate::store::{Charge, Settlement, Store};
+use crate::{Error, Key, Policy};
+
+/// What was spent in advance under one limit, to be [settled](Gate::settle_actual) when the
+/// cost is known.
+///
+/// It holds the caller's key and nothing of the policy, so many of them can be kept for a
+/// long time.
+#[must_use]
+pub struct Receipt {
+    limit: Arc<str>,
+    since: u32,
+    key: Key,
+    tier: Option<Box<str>>,
+    reserved: u64,
+    /// What was decided then: in a box, since many receipts are kept for long.
+    decision: Option<Box<Decision>>,
+}
+
+impl Passage<'_> {
+    /// What an allowed passage has spent under its only limit; `None` if it is not allowed,
+    /// or not about one limit.
+    pub fn receipt(&self) -> Option<Receipt> {
+        match &self.charges[..] {
+            [charge] if self.is_allowed() => {
+                Some(Receipt::new(&self.policy().rules[charge.limit], charge))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Receipt {
+    fn new(rule: &Rule, charge: &Charge) -> Self {
+        Self {
+            limit: Arc::clone(&rule.name),
+            since: rule.since,
+            key: charge.key.clone(),
+            tier: rule.tier_name(&charge.key).map(Into::into),
+            reserved: charge.spent(),
+            decision: charge.decision.map(Box::new),
+        }
+    }
+
+    /// The limit's name.
+    #[must_use]
+    pub fn limit(&self) -> &str {
+        &self.limit
+    }
+
+    /// The charge that it is of, if its limit still counts the same things.
+    fn charge(&self, policy: &Policy) -> Option<Charge> {
+        let (limit, key) =
+            policy.still(&self.limit, self.since, self.key.clone(), self.tier.as_deref())?;
+        let decision = self.decision.as_deref().copied();
+        Some(Charge { decision, ..Charge::new(limit, key, self.reserved) })
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Replaces what was spent in advance by the actual cost: takes what is missing, also
+    /// beyond the burst, or gives back what was too much and has not been refilled since.
+    /// Nothing is [settled](Settlement::settled) if the limit has gone since, or has begun afresh, so that what was spent stays spent.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer.
+    pub async fn settle_actual(&self, receipt: Receipt, actual: u64) -> Result<Settlement, Error> {
+        let active = self.active();
+        let settled = match receipt.charge(&active.policy) {
+            Some(charge) => Some(self.store.settle(&active.limits, &charge, actual).await?),
+            None => None,
+        };
+        Ok(Settlement { limit: receipt.limit.to_string(), reserved: receipt.reserved, settled })
+    }
+
+    /// Leaves what was spent in advance with the store, where every node that shares it can
+    /// [settle](Self::settle_deposit) it by an id that nobody can guess. Tells whether the
+    /// store has it: one in memory does not take it.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Then it may have it all the same: the receipt must not
+    /// be settled under the same id.
+    pub async fn deposit(
+        &self,
+        receipt: &Receipt,
+        id: u128,
+        lifetime: Duration,
+    ) -> Result<bool, Error> {
+        let active = self.active();
+        let Some(charge) = receipt.charge(&active.policy) else { return Ok(false) };
+        self.store.deposit(&active.limits, &charge, id, lifetime).await
+    }
+
+    /// [Settles](Self::settle_actual) what any node has [deposited](Self::deposit), at most
+    /// once; `None` if there is nothing of that id any more.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Whoever asks again learns whether it is still there.
+    pub async fn settle_deposit(&self, id: u128, actual: u64) -> Result<Option<Settlement>, Error> {
+        self.store.settle_deposit(&self.active().limits, id, actual).await
+    }
+}
+
+/// The key may be a secret, so it is not shown.
+impl fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receipt")
+            .field("limit", &self.limit)
+            .field("reserved", &self.reserved)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! Correcting what a request cost when its response is there.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use smallvec::SmallVec;
+use spillgate::Settled;
+
+use super::{Gate, Passage, at_once};
+use crate::Error;
+use crate::store::{Charge, Store};
+
+impl<S: Store> Gate<S> {
+    /// Corrects what an allowed request cost by its response, as its limits say: takes
+    /// what is missing, also beyond the burst, or gives back what was too much.
+    ///
+    /// What has been refilled since is not given back, and debts have a
+    /// [bound](crate::Limit::max_debt): what could not be charged is told.
+    ///
+    /// The passage then tells what is left. If this is never called, what the request
+    /// cost stands.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer.
+    pub async fn settle(
+        &self,
+        passage: &mut Passage<'_>,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<Vec<Uncharged>, Error> {
+        let mut uncharged = Vec::new();
+        if !passage.needs_settling() {
+            return Ok(uncharged);
+        }
+        let policy = Arc::clone(passage.policy());
+        let settles = |charge: &Charge| policy.rules[charge.limit].settle.as_ref();
+        // Before the limits are held: a closure may call the gate.
+        let actual = |charge: &Charge| settles(charge)?.actual(status, headers);
+        let actuals: SmallVec<[_; 4]> = passage.charges.iter().map(actual).collect();
+        let active = self.active();
+        let mut settled = Ok(());
+        for (charge, actual) in passage.charges.iter_mut().zip(actuals) {
+            let Some(actual) = actual else { continue };
+            let Some((limit, key)) = active.policy.place_of(&policy, charge) else { continue };
+            let spent = Charge { limit, key, cost: charge.spent(), ..charge.clone() };
+            match self.store.settle(&active.limits, &spent, actual).await {
+                Ok(Settled { left, uncharged: 0 }) => charge.settled(actual, left),
+                Ok(Settled { left, uncharged: amount }) => {
+                    charge.settled(actual, left);
+                    let limit = Arc::clone(&policy.rules[charge.limit].name);
+                    uncharged.push(Uncharged { limit, amount });
+                }
+                Err(error) => settled = Err(error),
+            }
+        }
+        settled.map(|()| uncharged)
+    }
+
+    /// [Settles](Self::settle) at once, if the store is in this process. If it is not, nothing
+    /// has happened.
+    pub fn settle_now(
+        &self,
+        passage: &mut Passage<'_>,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Option<Result<Vec<Uncharged>, Error>> {
+        if self.store.is_in_process() {
+            at_once(self.settle(passage, status, headers))
+        } else {
+            None
+        }
+    }
+
+    /// Takes an allowed request back that did not go ahead, for one that was to
+    /// [wait](Passage::wait) and was given up. What others have spent on since stays
+    /// spent: only the last in line can leave without a gap that nobody may fill.
+    pub fn cancel(&self, mut passage: Passage<'_>) {
+        if !passage.is_allowed() {
+            return;
+        }
+        let active = self.active();
+        for charge in std::mem::take(&mut passage.charges) {
+            let place = active.policy.place_of(passage.policy(), &charge);
+            if let Some((limit, key)) = place.filter(|_| charge.is_allowed()) {
+                self.store.cancel(&active.limits, Charge { limit, key, ..charge });
+            }
+        }
+    }
+}
+
+/// What a request cost and was not charged, since its caller would have owed more than the
+/// limit's [bound](crate::Limit::max_debt).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Uncharged {
+    /// The limit's name.
+    pub limit: Arc<str>,
+    /// How much.
+    pub amount: u64,
+}

@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+
+mod address;
+mod caller;
+mod client_ip;
+mod descriptor;
+mod error;
+mod file;
+mod gate;
+mod identity;
+mod key;
+mod lists;
+mod policy;
+mod request;
+mod route;
+mod spec;
+pub mod store;
+mod suggest;
+
+pub use spillgate::{AlgorithmKind, Quota};
+
+pub use self::caller::Caller;
+pub use self::descriptor::Descriptor;
+pub use self::error::{Error, Place, Problem};
+#[cfg(feature = "schema")]
+pub use self::file::schema;
+pub use self::file::{PolicyFile, Settings, Tables};
+pub use self::gate::{
+    Answer, Changes, DescriptorKind, DescriptorPassage, DescriptorState, Explanation, Gate,
+    LimitCheck, LimitExplanation, LimitState, LimitSummary, Passage, Receipt, SavedState,
+    StateExplanation, Uncharged,
+};
+pub use self::key::Key;
+pub use self::lists::ListKind;
+pub use self::policy::{Policy, PolicyBuilder};
+pub use self::request::Request;
+pub use self::route::{EncodedSlash, IgnoreCase, PathSpelling};
+pub use self::spec::{
+    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Metadata, MetadataValue,
+    Mode, Node, NodeLimit, NodeMode, NodeQuota, Override, Settle, Tier,
+};

@@ -1,0 +1,242 @@
+//! A policy, checked and ready to be applied.
+
+mod builder;
+mod compile;
+mod part;
+mod reads;
+mod rule;
+mod tiers;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spillgate::KeyedState;
+
+pub use self::builder::PolicyBuilder;
+pub(crate) use self::compile::key_of;
+pub(crate) use self::part::{Part, per_text};
+pub(crate) use self::rule::{Cost, Mismatch, Rule};
+use self::tiers::Tiers;
+use crate::descriptor::Descriptors;
+use crate::gate::Charges;
+use crate::identity::{Identifier, Sender};
+use crate::lists::Lists;
+use crate::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
+use crate::store::Charge;
+use crate::{Error, Key, Problem, Quota, Request};
+
+/// Who is calling, whom to let through or refuse always, and which limits a request
+/// meets.
+///
+/// A policy comes from a [file](Self::from_toml) or a [builder](Self::builder), which
+/// can say the same things. One that exists is valid. A [`Gate`](crate::Gate) applies
+/// it.
+///
+/// ```
+/// use spillgate_policy::{Limit, Policy};
+///
+/// let policy = Policy::builder()
+///     .limit(Limit::new("public", "10/s burst 20").path("/public/{*rest}"))
+///     .build()?;
+/// let same = Policy::from_toml(
+///     r#"
+///     [[limit]]
+///     name = "public"
+///     match = { path = "/public/{*rest}" }
+///     quota = "10/s burst 20"
+///     "#,
+/// )?;
+/// assert!(policy.limits().eq(same.limits()));
+/// # Ok::<(), spillgate_policy::Error>(())
+/// ```
+pub struct Policy {
+    pub(crate) identifier: Identifier,
+    pub(crate) lists: Lists,
+    pub(crate) rules: Vec<Rule>,
+    /// The places of the rules by their names.
+    places: HashMap<Arc<str>, usize, KeyedState>,
+    routes: Routes<usize>,
+    pub(crate) descriptors: Descriptors,
+    /// Which spellings of a path are alike.
+    pub(crate) spelling: PathSpelling,
+    /// True if any limit asks for the host.
+    has_hosts: bool,
+    /// True if any of these enforces.
+    needs_host: bool,
+    /// True if any limit asks for the path.
+    has_paths: bool,
+    /// True if no limit delays, settles, or is in shadow.
+    pub(crate) is_plain: bool,
+    tiers: Tiers,
+}
+
+impl Policy {
+    /// A policy to be built.
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+
+    /// Reads a policy from the text of a file. Files that it names are looked for in the
+    /// working directory.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in it, with line, reason and what would be right.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        PolicyBuilder::read(text, None)?.build()
+    }
+
+    /// Reads a policy from a text, as [`from_toml`](Self::from_toml) does. Files that it
+    /// names are looked for in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in it, with line, reason and what would be right.
+    pub fn from_toml_in(text: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        PolicyBuilder::read_in(text, None, folder.into())?.build()
+    }
+
+    /// Reads a policy from a file. Files that it names are looked for beside it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read; or everything that is wrong in it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        PolicyBuilder::load(path)?.build()
+    }
+
+    /// The names of the limits, in the order of the file.
+    pub fn limits(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| rule.name.as_ref())
+    }
+
+    /// The domains that have limits for descriptors, in no particular order.
+    pub fn domains(&self) -> impl Iterator<Item = &str> {
+        self.descriptors.names()
+    }
+
+    /// How many values name a caller of a limit: one for each part of its `per`, so none if
+    /// it is `global`. `None` if there is no such limit.
+    #[must_use]
+    pub fn parts(&self, limit: &str) -> Option<usize> {
+        self.rule(limit).map(|place| self.rules[place].per.len())
+    }
+
+    /// What a limit is counted per, as the file writes it: `caller`, or `ip, path:id`. `None` if
+    /// there is no such limit.
+    #[must_use]
+    pub fn per(&self, limit: &str) -> Option<&str> {
+        self.rule(limit).map(|place| self.rules[place].spec.per.as_str())
+    }
+
+    /// True if the policy names this address as a proxy that may speak for its clients.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.identifier.trusted.contains(address.into())
+    }
+
+    /// Adds what a request is to be charged under every limit that it meets: first those
+    /// that enforce, then those in shadow; of each, those that most callers share last.
+    ///
+    /// False if that cannot be told: there are limits for hosts, and the request does not say
+    /// clearly which it is for.
+    #[must_use]
+    pub(crate) fn charge(
+        &self,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        charges: &mut Charges,
+    ) -> bool {
+        let host = if self.has_hosts { request.host().and_then(canonical_host) } else { None };
+        if self.needs_host && host.is_none() {
+            return false;
+        }
+        let tier = self.tiers.of(request, sender, &self.identifier);
+        let mut charge_path = |path: Option<&CanonicalPath<'_>>| {
+            self.routes.for_each(host.as_deref(), path, &mut |place| {
+                let rule = &self.rules[*place];
+                if rule.mismatch(request).is_some() {
+                    return;
+                }
+                let cost = rule.cost(request, sender.from_trusted);
+                // The key is written where it stays: it is too large to be moved for nothing.
+                charges.push(Charge::new(*place, Key::global(), cost).in_mode(rule.mode));
+                let Some(Charge { key, .. }) = charges.last_mut() else { return };
+                rule.write_key(key, request, sender, &self.identifier, path);
+                key.tier = rule.tier_place(tier);
+            });
+        };
+        let path = if self.has_paths { self.path(request) } else { None };
+        match &path {
+            None => charge_path(None),
+            Some(path) => path.readings().for_each(|path| charge_path(Some(path))),
+        }
+        if charges.len() > 1 {
+            // A limit may have been found by several patterns, or several readings of the path,
+            // of which the first counts.
+            charges.sort_by_key(|charge| charge.limit);
+            charges.dedup_by_key(|charge| charge.limit);
+            charges.sort_by_key(|charge| self.rules[charge.limit].turn());
+        }
+        true
+    }
+
+    /// The path of a request, if it can be understood.
+    pub(crate) fn path<'r>(&self, request: &Request<'r>) -> Option<RequestPath<'r>> {
+        RequestPath::of(request.path(), &self.spelling)
+    }
+
+    pub(crate) fn tier_name(&self, request: &Request<'_>, sender: &Sender<'_>) -> Option<&str> {
+        let tier = self.tiers.of(request, sender, &self.identifier)?;
+        self.tiers.names.get(tier).map(String::as_str)
+    }
+
+    /// The place here of a limit that another policy has charged, and the key, if it still
+    /// counts the same things.
+    pub(crate) fn place_of(&self, earlier: &Self, charge: &Charge) -> Option<(usize, Key)> {
+        let key = charge.key.clone();
+        if std::ptr::eq(self, earlier) {
+            return Some((charge.limit, key));
+        }
+        let old = &earlier.rules[charge.limit];
+        self.still(&old.name, old.since, key, old.tier_name(&charge.key))
+    }
+
+    /// The place of a limit, and a key of it for a caller of a tier, if it has counted the
+    /// same things since then.
+    pub(crate) fn still(
+        &self,
+        limit: &str,
+        since: u32,
+        mut key: Key,
+        tier: Option<&str>,
+    ) -> Option<(usize, Key)> {
+        let place = self.rule(limit)?;
+        let rule = &self.rules[place];
+        let same = |(name, _): &(String, Quota)| tier == Some(name);
+        key.tier = rule.spec.tiers.iter().position(same).map_or(0, |tier| tier as u16 + 1);
+        (rule.since == since).then_some((place, key))
+    }
+
+    /// The tier of the caller whom the values of a limit's parts name, among the limit's.
+    pub(crate) fn tier_place(&self, place: usize, values: &[&str]) -> u16 {
+        let rule = &self.rules[place];
+        rule.tier_place(self.tiers.named(&rule.per, values, &self.identifier))
+    }
+
+    pub(crate) fn rule(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("limits", &self.limits().collect::<Vec<_>>())
+            .field("identity", &self.identifier)
+            .finish_non_exhaustive()
+    }
+}

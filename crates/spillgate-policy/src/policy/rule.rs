@@ -1,0 +1,311 @@
+use std::sync::Arc;
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use spillgate::{AlgorithmKind, Quota, Timestamp};
+
+use super::part::{Part, Per};
+use crate::descriptor::{Scope, only_value};
+use crate::identity::{Identifier, Sender, Who};
+use crate::key::Value;
+use crate::request::only;
+use crate::route::{CanonicalPath, HostPattern, Pattern, RequestPath};
+use crate::spec::SettleClosure;
+use crate::store::LimitSpec;
+use crate::{Caller, Error, Key, Mode, Problem, Request};
+
+/// A limit, checked and ready to be applied.
+///
+/// What every request reads is here, and small, since thousands of limits compete for the
+/// processor's cache; the rest is in boxes.
+pub(crate) struct Rule {
+    pub(crate) name: Arc<str>,
+    /// Empty if everyone is counted together.
+    pub(crate) per: Per,
+    pub(crate) cost: Cost,
+    pub(crate) mode: Mode,
+    /// Since which of a gate's policies it counts as it does. What was spent before is gone.
+    pub(crate) since: u32,
+    /// True if it has conditions beside hosts and paths.
+    is_conditional: bool,
+    /// True if no request meets it, only checks that name it.
+    pub(crate) is_by_name: bool,
+    /// For each tier of the policy, its place among those that have a quota here, counted
+    /// from one; zero if it has none.
+    pub(crate) tier_places: Box<[u16]>,
+    pub(crate) settle: Option<Box<Settle>>,
+    /// Which descriptors it is for; `None` if it is for requests.
+    pub(crate) scope: Option<Box<Scope>>,
+    pub(crate) matches: Box<Matches>,
+    /// What a store needs to know.
+    pub(crate) spec: Box<LimitSpec>,
+}
+
+/// Which requests a limit is for: those that meet all conditions. One that is empty is met
+/// by all.
+#[derive(Default)]
+pub(crate) struct Matches {
+    pub(crate) methods: Vec<Method>,
+    pub(crate) hosts: Vec<HostPattern>,
+    pub(crate) paths: Vec<Pattern>,
+    /// Headers that must be there, with the value they must have, if any.
+    pub(crate) headers: Vec<(HeaderName, Option<HeaderValue>)>,
+}
+
+/// What a request costs.
+pub(crate) enum Cost {
+    Constant(u64),
+    Header(Box<HeaderName>, u64),
+    Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
+}
+
+/// How a cost is corrected when the response is there.
+pub(crate) struct Settle {
+    /// Statuses with which the cost stands; any if empty.
+    pub(crate) statuses: Vec<Statuses>,
+    pub(crate) header: Option<HeaderName>,
+    pub(crate) closure: Option<SettleClosure>,
+}
+
+/// One status, or all of a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statuses {
+    One(u16),
+    Hundred(u16),
+}
+
+/// Why a limit does not apply to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch<'a> {
+    Path,
+    Host,
+    Method,
+    Header(&'a HeaderName),
+}
+
+impl Rule {
+    /// Refuses a quota that the limit's algorithm cannot count.
+    pub(crate) fn expect_counts(&self, quota: &Quota) -> Result<(), Error> {
+        let LimitSpec { name, algorithm, start, .. } = &*self.spec;
+        let counted = algorithm.with_quota(quota, *start, Timestamp::ZERO);
+        counted
+            .map(drop)
+            .map_err(|why| Error::policy(vec![Problem::new(format!("limit {name:?}: {why}"))]))
+    }
+
+    pub(crate) fn new(spec: LimitSpec, per: Per, matches: Matches, mode: Mode, cost: Cost) -> Self {
+        Self {
+            name: spec.name.as_str().into(),
+            per,
+            cost,
+            mode,
+            since: 0,
+            is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
+            is_by_name: false,
+            tier_places: Box::default(),
+            settle: None,
+            scope: None,
+            matches: Box::new(matches),
+            spec: Box::new(spec),
+        }
+    }
+
+    /// True if requests may meet the limit: it is neither for descriptors nor by name only.
+    pub(crate) fn is_for_requests(&self) -> bool {
+        self.scope.is_none() && !self.is_by_name
+    }
+
+    /// Why the limit is not for a request whose host and path match it.
+    #[inline]
+    pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+        if self.is_conditional { self.matches.mismatch(request) } else { None }
+    }
+
+    /// Writes what a request is counted under.
+    #[inline]
+    pub(crate) fn write_key(
+        &self,
+        key: &mut Key,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        identifier: &Identifier,
+        path: Option<&CanonicalPath<'_>>,
+    ) {
+        for (index, part) in self.per.iter().enumerate() {
+            let value = self.value(part, request, sender, identifier, path);
+            key.push(value, index + 1 == self.per.len());
+        }
+    }
+
+    fn value<'a>(
+        &self,
+        part: &Part,
+        request: &Request<'a>,
+        sender: &'a Sender<'_>,
+        identifier: &Identifier,
+        path: Option<&'a CanonicalPath<'_>>,
+    ) -> Value<'a> {
+        let value = match part {
+            Part::Caller => Some(Value::from(&sender.who)),
+            Part::Ip => sender.client.map(|client| Value::Ip(identifier.cut(client.address))),
+            // A program that knows who sent the request goes before its headers.
+            Part::ApiKey => match &sender.who {
+                Who::Named(Caller::ApiKey(key)) => Some(Value::ApiKey(key)),
+                _ => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
+            },
+            Part::User => match &sender.who {
+                Who::Named(Caller::User(user)) => Some(Value::User(user)),
+                _ => identifier.user(request, sender.from_trusted).map(Value::User),
+            },
+            Part::Header(name) => {
+                only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
+            }
+            Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
+            // A limit that is counted by these meets no request.
+            Part::Entry(_) | Part::Level(_) | Part::Descriptor => None,
+        };
+        value.unwrap_or(Value::Absent)
+    }
+
+    /// Writes what a descriptor is counted under.
+    pub(crate) fn write_descriptor_key(
+        &self,
+        key: &mut Key,
+        domain: &str,
+        entries: &[(&str, &str)],
+    ) {
+        for (index, part) in self.per.iter().enumerate() {
+            let value = match part {
+                Part::Entry(name) => only_value(entries, name),
+                Part::Level(level) => entries.get(level.0).map(|(_, value)| *value),
+                Part::Descriptor => return key.push_descriptor(domain, entries),
+                _ => None,
+            };
+            let value = value.map_or(Value::Absent, |value| Value::Entry(value.as_bytes()));
+            key.push(value, index + 1 == self.per.len());
+        }
+    }
+
+    fn parameter<'p>(&self, name: &str, path: &'p CanonicalPath<'_>) -> Option<&'p [u8]> {
+        let pattern = self.matches.paths.iter().find(|pattern| pattern.matches(path))?;
+        pattern.parameter(name)?.value(path)
+    }
+
+    /// The tier of a key, given the caller's place among the policy's tiers.
+    pub(crate) fn tier_place(&self, tier: Option<usize>) -> u16 {
+        tier.and_then(|tier| self.tier_places.get(tier)).copied().unwrap_or(0)
+    }
+
+    /// The name of a key's tier.
+    pub(crate) fn tier_name(&self, key: &Key) -> Option<&str> {
+        self.spec.tiers.get(key.tier()?).map(|(name, _)| name.as_str())
+    }
+
+    /// What a request costs before its response is there.
+    pub(crate) fn cost(&self, request: &Request<'_>, from_trusted: bool) -> u64 {
+        match &self.cost {
+            Cost::Constant(cost) => *cost,
+            Cost::Header(name, default) => {
+                let told = from_trusted.then(|| number(request.headers(), name)).flatten();
+                // A cost of zero would be a free pass.
+                told.map_or(*default, |cost| cost.max(1))
+            }
+            Cost::Closure(cost) => cost(request),
+        }
+    }
+
+    /// True if what was spent under another policy's limit means the same here.
+    pub(crate) fn counts_like(&self, other: &Self) -> bool {
+        self.spec.algorithm == other.spec.algorithm && self.per == other.per
+    }
+
+    /// True if the limit only allows and denies: it delays nobody, is not settled, and is
+    /// not in shadow.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.mode == Mode::Enforce
+            && self.settle.is_none()
+            && self.spec.algorithm != AlgorithmKind::LeakyShaper
+    }
+
+    /// True if the limit is one of a tree that lets nothing through, ever.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.scope.as_ref().is_some_and(|scope| scope.is_closed)
+    }
+
+    /// When the limit is asked, among those of a request: first those that enforce, and of
+    /// each those that most callers share last, where a race is lost most often. The fewer
+    /// parts a limit is counted by, the more callers share it.
+    pub(crate) fn turn(&self) -> impl Ord + use<> {
+        (self.mode == Mode::Shadow, usize::MAX - self.per.len())
+    }
+}
+
+impl Matches {
+    fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+        if !self.methods.is_empty() && !self.is_for(request.method()) {
+            return Some(Mismatch::Method);
+        }
+        let missing = self.headers.iter().find(|(name, wanted)| match wanted {
+            None => !request.headers().contains_key(name),
+            Some(wanted) => request.headers().get_all(name).iter().all(|value| value != wanted),
+        });
+        missing.map(|(name, _)| Mismatch::Header(name))
+    }
+
+    /// True if the limit names the method. `HEAD` is a `GET` without the body. Many services
+    /// take `post` for `POST`, so case does not count.
+    pub(crate) fn is_for(&self, method: &Method) -> bool {
+        let is = |known: &Method| {
+            method == known || method.as_str().eq_ignore_ascii_case(known.as_str())
+        };
+        let is_head = || is(&Method::HEAD);
+        self.methods.iter().any(|known| is(known) || (*known == Method::GET && is_head()))
+    }
+
+    /// Why the limit is not for a request, with all its conditions.
+    pub(crate) fn mismatch_at_all(
+        &self,
+        request: &Request<'_>,
+        host: Option<&str>,
+        path: Option<&RequestPath<'_>>,
+    ) -> Option<Mismatch<'_>> {
+        let host_fits = |host| self.hosts.iter().any(|pattern| pattern.matches(host));
+        if !self.hosts.is_empty() && !host.is_none_or(host_fits) {
+            return Some(Mismatch::Host);
+        }
+        let fits = |path| self.paths.iter().any(|pattern| pattern.matches(path));
+        if !self.paths.is_empty() && !path.is_none_or(|path| path.readings().any(fits)) {
+            return Some(Mismatch::Path);
+        }
+        self.mismatch(request)
+    }
+}
+
+impl Settle {
+    /// The actual cost of a request with this response; `None` if it stands.
+    pub(crate) fn actual(&self, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+        if let Some(closure) = &self.closure {
+            return closure(status, headers);
+        }
+        let counts = self.statuses.is_empty()
+            || self.statuses.iter().any(|statuses| statuses.contains(status));
+        if !counts {
+            return Some(0);
+        }
+        number(headers, self.header.as_ref()?)
+    }
+}
+
+impl Statuses {
+    fn contains(self, status: StatusCode) -> bool {
+        match self {
+            Self::One(one) => status.as_u16() == one,
+            Self::Hundred(hundred) => status.as_u16() / 100 == hundred,
+        }
+    }
+}
+
+/// The number that a header tells.
+fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    only(headers, name)?.to_str().ok()?.trim().parse().ok()
+}

@@ -1,0 +1,59 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{At, all};
+
+/// Callers who have quotas of their own.
+///
+/// ```
+/// use spillgate_policy::Tier;
+///
+/// let gold = Tier::new().callers(["api-key:k1", "user:42"]).quota("public", "100/s burst 200");
+/// ```
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case"))]
+pub struct Tier {
+    /// Who is in it: `api-key:NAME`, `user:NAME`, `ip:ADDRESS`. Others can be named by
+    /// `identity.tier-header`.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub(crate) callers: Vec<At<String>>,
+    /// Every other key is the name of a limit, with the quota that the tier has there.
+    #[cfg_attr(feature = "schema", schemars(flatten))]
+    pub(crate) quotas: BTreeMap<String, At<String>>,
+    /// Where the tier begins in the file.
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) at: At<()>,
+}
+
+impl Tier {
+    /// A tier of nobody, with no quota.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names callers of the tier: `api-key:NAME`, `user:NAME`, `ip:ADDRESS`.
+    #[must_use]
+    pub fn callers<T: Into<String>>(mut self, callers: impl IntoIterator<Item = T>) -> Self {
+        self.callers.extend(all(callers));
+        self
+    }
+
+    /// Gives the tier a quota under the limit of that name.
+    #[must_use]
+    pub fn quota(mut self, limit: impl Into<String>, quota: impl Into<String>) -> Self {
+        self.quotas.insert(limit.into(), At::from(quota.into()));
+        self
+    }
+}
+
+/// Callers may be secrets, so they are not shown.
+impl fmt::Debug for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tier")
+            .field("callers", &format_args!("{} of them", self.callers.len()))
+            .field("quotas", &self.quotas)
+            .finish()
+    }
+}

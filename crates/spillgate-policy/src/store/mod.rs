@@ -1,0 +1,351 @@
+//! Where what callers have spent is kept.
+
+mod memory;
+mod removed;
+mod saved;
+
+use std::future::ready;
+use std::time::Duration;
+
+use spillgate::algorithm::TokenBucket;
+use spillgate::{AlgorithmKind, Decision, Quota, Settled, Start, Timestamp, WhenFull};
+
+pub use self::memory::{Memory, MemoryLimits};
+pub use self::saved::SavedLimit;
+use crate::{Error, Key, Mode};
+
+/// Keeps what callers have spent under each limit, and decides.
+///
+/// [`Memory`] is the default. A store elsewhere is asynchronous; the futures of one in
+/// memory are ready at once, and cost nothing.
+///
+/// Every store must give the same decisions: the conformance suite of
+/// `spillgate-testing` shows whether it does.
+pub trait Store: Send + Sync + 'static {
+    /// The limits of one policy, ready to be decided.
+    type Limits: Send + Sync + 'static;
+
+    /// True if what is spent lives in [`Limits`](Self::Limits), so that it has to be
+    /// carried over to those of the next policy while nobody decides. If it is, this store
+    /// [decides at once](Self::decide_now), and all its futures must be ready at once.
+    fn is_in_process(&self) -> bool;
+
+    /// Makes the limits of a policy ready.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot keep them, for want of memory for example.
+    fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error>;
+
+    /// Makes the limits of the next policy ready. Those of a name that was there before,
+    /// and that count the same things, keep what was spent, in tokens, up to the new
+    /// quota. If the limits live [in process](Self::is_in_process), nobody decides meanwhile.
+    /// What was spent under limits that are no more is kept for an hour, until it is refilled,
+    /// or for want of room: one that comes back meanwhile forgives nobody.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open). Then nothing has changed.
+    fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error>;
+
+    /// Spends every charge, or none if any that enforces is denied, and writes what was
+    /// decided into each. If the call is denied, charges that would have passed say so.
+    ///
+    /// Charges that enforce come first. Those in [shadow](Charge::is_shadow) are spent one by
+    /// one if the others pass, and stay undecided if not, or if they cannot be.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not decide. Then nothing is decided.
+    fn decide(
+        &self,
+        limits: &Self::Limits,
+        charges: &mut [Charge],
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// [Decides](Self::decide) if that needs no waiting. Otherwise nothing has happened.
+    fn decide_now(
+        &self,
+        limits: &Self::Limits,
+        charges: &mut [Charge],
+    ) -> Option<Result<(), Error>>;
+
+    /// What [`decide`](Self::decide) would answer, without spending: what remains is
+    /// what there is now.
+    fn peek(
+        &self,
+        limits: &Self::Limits,
+        charge: &Charge,
+    ) -> impl Future<Output = Result<Decision, Error>> + Send;
+
+    /// Replaces what a charge has spent, its cost, by the actual cost: takes what is missing
+    /// whether or not it passes, going into debt up to the limit's
+    /// [bound](LimitSpec::max_debt), or gives back what was too much. Tells what there is then.
+    ///
+    /// If the charge comes with its [decision](Charge::decision), what has been refilled since
+    /// is not given back.
+    fn settle(
+        &self,
+        limits: &Self::Limits,
+        charge: &Charge,
+        actual: u64,
+    ) -> impl Future<Output = Result<Settled, Error>> + Send;
+
+    /// Keeps a charge that was spent in advance, with its [decision](Charge::decision), for its
+    /// lifetime, where every node can
+    /// [settle](Self::settle_deposit) it by its id. Tells whether it does: a store in process
+    /// does not, since there is no other node.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Then it may be there all the same.
+    fn deposit(
+        &self,
+        _limits: &Self::Limits,
+        _charge: &Charge,
+        _id: u128,
+        _lifetime: Duration,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        ready(Ok(false))
+    }
+
+    /// Takes a [deposit](Self::deposit) out, whichever node has made it, and replaces what was
+    /// spent by the actual cost, as [`settle`](Self::settle) does. `None` if there is none of
+    /// that id any more: of all who ask for it, one gets it.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not answer. Then it may be settled, or taken out and not settled;
+    /// whoever asks again learns whether it is still there.
+    fn settle_deposit(
+        &self,
+        _limits: &Self::Limits,
+        _id: u128,
+        _actual: u64,
+    ) -> impl Future<Output = Result<Option<Settlement>, Error>> + Send {
+        ready(Ok(None))
+    }
+
+    /// Takes an allowed charge back, if nothing has been spent since. Called when a
+    /// request is dropped, so it cannot wait. A charge is cancelled once: later, another may
+    /// have left the same word.
+    fn cancel(&self, limits: &Self::Limits, charge: Charge);
+
+    /// Makes a caller as if it had never been seen.
+    fn reset(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Gives a caller a quota of its own, or takes it away. What it had spent before counts
+    /// again then, if that is stricter.
+    fn set_override(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// How a limit is doing; `None` if the store does not know, since callers are elsewhere.
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage>;
+}
+
+/// A store that can tell what was spent, and be told again after a restart.
+pub trait Saves: Store {
+    /// What was spent under the limit of a place; `None` if that outlives this process
+    /// anyway.
+    fn save(&self, limits: &Self::Limits, limit: usize) -> Option<SavedLimit>;
+
+    /// What was spent under limits that the policy has no more, as far as it is kept.
+    fn save_removed(&self, limits: &Self::Limits) -> Vec<SavedLimit>;
+
+    /// Puts back what was saved of limits that still count the same things, and keeps the rest
+    /// for as long as that of limits that are [removed](Store::reopen). `then` is the time, on
+    /// the clock of that time, at which it is now.
+    fn restore(&self, limits: &Self::Limits, saved: Vec<SavedLimit>, then: Timestamp);
+}
+
+/// A limit, as a store needs to know it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LimitSpec {
+    /// The name, by which it is known from one policy to the next.
+    pub name: String,
+    /// What it counts apart. If this changes, keys mean something else.
+    pub per: String,
+    /// How the quota is spent.
+    pub algorithm: AlgorithmKind,
+    /// What a caller never seen has.
+    pub start: Start,
+    /// The quota of callers without a tier or an override.
+    pub quota: Quota,
+    /// True if that decides nothing, since a quota [comes with each call](Charge::quota). Words
+    /// are times then, which must stay what they are.
+    pub is_by_call: bool,
+    /// The tiers, by name. [`Key::tier`] is a place among them. A caller has one allowance,
+    /// whatever its tier: [`AlgorithmKind::with_quotas`].
+    pub tiers: Vec<(String, Quota)>,
+    /// The quotas of single callers.
+    pub overrides: Vec<(Key, Quota)>,
+    /// For how many callers with something spent at once there is room.
+    pub capacity: usize,
+    /// What becomes of a new caller when there is no room.
+    pub when_full: WhenFull,
+    /// How much a caller may owe beyond its burst, if that is not the default:
+    /// [`AnyAlgorithm::most_owed`](spillgate::algorithm::AnyAlgorithm::most_owed).
+    pub max_debt: Option<u64>,
+    /// How nodes share it, if the store is one that they share.
+    pub sharing: Sharing,
+    /// What happens while the store cannot be reached.
+    pub outage: Outage,
+}
+
+/// How the nodes of a cluster share a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// Every decision is made where all nodes meet.
+    #[default]
+    Strict,
+    /// Nodes take slices of a bucket ahead of use, and decide by themselves while these last.
+    Leased,
+}
+
+/// What happens under a limit while a store elsewhere cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Outage {
+    /// Each node goes by its own share of the limit.
+    #[default]
+    Local,
+    /// Everyone passes.
+    Open,
+    /// Nobody passes.
+    Closed,
+}
+
+/// A cost for one caller under one limit.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Charge {
+    /// The place of the limit in the policy.
+    pub limit: usize,
+    /// What is counted.
+    pub key: Key,
+    /// How much.
+    pub cost: u64,
+    /// A quota that comes with the call, in place of the limit's: it refills, and the limit is
+    /// a token bucket. Tiers and overrides do not count then. In a box, since few charges have
+    /// one.
+    pub quota: Option<Box<CallQuota>>,
+    /// True if a denial does not count.
+    pub is_shadow: bool,
+    /// What was decided, once it is.
+    pub decision: Option<Decision>,
+}
+
+impl Charge {
+    /// A cost that is to be decided about, and enforced.
+    #[must_use]
+    pub fn new(limit: usize, key: Key, cost: u64) -> Self {
+        Self { limit, key, cost, quota: None, is_shadow: false, decision: None }
+    }
+
+    /// The same with a quota that comes with the call.
+    #[must_use]
+    pub fn with_quota(self, quota: CallQuota) -> Self {
+        Self { quota: Some(Box::new(quota)), ..self }
+    }
+
+    /// The bucket of the quota that comes with the call.
+    #[inline]
+    #[must_use]
+    pub fn bucket(&self) -> Option<TokenBucket> {
+        self.quota.as_deref().map(|own| own.bucket)
+    }
+
+    pub(crate) fn in_mode(mut self, mode: Mode) -> Self {
+        self.is_shadow = mode == Mode::Shadow;
+        self
+    }
+
+    /// What it has spent: nothing under a limit in shadow that would have denied, or could
+    /// not decide.
+    pub(crate) fn spent(&self) -> u64 {
+        if self.is_allowed() { self.cost } else { 0 }
+    }
+
+    /// Notes that it was settled. Settled again, it is settled already.
+    pub(crate) fn settled(&mut self, actual: u64, left: Decision) {
+        self.cost = actual;
+        self.decision = Some(left);
+    }
+
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.decision.is_some_and(|decision| decision.is_allowed())
+    }
+
+    pub(crate) fn is_denied(&self) -> bool {
+        self.decision.is_some_and(|decision| decision.is_denied())
+    }
+}
+
+/// A quota that comes with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallQuota {
+    quota: Quota,
+    bucket: TokenBucket,
+}
+
+impl CallQuota {
+    /// A quota that can be counted, whatever the one of the next call.
+    ///
+    /// # Errors
+    ///
+    /// If it is never refilled, or a token bucket cannot keep its rate.
+    pub fn new(quota: Quota) -> Result<Self, Error> {
+        if quota.period().is_none() {
+            return Err(Error::unknown(
+                "a quota that comes with a call has to refill; give it a period",
+            ));
+        }
+        let bucket = TokenBucket::new(&quota).map_err(|why| Error::unknown(why.to_string()))?;
+        Ok(Self { quota, bucket })
+    }
+
+    /// The quota.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// The bucket that counts it.
+    #[must_use]
+    pub fn bucket(&self) -> TokenBucket {
+        self.bucket
+    }
+}
+
+/// What became of something that was spent in advance.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// The limit's name.
+    pub limit: String,
+    /// What was spent in advance.
+    pub reserved: u64,
+    /// What there is now; `None` if the limit has gone since, or counts something else, so
+    /// that what was spent stays spent.
+    pub settled: Option<Settled>,
+}
+
+/// How a limit is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Callers with something spent.
+    pub callers: u64,
+    /// Callers forgotten although they had something spent: if this grows, the
+    /// capacity is too small.
+    pub evictions: u64,
+}

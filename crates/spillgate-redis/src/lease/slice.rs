@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use spillgate::algorithm::{Algorithm, Charged, Word};
+use spillgate::{Decision, Timestamp};
+
+use super::Taken;
+use super::bucket::Bucket;
+use crate::engine::{self, Exchange};
+use crate::sighting::Sighting;
+use crate::{Name, State, Terms};
+
+/// Slots of a bucket that belong to this node alone: see the [proof](super).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    /// Where the first slot begins that is not spent.
+    at: u64,
+    /// Where the last slot ends: the word that the take left in the engine.
+    end: u64,
+    /// Where the second half begins.
+    half: u64,
+    seen: Sighting,
+}
+
+impl Slice {
+    /// What a take got that was to bring as many times `least` as there were, up to `most`.
+    pub(super) fn of(bucket: &Bucket, taken: &Taken, least: u64, most: u64) -> Option<Self> {
+        let now = taken.seen.now;
+        let tokens = engine::taken(&bucket.algorithm, taken.word, now, least, most);
+        let end = bucket.algorithm.spend(taken.word, now, tokens)?.to_bits();
+        let at = end - bucket.span(tokens);
+        Some(Self { at, end, half: at.midpoint(end), seen: taken.seen })
+    }
+
+    /// Spends a cost if there are slots for it that have not passed.
+    #[inline]
+    pub(super) fn spend(
+        &mut self,
+        bucket: &Bucket,
+        cost: u64,
+        local: Timestamp,
+    ) -> Option<Decision> {
+        self.spend_at(bucket, cost, self.seen.latest(local))
+    }
+
+    /// Spends the cost of the call that the slice was taken for, at the moment when the
+    /// engine granted it: none of it has melted on the way.
+    pub(super) fn spend_as_granted(&mut self, bucket: &Bucket, cost: u64) -> Option<Decision> {
+        self.spend_at(bucket, cost, self.seen.now)
+    }
+
+    #[inline]
+    fn spend_at(&mut self, bucket: &Bucket, cost: u64, now: Timestamp) -> Option<Decision> {
+        // To the library the slice is a bucket whose word is `at`. It lies within the burst,
+        // so it ends before that bucket does.
+        let (decision, left) = Decision::of(bucket.algorithm, Word::from_bits(self.at), now, cost);
+        let at = left.map_or(self.at, Word::to_bits);
+        if decision.is_denied() || at > self.end {
+            return None;
+        }
+        self.at = at;
+        Some(decision)
+    }
+
+    /// What [`spend`](Self::spend) would answer, without spending.
+    pub(super) fn peek(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> Option<Decision> {
+        let (mut rest, now) = (*self, self.seen.latest(local));
+        let passes = rest.spend_at(bucket, cost, now).is_some();
+        passes.then(|| Decision::peek(bucket.algorithm, Word::from_bits(self.at), now, cost))
+    }
+
+    /// Takes back as much of a cost, if it is the last that was spent. Tells whether it is.
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged, unused: u64) -> bool {
+        // Slots of another tier may end at the same moment, but are not as long.
+        let is_last = self.at == spent.word.to_bits() && bucket.algorithm == spent.algorithm;
+        if is_last {
+            self.at = self.at.saturating_sub(bucket.span(unused.min(spent.cost)));
+        }
+        is_last
+    }
+
+    /// True if all of it has been spent, or had passed when the engine was seen so.
+    pub(super) fn has_passed(&self, seen: Sighting) -> bool {
+        self.at >= self.end || self.end <= seen.now.as_nanos()
+    }
+
+    /// True if the slots of another lie behind those of this one.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        self.end <= other.at
+    }
+
+    /// The engine's time, as it was when the slice was taken.
+    pub(super) fn seen(&self) -> Sighting {
+        self.seen
+    }
+
+    /// How many slots have neither been spent nor passed.
+    pub(super) fn left(&self, bucket: &Bucket, local: Timestamp) -> u64 {
+        self.end.saturating_sub(self.next(local)) / bucket.interval
+    }
+
+    /// True if less than half is left.
+    #[inline]
+    pub(super) fn is_half_gone(&self, local: Timestamp) -> bool {
+        self.next(local) > self.half
+    }
+
+    /// Adds a slice that begins where this one ends. Gives it back if it does not.
+    pub(super) fn join(&mut self, later: Self) -> Result<(), Self> {
+        if later.at != self.end {
+            return Err(later);
+        }
+        let at = self.next(later.seen.sent);
+        *self = Self { at: self.at, half: at.midpoint(later.end), ..later };
+        Ok(())
+    }
+
+    /// What has to be exchanged for the engine to have the slots back that are not spent.
+    /// The slice is gone with that, so they are given back once at most.
+    ///
+    /// If anything was taken or spent since, the exchange fails: a lower word would hand out the
+    /// slots of others. Then they are still this node's.
+    pub(super) fn give_back(self, name: Name, terms: Terms, margin: Duration) -> Option<Exchange> {
+        let state = |word| Some(State::new(terms, Word::from_bits(word)));
+        // The engine's time has gone on since it was seen, so this is no shorter than what
+        // remains.
+        let busy = Duration::from_nanos(self.at.saturating_sub(self.seen.now.as_nanos()));
+        (self.at < self.end).then(|| Exchange {
+            name,
+            old: state(self.end),
+            new: state(self.at),
+            keeps_base: true,
+            expires: (!terms.is_override).then(|| busy + margin),
+        })
+    }
+
+    /// The word that the take left in the engine.
+    pub(super) fn word(&self) -> Word {
+        Word::from_bits(self.end)
+    }
+
+    /// How far ahead of the engine's time the slice began when it was taken.
+    pub(super) fn lead(&self) -> Duration {
+        Duration::from_nanos(self.at.saturating_sub(self.seen.now.as_nanos()))
+    }
+
+    /// Where the next slot begins that can be spent.
+    #[inline]
+    fn next(&self, local: Timestamp) -> u64 {
+        self.at.max(self.seen.latest(local).as_nanos())
+    }
+}

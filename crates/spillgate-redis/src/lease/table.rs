@@ -1,0 +1,180 @@
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spillgate::{Decision, KeyedState, Timestamp};
+
+use super::caller_lease::Lease;
+use super::recent::Recent;
+use super::source::Named;
+use super::take::Back;
+
+/// The leases of many callers, each at a place of its own.
+#[derive(Debug)]
+pub(super) struct Table<C> {
+    hasher: KeyedState,
+    shards: Box<[Aligned<C>]>,
+    /// How many leases there may be in each shard.
+    room: usize,
+}
+
+/// Where the lease of one caller under one limit is: a hash, by which callers are told apart
+/// as in [`spillgate::Table`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+/// Leases that share a lock, and how often they answered.
+#[derive(Debug)]
+pub(super) struct Shard<C> {
+    leases: HashMap<u64, Lease<C>, BuildHasherDefault<Spread>>,
+    recent: Recent,
+    pub(super) allowed: u64,
+    pub(super) denied: u64,
+}
+
+/// Locks of different shards are in different cache lines.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Aligned<C>(Mutex<Shard<C>>);
+
+/// How many leases are looked at to make room for another.
+const SOME: usize = 16;
+
+/// Enough that threads seldom meet, unless they are about the same caller.
+const SHARDS: usize = 64;
+
+impl<C> Table<C> {
+    /// A table for so many leases.
+    pub(super) fn new(hasher: KeyedState, capacity: usize) -> Self {
+        let room = capacity.div_ceil(SHARDS).max(1);
+        let shard = |_| Aligned(Mutex::new(Shard::new(room)));
+        Self { hasher, shards: (0..SHARDS).map(shard).collect(), room }
+    }
+
+    /// The place of a caller's lease.
+    #[inline]
+    pub(super) fn place(&self, limit: u64, key: &[u8]) -> Place {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u64(limit);
+        hasher.write(key);
+        Place(hasher.finish())
+    }
+
+    /// The shard in which a place is.
+    #[inline]
+    pub(super) fn shard(&self, place: Place) -> MutexGuard<'_, Shard<C>> {
+        // Not the bits by which the map within finds it.
+        lock(&self.shards[(place.0 >> 32) as usize % SHARDS])
+    }
+
+    /// Every shard, one after the other.
+    pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard<C>>> {
+        self.shards.iter().map(lock)
+    }
+
+    /// How many leases there may be in each shard.
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+}
+
+impl<C> Shard<C> {
+    fn new(room: usize) -> Self {
+        Self { leases: HashMap::default(), recent: Recent::new(room), allowed: 0, denied: 0 }
+    }
+
+    /// Counts a call of a caller who has no lease. Tells whether one pays.
+    pub(super) fn pays(&mut self, place: Place, local: Timestamp) -> bool {
+        self.recent.pays(place.0, local)
+    }
+
+    /// Notes that a call was a reservation.
+    pub(super) fn reserve(&mut self, place: Place) {
+        self.recent.reserve(place.0);
+    }
+
+    /// True once for each call that was.
+    pub(super) fn is_reserving(&mut self, place: Place) -> bool {
+        self.recent.is_reserving(place.0)
+    }
+
+    /// The lease at a place.
+    #[inline]
+    pub(super) fn lease(&mut self, place: Place) -> Option<&mut Lease<C>> {
+        self.leases.get_mut(&place.0)
+    }
+
+    /// The lease at a place, which is made if there is none.
+    pub(super) fn lease_or(
+        &mut self,
+        place: Place,
+        make: impl FnOnce() -> Lease<C>,
+    ) -> &mut Lease<C> {
+        self.leases.entry(place.0).or_insert_with(make)
+    }
+
+    /// Has the lease at a place go on holding a slice, and tells whether it does.
+    pub(super) fn keep(&mut self, place: Place, back: &Back) -> bool
+    where
+        C: Named + Clone,
+    {
+        self.lease(place).is_some_and(|lease| lease.keep(back))
+    }
+
+    /// Takes the lease from a place.
+    pub(super) fn remove(&mut self, place: Place) -> Option<Lease<C>> {
+        self.leases.remove(&place.0)
+    }
+
+    /// Takes out the lease that has been idle longest, of some: to look at all of them would take
+    /// longer than to ask the engine.
+    pub(super) fn remove_idle(&mut self, local: Timestamp) -> Option<Lease<C>> {
+        let some = self.leases.iter().take(SOME);
+        let idlest = some.max_by_key(|(_, lease)| lease.idle(local));
+        let place = *idlest?.0;
+        self.leases.remove(&place)
+    }
+
+    /// Keeps the leases of which this is true.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(Place, &mut Lease<C>) -> bool) {
+        self.leases.retain(|place, lease| is_kept(Place(*place), lease));
+    }
+
+    /// How many leases there are.
+    pub(super) fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Counts an answer.
+    pub(super) fn answered(&mut self, decision: &Decision) {
+        let counter = if decision.is_allowed() { &mut self.allowed } else { &mut self.denied };
+        *counter += 1;
+    }
+}
+
+fn lock<C>(shard: &Aligned<C>) -> MutexGuard<'_, Shard<C>> {
+    // Nothing in a shard is half done when a thread may panic.
+    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The hash of a number that is one.
+#[derive(Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    #[inline]
+    fn write_u64(&mut self, place: u64) {
+        self.0 = place;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

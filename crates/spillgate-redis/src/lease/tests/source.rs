@@ -1,0 +1,182 @@
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use spillgate::algorithm::{Algorithm, Word};
+use spillgate::{AlgorithmKind, KeyedState, Timestamp};
+use tokio::time::{Instant, sleep};
+
+use crate::counted::{Counted, Whose};
+use crate::engine::{EngineError, Entry, Exchange, Fault, Found, Model, Op};
+use crate::lease::{Leases, Named, Place, Source, Spent, Taken};
+use crate::sighting::Sighting;
+use crate::{Name, Terms};
+
+/// A node that has no store, only leases, and an engine a millisecond away.
+#[derive(Debug)]
+pub(super) struct TestSource {
+    pub(super) model: Model,
+    pub(super) nodes: AtomicU32,
+    pub(super) is_down: AtomicBool,
+    pub(super) calls: AtomicU64,
+    began: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TestCaller(Name);
+
+/// How long a call is under way, there and back.
+pub(super) const ROUND_TRIP: Duration = Duration::from_millis(1);
+
+impl Named for TestCaller {
+    fn name(&self) -> Name {
+        self.0
+    }
+}
+
+impl TestSource {
+    /// The engine's clock is far from the node's.
+    fn engine_now(&self) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000) + self.began.elapsed()
+    }
+
+    async fn call<T>(&self, run: impl FnOnce(&Model) -> T) -> Result<T, EngineError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        sleep(ROUND_TRIP / 2).await;
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(EngineError::new(Fault::Unreachable, "it is down"));
+        }
+        self.model.set_now(self.engine_now());
+        let answer = run(&self.model);
+        sleep(ROUND_TRIP / 2).await;
+        Ok(answer)
+    }
+}
+
+impl TestSource {
+    /// Spends without a lease.
+    async fn spend(&self, name: Name, counted: &Counted, cost: u64) -> Result<bool, EngineError> {
+        let Counted { terms, algorithm, .. } = *counted;
+        let op = Op::Spend { cost, is_shadow: false };
+        let entry = Entry { name, terms, algorithm, fresh: Word::from_bits(0), op };
+        let reply = self.call(|model| model.run_now(&[entry])).await??;
+        Ok(matches!(reply.answers[0], Found::Passed(_)))
+    }
+}
+
+impl Source for TestSource {
+    type Caller = TestCaller;
+
+    fn local(&self) -> Timestamp {
+        Timestamp::from_secs(1000) + self.began.elapsed()
+    }
+
+    fn nodes(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.nodes.load(Ordering::Relaxed))
+    }
+
+    fn margin(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    async fn take(
+        &self,
+        caller: &TestCaller,
+        wanted: &Counted,
+        least: u64,
+        most: u64,
+    ) -> Result<Taken, EngineError> {
+        let sent = self.local();
+        let op = Op::Take { least, most };
+        let Counted { terms, algorithm, .. } = *wanted;
+        let entry = Entry { name: caller.0, terms, algorithm, fresh: Word::from_bits(0), op };
+        let reply = self.call(|model| model.run_now(&[entry])).await??;
+        let seen = Sighting { sent, heard: self.local(), now: reply.now };
+        Ok(match reply.answers[0] {
+            Found::Passed(word) => Taken { seen, counted: *wanted, word, is_granted: true },
+            Found::Denied(word) => Taken { seen, counted: *wanted, word, is_granted: false },
+            Found::Other(state) => {
+                let counted = Counted::of(state.terms, Whose::Caller).unwrap();
+                Taken { seen, counted, word: state.word, is_granted: false }
+            }
+            Found::Gone => panic!("no override is taken away here"),
+        })
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+        self.call(|model| model.exchange_now(exchange)).await
+    }
+}
+
+/// Leases of buckets of one quota.
+pub(super) struct Node {
+    pub(super) source: Arc<TestSource>,
+    pub(super) leases: Leases<TestSource>,
+    pub(super) counted: Counted,
+}
+
+impl Node {
+    pub(super) fn new(quota: &str) -> Self {
+        Self::with_room(quota, 10_000)
+    }
+
+    pub(super) fn with_room(quota: &str, room: usize) -> Self {
+        let source = Arc::new(TestSource {
+            model: Model::default(),
+            nodes: AtomicU32::new(1),
+            is_down: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+            began: Instant::now(),
+        });
+        let leases = Leases::new(Arc::clone(&source), KeyedState::new(), room);
+        let kind = AlgorithmKind::TokenBucket;
+        let terms = Terms::new(kind, quota.parse().unwrap());
+        Self { source, leases, counted: Counted::of(terms, Whose::Limit).unwrap() }
+    }
+
+    pub(super) fn place(&self, caller: u8) -> Place {
+        self.leases.place(1, &[caller])
+    }
+
+    pub(super) fn name(caller: u8) -> Name {
+        Name::from_bytes([caller; 16])
+    }
+
+    /// What a store does under a leased limit. True if the call is allowed.
+    pub(super) async fn call(&self, caller: u8, cost: u64) -> bool {
+        match self.try_call(caller, cost).await.unwrap() {
+            Some(is_allowed) => is_allowed,
+            None => self.source.spend(Self::name(caller), &self.counted, cost).await.unwrap(),
+        }
+    }
+
+    /// `None` if the caller is not leased.
+    pub(super) async fn try_call(
+        &self,
+        caller: u8,
+        cost: u64,
+    ) -> Result<Option<bool>, EngineError> {
+        let place = self.place(caller);
+        match self.leases.spend(place, &self.counted, cost, self.source.local()) {
+            Spent::Allowed(_) => return Ok(Some(true)),
+            Spent::Denied(_) => return Ok(Some(false)),
+            Spent::Empty => {}
+        }
+        let caller = TestCaller(Self::name(caller));
+        let decision = self.leases.decide(place, &self.counted, &caller, cost).await?;
+        Ok(decision.map(|decision| decision.is_allowed()))
+    }
+
+    /// How many calls were sent to the engine.
+    pub(super) fn calls(&self) -> u64 {
+        self.source.calls.load(Ordering::Relaxed)
+    }
+
+    /// What the engine has left for a caller.
+    pub(super) fn stored(&self, caller: u8) -> u64 {
+        let algorithm = self.counted.algorithm;
+        let word = self.source.model.state(&Self::name(caller)).map(|state| state.word);
+        algorithm.remaining(word.unwrap_or(Word::from_bits(0)), self.source.engine_now())
+    }
+}

@@ -1,0 +1,214 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
+use spillgate_policy::store::{LimitSpec, Outage, Sharing};
+use spillgate_policy::{Error, Key};
+use tokio::sync::OnceCell;
+
+use super::local::Local;
+use crate::counted::{Counted, Whose};
+use crate::engine::{Engine, EngineError, Fault};
+use crate::name::Names;
+use crate::{Name, Secret, Terms};
+
+/// The limits of one policy, as nodes share them.
+pub struct RedisLimits {
+    limits: Vec<Arc<Limit>>,
+    pub(super) local: Local,
+}
+
+/// One limit.
+pub(crate) struct Limit {
+    name: Box<str>,
+    names: Names,
+    kind: AlgorithmKind,
+    pub(super) base: Counted,
+    tiers: Box<[Counted]>,
+    /// By the bytes of their keys.
+    overrides: HashMap<Box<[u8]>, Counted>,
+    starts_empty: bool,
+    born: OnceCell<Timestamp>,
+    /// True if words are times that must stay what they are, since quotas come with calls.
+    pub(super) is_by_call: bool,
+    pub(super) max_debt: Option<u64>,
+    /// True if words can be [cut](Counted::is_impossible): nobody can be in debt, or have spent
+    /// by another quota.
+    pub(super) is_cut: bool,
+    pub(super) is_leased: bool,
+    pub(super) outage: Outage,
+    /// Where it is among those that this node can go by itself.
+    pub(super) local: Option<usize>,
+}
+
+impl RedisLimits {
+    pub(super) fn new(limits: &[LimitSpec], secret: &Secret, local: Local) -> Result<Self, Error> {
+        let mut locals = 0..;
+        let open = |spec: &LimitSpec| {
+            let local = if spec.outage == Outage::Local { locals.next() } else { None };
+            Limit::open(spec, secret, local).map(Arc::new)
+        };
+        Ok(Self { limits: limits.iter().map(open).collect::<Result<_, _>>()?, local })
+    }
+
+    pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
+        &self.limits[place]
+    }
+
+    /// The limit that has this id, if there still is one.
+    pub(super) fn with_id(&self, id: Name) -> Option<&Arc<Limit>> {
+        self.limits.iter().find(|limit| limit.id() == id)
+    }
+}
+
+impl Limit {
+    fn open(spec: &LimitSpec, secret: &Secret, local: Option<usize>) -> Result<Self, Error> {
+        let refused = |why: spillgate::Error| refused(&spec.name, &why);
+        let kind = spec.algorithm;
+        let quotas: Vec<_> =
+            [spec.quota].into_iter().chain(spec.tiers.iter().map(|(_, quota)| *quota)).collect();
+        // What is counted together must be countable together.
+        kind.with_quotas(&quotas, Start::Full, Timestamp::ZERO).map_err(refused)?;
+        let alone = Terms::new(kind, spec.quota);
+        let tiered = if spec.tiers.is_empty() { None } else { Terms::of_tiers(kind, &quotas) };
+        let terms = tiered.unwrap_or(alone);
+        let counted = |quota: &Quota| Counted::by(terms, *quota).map_err(refused);
+        let own = |(key, quota): &(Key, Quota)| {
+            let counted = Counted::of(Terms::new(kind, *quota), Whose::Caller);
+            Ok((key.as_bytes().into(), counted.map_err(refused)?))
+        };
+        Ok(Self {
+            name: spec.name.as_str().into(),
+            names: secret.names(&spec.name, &spec.per, spec.algorithm),
+            kind,
+            base: counted(&spec.quota)?,
+            tiers: spec.tiers.iter().map(|(_, quota)| counted(quota)).collect::<Result<_, _>>()?,
+            overrides: spec.overrides.iter().map(own).collect::<Result<_, Error>>()?,
+            starts_empty: spec.start == Start::Empty,
+            born: OnceCell::new(),
+            is_by_call: spec.is_by_call,
+            max_debt: spec.max_debt,
+            is_cut: spec.max_debt == Some(0) && spec.tiers.is_empty() && !spec.is_by_call,
+            is_leased: spec.sharing == Sharing::Leased,
+            outage: spec.outage,
+            local,
+        })
+    }
+
+    /// That of buckets which belong to no limit, and have their quota from each call.
+    pub(super) fn throttled(secret: &Secret) -> Result<Self, Error> {
+        // Decides nothing: it says that words are times.
+        let quota = Quota::per_second(1).build().map_err(Error::store)?;
+        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
+        Ok(Self {
+            name: "CL.THROTTLE".into(),
+            names: secret.throttled(),
+            kind: AlgorithmKind::TokenBucket,
+            base: Counted::of(terms, Whose::Limit).map_err(Error::store)?,
+            tiers: Box::default(),
+            overrides: HashMap::new(),
+            starts_empty: false,
+            born: OnceCell::new(),
+            is_by_call: true,
+            max_debt: None,
+            is_cut: false,
+            is_leased: false,
+            outage: Outage::Local,
+            local: None,
+        })
+    }
+
+    /// The limit's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is known by, whatever its quota. One that counts something else has another.
+    pub(super) fn id(&self) -> Name {
+        self.names.limit()
+    }
+
+    /// The name of a caller.
+    pub(super) fn caller(&self, key: &Key) -> Name {
+        self.caller_of(key.as_bytes())
+    }
+
+    /// The name of the caller that has these bytes as its key.
+    pub(super) fn caller_of(&self, key: &[u8]) -> Name {
+        self.names.caller(key)
+    }
+
+    /// A number that stays as long as keys mean the same.
+    pub(super) fn number(&self) -> u64 {
+        u128::from_le_bytes(*self.id().as_bytes()) as u64
+    }
+
+    /// What a caller is counted by as the policy says.
+    pub(super) fn counted(&self, key: &Key) -> &Counted {
+        self.configured(key).unwrap_or_else(|| self.shared(key.tier()))
+    }
+
+    /// What a caller with a quota of its own is counted by when that is taken away.
+    pub(super) fn counted_without_override(&self, key: &Key) -> Result<Counted, spillgate::Error> {
+        let shared = *self.shared(key.tier());
+        match self.configured(key) {
+            None => Ok(shared),
+            // The policy gives it one, so that it is taken away by giving it the limit's.
+            Some(_) => Ok(Counted { whose: Whose::Limit, ..self.given(shared.quota)? }),
+        }
+    }
+
+    /// What a caller is counted by that is given a quota at run time.
+    pub(super) fn given(&self, quota: Quota) -> Result<Counted, spillgate::Error> {
+        let terms = Terms { is_override: true, ..Terms::new(self.kind, quota) };
+        Counted::of(terms, Whose::Caller)
+    }
+
+    /// What the policy gives a caller for itself.
+    pub(super) fn configured(&self, key: &Key) -> Option<&Counted> {
+        // Mostly there are none: then the key need not be hashed.
+        if self.overrides.is_empty() { None } else { self.overrides.get(key.as_bytes()) }
+    }
+
+    /// What the callers of a tier are counted by, or those that have none.
+    pub(super) fn shared(&self, tier: Option<usize>) -> &Counted {
+        tier.and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
+    }
+
+    /// A tier that has this quota.
+    pub(super) fn tier_with(&self, quota: &Quota) -> Option<usize> {
+        self.tiers.iter().position(|tier| tier.quota == *quota)
+    }
+
+    /// When the limit was first asked for, if it starts empty.
+    pub(super) async fn born<E: Engine>(
+        &self,
+        engine: &E,
+    ) -> Result<Option<Timestamp>, EngineError> {
+        if !self.starts_empty {
+            return Ok(None);
+        }
+        let ask = || engine.born(self.id());
+        self.born.get_or_try_init(ask).await.map(|born| Some(*born))
+    }
+}
+
+/// Why a limit, or a quota under it, cannot be kept.
+pub(super) fn refused(limit: &str, why: &dyn fmt::Display) -> Error {
+    Error::store(format!("limit {limit:?}: {why}"))
+}
+
+/// Why the engine gave no answer.
+pub(super) fn unanswered(why: EngineError) -> Error {
+    match why.fault() {
+        Fault::Overloaded => Error::overloaded(why),
+        _ => Error::store(why),
+    }
+}
+
+impl fmt::Debug for RedisLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.limits.iter().map(|limit| limit.name())).finish()
+    }
+}

@@ -1,0 +1,322 @@
+//! Who was let through while the engine could not be asked, and is to be charged there.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+use spillgate::Timestamp;
+use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
+
+use super::core::Caller;
+use crate::Name;
+use crate::counted::Counted;
+use crate::counter::Counter;
+
+/// Callers that owe the engine something.
+///
+/// A caller is charged before the engine is asked about it again, and otherwise soon after the
+/// engine is back. Where there is no room, whoever owes least is not charged, and counted.
+#[derive(Debug)]
+pub(super) struct Unreported {
+    debtors: Mutex<Debtors>,
+    /// How many there are: mostly none, and then nobody looks.
+    count: AtomicUsize,
+    /// True while a task is charging them.
+    pub(super) is_reporting: AtomicBool,
+    /// What will not be charged.
+    forgiven: Counter,
+}
+
+/// Debtors, by places that several share. So a flood of those who owe a little leaves those who owe
+/// more where they are.
+#[derive(Debug)]
+struct Debtors {
+    places: Box<[Vec<(Name, Debtor)>]>,
+    count: usize,
+    /// Where it was last looked for [some](Self::some).
+    cursor: usize,
+}
+
+/// Who owes something.
+#[derive(Debug, Default)]
+struct Debtor {
+    /// One for each quota that it was counted by.
+    debts: SmallVec<[Debt; 1]>,
+    /// Held by whoever is charging it.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What is owed by one quota.
+#[derive(Clone, Debug)]
+pub(super) struct Debt {
+    pub(super) caller: Caller,
+    /// What it was let through.
+    pub(super) tokens: u64,
+    /// What it has spent of this node's share: of that, what has been refilled is owed no more.
+    spent: (AnyAlgorithm, Word),
+}
+
+/// Room for some 65,536 callers, of 500 bytes each.
+const PLACES: usize = 4096;
+const WAYS: usize = 16;
+
+/// Quotas of one caller, beyond which the last one stands for all.
+const QUOTAS: usize = 8;
+
+/// How many are charged at a time.
+pub(super) const AT_ONCE: usize = 16;
+
+impl Unreported {
+    /// How many callers owe something.
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// How many tokens were let through that will not be charged.
+    pub(super) fn forgiven(&self) -> u64 {
+        self.forgiven.value()
+    }
+
+    /// Notes that a caller was let through, and what it has spent of this node's share then.
+    pub(super) fn add(
+        &self,
+        caller: &Caller,
+        tokens: u64,
+        spent: (AnyAlgorithm, Word),
+        local: Timestamp,
+    ) {
+        let mut debtors = self.debtors();
+        let forgiven = debtors.make_room(caller.name, local);
+        self.forgiven.add(usize::try_from(forgiven).unwrap_or(usize::MAX));
+        debtors.debtor_or_new(caller.name).add(caller, tokens, spent, local);
+        self.note(&debtors);
+    }
+
+    /// Notes that a caller owes so much less, since it has given it back or was charged.
+    pub(super) fn subtract(&self, caller: &Caller, tokens: u64) {
+        self.change(caller.name, |debtor| debtor.subtract(caller.counted(), tokens));
+    }
+
+    /// Forgets what a caller owes.
+    pub(super) fn forget(&self, name: Name) {
+        self.change(name, |debtor| debtor.debts.clear());
+    }
+
+    fn change(&self, name: Name, change: impl FnOnce(&mut Debtor)) {
+        if self.len() == 0 {
+            return;
+        }
+        let mut debtors = self.debtors();
+        if let Some(debtor) = debtors.debtor(name) {
+            change(debtor);
+            if debtor.debts.is_empty() {
+                debtors.remove(name);
+            }
+        }
+        self.note(&debtors);
+    }
+
+    /// Whose turn it is to charge a caller, if that owes something.
+    pub(super) fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        if self.len() == 0 {
+            return None;
+        }
+        self.debtors().debtor(name).map(|debtor| Arc::clone(&debtor.turn))
+    }
+
+    /// Something that a caller owes.
+    pub(super) fn debt(&self, name: Name) -> Option<Debt> {
+        self.debtors().debtor(name)?.debts.first().cloned()
+    }
+
+    /// Some who owe something, and others the next time.
+    pub(super) fn some(&self) -> SmallVec<[Name; AT_ONCE]> {
+        self.debtors().some()
+    }
+
+    fn debtors(&self) -> MutexGuard<'_, Debtors> {
+        self.debtors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, debtors: &Debtors) {
+        // A hint, which is changed under the lock: who comes too early to see it is asked about
+        // at the same time as the caller is admitted elsewhere.
+        self.count.store(debtors.count, Ordering::Relaxed);
+    }
+}
+
+impl Default for Unreported {
+    fn default() -> Self {
+        let places = (0..PLACES).map(|_| Vec::new()).collect();
+        Self {
+            debtors: Mutex::new(Debtors { places, count: 0, cursor: 0 }),
+            count: AtomicUsize::new(0),
+            is_reporting: AtomicBool::new(false),
+            forgiven: Counter::default(),
+        }
+    }
+}
+
+impl Debtors {
+    /// The debtors that share a place with one.
+    fn place(&mut self, name: Name) -> &mut Vec<(Name, Debtor)> {
+        // A name is random, so any of its bits will do.
+        let bits = u128::from_le_bytes(*name.as_bytes()) as usize;
+        &mut self.places[bits % PLACES]
+    }
+
+    fn debtor(&mut self, name: Name) -> Option<&mut Debtor> {
+        self.place(name).iter_mut().find(|(other, _)| *other == name).map(|(_, debtor)| debtor)
+    }
+
+    fn debtor_or_new(&mut self, name: Name) -> &mut Debtor {
+        let known = self.place(name).iter().position(|(other, _)| *other == name);
+        let index = known.unwrap_or_else(|| {
+            self.place(name).push((name, Debtor::default()));
+            self.count += 1;
+            self.place(name).len() - 1
+        });
+        &mut self.place(name)[index].1
+    }
+
+    fn remove(&mut self, name: Name) {
+        let place = self.place(name);
+        let before = place.len();
+        place.retain(|(other, _)| *other != name);
+        self.count -= before - self.place(name).len();
+    }
+
+    /// Makes sure that there is room for a debtor. Tells what whoever has to go for it owes.
+    fn make_room(&mut self, name: Name, local: Timestamp) -> u64 {
+        let place = self.place(name);
+        if place.len() < WAYS || place.iter().any(|(other, _)| *other == name) {
+            return 0;
+        }
+        let owed = |(_, debtor): &(Name, Debtor)| debtor.owed(local);
+        let least = (0..place.len()).min_by_key(|index| owed(&place[*index])).unwrap_or(0);
+        let (_, gone) = place.swap_remove(least);
+        self.count -= 1;
+        gone.owed(local)
+    }
+
+    /// Some who owe something, and others the next time.
+    fn some(&mut self) -> SmallVec<[Name; AT_ONCE]> {
+        let mut some = SmallVec::new();
+        for _ in 0..PLACES {
+            if some.len() >= AT_ONCE {
+                break;
+            }
+            self.cursor = (self.cursor + 1) % PLACES;
+            some.extend(self.places[self.cursor].iter().map(|(name, _)| *name));
+        }
+        some
+    }
+}
+
+impl Debtor {
+    fn add(&mut self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word), local: Timestamp) {
+        let is_alike = |debt: &&mut Debt| debt.caller.counted().is_like(caller.counted());
+        let is_full = self.debts.len() >= QUOTAS;
+        let known = match self.debts.iter_mut().find(is_alike) {
+            None if is_full => self.debts.last_mut(),
+            known => known,
+        };
+        let Some(known) = known else {
+            self.debts.push(Debt { caller: caller.clone(), tokens, spent });
+            return;
+        };
+        known.tokens = known.tokens.saturating_add(tokens);
+        // Others may have been let through later, and be told of before.
+        let ((old, before), (new, after)) = (known.spent, spent);
+        known.spent = if old == new { (new, new.larger(before, after, local)) } else { spent };
+    }
+
+    fn owed(&self, local: Timestamp) -> u64 {
+        self.debts.iter().map(|debt| debt.owed(local)).sum()
+    }
+
+    fn subtract(&mut self, counted: &Counted, tokens: u64) {
+        let alike = self.debts.iter_mut().find(|debt| debt.caller.counted().is_like(counted));
+        if let Some(debt) = alike {
+            debt.tokens = debt.tokens.saturating_sub(tokens);
+        }
+        self.debts.retain(|debt| debt.tokens > 0);
+    }
+}
+
+impl Debt {
+    /// How much of it is still owed.
+    pub(super) fn owed(&self, local: Timestamp) -> u64 {
+        let (share, word) = self.spent;
+        self.tokens.min(share.owed(word, local))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Secret;
+    use crate::store::limits::Limit;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+    fn caller(number: u64) -> Caller {
+        let limit = Arc::new(Limit::throttled(&Secret::public()).unwrap());
+        let (name, own) = (limit.caller_of(&number.to_le_bytes()), limit.base);
+        Caller { limit, name, tier: None, own, given: None }
+    }
+
+    /// Lets a caller through by a share that refills one in a second.
+    fn admit(unreported: &Unreported, number: u64, tokens: u64) {
+        let caller = caller(number);
+        let share = caller.own.algorithm;
+        let word = share.charge(share.fresh(NOW), NOW, tokens, share.deepest());
+        unreported.add(&caller, tokens, (share, word), NOW);
+    }
+
+    fn owed(unreported: &Unreported, number: u64, local: Timestamp) -> u64 {
+        unreported.debt(caller(number).name).map_or(0, |debt| debt.owed(local))
+    }
+
+    #[test]
+    fn what_is_refilled_is_owed_no_more_and_what_is_subtracted_is_gone() {
+        let unreported = Unreported::default();
+        admit(&unreported, 1, 5);
+        assert_eq!((unreported.len(), owed(&unreported, 1, NOW)), (1, 5));
+        assert_eq!(owed(&unreported, 1, NOW + Duration::from_secs(3)), 2);
+        unreported.subtract(&caller(1), 4);
+        assert_eq!((unreported.len(), owed(&unreported, 1, NOW)), (1, 1));
+        unreported.subtract(&caller(1), 1);
+        assert_eq!((unreported.len(), unreported.forgiven()), (0, 0));
+    }
+
+    #[test]
+    fn a_flood_of_callers_replaces_none_that_owe_more() {
+        let unreported = Unreported::default();
+        for number in 0..80_000 {
+            admit(&unreported, number, 1);
+        }
+        admit(&unreported, 1_000_000, 2);
+        for number in 80_000..100_000 {
+            admit(&unreported, number, 1);
+        }
+        assert_eq!(owed(&unreported, 1_000_000, NOW), 2);
+        assert!(unreported.len() <= PLACES * WAYS);
+        assert_eq!(unreported.len() as u64 + unreported.forgiven(), 100_001);
+    }
+
+    #[test]
+    fn all_of_them_are_found_in_time() {
+        let unreported = Unreported::default();
+        for number in 0..1000 {
+            admit(&unreported, number, 1);
+        }
+        let mut found = std::collections::HashSet::new();
+        for _ in 0..200 {
+            found.extend(unreported.some());
+        }
+        assert_eq!(found.len(), 1000);
+    }
+}

@@ -1,0 +1,205 @@
+//! Calls of a few callers under two limits, with whatever past.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use spillgate::algorithm::{Algorithm, Word};
+use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
+use spillgate_redis::engine::{Entry, Op};
+use spillgate_redis::{Base, Name, State, Terms};
+use spillgate_testing::Limit;
+use spillgate_testing::strategy::{self, Pause, Size};
+
+/// How many callers there are.
+pub(crate) const CALLERS: usize = 3;
+
+/// How many times smaller the smallest tier is than the limit.
+const SMALLEST: u64 = 10;
+
+/// Some limits, what is kept already, and what is asked then.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    limits: [Limit; 2],
+    /// For each caller the limit that it is counted by, its word, and the base's if it has one,
+    /// if it is known.
+    known: [Option<(usize, u64, Option<u64>)>; CALLERS],
+    /// True if both limits have tiers: a large and a small one.
+    are_tiered: bool,
+    start: Timestamp,
+    steps: Vec<Step>,
+}
+
+/// A call about some callers, some time before or after the one before.
+#[derive(Clone, Debug)]
+struct Step {
+    pause: Pause,
+    is_back: bool,
+    asks: Vec<Ask>,
+}
+
+/// What is asked about one caller, in terms of a limit yet to be chosen.
+#[derive(Clone, Debug)]
+struct Ask {
+    caller: usize,
+    limit: usize,
+    is_override: bool,
+    /// How many times smaller the quota is that counts, if words are the same: of another tier.
+    smaller: u64,
+    verb: Verb,
+    sizes: (Size, Size),
+    /// The word of a caller that is not known, unless it is the limit's own.
+    fresh: Option<u64>,
+    /// The word that a charge left, unless it is what would be left now.
+    charged: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    Spend,
+    SpendInShadow,
+    Take,
+    Charge,
+    Refund,
+    GiveBack,
+    Look,
+    Read,
+    Reset,
+}
+
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    let limits = || strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
+    let known =
+        || proptest::option::weighted(0.3, (0..2_usize, words(), proptest::option::of(words())));
+    let known = [known(), known(), known()];
+    ([limits(), limits()], known, any::<bool>(), strategy::moments(), vec(steps(), 1..20)).prop_map(
+        |(limits, known, are_tiered, start, steps)| Case {
+            limits,
+            known,
+            are_tiered,
+            start,
+            steps,
+        },
+    )
+}
+
+/// Words that no past explains. In some all low bits are set, which is no count ever kept.
+fn words() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        u64::MAX - 9..=u64::MAX,
+        strategy::magnitudes(64),
+        0..10_u64,
+        (any::<u64>(), 0..64_u32).prop_map(|(bits, low)| bits | (u64::MAX >> low)),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    (strategy::pauses(), prop::bool::weighted(0.2), vec(asks(), 1..4))
+        .prop_map(|(pause, is_back, asks)| Step { pause, is_back, asks })
+}
+
+fn asks() -> impl Strategy<Value = Ask> {
+    let verbs = prop_oneof![
+        8 => Just(Verb::Spend),
+        2 => Just(Verb::SpendInShadow),
+        3 => Just(Verb::Take),
+        3 => Just(Verb::Charge),
+        2 => Just(Verb::Refund),
+        4 => Just(Verb::GiveBack),
+        1 => Just(Verb::Look),
+        1 => Just(Verb::Read),
+        1 => Just(Verb::Reset),
+    ];
+    // Mostly each caller has its own limit, or nearly every call would find other terms.
+    let limits = prop_oneof![9 => Just(None), 1 => (0..2_usize).prop_map(Some)];
+    let sizes = (strategy::sizes(), strategy::sizes());
+    let fresh = proptest::option::weighted(0.1, words());
+    let quotas = (prop::bool::weighted(0.03), prop_oneof![Just(1), 2..10_u64]);
+    let charged = proptest::option::weighted(0.3, words());
+    (0..CALLERS, limits, quotas, verbs, sizes, fresh, charged).prop_map(
+        |(caller, limit, (is_override, smaller), verb, sizes, fresh, charged)| {
+            let limit = limit.unwrap_or(caller % 2);
+            Ask { caller, limit, is_override, smaller, verb, sizes, fresh, charged }
+        },
+    )
+}
+
+impl Case {
+    /// The quota of a limit, or that of a tier.
+    fn quota(&self, limit: usize, smaller: u64) -> Quota {
+        let quota = self.limits[limit].quota;
+        let tier = quota.period().map(|period| {
+            let (amount, burst) = (quota.amount() / smaller, quota.burst() / smaller);
+            Quota::per(amount.max(1), period).burst(burst.max(1)).build()
+        });
+        // One that cannot be is as large as the limit's.
+        let own = self.limits[limit].kind;
+        let tier = tier
+            .and_then(Result::ok)
+            .filter(|tier| own.with_quota(tier, Start::Full, Timestamp::ZERO).is_ok());
+        tier.filter(|_| self.are_tiered).unwrap_or(quota)
+    }
+
+    fn terms(&self, limit: usize, is_override: bool) -> Terms {
+        let Limit { kind, quota, .. } = self.limits[limit];
+        if is_override || !self.are_tiered {
+            return Terms { is_override, ..Terms::new(kind, quota) };
+        }
+        Terms::of_tiers(kind, &[quota, self.quota(limit, SMALLEST)]).unwrap()
+    }
+
+    /// What is kept at first.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (Name, State)> + '_ {
+        let known = self.known.iter().enumerate();
+        known.filter_map(|(caller, known)| {
+            let (limit, bits, base) = (*known)?;
+            let base = base.map(|bits| {
+                let terms = self.terms(1 - limit, false);
+                Base::new(terms, Word::from_bits(bits), self.start).unwrap()
+            });
+            let (terms, word) = (self.terms(limit, false), Word::from_bits(bits));
+            Some((name(caller), State { terms, word, base }))
+        })
+    }
+
+    /// When each call is made, and of what.
+    pub(crate) fn calls(&self) -> Vec<(Timestamp, Vec<Entry>)> {
+        let mut now = self.start;
+        let calls = self.steps.iter().map(|step| {
+            let pause = step.pause.under(&self.limits[0]);
+            now = if step.is_back { now - pause } else { now + pause };
+            (now, step.asks.iter().map(|ask| self.entry(ask, now)).collect())
+        });
+        calls.collect()
+    }
+
+    fn entry(&self, ask: &Ask, now: Timestamp) -> Entry {
+        let limit = &self.limits[ask.limit];
+        let terms = self.terms(ask.limit, ask.is_override);
+        let smaller = if ask.is_override { 1 } else { ask.smaller };
+        let algorithm = terms.algorithm_of(&self.quota(ask.limit, smaller)).unwrap();
+        let own = limit.algorithm().unwrap().fresh(Timestamp::ZERO);
+        let (size, other) = (ask.sizes.0.under(limit), ask.sizes.1.under(limit));
+        let charged = || {
+            let left = || algorithm.charge(algorithm.fresh(now), now, other, algorithm.deepest());
+            ask.charged.map_or_else(left, Word::from_bits)
+        };
+        let op = match ask.verb {
+            Verb::Spend => Op::Spend { cost: size, is_shadow: false },
+            Verb::SpendInShadow => Op::Spend { cost: size, is_shadow: true },
+            Verb::Take => Op::Take { least: size, most: other },
+            Verb::Charge => Op::Charge { amount: size, most: other.saturating_mul(ask.smaller) },
+            Verb::Refund => Op::GiveBack { amount: size, charged: None },
+            Verb::GiveBack => Op::GiveBack { amount: size, charged: Some(charged()) },
+            Verb::Look => Op::Look,
+            Verb::Read => Op::Read,
+            Verb::Reset => Op::Reset,
+        };
+        let fresh = ask.fresh.map_or(own, Word::from_bits);
+        Entry { name: name(ask.caller), terms, algorithm, fresh, op }
+    }
+}
+
+/// The name of a caller.
+pub(crate) fn name(caller: usize) -> Name {
+    Name::from_bytes([caller as u8; 16])
+}

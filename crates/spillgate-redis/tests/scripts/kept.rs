@@ -1,0 +1,223 @@
+//! What is kept already, and for how long what is written is.
+
+use std::time::Duration;
+
+use spillgate::algorithm::{Algorithm, Word};
+use spillgate::{AlgorithmKind, Timestamp};
+use spillgate_redis::engine::{Entry, Fault, Found, Op, wire};
+use spillgate_redis::{Base, Name, State, Terms};
+
+use crate::client::Client;
+use crate::common::Server;
+
+const ANN: Name = Name::from_bytes([1; 16]);
+const BOB: Name = Name::from_bytes([2; 16]);
+
+fn terms(kind: AlgorithmKind, quota: &str) -> Terms {
+    Terms::new(kind, quota.parse().unwrap())
+}
+
+fn spends(name: Name, terms: Terms) -> Entry {
+    let algorithm = terms.algorithm().unwrap();
+    let fresh = algorithm.fresh(Timestamp::ZERO);
+    Entry { name, terms, algorithm, fresh, op: Op::Spend { cost: 1, is_shadow: false } }
+}
+
+/// What a call for two callers fails with, the second of whom has this value.
+fn fault_of(value: &[u8]) -> Fault {
+    let client = &mut Client::new(Server::redis());
+    client.set(&BOB, value);
+    let bucket = terms(AlgorithmKind::TokenBucket, "10/s");
+    let entries = [spends(ANN, bucket), spends(BOB, bucket)];
+    let bytes: Vec<u8> = client.command(&entries, None).query(&mut client.connection).unwrap();
+    assert_eq!(client.state(&ANN), None, "nothing may be written");
+    wire::reply(&bytes, entries.len()).unwrap_err().fault()
+}
+
+#[test]
+fn a_state_of_a_later_version_is_left_alone_and_told() {
+    let terms = terms(AlgorithmKind::TokenBucket, "10/s");
+    let mut value = State::new(terms, Word::from_bits(0)).to_bytes().to_vec();
+    value[0] = 3;
+    assert_eq!(fault_of(&value), Fault::NewerState);
+    value.extend([0; 300]);
+    assert_eq!(fault_of(&value), Fault::NewerState);
+}
+
+#[test]
+fn values_of_others_are_left_alone_and_told() {
+    let terms = terms(AlgorithmKind::TokenBucket, "10/s");
+    let value = State::new(terms, Word::from_bits(0)).to_bytes();
+    assert_eq!(fault_of(b"hello"), Fault::Corrupt);
+    assert_eq!(fault_of(b""), Fault::Corrupt);
+    assert_eq!(fault_of(&value[..33]), Fault::Corrupt);
+    assert_eq!(fault_of(&[&value[..], b"!"].concat()), Fault::Corrupt);
+}
+
+#[test]
+fn a_key_that_is_no_string_is_an_error_before_anything_is_written() {
+    let client = &mut Client::new(Server::redis());
+    let key = client.key(&BOB);
+    redis::cmd("LPUSH").arg(&key[..]).arg(1).exec(&mut client.connection).unwrap();
+    let bucket = terms(AlgorithmKind::TokenBucket, "10/s");
+    let command = client.command(&[spends(ANN, bucket), spends(BOB, bucket)], None);
+    let error = command.query::<Vec<u8>>(&mut client.connection).unwrap_err();
+    assert_eq!(error.code(), Some("WRONGTYPE"), "{error}");
+    assert_eq!(client.state(&ANN), None);
+}
+
+#[test]
+fn time_is_the_engines_own() {
+    let client = &mut Client::new(Server::redis());
+    let before = client.time();
+    let now = client.run(&[spends(ANN, terms(AlgorithmKind::TokenBucket, "10/s"))], None).now;
+    assert!(before <= now && now <= client.time(), "{before} {now}");
+}
+
+#[test]
+fn states_live_a_second_longer_than_what_is_spent() {
+    let client = &mut Client::new(Server::redis());
+    for kind in AlgorithmKind::ALL {
+        client.flush();
+        let terms = terms(kind, "10/h");
+        let reply = client.run(&[spends(ANN, terms)], None);
+        assert!(matches!(reply.answers[0], Found::Passed(_)));
+        let word = client.state(&ANN).unwrap().word;
+        let reset = terms.algorithm().unwrap().reset_after(word, reply.now).unwrap();
+        let lifetime = Duration::from_millis(client.lifetime(&ANN).try_into().unwrap());
+        let most = reset + Duration::from_secs(2);
+        assert!(lifetime <= most, "{kind}: {lifetime:?} for {reset:?}");
+        // What has passed since it was written, and what a whole number of milliseconds hides.
+        let passed = client.time().since(reply.now) + Duration::from_millis(1);
+        let least = reset + Duration::from_secs(1);
+        assert!(lifetime + passed >= least, "{kind}: {lifetime:?} for {reset:?}");
+    }
+}
+
+#[test]
+fn overrides_and_what_is_never_refilled_are_kept_for_ever() {
+    let client = &mut Client::new(Server::redis());
+    let given = Terms { is_override: true, ..terms(AlgorithmKind::FixedWindow, "10/h") };
+    for terms in [given, terms(AlgorithmKind::TokenBucket, "burst 5")] {
+        client.flush();
+        let idle = State::new(terms, spends(ANN, terms).fresh);
+        client.set(&ANN, &idle.to_bytes());
+        client.run(&[spends(ANN, terms)], None);
+        assert_ne!(client.state(&ANN), Some(idle));
+        assert_eq!(client.lifetime(&ANN), -1);
+        client.run(&[Entry { op: Op::Reset, ..spends(ANN, terms) }], None);
+        assert_eq!(client.lifetime(&ANN), -1);
+        assert_eq!(client.state(&ANN).unwrap().terms, terms);
+    }
+}
+
+#[test]
+fn an_override_that_is_gone_is_not_brought_back() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    let given = Terms { is_override: true, ..own };
+    let charge = Op::Charge { amount: 1, most: 9 };
+    for op in [Op::Look, charge, Op::Take { least: 1, most: 2 }, Op::Reset, Op::Read] {
+        let asked = Entry { op, ..spends(BOB, given) };
+        let reply = client.run(&[spends(ANN, own), asked], None);
+        assert_eq!(reply.answers[1], Found::Gone);
+        assert_eq!((client.state(&ANN), client.state(&BOB)), (None, None));
+    }
+}
+
+/// A caller who has a quota of its own, and had spent before.
+fn with_base(terms: Terms, idle_at: u64) -> State {
+    let base = Base { terms: self::terms(AlgorithmKind::FixedWindow, "7/h"), word: WORD, idle_at };
+    State { base: Some(base), ..State::new(terms, spends(ANN, terms).fresh) }
+}
+
+const WORD: Word = Word::from_bits(77);
+
+#[test]
+fn what_was_spent_before_an_override_stays_and_a_reset_forgets_it() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    for terms in [own, Terms { is_override: true, ..own }] {
+        let state = with_base(terms, 1);
+        client.set(&ANN, &state.to_bytes());
+        let charge = Op::Charge { amount: 3, most: 9 };
+        let give_back = Op::GiveBack { amount: 1, charged: None };
+        for op in [Op::Spend { cost: 1, is_shadow: false }, charge, give_back] {
+            let reply = client.run(&[Entry { op, ..spends(ANN, terms) }], None);
+            assert!(matches!(reply.answers[0], Found::Passed(_)));
+            let left = client.state(&ANN).unwrap();
+            assert_eq!((left.terms, left.base), (terms, state.base));
+            assert_ne!(left.word, state.word);
+        }
+        client.run(&[Entry { op: Op::Reset, ..spends(ANN, terms) }], None);
+        let left = client.state(&ANN).unwrap();
+        assert_eq!((left.terms, left.base), (terms, None));
+    }
+}
+
+#[test]
+fn a_state_is_kept_until_what_was_spent_before_an_override_is_idle() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/s");
+    let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
+    let soon = |millis: i64| (3_500_000..=3_601_002).contains(&millis);
+    client.set(&ANN, &with_base(own, idle_at).to_bytes());
+    client.run(&[spends(ANN, own)], None);
+    assert!(soon(client.lifetime(&ANN)), "{}", client.lifetime(&ANN));
+    client.set(&ANN, &with_base(own, 0).to_bytes());
+    client.run(&[spends(ANN, own)], None);
+    assert_eq!(client.lifetime(&ANN), -1, "it is never idle");
+    client.set(&ANN, &with_base(own, 1).to_bytes());
+    client.run(&[spends(ANN, own)], None);
+    assert!((1..=1_101).contains(&client.lifetime(&ANN)), "it has been idle for long");
+}
+
+#[test]
+fn states_of_the_first_version_count_and_stay_so() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::FixedWindow, "10/h");
+    let state = State::new(own, spends(ANN, own).fresh);
+    assert_eq!(state.to_bytes()[0], 1);
+    client.set(&ANN, &state.to_bytes());
+    let reply = client.run(&[spends(ANN, own)], None);
+    assert_eq!(reply.answers[0], Found::Passed(state.word));
+    assert_ne!(client.state(&ANN), Some(state));
+    assert_eq!(client.state(&ANN).unwrap().to_bytes()[0], 1);
+    // Tiers that share a state are something else.
+    let tiered = Terms { is_tiered: true, ..own };
+    let reply = client.run(&[spends(ANN, tiered)], None);
+    assert_eq!(reply.answers[0], Found::Other(client.state(&ANN).unwrap()));
+}
+
+#[test]
+fn callers_of_all_tiers_find_one_state() {
+    let client = &mut Client::new(Server::redis());
+    let quotas = ["5/day", "7/day"].map(|quota| quota.parse().unwrap());
+    for kind in AlgorithmKind::ALL {
+        client.flush();
+        let terms = Terms::of_tiers(kind, &quotas).unwrap();
+        let spends = |quota| {
+            let algorithm = terms.algorithm_of(quota).unwrap();
+            Entry { algorithm, ..spends(ANN, terms) }
+        };
+        let mut pass = |quota| {
+            let passed = |found: &Found| matches!(found, Found::Passed(_));
+            (0..9).filter(|_| passed(&client.run(&[spends(quota)], None).answers[0])).count()
+        };
+        assert_eq!([pass(&quotas[1]), pass(&quotas[0])], [7, 0], "{kind}");
+        assert_eq!(client.state(&ANN).unwrap().to_bytes()[0], 2);
+    }
+}
+
+#[test]
+fn what_is_read_is_told_whole() {
+    let client = &mut Client::new(Server::redis());
+    let own = terms(AlgorithmKind::TokenBucket, "10/h");
+    let read = Entry { op: Op::Read, ..spends(ANN, own) };
+    let nothing = client.run(std::slice::from_ref(&read), None);
+    assert_eq!(nothing.answers[0], Found::Passed(read.fresh));
+    let state = with_base(own, 5);
+    client.set(&ANN, &state.to_bytes());
+    assert_eq!(client.run(&[read], None).answers[0], Found::Other(state));
+    assert_eq!(client.state(&ANN), Some(state));
+}

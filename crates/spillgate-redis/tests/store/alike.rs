@@ -1,0 +1,125 @@
+//! Whatever happens to a caller, the store answers as one in memory does.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use http::Request;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use spillgate::{AlgorithmKind, Quota};
+use spillgate_policy::store::{Memory, Store};
+use spillgate_policy::{Gate, Policy, Receipt, Request as Asked};
+use spillgate_redis::Settings;
+use spillgate_testing::strategy;
+use tokio::runtime::Builder;
+
+use super::engine::Fake;
+use super::tiers::policy;
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// A call in one of three tiers.
+    Call(usize),
+    /// Some call turns out to cost so much.
+    Settle(usize, u64),
+    Override(Option<&'static str>),
+    Reset,
+    Pass(u64),
+}
+
+/// What is seen of an event: whether a call passes, what is left, and what was not charged.
+type Seen = (bool, u64, u64);
+
+const TIERS: [&str; 3] = ["", "silver", "gold"];
+
+fn events() -> impl Strategy<Value = Event> {
+    let quotas = prop_oneof![
+        Just(None),
+        Just(Some("1 per 10 s")),
+        Just(Some("4 per 10 s")),
+        Just(Some("20 per 10 s")),
+        Just(Some("9 per 3 s")),
+    ];
+    prop_oneof![
+        10 => (0..3_usize).prop_map(Event::Call),
+        3 => (any::<usize>(), prop_oneof![0..3_u64, 0..40_u64]).prop_map(|(i, n)| Event::Settle(i, n)),
+        2 => quotas.prop_map(Event::Override),
+        1 => Just(Event::Reset),
+        4 => prop_oneof![0..3_000_u64, 0..30_000_u64].prop_map(Event::Pass),
+    ]
+}
+
+/// A gate, and what was spent under it and not settled yet.
+struct Subject<S: Store> {
+    gate: Gate<S>,
+    open: Vec<Receipt>,
+}
+
+impl<S: Store> Subject<S> {
+    fn new(gate: Gate<S>) -> Self {
+        Self { gate, open: Vec::new() }
+    }
+
+    async fn call(&mut self, tier: &str) -> Seen {
+        let request = Request::builder().header("x-tier", tier).header("x-team", "t");
+        let parts = request.body(()).unwrap().into_parts().0;
+        let asked = Asked::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
+        let passage = self.gate.check(&asked).await.unwrap();
+        self.open.extend(passage.receipt());
+        let left = passage.limits().next().unwrap().decision().remaining();
+        (passage.is_allowed(), left, 0)
+    }
+
+    async fn happen(&mut self, event: &Event) -> Seen {
+        match event {
+            Event::Call(tier) => return self.call(TIERS[*tier]).await,
+            Event::Settle(index, actual) if !self.open.is_empty() => {
+                let receipt = self.open.swap_remove(index % self.open.len());
+                let settled = self.gate.settle_actual(receipt, *actual).await.unwrap();
+                let settled = settled.settled.unwrap();
+                return (true, settled.left.remaining(), settled.uncharged);
+            }
+            Event::Override(quota) => {
+                let quota: Option<Quota> = quota.map(|quota| quota.parse().unwrap());
+                self.gate.set_override("l", &["t"], quota).await.unwrap();
+            }
+            Event::Reset => self.gate.reset_limit("l", &["t"]).await.unwrap(),
+            Event::Settle(..) | Event::Pass(_) => {}
+        }
+        (true, 0, 0)
+    }
+}
+
+async fn compare(kind: AlgorithmKind, events: &[Event]) -> Result<(), TestCaseError> {
+    let engine = Fake::new();
+    let tiers = policy(kind.name(), ["5 per 10 s", "8 per 10 s", "12 per 10 s"]);
+    // What is remembered is not told to the nanosecond.
+    let settings = Settings::default().nodes(1.try_into().unwrap()).remembered(0);
+    let mut shared = Subject::new(engine.node_with(&tiers, &settings));
+    let memory = Memory::new(engine.clock());
+    let parsed = Policy::from_toml(&tiers).unwrap();
+    let mut alone = Subject::new(Gate::with_store(parsed, memory).unwrap());
+    for (place, event) in events.iter().enumerate() {
+        if let Event::Pass(millis) = event {
+            tokio::time::advance(Duration::from_millis(*millis)).await;
+        }
+        let (seen, expected) = (shared.happen(event).await, alone.happen(event).await);
+        prop_assert_eq!(seen, expected, "{} after {}: {:?}", kind, place, event);
+    }
+    Ok(())
+}
+
+#[test]
+fn tiers_overrides_and_settling_are_as_in_memory() {
+    for kind in AlgorithmKind::ALL {
+        let mut runner = TestRunner::new(strategy::cases(400));
+        let outcome = runner.run(&vec(events(), 1..40), |events| {
+            let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
+            runtime.unwrap().block_on(compare(kind, &events))
+        });
+        if let Err(error) = outcome {
+            panic!("{error}");
+        }
+    }
+}

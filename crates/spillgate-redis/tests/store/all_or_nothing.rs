@@ -1,0 +1,132 @@
+//! Limits in different slots are spent together or not at all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use spillgate::Quota;
+use spillgate_redis::engine::Entry;
+
+use super::engine::{Fake, Node, check_all, left};
+
+const THREE: &str = "
+    [[limit]]
+    name = 'a'
+    by-name = true
+    per = 'user'
+    quota = '100/h'
+
+    [[limit]]
+    name = 'b'
+    by-name = true
+    per = 'user'
+    quota = '50/h'
+
+    [[limit]]
+    name = 'c'
+    by-name = true
+    per = 'user'
+    quota = '10/h'
+
+    [[limit]]
+    name = 'shadow'
+    by-name = true
+    per = 'user'
+    quota = '5/h'
+    mode = 'shadow'
+";
+
+async fn all_left(node: &Node, key: &str) -> [u64; 3] {
+    [left(node, "a", key).await, left(node, "b", key).await, left(node, "c", key).await]
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_one_slot_all_is_decided_in_one_round_trip() {
+    let engine = Fake::new();
+    let node = engine.node(THREE);
+    let passage = check_all(&node, &["a", "b", "c", "shadow"], "alice").await.unwrap();
+    assert!(passage.is_allowed());
+    assert_eq!(passage.limits().count(), 4);
+    assert_eq!(engine.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_denied_in_one_slot_is_taken_back_in_others() {
+    let engine = Fake::with_slots(200);
+    let node = engine.node(THREE);
+    // Wherever a caller's names fall.
+    for caller in 0..20 {
+        let caller = format!("caller-{caller}");
+        let mut passed = 0;
+        for _ in 0..15 {
+            let passage = check_all(&node, &["a", "b", "c"], &caller).await.unwrap();
+            passed += usize::from(passage.is_allowed());
+        }
+        assert_eq!(passed, 10);
+        assert_eq!(all_left(&node, &caller).await, [90, 40, 0]);
+    }
+    let stats = node.store().stats();
+    assert!(stats.undone > 0);
+    assert_eq!(stats.kept_charges, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_in_shadow_spend_only_if_all_others_pass_and_never_deny() {
+    let engine = Fake::with_slots(200);
+    let node = engine.node(THREE);
+    for caller in 0..20 {
+        let caller = format!("caller-{caller}");
+        for call in 0..12 {
+            let passage = check_all(&node, &["a", "c", "shadow"], &caller).await.unwrap();
+            assert_eq!(passage.is_allowed(), call < 10);
+            assert_eq!(passage.limits().count(), if call < 10 { 3 } else { 2 });
+        }
+        assert_eq!(left(&node, "shadow", &caller).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_charge_on_which_others_have_spent_stays_and_nobody_gets_more_for_it() {
+    let engine = Fake::with_slots(200);
+    let node = engine.node(THREE);
+    let alice = ["a", "c"];
+    for _ in 0..10 {
+        assert!(check_all(&node, &alice, "alice").await.unwrap().is_allowed());
+    }
+    // Between the two calls of one that is denied, another node spends on the first limit.
+    let calls = AtomicUsize::new(0);
+    let first: Arc<std::sync::Mutex<Option<Entry>>> = Arc::default();
+    engine.before_run(move |model, entries| {
+        let mut first = first.lock().unwrap();
+        if calls.fetch_add(1, Ordering::SeqCst) == 1 {
+            let _ = model.run_now(&[first.clone().unwrap()]).unwrap();
+        }
+        first.get_or_insert_with(|| entries[0].clone());
+    });
+    assert!(!check_all(&node, &alice, "alice").await.unwrap().is_allowed());
+    assert_eq!(node.store().stats().kept_charges, 1);
+    assert_eq!(left(&node, "a", "alice").await, 88);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_caller_twice_in_a_call_pays_twice_or_not_at_all() {
+    let engine = Fake::new();
+    let node = engine.node(THREE);
+    let mut passed = 0;
+    for _ in 0..8 {
+        let twice = check_all(&node, &["c", "c"], "alice").await.unwrap();
+        passed += usize::from(twice.is_allowed());
+    }
+    assert_eq!((passed, left(&node, "c", "alice").await), (5, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_call_is_spent_while_terms_are_others() {
+    let engine = Fake::new();
+    let node = engine.node(THREE);
+    assert!(check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
+    let quota: Quota = "1/h".parse().unwrap();
+    let other = engine.node(THREE);
+    other.set_override("b", &["alice"], Some(quota)).await.unwrap();
+    assert!(!check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
+    assert_eq!((left(&node, "a", "alice").await, left(&node, "b", "alice").await), (99, 0));
+}

@@ -1,0 +1,202 @@
+//! Descriptors, and quotas that come with a call, in a store that nodes share.
+
+use std::time::Duration;
+
+use spillgate_policy::{Descriptor, DescriptorPassage, Gate, Policy};
+use spillgate_redis::engine::{Engine, Options, Server};
+use spillgate_redis::{RedisStore, Settings};
+use tokio::time::advance;
+
+use super::common;
+use super::engine::{Fake, Node};
+
+const POLICY: &str = r#"
+[[limit]]
+name = "user"
+match = { domain = "edge", descriptor = { user = "*" } }
+quota = "10/h"
+
+[[limit]]
+name = "path"
+match = { domain = "edge", descriptor = { path = "*" } }
+quota = "40/h"
+"#;
+
+async fn decide<E: Engine>(
+    node: &Gate<RedisStore<E>>,
+    descriptors: &[Descriptor<'_>],
+) -> DescriptorPassage<'static> {
+    match node.check_descriptors_now("edge", descriptors) {
+        Some(decided) => decided.unwrap(),
+        None => node.check_descriptors("edge", descriptors).await.unwrap(),
+    }
+}
+
+/// Whether a call passes, and what each of its descriptors has left.
+async fn spend<E: Engine>(
+    node: &Gate<RedisStore<E>>,
+    descriptors: &[Descriptor<'_>],
+) -> (bool, Vec<u64>) {
+    let passage = decide(node, descriptors).await;
+    let left = passage.descriptors().flat_map(|state| state.limits());
+    let left = left.map(|limit| limit.decision().remaining()).collect();
+    (passage.is_allowed(), left)
+}
+
+fn hits<'a>(entries: &'a [(&'a str, &'a str)], hits: u64) -> Descriptor<'a> {
+    Descriptor { hits, ..Descriptor::new(entries) }
+}
+
+fn by<'a>(quota: &str, descriptor: Descriptor<'a>) -> Descriptor<'a> {
+    Descriptor { quota: Some(quota.parse().unwrap()), ..descriptor }
+}
+
+/// A call is spent under limits and by a quota of its own, in whatever slots these are.
+async fn all_or_nothing<E: Engine>(node: &Gate<RedisStore<E>>) {
+    for caller in 0..20 {
+        let caller = format!("caller-{caller}");
+        let (user, path, own) = ([("user", &*caller)], [("path", &*caller)], [("own", &*caller)]);
+        let call = |own_hits| [hits(&user, 1), hits(&path, 2), by("30/h", hits(&own, own_hits))];
+        for spent in 1..=10 {
+            let left = vec![10 - spent, 40 - 2 * spent, 30 - spent];
+            assert_eq!(spend(node, &call(1)).await, (true, left), "{caller}");
+        }
+        assert!(!spend(node, &call(1)).await.0, "denied by the limit");
+        assert!(
+            !spend(node, &[hits(&path, 1), by("30/h", hits(&own, 21))]).await.0,
+            "by the quota"
+        );
+        assert_eq!(
+            spend(node, &call(0).map(|one| Descriptor { hits: 0, ..one })).await.1,
+            [0, 20, 20]
+        );
+        let give = Descriptor { gives_back: true, ..by("30/h", hits(&own, 4)) };
+        assert_eq!(spend(node, &[hits(&path, 1), give]).await, (true, vec![19, 24]));
+        let give = Descriptor { gives_back: true, ..hits(&path, 30) };
+        assert_eq!(spend(node, &[give, by("30/h", hits(&own, 24))]).await, (true, vec![40, 0]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn quotas_of_calls_and_limits_are_spent_together_in_one_round_trip_or_many() {
+    for slots in [1, 200] {
+        let engine = Fake::with_slots(slots);
+        let node = engine.node(POLICY);
+        all_or_nothing(&node).await;
+        let stats = node.store().stats();
+        assert_eq!(stats.kept_charges, 0);
+        assert_eq!(stats.undone > 0, slots > 1, "what was spent is taken back over slots");
+    }
+    let engine = Fake::new();
+    let node = engine.node(POLICY);
+    let (user, own) = ([("user", "7")], [("own", "7")]);
+    assert!(spend(&node, &[hits(&user, 1), by("30/h", hits(&own, 1))]).await.0);
+    assert_eq!((engine.runs(), engine.exchanges()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_quota_finds_the_time_that_is_owed_on_every_node() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let own = [("own", "7")];
+    assert_eq!(spend(&node, &[by("1/min burst 10", hits(&own, 4))]).await, (true, vec![6]));
+    assert_eq!(spend(&other, &[by("1/min burst 5", hits(&own, 1))]).await, (true, vec![0]));
+    assert_eq!(spend(&node, &[by("1/s burst 100", hits(&own, 1))]).await, (false, vec![0]));
+    advance(Duration::from_secs(201)).await;
+    assert_eq!(spend(&node, &[by("1/s burst 100", hits(&own, 1))]).await, (true, vec![0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_an_outage_a_node_goes_by_its_share_of_the_quota_of_the_call() {
+    let engine = Fake::new();
+    let node: Node = engine.node(POLICY);
+    engine.set_down(true);
+    let own = [("own", "7")];
+    let call = [by("20/h", hits(&own, 1))];
+    let mut passed = 0;
+    for _ in 0..20 {
+        passed += usize::from(spend(&node, &call).await.0);
+    }
+    assert_eq!(passed, 10, "one of two nodes");
+    let give = Descriptor { gives_back: true, ..by("20/h", hits(&own, 3)) };
+    assert_eq!(spend(&node, &[give]).await, (true, vec![3]));
+    engine.set_down(false);
+    assert_eq!(spend(&node, &call).await, (true, vec![12]), "seven were spent here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_given_back_in_an_outage_is_as_the_limit_says() {
+    let engine = Fake::new();
+    let user = [("user", "7")];
+    let give = [Descriptor { gives_back: true, ..hits(&user, 3) }];
+    for (outage, passes) in [("open", true), ("closed", false), ("local", true)] {
+        let node = engine.node(
+            &POLICY.replace("quota = \"10/h\"", &format!("quota = \"10/h\"\noutage = {outage:?}")),
+        );
+        engine.set_down(true);
+        let checked = node.check_descriptors("edge", &give).await;
+        assert_eq!(checked.is_ok_and(|passage| passage.is_allowed()), passes, "{outage}");
+        engine.set_down(false);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_in_shadow_that_cannot_be_given_back_to_changes_nothing() {
+    let engine = Fake::new();
+    let in_shadow = "quota = \"10/h\"\nmode = 'shadow'\noutage = 'closed'";
+    let node = engine.node(&POLICY.replace("quota = \"10/h\"", in_shadow));
+    engine.set_down(true);
+    let user = [("user", "7")];
+    let give = Descriptor { gives_back: true, ..hits(&user, 3) };
+    let passage = node.check_descriptors("edge", &[give]).await.unwrap();
+    assert!(passage.is_allowed() && passage.shadow_error().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_back_while_others_spend_gives_back_all_the_same() {
+    let engine = Fake::new();
+    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let own = [("own", "7")];
+    assert!(spend(&node, &[by("20/h", hits(&own, 10))]).await.0);
+    // Somebody is faster.
+    let mut is_first = true;
+    engine.before_run(move |model, entries| {
+        let state = model.state(&entries[0].name);
+        if let Some(mut state) = state.filter(|_| std::mem::take(&mut is_first)) {
+            // One more token, which comes back in three minutes.
+            let bits = state.word.to_bits() + 180_000_000_000;
+            state.word = spillgate::algorithm::Word::from_bits(bits);
+            model.set_state(entries[0].name, Some(state));
+        }
+    });
+    let (give, runs) =
+        (Descriptor { gives_back: true, ..by("20/h", hits(&own, 5)) }, engine.runs());
+    assert!(spend(&node, &[give]).await.0);
+    assert_eq!((engine.runs() - runs, engine.exchanges()), (1, 0), "one round trip");
+    assert_eq!(spend(&other, &[by("20/h", hits(&own, 0))]).await, (true, vec![14]));
+}
+
+async fn real(url: &str) -> Gate<RedisStore<Server>> {
+    let options = Options::new(url).unwrap().command_time_out(Duration::from_secs(5));
+    let settings = Settings::default().nodes(1.try_into().unwrap());
+    let store = RedisStore::new(Server::connect(options).await.unwrap(), &settings).unwrap();
+    Gate::with_store(Policy::from_toml(POLICY).unwrap(), store).unwrap()
+}
+
+#[tokio::test]
+async fn a_real_redis_spends_quotas_of_calls_and_limits_together() {
+    let server = common::Server::redis();
+    let node = real(&server.url()).await;
+    all_or_nothing(&node).await;
+    assert_eq!(node.store().stats().kept_charges, 0);
+}
+
+#[tokio::test]
+async fn a_real_cluster_spends_quotas_of_calls_and_limits_together_over_slots() {
+    let cluster = common::Cluster::start(false);
+    let node = real(&cluster.url()).await;
+    all_or_nothing(&node).await;
+    let stats = node.store().stats();
+    assert!(stats.undone > 0);
+    assert_eq!(stats.kept_charges, 0);
+}

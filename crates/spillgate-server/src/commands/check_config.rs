@@ -1,0 +1,107 @@
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use spillgate_policy::Gate;
+
+use super::print;
+use crate::config::{Config, Given, Listen, Source, StoreSettings};
+use crate::proxy::Proxy;
+use crate::tls::Tls;
+use crate::{AnyStore, server};
+
+/// Says whether a file is right: its policy, and the settings of the server
+///
+/// If it is, the limits are shown; if not, everything that is wrong, each with its line and
+/// what would be right, and the exit code is 1. Nothing is started or changed.
+///
+///   spillgate check-config spillgate.toml
+///   spillgate check-config spillgate.toml && systemctl reload spillgate
+///
+/// Flags and variables count as they do for serve, so that the two agree:
+///
+///   SPILLGATE_TOKEN_FILE=token spillgate check-config spillgate.toml --http 0.0.0.0:8390
+///
+/// A store that servers share is not connected to, unless that is asked for:
+///
+///   spillgate check-config spillgate.toml --connect
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct CheckConfig {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Connects to the shared store, to see whether it can be used
+    #[arg(long)]
+    connect: bool,
+    #[command(flatten)]
+    flags: Given,
+}
+
+const HEADER: [&str; 6] = ["limit", "quota", "algorithm", "per", "mode", "room for"];
+
+impl CheckConfig {
+    #[tokio::main(flavor = "current_thread")]
+    pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
+        let name = self.file.display().to_string();
+        let Config { policy, settings, .. } =
+            Source { path: Some(self.file), flags: self.flags, ..Source::default() }.load()?;
+        settings.tls.as_ref().map(Tls::load).transpose()?;
+        settings.proxy.clone().map(Proxy::new).transpose()?;
+        if let Some(store) = &settings.store {
+            store.options()?.check()?;
+        }
+        let store = match &settings.store {
+            Some(store) if self.connect => {
+                // Whether it can be used is what was asked.
+                let store = StoreSettings { start_in_outage: false, ..store.clone() };
+                AnyStore::Shared(server::connect(&store).await?)
+            }
+            _ => AnyStore::default(),
+        };
+        let gate = Gate::with_store(policy, store)?;
+        let limits = gate.limits();
+        if let Some(store) = gate.store().shared() {
+            let joined = server::join(store).await;
+            // It was there for a look.
+            store.shutdown().await;
+            joined?;
+        }
+        let mut rows = vec![HEADER.map(str::to_owned)];
+        rows.extend(limits.into_iter().map(|limit| {
+            let mode = match limit.mode {
+                spillgate_policy::Mode::Shadow => "shadow",
+                _ => "enforce",
+            };
+            let by_name = if limit.by_name { ", by name" } else { "" };
+            let (algorithm, mode) = (limit.algorithm.to_owned(), format!("{mode}{by_name}"));
+            [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
+        }));
+        let listens = [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc)];
+        let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
+        let admin = match settings.admin {
+            Listen::Off => String::new(),
+            admin => format!("  admin  {admin}\n"),
+        };
+        let proxy = settings.proxy.map_or_else(String::new, |proxy| {
+            format!("  proxy  {} to {}\n", proxy.listen, proxy.upstreams())
+        });
+        let store = settings.store.map_or_else(String::new, |store| {
+            let tried = if self.connect { ", which can be used" } else { "" };
+            format!("  store  {}{tried}\n", store.place())
+        });
+        print(&format!("{name} is right.\n{listens}{admin}{proxy}{store}\n{}", table(&rows)))
+    }
+}
+
+/// Rows with every column as wide as its widest cell.
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,77 @@
+//! What the `spillgate` command does.
+
+mod check_config;
+mod completions;
+mod explain;
+mod proxy;
+mod remote;
+mod serve;
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Rate limits for programs in any language
+///
+/// Try it: start a server, and ask it from another terminal
+///
+///   spillgate serve
+///   curl --json '{"limit":"api","key":"203.0.113.7"}' http://127.0.0.1:8390/v1/check
+///   redis-cli -p 6390 CL.THROTTLE user:42 15 30 60
+#[derive(Parser)]
+#[command(name = "spillgate", version, verbatim_doc_comment)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Proxy(Box<proxy::Proxy>),
+    CheckConfig(check_config::CheckConfig),
+    Explain(explain::Explain),
+    Completions(completions::Completions),
+}
+
+/// Does what the arguments say, the first of which is the program's name. An error is
+/// told in one line, or in one for each thing that is wrong with a file.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Also help, which is no failure.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match arguments.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error.to_string().lines().for_each(|line| eprintln!("spillgate: {line}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Box<dyn Error>> {
+        match self {
+            Self::Serve(serve) => serve.run(),
+            Self::Proxy(proxy) => proxy.run(),
+            Self::CheckConfig(check) => check.run(),
+            Self::Explain(explain) => explain.run(),
+            Self::Completions(completions) => completions.run(),
+        }
+    }
+}
+
+/// Prints to whoever may have stopped reading, as `head` does.
+fn print(text: &str) -> Result<(), Box<dyn Error>> {
+    match std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

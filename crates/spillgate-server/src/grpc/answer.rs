@@ -1,0 +1,136 @@
+//! What is answered to a call.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use envoy_types::pb::envoy::config::core::v3::HeaderValue;
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
+    Code, DescriptorStatus, RateLimit,
+};
+use envoy_types::pb::google::protobuf;
+use spillgate_policy::{DescriptorKind, DescriptorPassage, DescriptorState, Error, LimitState};
+use tonic::Status;
+
+use super::Outcome;
+use super::asked::Asked;
+use super::metadata::metadata;
+use super::reply::wrapped;
+use crate::{App, envoy};
+
+/// Answers a call at once, if the store can decide at once.
+pub(super) fn at_once(app: &App, asked: &Asked) -> Option<Result<Bytes, Status>> {
+    let entries = asked.entries();
+    let descriptors = asked.descriptors(&entries);
+    let checked = app.layer().check_descriptors_now(&asked.request.domain, &descriptors)?;
+    Some(answer(app, asked, checked))
+}
+
+/// Answers a call once the store has decided.
+pub(super) async fn later(app: &App, asked: &Asked) -> Result<Bytes, Status> {
+    let entries = asked.entries();
+    let descriptors = asked.descriptors(&entries);
+    let checked = app.layer().check_descriptors(&asked.request.domain, &descriptors).await;
+    answer(app, asked, checked)
+}
+
+fn answer(
+    app: &App,
+    asked: &Asked,
+    checked: Result<DescriptorPassage<'_>, Error>,
+) -> Result<Bytes, Status> {
+    let passage = checked.map_err(|error| match error.is_store() {
+        // Whoever asked knows what to do then.
+        true => Status::unavailable(error.for_clients()),
+        false => Status::invalid_argument(error.to_string()),
+    })?;
+    for descriptor in passage.descriptors() {
+        app.grpc.count_descriptor(outcome(&passage, descriptor));
+    }
+    Ok(wrapped(&response(app, asked, &passage)))
+}
+
+fn response(app: &App, asked: &Asked, passage: &DescriptorPassage<'_>) -> RateLimitResponse {
+    let header = |(name, value): (http::HeaderName, http::HeaderValue)| HeaderValue {
+        key: name.as_str().to_owned(),
+        // Headers of limits are texts.
+        value: value.to_str().unwrap_or_default().to_owned(),
+        ..HeaderValue::default()
+    };
+    // A limit that lets nothing through has no quota to tell of.
+    let is_open = asked.closed().all(|is_closed| !is_closed);
+    let headers = is_open.then(|| app.layer().descriptor_headers(passage).map(header));
+    RateLimitResponse {
+        overall_code: code(!passage.is_allowed()),
+        statuses: passage.descriptors().zip(asked.closed()).map(status).collect(),
+        response_headers_to_add: headers.into_iter().flatten().collect(),
+        dynamic_metadata: metadata(&asked.request, passage),
+        ..RateLimitResponse::default()
+    }
+}
+
+fn code(is_denied: bool) -> i32 {
+    if is_denied { Code::OverLimit as i32 } else { Code::Ok as i32 }
+}
+
+/// What one descriptor has left, under the limit that is nearest to denying it. If one came
+/// with it, that may let nothing through.
+fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorStatus {
+    let is_exceeded = descriptor.is_denied() || descriptor.exceeds_quota();
+    let code = code(is_exceeded);
+    let Some(limit) = nearest(descriptor) else {
+        let limit_remaining = match descriptor.kind() {
+            DescriptorKind::Unlimited => u32::MAX,
+            _ => 0,
+        };
+        return DescriptorStatus { code, limit_remaining, ..DescriptorStatus::default() };
+    };
+    let decision = limit.decision();
+    let name = limit.shown_name().unwrap_or(limit.name()).to_owned();
+    let unit = decision.window().map_or(0, |window| envoy::lasting(window) as i32);
+    if is_closed || limit.is_closed() {
+        let current_limit = Some(RateLimit { name, requests_per_unit: 0, unit });
+        return DescriptorStatus { code, current_limit, ..DescriptorStatus::default() };
+    }
+    let requests_per_unit = small(decision.limit());
+    DescriptorStatus {
+        code,
+        current_limit: Some(RateLimit { name, requests_per_unit, unit }),
+        limit_remaining: small(decision.remaining()),
+        duration_until_reset: decision.reset_after().map(duration),
+        quota: None,
+    }
+}
+
+/// The limit that an answer tells of.
+fn nearest(descriptor: DescriptorState<'_>) -> Option<LimitState<'_>> {
+    let quota_mode = || descriptor.limits().filter(LimitState::is_quota_mode);
+    let exceeded = quota_mode().find(|limit| limit.decision().is_denied());
+    let denies = descriptor.is_denied();
+    exceeded.filter(|_| !denies).or_else(|| descriptor.nearest()).or_else(|| quota_mode().next())
+}
+
+fn outcome(passage: &DescriptorPassage<'_>, descriptor: DescriptorState<'_>) -> Outcome {
+    match descriptor.kind() {
+        DescriptorKind::Unknown if !passage.knows_domain() => Outcome::UnknownDomain,
+        DescriptorKind::Unknown => Outcome::UnknownDescriptor,
+        DescriptorKind::Known | DescriptorKind::Unlimited | DescriptorKind::Replaced => {
+            Outcome::Unlimited
+        }
+        DescriptorKind::Limited if descriptor.is_denied() => Outcome::Denied,
+        DescriptorKind::Limited if descriptor.exceeds_quota() => Outcome::QuotaExceeded,
+        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => Outcome::ShadowDenied,
+        DescriptorKind::Limited => Outcome::Allowed,
+    }
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A time in whole seconds, which is all that Envoy tells clients of it. It is rounded up:
+/// whoever waits that long has waited long enough.
+fn duration(time: Duration) -> protobuf::Duration {
+    let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+    protobuf::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+}

@@ -1,0 +1,117 @@
+//! From a request to its reply.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use http::Request;
+use http::request::Parts;
+use hyper::body::Incoming;
+use tracing::{field, info};
+
+use super::problem::Problem;
+use super::reply::{Reply, Unchanged};
+use super::routes::{Content, Found, Level, Operation, find};
+use super::{
+    auth, body, check, explain, guard, home, keys, limits, lists, openapi, pages, policy, reserve,
+};
+use crate::App;
+
+/// Answers a request, whatever it is.
+pub(super) async fn answer(app: &App, peer: Option<IpAddr>, request: Request<Incoming>) -> Reply {
+    let (head, body) = request.into_parts();
+    let found = find(&head.method, head.uri.path());
+    let operation = found.as_ref().ok().map(|found| found.route.operation);
+    // Without its type: the futures of all routes nest deeper than the compiler follows.
+    let done: Pin<Box<dyn Future<Output = _> + Send>> =
+        Box::pin(answer_found(app, peer, found, &head, body));
+    let reply = done.await.unwrap_or_else(|problem| match head.uri.path() {
+        // Whatever the method is.
+        auth::PATH => auth::refuse(head.uri.query(), problem),
+        _ => problem.reply(),
+    });
+    app.stats.count(operation, reply.status());
+    reply
+}
+
+async fn answer_found(
+    app: &App,
+    peer: Option<IpAddr>,
+    found: Result<Found<'_>, Problem>,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Reply, Problem> {
+    let level = found.as_ref().map_or(Level::Client, |found| found.route.level);
+    guard::admit(&app.access(), level, head)?;
+    let found = found?;
+    let done = carry_out(app, peer, found, head, body).await;
+    if found.route.operation.is_change() {
+        note(peer, found, &done);
+    }
+    done
+}
+
+async fn carry_out(
+    app: &App,
+    peer: Option<IpAddr>,
+    found: Found<'_>,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Reply, Problem> {
+    let Found { route, segments } = found;
+    let query = &route.query(head.uri.query())?;
+    let body = match route.request {
+        Content::None => body::none(body, app.bounds.stalled).await?,
+        Content::Json(_) => json(app, head, body).await?,
+        Content::Text(_) => policy::text(app, head, body).await?,
+    };
+    match route.operation {
+        Operation::Check => check::run(app, &body).await,
+        Operation::Reserve => reserve::reserve(app, &body).await,
+        Operation::Settle => reserve::settle(app, &body).await,
+        Operation::Auth => Ok(auth::answer(app, peer, head).await),
+        Operation::Limits => limits::run(app),
+        Operation::Peek => keys::peek(app, segments, query).await,
+        Operation::Reset => keys::reset(app, segments, query).await,
+        Operation::SetOverride => keys::set_override(app, segments, query, &body).await,
+        Operation::RemoveOverride => keys::remove_override(app, segments, query).await,
+        Operation::Policy => policy::show(app),
+        Operation::ReplacePolicy => policy::replace(app, &body),
+        Operation::List => lists::show(app, segments),
+        Operation::AddToList => lists::add(app, segments),
+        Operation::RemoveFromList => lists::remove(app, segments),
+        Operation::Explain => explain::run(app, head, &body).await,
+        Operation::OpenApi => openapi::run(),
+        Operation::Metrics => Ok(pages::metrics(app, head)),
+        Operation::Health => Ok(pages::health()),
+        Operation::Ready => pages::ready(app, head),
+        Operation::Home => Ok(home::run(app, head)),
+    }
+}
+
+/// Leaves a trace of what an operator changed, or wanted to. Keys and entries of lists may be
+/// secrets, so only the limit or the list is told, and only if there is one of that name.
+fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
+    let [of, _] = found.segments;
+    let status = done.as_ref().map_or_else(Problem::status, Reply::status);
+    let outcome = match done {
+        Ok(reply) if reply.extensions().get::<Unchanged>().is_some() => "unchanged",
+        Ok(_) => "changed",
+        // What the store did not confirm may have happened all the same.
+        Err(_) if status.is_server_error() => "failed",
+        Err(_) => "refused",
+    };
+    info!(
+        target: "spillgate",
+        peer = peer.map(field::display),
+        operation = found.route.operation.name(),
+        of = Some(of).filter(|of| done.is_ok() && !of.is_empty()),
+        status = status.as_u16(),
+        outcome,
+        "an operator's request was carried out or refused"
+    );
+}
+
+async fn json(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
+    body::json(head, body, app.bounds.body, app.bounds.stalled).await
+}

@@ -1,0 +1,168 @@
+//! Carrying out one request.
+
+use std::fmt::Write;
+
+use spillgate::Clock;
+
+use super::codec::{Args, Protocol, Writer};
+use super::command::{Command, Spec};
+use super::error::{CommandError, quoted};
+use super::reply::Five;
+use super::session::Session;
+use super::transaction::{self, Transaction};
+use super::{Checks, Endpoint, check, client, config, docs, hello, info, throttle};
+
+/// What becomes of the connection after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Continue,
+    /// Requests that have arrived wait until replies are read.
+    Wait,
+    /// It ends once the replies are sent.
+    Close,
+}
+
+/// Carries out a request and writes the reply.
+pub(super) async fn execute<C: Checks, K: Clock>(
+    endpoint: &Endpoint<C, K>,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Writer,
+) -> Flow {
+    if args.is_empty() {
+        return Flow::Continue;
+    }
+    session.tally.commands += 1;
+    let done = match (admit(session, args), &mut session.transaction) {
+        (Ok(command), Some(transaction)) if Transaction::delays(command) => {
+            transaction.queue(command, args).map(|()| out.simple("QUEUED"))
+        }
+        (Ok(Command::Exec), _) => transaction::exec(endpoint, session, out).await,
+        (Ok(Command::Quit), _) => {
+            out.simple("OK");
+            return Flow::Close;
+        }
+        (Ok(command), _) => perform(command, endpoint, session, args, out).await,
+        (Err(error), transaction) => {
+            transaction.iter_mut().for_each(|transaction| transaction.fail());
+            Err(error)
+        }
+    };
+    report(done, session, out);
+    Flow::Continue
+}
+
+/// Tells why a command was not carried out, if it was not.
+pub(super) fn report(done: Result<(), CommandError>, session: &mut Session, out: &mut Writer) {
+    if let Err(error) = done {
+        session.tally.errors += 1;
+        out.error(error);
+    }
+}
+
+/// Carries out a command that says nothing about others.
+pub(super) async fn perform<C: Checks, K: Clock>(
+    command: Command,
+    endpoint: &Endpoint<C, K>,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Writer,
+) -> Result<(), CommandError> {
+    if command.decides() {
+        return decide(command, endpoint, args).await.map(|five| tell(five, session, out));
+    }
+    about(command, endpoint, session, args, out)
+}
+
+/// Carries out a command that [decides](Command::decides).
+pub(super) async fn decide<C: Checks, K: Clock>(
+    command: Command,
+    endpoint: &Endpoint<C, K>,
+    args: Args<'_>,
+) -> Result<Five, CommandError> {
+    match command {
+        Command::Throttle => throttle::run(endpoint, args).await,
+        _ => check::run(&endpoint.checks, args).await,
+    }
+}
+
+/// The command that a request is for, if the client may call it so.
+pub(super) fn admit(session: &Session, args: Args<'_>) -> Result<Command, CommandError> {
+    let spec = Spec::find(args.at(0)).ok_or_else(|| unknown(args))?;
+    if !spec.takes(args.len()) {
+        return Err(CommandError::arity(spec.name));
+    }
+    if !session.is_authenticated && !spec.is_open() {
+        return Err(CommandError::coded("NOAUTH Authentication required."));
+    }
+    Ok(spec.command)
+}
+
+pub(super) fn tell(five: Five, session: &mut Session, out: &mut Writer) {
+    let tally = &mut session.tally;
+    *(if five.limited { &mut tally.limited } else { &mut tally.allowed }) += 1;
+    five.write(out);
+}
+
+/// Carries out a command about the connection or the server.
+fn about<C, K: Clock>(
+    command: Command,
+    endpoint: &Endpoint<C, K>,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Writer,
+) -> Result<(), CommandError> {
+    match command {
+        Command::Ping => match args.get(1) {
+            Some(message) => out.bulk(message),
+            None => out.simple("PONG"),
+        },
+        Command::Echo => out.bulk(args.at(1)),
+        Command::Hello => hello::hello(endpoint, session, args, out)?,
+        Command::Auth => hello::auth(endpoint, session, args, out)?,
+        Command::Client => client::run(session, args, out)?,
+        Command::Select => select(args.at(1), out)?,
+        Command::Commands => docs::run(args, out)?,
+        Command::Config => config::run(args, out)?,
+        Command::Info => info::run(endpoint, args, out),
+        Command::Reset => {
+            session.name.clear();
+            session.transaction = None;
+            session.is_authenticated = endpoint.is_open();
+            out.protocol = Protocol::Resp2;
+            out.simple("RESET");
+        }
+        Command::Multi => transaction::multi(session, out)?,
+        Command::Discard => transaction::discard(session, out)?,
+        // Carried out by `perform` and `execute`.
+        Command::Throttle | Command::Check | Command::Exec | Command::Quit => {}
+    }
+    Ok(())
+}
+
+fn select(index: &[u8], out: &mut Writer) -> Result<(), CommandError> {
+    match std::str::from_utf8(index).ok().and_then(|index| index.parse::<i64>().ok()) {
+        Some(0) => out.simple("OK"),
+        Some(_) => return Err(CommandError::coded("ERR DB index is out of range")),
+        None => {
+            return Err(CommandError::coded("ERR value is not an integer or out of range"));
+        }
+    }
+    Ok(())
+}
+
+/// In the words of Redis.
+fn unknown(args: Args<'_>) -> CommandError {
+    // Enough to see what was meant.
+    const LONGEST: usize = 128;
+    let mut text = format!("unknown command '{}', with args beginning with: ", quoted(args.at(0)));
+    let longest = text.len() + LONGEST;
+    for arg in args.skip(1).iter() {
+        if text.len() >= longest {
+            break;
+        }
+        // Writing to memory does not fail.
+        let _ = write!(text, "'{}' ", quoted(arg));
+    }
+    CommandError::new(text)
+}

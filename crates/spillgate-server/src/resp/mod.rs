@@ -1,0 +1,46 @@
+//! The Redis protocol: `CL.THROTTLE` as redis-cell answers it, `SG.CHECK` against the
+//! policy, and what clients expect of a server beside them.
+//!
+//! | command | does |
+//! |---|---|
+//! | `CL.THROTTLE key max_burst count period [quantity]` | [spends](Throttle) under a quota that comes with the call |
+//! | `SG.CHECK limit key [cost]` | [spends](Checks) under a limit of the policy |
+//! | `SG.CHECK limit PARTS n part … [cost]` | the same, for a limit that is counted per several parts, or per none |
+//! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
+//! | `MULTI`, `EXEC`, `DISCARD` | several of these at once |
+//! | `COMMAND`, `CONFIG GET`, `INFO` | about the server |
+//!
+//! An [`Endpoint`] holds what connections share, and [`serve`] speaks with one client.
+//! The [`codec`] is pure.
+
+mod ahead;
+mod budget;
+mod check;
+mod client;
+pub mod codec;
+mod command;
+mod config;
+mod connection;
+mod docs;
+mod endpoint;
+mod error;
+mod execute;
+mod hello;
+mod info;
+mod integer;
+mod pipeline;
+mod reply;
+mod session;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod throttle;
+mod transaction;
+mod wire;
+
+pub use self::check::{Checked, Checks, Shown, Throttled};
+pub use self::connection::serve;
+pub use self::endpoint::{Endpoint, Timeouts};
+pub use self::stats::{Counts, Stats};
+pub use self::throttle::Throttle;
+pub use crate::secret::Secret as Password;

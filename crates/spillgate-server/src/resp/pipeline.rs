@@ -1,0 +1,66 @@
+//! Several requests of one client at once, where each has to be waited for: a pipeline then
+//! takes about as long as one of them.
+
+use spillgate::Clock;
+
+use super::codec::{Args, Request, Writer};
+use super::command::Command;
+use super::execute::{Flow, admit, decide, execute, report, tell};
+use super::session::Session;
+use super::{Checks, Endpoint};
+use crate::together::together;
+
+/// Carries out requests, those that decide and stand side by side at once, and adds their
+/// lengths to `used`. Tells what becomes of the connection if it does not get to the end.
+pub(super) async fn pipeline<C: Checks, K: Clock>(
+    endpoint: &Endpoint<C, K>,
+    session: &mut Session,
+    requests: &[Request<'_>],
+    used: &mut usize,
+    out: &mut Writer,
+) -> Option<Flow> {
+    let mut rest = requests;
+    while let Some(next) = rest.first() {
+        // What has begun is answered as a whole, so it may take a little more than there is.
+        if out.bytes().len() >= endpoint.backlog() {
+            return Some(Flow::Wait);
+        }
+        let calls = calls(session, rest);
+        let (begun, left) = rest.split_at(calls.len().max(1));
+        *used += begun.iter().map(|request| request.length).sum::<usize>();
+        rest = left;
+        if calls.is_empty() {
+            if execute(endpoint, session, next.args, out).await == Flow::Close {
+                return Some(Flow::Close);
+            }
+        } else {
+            session.tally.commands += calls.len() as u64;
+            decide_together(endpoint, session, &calls, out).await;
+        }
+    }
+    None
+}
+
+/// Carries out commands that decide, and answers them in their order.
+pub(super) async fn decide_together<C: Checks, K: Clock>(
+    endpoint: &Endpoint<C, K>,
+    session: &mut Session,
+    calls: &[(Command, Args<'_>)],
+    out: &mut Writer,
+) {
+    let decided = calls.iter().map(|(command, args)| decide(*command, endpoint, *args)).collect();
+    for five in together(decided, endpoint.checks.at_once()).await {
+        let done = five.map(|five| tell(five, session, out));
+        report(done, session, out);
+    }
+}
+
+/// The requests at the front that decide, and are carried out now.
+fn calls<'a>(session: &Session, requests: &[Request<'a>]) -> Vec<(Command, Args<'a>)> {
+    let call = |request: &Request<'a>| {
+        let command = admit(session, request.args).ok()?;
+        let decides = command.decides() && session.transaction.is_none();
+        decides.then_some((command, request.args))
+    };
+    requests.iter().map_while(call).collect()
+}

@@ -1,0 +1,69 @@
+//! The five integers with which `CL.THROTTLE` and `SG.CHECK` answer.
+
+use std::time::Duration;
+
+use spillgate::Decision;
+
+use super::codec::Writer;
+
+/// A decision in the form of redis-cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Five {
+    pub(super) limited: bool,
+    pub(super) limit: u64,
+    pub(super) remaining: u64,
+    /// `None` if the call was allowed, or if no waiting helps.
+    pub(super) retry_after: Option<Duration>,
+    /// `None` if what is spent stays spent.
+    pub(super) reset_after: Option<Duration>,
+}
+
+impl From<Decision> for Five {
+    fn from(decision: Decision) -> Self {
+        let limited = decision.is_denied();
+        Self {
+            limited,
+            limit: decision.limit(),
+            remaining: decision.remaining(),
+            retry_after: decision.retry_after().filter(|_| limited),
+            reset_after: decision.reset_after(),
+        }
+    }
+}
+
+impl Five {
+    /// For a call that passes though nothing is known of its limit.
+    pub(super) const UNDECIDED: Self = Self {
+        limited: false,
+        limit: 0,
+        remaining: 0,
+        retry_after: None,
+        reset_after: Some(Duration::ZERO),
+    };
+
+    pub(super) fn integers(&self) -> [i64; 5] {
+        [
+            i64::from(self.limited),
+            integer(self.limit),
+            integer(self.remaining),
+            self.retry_after.map_or(-1, whole_seconds),
+            self.reset_after.map_or(-1, whole_seconds),
+        ]
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        out.array(5);
+        for number in self.integers() {
+            out.integer(number);
+        }
+    }
+}
+
+/// Rounded up: whoever comes back after that many seconds does not come too early.
+fn whole_seconds(time: Duration) -> i64 {
+    integer(time.as_secs() + u64::from(time.subsec_nanos() > 0))
+}
+
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,67 @@
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use spillgate::{Clock, SystemClock};
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{debug, error};
+
+use super::metrics::SnapshotMetrics;
+use crate::App;
+use crate::snapshot::{SnapshotFile, save};
+
+/// Writes snapshots of a server.
+#[derive(Clone, Debug)]
+pub(super) struct Saver {
+    /// Held while one is written.
+    file: Arc<Mutex<SnapshotFile>>,
+    app: Arc<App>,
+    metrics: SnapshotMetrics,
+}
+
+impl Saver {
+    pub(super) fn new(file: SnapshotFile, app: Arc<App>, metrics: SnapshotMetrics) -> Self {
+        Self { file: Arc::new(Mutex::new(file)), app, metrics }
+    }
+
+    /// Writes one now and then, for ever.
+    pub(super) async fn run(self, every: Duration) {
+        let mut ticks = interval(every);
+        // If the disk is slow, no more is asked of it.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            // It has been told, and the next one may go better.
+            let _ = self.save().await;
+        }
+    }
+
+    /// Writes one, where it keeps nobody from being served.
+    pub(super) async fn save(&self) -> io::Result<()> {
+        let saver = self.clone();
+        spawn_blocking(move || saver.save_now()).await?
+    }
+
+    fn save_now(&self) -> io::Result<()> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gate, throttle) = (self.app.gate(), self.app.resp().throttle());
+        let begin = SystemClock.now();
+        let written = file.write(|out| save(gate, throttle, out));
+        let path = file.path().display();
+        match written {
+            Ok(bytes) => {
+                self.metrics.written(bytes);
+                let took = SystemClock.now().since(begin);
+                debug!(%path, bytes, ?took, "wrote a snapshot");
+                Ok(())
+            }
+            Err(error) => {
+                self.metrics.failed();
+                error!(%path, %error, "cannot write a snapshot; the last one stays");
+                Err(io::Error::new(error.kind(), format!("cannot write {path}: {error}")))
+            }
+        }
+    }
+}

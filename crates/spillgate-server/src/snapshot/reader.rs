@@ -1,0 +1,225 @@
+use std::collections::HashSet;
+use std::io::Read;
+use std::time::Duration;
+
+use crc32fast::Hasher;
+use spillgate::algorithm::Word;
+use spillgate::{Fingerprint, Quota, Saved, SavedOverride, SavedTable, Seed, Timestamp};
+use spillgate_policy::ListKind;
+use spillgate_policy::store::SavedLimit;
+
+use super::{Boot, Error, MAGIC, Moment, ROW, VERSION, tag};
+
+/// Reads a snapshot, piece by piece.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    checksum: Hasher,
+    version: u32,
+    moment: Moment,
+    seed: Seed,
+    is_over: bool,
+}
+
+/// A part of what was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// One change of a list: the entry, and whether it was added.
+    List(ListKind, String, bool),
+    /// What was spent under one limit.
+    Limit(SavedLimit),
+    /// What some keys of `CL.THROTTLE` have spent.
+    Keys(Vec<(Fingerprint, Word)>),
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins to read.
+    ///
+    /// # Errors
+    ///
+    /// If it is no snapshot, or one of a newer version, or cannot be read.
+    pub fn new(input: R) -> Result<Self, Error> {
+        let (moment, seed) =
+            (Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None }, [0; 16]);
+        let seed = Seed::from_bytes(seed);
+        let checksum = Hasher::new();
+        let mut reader = Self { input, checksum, version: 0, moment, seed, is_over: false };
+        match reader.array() {
+            Ok(MAGIC) => {}
+            // It may well be one: a disk that fails must not forgive everyone.
+            Err(error) if error.is_io() => return Err(error),
+            _ => return Err(Error::FOREIGN),
+        }
+        match u32::from_le_bytes(reader.array()?) {
+            0 => return Err(Error::damaged("there is no version 0")),
+            known @ 1..=VERSION => reader.version = known,
+            newer => return Err(Error::newer(newer)),
+        }
+        let clock = Timestamp::from_nanos(reader.number()?);
+        let wall = Duration::from_nanos(reader.number()?);
+        let id = u128::from_le_bytes(reader.array()?);
+        let time = Duration::from_nanos(reader.number()?);
+        let boot = (id != 0).then_some(Boot { id, time });
+        reader.moment = Moment { clock, wall, boot };
+        reader.seed = Seed::from_bytes(reader.array()?);
+        Ok(reader)
+    }
+
+    /// When the snapshot was taken.
+    pub fn moment(&self) -> &Moment {
+        &self.moment
+    }
+
+    /// What fingerprints were made under.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The next piece; `None` after the last, once the checksum has been found right.
+    ///
+    /// # Errors
+    ///
+    /// If the snapshot is damaged, or cannot be read.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
+        Ok(Some(match self.byte()? {
+            tag::END => return self.end().map(|()| None),
+            tag::LIST => self.list()?,
+            tag::LIMIT => Piece::Limit(self.limit()?),
+            tag::KEYS => Piece::Keys(self.row()?),
+            other => return Err(Error::damaged(format!("there is no record of kind {other}"))),
+        }))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let computed = self.checksum.clone().finalize();
+        if u32::from_le_bytes(self.array()?) != computed {
+            return Err(Error::damaged("the checksum is wrong"));
+        }
+        if self.input.read(&mut [0])? != 0 {
+            return Err(Error::damaged("it goes on after its end"));
+        }
+        self.is_over = true;
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<Piece, Error> {
+        let kind = if self.flag("list")? { ListKind::Block } else { ListKind::Allow };
+        let added = self.flag("change of a list")?;
+        Ok(Piece::List(kind, self.text()?, added))
+    }
+
+    fn limit(&mut self) -> Result<SavedLimit, Error> {
+        let (name, per, algorithm) = (self.text()?, self.text()?, self.parsed()?);
+        let removed_for = if self.version < 3 { None } else { self.removed_for()? };
+        let (mut spent, mut at_run_time) = (Saved::default(), HashSet::new());
+        let tables = self.count()?;
+        for _ in 0..tables {
+            spent.tables.push(self.table(tables > 1)?);
+        }
+        for _ in 0..self.count()? {
+            let is_set_at_run_time = self.flag("override")?;
+            let quota = self.quota()?;
+            let (client, word) = self.pair()?;
+            let base = if self.version == 1 { None } else { self.base()? };
+            spent.overrides.push(SavedOverride { client, quota, word, base });
+            at_run_time.extend(is_set_at_run_time.then_some(client));
+        }
+        let mut limit = SavedLimit::new(name, per, algorithm, spent, at_run_time);
+        limit.removed_for = removed_for;
+        Ok(limit)
+    }
+
+    fn removed_for(&mut self) -> Result<Option<Duration>, Error> {
+        let is_removed = self.flag("limit")?;
+        let nanos = self.number()?;
+        Ok(is_removed.then_some(Duration::from_nanos(nanos)))
+    }
+
+    fn base(&mut self) -> Result<Option<Word>, Error> {
+        let has_base = self.flag("base")?;
+        let word = Word::from_bits(self.number()?);
+        Ok(has_base.then_some(word))
+    }
+
+    /// One table, of several if there were `others`: then each is of a tier.
+    fn table(&mut self, others: bool) -> Result<SavedTable, Error> {
+        let mut is_tiered = self.flag("tier")?;
+        if self.version == 1 {
+            // The tier's name: callers have one allowance now, whatever their tier.
+            self.text()?;
+            is_tiered |= others;
+        }
+        let quota = self.quota()?;
+        let mut clients = Vec::new();
+        loop {
+            let row = self.row()?;
+            if row.is_empty() {
+                return Ok(SavedTable { quota, is_tiered, clients });
+            }
+            clients.extend(row);
+        }
+    }
+
+    fn row(&mut self) -> Result<Vec<(Fingerprint, Word)>, Error> {
+        match self.count()? as usize {
+            count if count > ROW => {
+                Err(Error::damaged(format!("a row of {count} is longer than {ROW}")))
+            }
+            count => (0..count).map(|_| self.pair()).collect(),
+        }
+    }
+
+    fn pair(&mut self) -> Result<(Fingerprint, Word), Error> {
+        Ok((Fingerprint::from_bits(self.number()?), Word::from_bits(self.number()?)))
+    }
+
+    fn quota(&mut self) -> Result<Quota, Error> {
+        self.parsed()
+    }
+
+    fn parsed<T: std::str::FromStr<Err = spillgate::Error>>(&mut self) -> Result<T, Error> {
+        self.text()?.parse().map_err(|error: spillgate::Error| Error::damaged(error.to_string()))
+    }
+
+    fn text(&mut self) -> Result<String, Error> {
+        let length = self.count()?;
+        let mut bytes = Vec::new();
+        // Grows as it reads, whatever the length claims to be.
+        (&mut self.input).take(length.into()).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != u64::from(length) {
+            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+        }
+        self.checksum.update(&bytes);
+        String::from_utf8(bytes).map_err(|_| Error::damaged("a text is not UTF-8"))
+    }
+
+    fn flag(&mut self, what: &str) -> Result<bool, Error> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(Error::damaged(format!("a {what} of kind {other}"))),
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8, Error> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn count(&mut self) -> Result<u32, Error> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn number(&mut self) -> Result<u64, Error> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        self.checksum.update(&bytes);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,343 @@
+use std::io::{Cursor, Write};
+use std::time::Duration;
+
+use proptest::collection::{hash_set, vec};
+use proptest::prelude::*;
+use spillgate::algorithm::Word;
+use spillgate::{
+    AlgorithmKind, Fingerprint, ManualClock, Quota, Saved, SavedOverride, SavedTable, Seed,
+    Timestamp,
+};
+use spillgate_policy::ListKind;
+use spillgate_policy::store::SavedLimit;
+
+use super::*;
+
+fn pairs() -> impl Strategy<Value = Vec<(Fingerprint, Word)>> {
+    vec((1..u64::MAX, 0..u64::MAX), 0..40).prop_map(|pairs| {
+        let pair = |(client, word)| (Fingerprint::from_bits(client), Word::from_bits(word));
+        pairs.into_iter().map(pair).collect()
+    })
+}
+
+fn quota() -> impl Strategy<Value = Quota> {
+    (1..1_000_u64, 1..100_000_u64, 1..10_000_u64).prop_map(|(amount, seconds, burst)| {
+        Quota::per(amount, Duration::from_secs(seconds)).burst(burst).build().unwrap()
+    })
+}
+
+fn limit() -> impl Strategy<Value = SavedLimit> {
+    let table = (any::<bool>(), quota(), pairs())
+        .prop_map(|(is_tiered, quota, clients)| SavedTable { quota, is_tiered, clients });
+    let overrides = (hash_set(1..u64::MAX, 0..5), quota(), any::<bool>());
+    let kind = proptest::sample::select(&AlgorithmKind::ALL[..]);
+    (".{0,12}", ".{0,12}", kind, vec(table, 0..3), overrides).prop_map(
+        |(name, per, kind, tables, (clients, quota, at_run_time))| {
+            let mut spent = Saved::default();
+            spent.tables = tables;
+            spent.overrides = clients
+                .iter()
+                .map(|client| SavedOverride {
+                    client: Fingerprint::from_bits(*client),
+                    quota,
+                    word: Word::from_bits(client / 2),
+                    base: (client % 2 == 0).then(|| Word::from_bits(client / 3)),
+                })
+                .collect();
+            let set = spent.overrides.iter().map(|saved| saved.client);
+            let set = set.filter(|_| at_run_time).collect();
+            let mut limit = SavedLimit::new(name, per, kind, spent, set);
+            limit.removed_for = at_run_time.then(|| Duration::from_nanos(clients.len() as u64));
+            limit
+        },
+    )
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    let list = (any::<bool>(), ".{0,20}", any::<bool>()).prop_map(|(block, entry, added)| {
+        Piece::List(if block { ListKind::Block } else { ListKind::Allow }, entry, added)
+    });
+    let keys = pairs().prop_filter("an empty row is not written", |keys| !keys.is_empty());
+    prop_oneof![list, limit().prop_map(Piece::Limit), keys.prop_map(Piece::Keys)]
+}
+
+fn moment() -> Moment {
+    let boot = Some(Boot { id: 7, time: Duration::from_nanos(11) });
+    Moment { clock: Timestamp::from_nanos(3), wall: Duration::from_nanos(5), boot }
+}
+
+fn written(pieces: &[Piece]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &moment(), Seed::from_bytes([9; 16])).unwrap();
+    for piece in pieces {
+        match piece {
+            Piece::List(kind, entry, added) => writer.list(*kind, entry, *added).unwrap(),
+            Piece::Limit(limit) => writer.limit(limit).unwrap(),
+            Piece::Keys(keys) => writer.keys(keys.iter().copied()).unwrap(),
+        }
+    }
+    let length = writer.finish().unwrap();
+    assert_eq!(length, bytes.len() as u64);
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<Piece>, Error> {
+    let mut reader = Reader::new(Cursor::new(bytes))?;
+    let mut pieces = Vec::new();
+    while let Some(piece) = reader.next_piece()? {
+        pieces.push(piece);
+    }
+    Ok(pieces)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_is_written_is_read(pieces in vec(piece(), 0..6)) {
+        let bytes = written(&pieces);
+        prop_assert_eq!(read(&bytes).unwrap(), pieces);
+        let reader = Reader::new(Cursor::new(&bytes)).unwrap();
+        prop_assert_eq!(*reader.moment(), moment());
+        prop_assert_eq!(reader.seed().to_bytes(), [9; 16]);
+    }
+
+    #[test]
+    fn a_flipped_bit_or_a_cut_is_noticed(
+        pieces in vec(piece(), 0..3),
+        place in any::<prop::sample::Index>(),
+        bit in 0..8_u32,
+    ) {
+        let bytes = written(&pieces);
+        let place = place.index(bytes.len());
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << bit;
+        prop_assert!(read(&flipped).is_err());
+        prop_assert!(read(&bytes[..place]).is_err());
+    }
+}
+
+#[test]
+fn many_keys_are_read_in_rows() {
+    let key = |number| (Fingerprint::from_bits(number), Word::from_bits(number));
+    let keys: Vec<_> = (1..10_000).map(key).collect();
+    let pieces = read(&written(&[Piece::Keys(keys.clone())])).unwrap();
+    assert_eq!(pieces.len(), 3);
+    let all = pieces.into_iter().flat_map(|piece| match piece {
+        Piece::Keys(keys) => keys,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(all.collect::<Vec<_>>(), keys);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let whole = written(&[]);
+    let mut newer = whole.clone();
+    newer[8] = 4;
+    let mut longer = whole.clone();
+    longer.push(0);
+    let mut endless = whole[..68].to_vec();
+    endless.extend([1, 0, 1, 255, 255, 255, 255]);
+    for (bytes, expected) in [
+        (&b""[..], "it is not a snapshot of Spillgate"),
+        (b"REDIS0011", "it is not a snapshot of Spillgate"),
+        (
+            &newer,
+            "it is of version 4, and this server reads up to 3; a newer server has written it",
+        ),
+        (&whole[..40], "it ends too early"),
+        (&longer, "it is damaged: it goes on after its end"),
+        (&endless, "it ends too early"),
+    ] {
+        assert_eq!(read(bytes).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_file_is_replaced_whole_or_not_at_all_and_has_one_server() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let file = SnapshotFile::claim(&path).unwrap();
+    assert!(file.open().unwrap().is_none());
+    file.write(|out| out.write_all(&written(&[]))).unwrap();
+    assert!(file.open().unwrap().is_some());
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+
+    let failed = file.write(|out| {
+        out.write_all(b"half")?;
+        Err::<(), _>(std::io::Error::other("disk full"))
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "disk full");
+    assert!(file.open().unwrap().is_some(), "the old one stays");
+    assert!(!folder.path().join("state.tmp").exists());
+
+    let second = SnapshotFile::claim(&path).unwrap_err().to_string();
+    assert!(second.starts_with("another server keeps its snapshots at "), "{second}");
+    drop(file);
+    assert!(SnapshotFile::claim(&path).unwrap().open().unwrap().is_some());
+}
+
+#[test]
+fn what_cannot_be_used_is_set_aside_under_a_name_that_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SnapshotFile::claim(folder.path().join("state")).unwrap();
+    let mut newer = written(&[]);
+    newer[8] = 4;
+    let cases: [(&[u8], &str); 4] = [
+        (b"nonsense", "state.corrupt-1"),
+        (&newer, "state.newer-1"),
+        (b"nonsense", "state.corrupt-2"),
+        (&newer, "state.newer-2"),
+    ];
+    for (bytes, aside) in cases {
+        file.write(|out| out.write_all(bytes)).unwrap();
+        let why = file.open().unwrap_err();
+        assert_eq!(file.set_aside(&why).unwrap(), folder.path().join(aside));
+    }
+}
+
+#[test]
+fn a_link_in_the_way_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, victim) = (folder.path().join("state"), folder.path().join("victim"));
+    std::fs::write(&victim, "precious").unwrap();
+    let plant = || std::os::unix::fs::symlink(&victim, folder.path().join("state.tmp")).unwrap();
+    plant();
+    let file = SnapshotFile::claim(&path).unwrap();
+    plant();
+    file.write(|out| out.write_all(&written(&[]))).unwrap();
+    assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
+    assert!(path.symlink_metadata().unwrap().is_file());
+}
+
+/// As a disk that goes bad does it.
+struct Failing<'a>(&'a [u8]);
+
+impl std::io::Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(std::io::Error::other("bad sector")),
+            count => Ok(count),
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_is_no_damaged_snapshot_wherever_it_fails() {
+    let whole = written(&[Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true)]);
+    for length in 0..=whole.len() {
+        let mut reader = Reader::new(Failing(&whole[..length]));
+        let failed = match &mut reader {
+            Ok(reader) => std::iter::repeat_with(|| reader.next_piece()).find_map(Result::err),
+            Err(_) => reader.err(),
+        };
+        assert!(failed.unwrap().is_io(), "after {length} bytes");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = SnapshotFile::claim(folder.path().join("no/state")).unwrap_err().to_string();
+    assert!(missing.ends_with("make the folder first"), "{missing}");
+    assert!(SnapshotFile::claim(folder.path()).is_err());
+}
+
+/// Spends, saves, and looks at what is left after so much time in another process.
+#[tokio::test]
+async fn words_move_by_the_time_that_has_passed() {
+    use crate::resp::Throttle;
+    use spillgate::{Clock, KeyedState, WhenFull};
+    use spillgate_policy::store::Memory;
+    use spillgate_policy::{Gate, Limit, Policy};
+
+    let policy = || Policy::builder().limit(Limit::new("api", "1/min burst 10")).build().unwrap();
+    let clock = ManualClock::default();
+    let gate = Gate::with_store(policy(), Memory::new(clock.clone())).unwrap();
+    let spent = gate.check_limit("api", &["203.0.113.7"], 8).await.unwrap();
+    assert!(spent.is_allowed());
+    gate.list(ListKind::Block, "198.51.100.0/24").unwrap();
+    let hasher = KeyedState::with_seed(gate.store().seed());
+    let keys = Throttle::with(100, WhenFull::Evict, hasher, clock.clone()).unwrap();
+    let client = keys.table().unwrap().fingerprint("key");
+    let minute = Duration::from_secs(60);
+    let word = Word::from_bits((clock.now() + 8 * minute).as_nanos());
+    keys.table().unwrap().restore_at([(client, word)], clock.now());
+    let mut bytes = Vec::new();
+    save(&gate, &keys, &mut bytes).unwrap();
+
+    for (minutes, left) in [(0, 2), (3, 5), (60, 10)] {
+        let mut reader = Reader::new(Cursor::new(&bytes)).unwrap();
+        let mut now = *reader.moment();
+        now.boot = now.boot.map(|boot| Boot { time: boot.time + minutes * minute, ..boot });
+        // The wall clock was set back, and the new process has a clock of its own.
+        now.wall = Duration::ZERO;
+        let clock = ManualClock::new(Timestamp::from_secs(9_999));
+        let gate = Gate::with_store(policy(), Memory::new(clock.clone()).with_seed(reader.seed()));
+        let gate = gate.unwrap();
+        let hasher = KeyedState::with_seed(reader.seed());
+        let keys = Throttle::with(100, WhenFull::Evict, hasher, clock.clone()).unwrap();
+        restore(&mut reader, &gate, &keys, || now).unwrap();
+        let decision = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
+        assert_eq!(decision.remaining(), left, "after {minutes} minutes");
+        let owed = keys.table().unwrap().iter().find(|(known, _)| *known == client);
+        let owed = owed.map_or(0, |(_, word)| word.to_bits() - clock.now().as_nanos());
+        let expected = 8_u32.saturating_sub(minutes) * minute;
+        assert_eq!(u128::from(owed), expected.as_nanos(), "after {minutes} minutes");
+        assert_eq!(gate.save_lists().len(), 1);
+    }
+}
+
+/// A snapshot as version 1 has it. Whoever changes the format keeps this one readable.
+const VERSION_1: &str = "\
+    544f4c4c474154450100000003000000000000000500000000000000070000000000000000000000\
+    000000000b00000000000000090909090909090909090909090909090101010c0000003139322e30\
+    2e322e302f323402030000006170690600000063616c6c65720c000000746f6b656e2d6275636b65\
+    74010000000104000000676f6c640d00000031302f73206275727374203230010000000403020100\
+    00000008070605000000000000000001000000010d00000031302f73206275727374203230040302\
+    0100000000080706050000000003010000000403020100000000080706050000000000ab2f422a\
+    ";
+
+/// A snapshot as version 2 has it.
+const VERSION_2: &str = "\
+    544f4c4c474154450200000003000000000000000500000000000000070000000000000000000000\
+    000000000b00000000000000090909090909090909090909090909090101010c0000003139322e30\
+    2e322e302f323402030000006170690600000063616c6c65720c000000746f6b656e2d6275636b65\
+    7401000000010d00000031302f732062757273742032300100000004030201000000000807060500\
+    0000000000000001000000010d00000031302f732062757273742032300403020100000000080706\
+    05000000000109070605000000000301000000040302010000000008070605000000000003acb8ce\
+    ";
+
+#[test]
+fn earlier_versions_are_read_for_ever() {
+    for (text, base) in [(VERSION_1, None), (VERSION_2, Some(Word::from_bits(0x0506_0709)))] {
+        check_earlier_version(text, base);
+    }
+}
+
+fn check_earlier_version(text: &str, base: Option<Word>) {
+    let mut spent = Saved::default();
+    let quota = "10/s burst 20".parse().unwrap();
+    let client = Fingerprint::from_bits(0x0102_0304);
+    let word = Word::from_bits(0x0506_0708);
+    let clients = vec![(client, word)];
+    spent.tables.push(SavedTable { quota, is_tiered: true, clients });
+    spent.overrides.push(SavedOverride { client, quota, word, base });
+    let limit = SavedLimit::new(
+        "api".to_owned(),
+        "caller".to_owned(),
+        AlgorithmKind::TokenBucket,
+        spent,
+        [client].into(),
+    );
+    let pieces = vec![
+        Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true),
+        Piece::Limit(limit),
+        Piece::Keys(vec![(client, word)]),
+    ];
+    let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
+    let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
+    assert_eq!(read(&bytes).unwrap(), pieces);
+}

@@ -1,0 +1,156 @@
+use std::io::{self, Write};
+
+use crc32fast::Hasher;
+use spillgate::algorithm::Word;
+use spillgate::{Fingerprint, SavedTable, Seed};
+use spillgate_policy::ListKind;
+use spillgate_policy::store::SavedLimit;
+
+use super::{MAGIC, Moment, ROW, VERSION, tag};
+
+/// Writes a snapshot, record by record.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    checksum: Hasher,
+    written: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a snapshot of a moment, of fingerprints under a seed.
+    ///
+    /// # Errors
+    ///
+    /// If `out` cannot be written to; so with all the others.
+    pub fn new(out: W, moment: &Moment, seed: Seed) -> io::Result<Self> {
+        let mut writer = Self { out, checksum: Hasher::new(), written: 0 };
+        let boot = moment.boot.map_or((0, 0), |boot| (boot.id, nanos(boot.time)));
+        writer.bytes(&MAGIC)?;
+        writer.bytes(&VERSION.to_le_bytes())?;
+        writer.number(moment.clock.as_nanos())?;
+        writer.number(nanos(moment.wall))?;
+        writer.bytes(&boot.0.to_le_bytes())?;
+        writer.number(boot.1)?;
+        writer.bytes(&seed.to_bytes())?;
+        Ok(writer)
+    }
+
+    /// One change of a list.
+    ///
+    /// # Errors
+    ///
+    /// See [`new`](Self::new).
+    pub fn list(&mut self, kind: ListKind, entry: &str, added: bool) -> io::Result<()> {
+        let kind = match kind {
+            ListKind::Allow => 0,
+            ListKind::Block => 1,
+        };
+        self.bytes(&[tag::LIST, kind, u8::from(added)])?;
+        self.text(entry)
+    }
+
+    /// What was spent under one limit.
+    ///
+    /// # Errors
+    ///
+    /// See [`new`](Self::new).
+    pub fn limit(&mut self, limit: &SavedLimit) -> io::Result<()> {
+        self.bytes(&[tag::LIMIT])?;
+        self.text(&limit.name)?;
+        self.text(&limit.per)?;
+        self.text(limit.algorithm.name())?;
+        self.bytes(&[u8::from(limit.removed_for.is_some())])?;
+        self.number(limit.removed_for.map_or(0, nanos))?;
+        self.count(limit.spent.tables.len())?;
+        for table in &limit.spent.tables {
+            self.table(table)?;
+        }
+        self.count(limit.spent.overrides.len())?;
+        for saved in &limit.spent.overrides {
+            let at_run_time = limit.set_at_run_time.contains(&saved.client);
+            self.bytes(&[u8::from(at_run_time)])?;
+            self.text(&saved.quota.to_string())?;
+            self.pair((saved.client, saved.word))?;
+            self.bytes(&[u8::from(saved.base.is_some())])?;
+            self.number(saved.base.map_or(0, Word::to_bits))?;
+        }
+        Ok(())
+    }
+
+    /// What keys of `CL.THROTTLE` have spent.
+    ///
+    /// # Errors
+    ///
+    /// See [`new`](Self::new).
+    pub fn keys(&mut self, keys: impl Iterator<Item = (Fingerprint, Word)>) -> io::Result<()> {
+        let mut row = Vec::with_capacity(ROW);
+        for key in keys {
+            row.push(key);
+            if row.len() == ROW {
+                self.keys_row(&row)?;
+                row.clear();
+            }
+        }
+        if row.is_empty() { Ok(()) } else { self.keys_row(&row) }
+    }
+
+    /// Ends the snapshot, and tells how many bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// See [`new`](Self::new).
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.bytes(&[tag::END])?;
+        let checksum = self.checksum.clone().finalize();
+        self.bytes(&checksum.to_le_bytes())?;
+        self.out.flush()?;
+        Ok(self.written)
+    }
+
+    fn table(&mut self, table: &SavedTable) -> io::Result<()> {
+        self.bytes(&[u8::from(table.is_tiered)])?;
+        self.text(&table.quota.to_string())?;
+        table.clients.chunks(ROW).try_for_each(|row| self.row(row))?;
+        self.row(&[])
+    }
+
+    fn keys_row(&mut self, row: &[(Fingerprint, Word)]) -> io::Result<()> {
+        self.bytes(&[tag::KEYS])?;
+        self.row(row)
+    }
+
+    fn row(&mut self, row: &[(Fingerprint, Word)]) -> io::Result<()> {
+        self.count(row.len())?;
+        row.iter().try_for_each(|pair| self.pair(*pair))
+    }
+
+    fn pair(&mut self, (client, word): (Fingerprint, Word)) -> io::Result<()> {
+        self.number(client.to_bits())?;
+        self.number(word.to_bits())
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        self.count(text.len())?;
+        self.bytes(text.as_bytes())
+    }
+
+    fn count(&mut self, count: usize) -> io::Result<()> {
+        let count = u32::try_from(count).map_err(io::Error::other)?;
+        self.bytes(&count.to_le_bytes())
+    }
+
+    fn number(&mut self, number: u64) -> io::Result<()> {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum.update(bytes);
+        self.written += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+}
+
+/// 584 years are as good as for ever.
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

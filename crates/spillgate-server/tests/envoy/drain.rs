@@ -1,0 +1,105 @@
+//! A server that ends while it is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tonic::Code;
+
+use crate::client::{Client, OK, OVER_LIMIT, descriptor, metric, start};
+use crate::server::until;
+
+const FILE: &str = "domain: edge\ndescriptors:\n\
+    - {key: k, rate_limit: {unit: day, requests_per_unit: 3000}}\n";
+
+/// Whether the server had announced that it ends: tonic names a call that it could not send any
+/// more for that reason `INTERNAL`.
+fn is_goaway(error: &tonic::Status) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<h2::Error>() {
+            return error.is_go_away()
+                && error.is_remote()
+                && error.reason() == Some(h2::Reason::NO_ERROR);
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// Asks until the server is gone, and counts what was allowed.
+async fn ask_on(mut client: Client, allowed: Arc<AtomicU64>) {
+    let k = [descriptor(&[("k", "v")])];
+    loop {
+        match client.try_ask("edge", 0, &k).await {
+            Ok(answer) if answer.overall_code == OK => {
+                allowed.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(_) => {}
+            // A call is not sent, or the connection ends before it is.
+            Err(error) => {
+                assert!(
+                    [Code::Unavailable, Code::Unknown, Code::Cancelled].contains(&error.code())
+                        || is_goaway(&error),
+                    "{error}"
+                );
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_that_was_counted_was_answered_and_the_next_server_knows_it() {
+    let home = crate::server::Home::new(crate::client::SERVER);
+    let folder = home.path("envoy");
+    std::fs::create_dir(&folder).unwrap();
+    crate::client::write(&folder, "edge.yaml", FILE);
+    let (folder, state) = (folder.to_str().unwrap().to_owned(), home.path("state"));
+    let arguments = ["--envoy-config", &folder, "--snapshot", state.to_str().unwrap()];
+    let server = home.start(&arguments);
+    let allowed = Arc::new(AtomicU64::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let client = Client::to(&server).await;
+        tasks.push(tokio::spawn(ask_on(client, Arc::clone(&allowed))));
+    }
+    until("some calls", || allowed.load(Ordering::Relaxed) > 200);
+    server.signal("TERM");
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let (status, log) = server.wait();
+    assert!(status.success(), "{log}");
+    let server = home.start(&arguments);
+    let mut client = Client::to(&server).await;
+    let left =
+        client.status("edge", &crate::client::with_hits(&descriptor(&[("k", "v")]), 0)).await;
+    assert_eq!(3000 - u64::from(left.limit_remaining), allowed.load(Ordering::Relaxed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_calls_at_once_on_one_connection_admit_exactly_the_quota() {
+    let (_home, server) = start("", &[("edge.yaml", &FILE.replace("3000", "1000"))], &[]);
+    let client = envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient::new(
+        crate::client::channel(&server).await,
+    );
+    let calls = (0..3000).map(|_| {
+        let mut client = client.clone();
+        let request = envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest {
+            domain: "edge".to_owned(),
+            descriptors: vec![descriptor(&[("k", "v")])],
+            hits_addend: 0,
+        };
+        tokio::spawn(async move {
+            client.should_rate_limit(request).await.unwrap().into_inner().overall_code
+        })
+    });
+    let mut codes = [0; 3];
+    for call in calls.collect::<Vec<_>>() {
+        codes[call.await.unwrap() as usize] += 1;
+    }
+    assert_eq!(codes[OK as usize], 1000);
+    assert_eq!(codes[OVER_LIMIT as usize], 2000);
+    assert_eq!(metric(&server, "spillgate_grpc_calls_total{code=\"OK\"}"), 3000.0);
+    assert_eq!(metric(&server, "spillgate_connections_total{protocol=\"grpc\"}"), 1.0);
+}

@@ -1,0 +1,72 @@
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use spillgate_policy::{Gate, Policy};
+use spillgate_server::http::{Bounds, serve};
+use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::{Access, AnyStore, App, Secret};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A server on a free port, which ends with the test.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) app: Arc<App>,
+    accepting: JoinHandle<()>,
+}
+
+pub(crate) const TOKEN: &str = "open-sesame";
+pub(crate) const POLICY: &str = include_str!("policy.toml");
+
+pub(crate) fn token() -> Option<Secret> {
+    Secret::new(TOKEN)
+}
+
+/// An application with the policy of these tests.
+pub(crate) fn app() -> App {
+    let gate = Arc::new(
+        Gate::with_store(Policy::from_toml(POLICY).unwrap(), AnyStore::default()).unwrap(),
+    );
+    let resp = Endpoint::new(Throttle::new(1000).unwrap(), Arc::clone(&gate));
+    App::new(gate, POLICY, resp).with_access(Access::loopback(token()))
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(app()).await
+    }
+
+    pub(crate) async fn bounded(bounds: Bounds) -> Self {
+        Self::with(app().with_bounds(bounds)).await
+    }
+
+    pub(crate) async fn with(app: App) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Arc::new(app);
+        app.readiness().start();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&app)));
+        Self { address, app, accepting }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, app: Arc<App>) {
+    while let Ok((socket, peer)) = listener.accept().await {
+        let app = Arc::clone(&app);
+        tokio::spawn(async move {
+            socket.set_nodelay(true)?;
+            serve(socket, Some(peer), &app, pending()).await
+        });
+    }
+}

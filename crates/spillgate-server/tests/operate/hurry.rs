@@ -1,0 +1,57 @@
+//! A server that is told to stop does not finish reading a snapshot, and one that is told
+//! so twice does not finish writing it.
+
+use std::fs::File;
+use std::io::BufWriter;
+
+use spillgate::algorithm::Word;
+use spillgate::{Fingerprint, Seed, SystemClock};
+use spillgate_server::snapshot::{Moment, Writer};
+
+use crate::server::{Home, Server, spillgate, until};
+
+const CONFIG: &str = "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
+    throttle-capacity = 4_000_000\n";
+
+/// A snapshot that takes a while to read and to write: two million keys that are throttled
+/// for ever.
+fn large(home: &Home) -> Vec<u8> {
+    let out = BufWriter::new(File::create(home.path("state")).unwrap());
+    let mut writer =
+        Writer::new(out, &Moment::now(&SystemClock), Seed::from_bytes([7; 16])).unwrap();
+    // Spread as a hash would.
+    let keys = (1..=2_000_000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let spent = Word::from_bits(u64::MAX / 2);
+    writer.keys(keys.map(|key| (Fingerprint::from_bits(key), spent))).unwrap();
+    writer.finish().unwrap();
+    std::fs::read(home.path("state")).unwrap()
+}
+
+#[test]
+fn a_signal_ends_a_server_that_still_reads_its_snapshot() {
+    let home = Home::new(CONFIG);
+    let snapshot = large(&home);
+    let mut command = spillgate();
+    command.arg("serve").arg("--config").arg(home.path("spillgate.toml"));
+    let server = Server::begin(command);
+    until("it is about to read", || home.path("state.lock").exists());
+    server.signal("TERM");
+    let (status, log) = server.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("told to stop before it has started"), "{log}");
+    assert_eq!(std::fs::read(home.path("state")).unwrap(), snapshot, "as it was");
+}
+
+#[test]
+fn a_second_signal_ends_a_server_that_writes_its_last_snapshot() {
+    let home = Home::new(CONFIG);
+    let snapshot = large(&home);
+    let server = home.start(&[]);
+    server.signal("TERM");
+    until("it writes", || home.path("state.tmp").exists());
+    server.signal("TERM");
+    let (status, log) = server.wait();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("ending at once, without a snapshot"), "{log}");
+    assert_eq!(std::fs::read(home.path("state")).unwrap(), snapshot, "the one before stays");
+}

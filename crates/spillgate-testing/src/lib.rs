@@ -1,0 +1,39 @@
+//! What Spillgate is tested against: a reference model and a conformance suite.
+//!
+//! The [`reference`](mod@reference) model decides by exact rational arithmetic
+//! over plain state, slowly and, as far as possible, obviously. The
+//! [`conformance`] suite compares anything that decides, a [`Subject`], with
+//! answers worked out by hand and with the model, call by call and on every field.
+//!
+//! ```
+//! use spillgate::AlgorithmKind;
+//! use spillgate_testing::{Limit, conformance, reference::reference};
+//!
+//! // The model conforms to itself.
+//! let model = |limit: &Limit| reference(limit).unwrap();
+//! conformance::recorded(AlgorithmKind::TokenBucket, model);
+//! conformance::histories(AlgorithmKind::TokenBucket, 10, model);
+//! ```
+
+#![expect(clippy::panic, reason = "a suite tells of a failure by panicking")]
+
+pub mod conformance;
+mod exact;
+#[cfg(feature = "gate")]
+mod in_gate;
+mod limit;
+pub mod moving;
+pub mod reference;
+pub mod strategy;
+mod subject;
+
+#[cfg(feature = "gate")]
+pub use self::in_gate::InGate;
+pub use self::limit::Limit;
+pub use self::reference::Reference;
+pub use self::subject::{Observed, Subject};
+
+/// The repository's README, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

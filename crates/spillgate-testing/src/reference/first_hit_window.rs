@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use num_rational::BigRational as Rational;
+use spillgate::Quota;
+
+use super::{Rule, carried};
+use crate::exact::{Nanos, round_up, whole};
+
+/// A count for a window that begins with the first call after the last one ended.
+#[derive(Clone)]
+pub(crate) struct FirstHitWindow {
+    limit: u64,
+    length: Nanos,
+    /// Windows begin at multiples of this.
+    step: Nanos,
+}
+
+/// The window of the last call.
+#[derive(Clone)]
+pub(crate) struct Window {
+    begin: Nanos,
+    count: u64,
+}
+
+impl FirstHitWindow {
+    pub(crate) fn new(quota: &Quota, length: Duration, step: Duration) -> Self {
+        Self { limit: quota.burst(), length: length.as_nanos(), step: step.as_nanos() }
+    }
+
+    /// The window that a call at `now` belongs to: a new one if the last is over,
+    /// or if no call is left in it; but never one that begins before the last.
+    fn current(&self, client: &Window, now: Nanos) -> Window {
+        if client.count > 0 && now < client.begin + self.length {
+            return client.clone();
+        }
+        Window { begin: client.begin.max(round_up(now, self.step)), count: 0 }
+    }
+}
+
+impl Rule for FirstHitWindow {
+    type State = Window;
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn fresh(&self, idle_at: Nanos) -> Window {
+        Window { begin: round_up(idle_at, self.step), count: 0 }
+    }
+
+    fn spent(&self, client: &Window, now: Nanos) -> Rational {
+        whole(self.current(client, now).count)
+    }
+
+    fn take(&self, client: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { begin, count } = self.current(client, now);
+        Window { begin, count: count + amount }
+    }
+
+    fn give_back(&self, client: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { begin, count } = self.current(client, now);
+        Window { begin, count: count.saturating_sub(amount) }
+    }
+
+    fn carry_over(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let kept = self.keep(client, now, old);
+        Window { count: carried(kept.count, old.limit, self.limit), ..kept }
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { begin, count } = old.current(client, now);
+        // Lengths are rounded up to steps.
+        let is_alike = self.length.abs_diff(old.length) < self.step.max(old.step);
+        let begin = round_up(if is_alike { begin } else { now }, self.step);
+        Window { begin, count }
+    }
+
+    fn give_back_charged(
+        &self,
+        client: &Window,
+        now: Nanos,
+        amount: u64,
+        charged: &Window,
+    ) -> Window {
+        let (current, charged) = (self.current(client, now), self.current(charged, now));
+        let is_same = current.begin.abs_diff(charged.begin) < self.length;
+        let amount = amount.min(charged.count);
+        if is_same { self.give_back(client, now, amount) } else { client.clone() }
+    }
+}

@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+use num_rational::BigRational as Rational;
+use spillgate::Quota;
+
+use super::{Rule, carried};
+use crate::exact::{Nanos, whole};
+
+/// A count for each window of the clock.
+#[derive(Clone)]
+pub(crate) struct FixedWindow {
+    limit: u64,
+    length: Nanos,
+}
+
+/// The last window in which the client was written.
+#[derive(Clone)]
+pub(crate) struct Window {
+    number: Nanos,
+    count: u64,
+}
+
+impl FixedWindow {
+    pub(crate) fn new(quota: &Quota, length: Duration) -> Self {
+        Self { limit: quota.burst(), length: length.as_nanos() }
+    }
+
+    /// The window that counts at `now`: not one before the client's own.
+    fn current(&self, client: &Window, now: Nanos) -> Window {
+        let number = now / self.length;
+        if number > client.number { Window { number, count: 0 } } else { client.clone() }
+    }
+}
+
+impl Rule for FixedWindow {
+    type State = Window;
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn fresh(&self, idle_at: Nanos) -> Window {
+        Window { number: idle_at / self.length, count: 0 }
+    }
+
+    fn spent(&self, client: &Window, now: Nanos) -> Rational {
+        whole(self.current(client, now).count)
+    }
+
+    fn take(&self, client: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { number, count } = self.current(client, now);
+        Window { number, count: count + amount }
+    }
+
+    fn give_back(&self, client: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { number, count } = self.current(client, now);
+        Window { number, count: count.saturating_sub(amount) }
+    }
+
+    fn carry_over(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { number, count } = old.current(client, now);
+        let number = if self.length == old.length { number } else { now / self.length };
+        Window { number, count: carried(count, old.limit, self.limit) }
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, client: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { number, count } = old.current(client, now);
+        let number = if self.length == old.length { number } else { now / self.length };
+        Window { number, count }
+    }
+
+    fn give_back_charged(
+        &self,
+        client: &Window,
+        now: Nanos,
+        amount: u64,
+        charged: &Window,
+    ) -> Window {
+        let is_same = self.current(client, now).number == self.current(charged, now).number;
+        let amount = amount.min(self.current(charged, now).count);
+        if is_same { self.give_back(client, now, amount) } else { client.clone() }
+    }
+}

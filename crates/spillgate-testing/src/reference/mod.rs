@@ -1,0 +1,135 @@
+//! The model: what each algorithm is meant to decide, without a thought for speed.
+//!
+//! An algorithm is told by its rule alone: what is spent at a moment, as
+//! an exact number, and what taking and giving back change. Everything else that
+//! a decision tells follows from what is spent, in the same way for all.
+
+mod clients;
+mod first_hit_window;
+mod fixed_window;
+mod interval_bucket;
+mod leaky_bucket;
+mod sliding_window;
+mod token_bucket;
+
+use std::time::Duration;
+
+use num_rational::BigRational as Rational;
+use spillgate::algorithm::AnyAlgorithm;
+use spillgate::{AlgorithmKind, Error, Timestamp};
+
+use self::clients::Clients;
+pub(crate) use self::first_hit_window::FirstHitWindow;
+pub(crate) use self::fixed_window::FixedWindow;
+pub(crate) use self::interval_bucket::IntervalBucket;
+pub(crate) use self::leaky_bucket::LeakyBucket;
+pub(crate) use self::sliding_window::SlidingWindow;
+pub(crate) use self::token_bucket::TokenBucket;
+use crate::exact::{Nanos, floor, whole};
+use crate::{Limit, Subject};
+
+/// A [`Subject`] that is right.
+pub trait Reference: Subject {
+    /// How much more can be charged to a client before its debt is deeper than
+    /// every store must be able to remember.
+    fn room_for_debt(&self, key: &str, now: Timestamp) -> u64;
+}
+
+/// The model of a limit.
+///
+/// # Errors
+///
+/// If the algorithm cannot count the quota, or has no empty start.
+pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
+    let quota = &limit.quota;
+    // The steps to which the real algorithms round are theirs to choose.
+    Ok(match limit.algorithm()? {
+        AnyAlgorithm::IntervalBucket(real) => {
+            Box::new(Clients::new(IntervalBucket::new(limit, &real)))
+        }
+        AnyAlgorithm::FixedWindow(real) if limit.kind == AlgorithmKind::FirstHitWindow => {
+            Box::new(Clients::new(FirstHitWindow::new(quota, real.length(), real.resolution())))
+        }
+        AnyAlgorithm::FixedWindow(real) => {
+            Box::new(Clients::new(FixedWindow::new(quota, real.length())))
+        }
+        AnyAlgorithm::SlidingWindow(_) => Box::new(Clients::new(SlidingWindow::new(quota))),
+        AnyAlgorithm::LeakyBucket(_) => Box::new(Clients::new(LeakyBucket::new(limit))),
+        _ => Box::new(Clients::new(TokenBucket::new(limit))),
+    })
+}
+
+/// What is spent when a limit changes.
+fn carried(spent: u64, old: u64, new: u64) -> u64 {
+    spent.min(old).min(new) + spent.saturating_sub(old)
+}
+
+/// How one algorithm counts.
+pub(crate) trait Rule {
+    /// What is known of one client.
+    type State: Clone;
+
+    /// The most that can be spent at once.
+    fn limit(&self) -> u64;
+
+    /// The deepest debt that a store must be able to remember.
+    fn deepest(&self) -> u64 {
+        2 * self.limit()
+    }
+
+    /// A client that has done nothing but idle until `idle_at`.
+    fn fresh(&self, idle_at: Nanos) -> Self::State;
+
+    /// How much of the limit is spent. Never grows while time goes on.
+    fn spent(&self, state: &Self::State, now: Nanos) -> Rational;
+
+    /// The client after it has spent `amount` more.
+    fn take(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
+
+    /// The client after it has spent up to `amount` more, but no more than `most` in all.
+    fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State
+    where
+        Self: Sized,
+    {
+        self.take(state, now, amount.min(floor(&(whole(most) - self.spent(state, now)))))
+    }
+
+    /// The client after it has got back `amount` of what it had spent.
+    fn give_back(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
+
+    /// The client under this rule, which was in a state of another: what it has spent stays
+    /// spent, in tokens, of the old limit no more than the new one has, and all beyond it.
+    fn carry_over(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
+
+    /// The client under the rule of another tier: in time, or counted as before.
+    fn keep(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
+
+    /// How many whole tokens take as long to refill as `tokens` of another rule: as many, unless
+    /// they are refilled one by one.
+    fn worth(&self, tokens: u64, _other: &Self) -> u64 {
+        tokens
+    }
+
+    /// This rule with the slower refill of two: if nobody knows in which tier a client was.
+    fn slower(&self, _other: &Self) -> Self;
+
+    /// The client as another tier of the limit sees it.
+    fn in_tier(&self, state: &Self::State, now: Nanos, other: &Self) -> Self::State {
+        self.keep(state, now, other)
+    }
+
+    /// The client after it has got back up to `amount` of a call that left `charged` behind,
+    /// but nothing of what has been refilled since.
+    fn give_back_charged(
+        &self,
+        state: &Self::State,
+        now: Nanos,
+        amount: u64,
+        charged: &Self::State,
+    ) -> Self::State;
+
+    /// How long the call of a client that was in this state should wait.
+    fn wait(&self, _before: &Self::State, _now: Nanos) -> Duration {
+        Duration::ZERO
+    }
+}

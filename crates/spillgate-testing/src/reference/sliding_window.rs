@@ -1,0 +1,124 @@
+use std::collections::BTreeMap;
+
+use num_rational::BigRational as Rational;
+use spillgate::Quota;
+
+use super::{Rule, carried};
+use crate::exact::{Nanos, difference, floor, fraction, whole};
+
+/// A count for each window of the clock, of which the last two count.
+#[derive(Clone)]
+pub(crate) struct SlidingWindow {
+    limit: u64,
+    period: Nanos,
+}
+
+/// The calls of every window, and the last window in which the client was written.
+#[derive(Clone)]
+pub(crate) struct Windows {
+    calls: BTreeMap<Nanos, u64>,
+    last: Nanos,
+}
+
+impl Windows {
+    fn calls_in(&self, window: Option<Nanos>) -> u64 {
+        window.and_then(|window| self.calls.get(&window)).copied().unwrap_or(0)
+    }
+}
+
+impl SlidingWindow {
+    pub(crate) fn new(quota: &Quota) -> Self {
+        // A limit has either a period, or an algorithm that needs none.
+        let period = quota.period().map_or(1, |period| period.as_nanos());
+        Self { limit: quota.burst(), period }
+    }
+
+    /// The window that counts at `now`: not one before the client's own.
+    fn current(&self, client: &Windows, now: Nanos) -> Nanos {
+        client.last.max(now / self.period)
+    }
+
+    /// The client after the calls of its current window have become `changed`.
+    fn with(&self, client: &Windows, now: Nanos, changed: impl Fn(u64) -> u64) -> Windows {
+        let window = self.current(client, now);
+        let mut calls = client.calls.clone();
+        calls.insert(window, changed(client.calls_in(Some(window))));
+        Windows { calls, last: window }
+    }
+}
+
+impl SlidingWindow {
+    /// A client of another rule, with what `change` makes of what it has spent.
+    fn moved(
+        &self,
+        client: &Windows,
+        now: Nanos,
+        old: &Self,
+        change: impl Fn(u64) -> u64,
+    ) -> Windows {
+        if self.period == old.period {
+            // What the previous window weighs is not cut.
+            return old.with(client, now, change);
+        }
+        let spent = floor(&old.spent(client, now).ceil());
+        let last = now / self.period;
+        Windows { calls: BTreeMap::from([(last, change(spent))]), last }
+    }
+}
+
+impl Rule for SlidingWindow {
+    type State = Windows;
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn fresh(&self, idle_at: Nanos) -> Windows {
+        Windows { calls: BTreeMap::new(), last: idle_at / self.period }
+    }
+
+    /// Of the previous window counts the part that a period ending now still covers.
+    fn spent(&self, client: &Windows, now: Nanos) -> Rational {
+        let window = self.current(client, now);
+        let elapsed = fraction(difference(now, window * self.period), self.period).max(whole(0));
+        let previous = whole(client.calls_in(window.checked_sub(1)));
+        whole(client.calls_in(Some(window))) + previous * (whole(1) - elapsed)
+    }
+
+    fn take(&self, client: &Windows, now: Nanos, amount: u64) -> Windows {
+        self.with(client, now, |calls| calls + amount)
+    }
+
+    fn give_back(&self, client: &Windows, now: Nanos, amount: u64) -> Windows {
+        self.with(client, now, |calls| calls.saturating_sub(amount))
+    }
+
+    fn carry_over(&self, client: &Windows, now: Nanos, old: &Self) -> Windows {
+        self.moved(client, now, old, |count| carried(count, old.limit, self.limit))
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, client: &Windows, now: Nanos, old: &Self) -> Windows {
+        self.moved(client, now, old, |count| count)
+    }
+
+    fn give_back_charged(
+        &self,
+        client: &Windows,
+        now: Nanos,
+        amount: u64,
+        charged: &Windows,
+    ) -> Windows {
+        let (window, last) = (self.current(client, now), charged.last);
+        if last > window || window - last > 1 {
+            return client.clone();
+        }
+        let amount = amount.min(charged.calls_in(Some(last)));
+        let mut calls = client.calls.clone();
+        calls.insert(last, client.calls_in(Some(last)).saturating_sub(amount));
+        Windows { calls, last: window }
+    }
+}

@@ -1,0 +1,132 @@
+use num_rational::BigRational as Rational;
+use spillgate::Start;
+
+use super::Rule;
+use crate::Limit;
+use crate::exact::{Nanos, difference, floor, fraction, nanos, whole};
+
+/// Debt that shrinks by one token an interval.
+#[derive(Clone)]
+pub(crate) struct TokenBucket {
+    burst: u64,
+    /// How long a token takes to fall, if any ever does.
+    interval: Option<Nanos>,
+    /// A client never seen.
+    start: Debt,
+}
+
+/// How many tokens were missing when the client was last written.
+#[derive(Clone)]
+pub(crate) struct Debt {
+    tokens: Rational,
+    at: Nanos,
+}
+
+impl TokenBucket {
+    pub(crate) fn new(limit: &Limit) -> Self {
+        let burst = limit.quota.burst();
+        let (tokens, born) = match limit.start {
+            Start::Full => (0, 0),
+            Start::Empty => (burst, nanos(limit.born)),
+        };
+        let interval = limit.quota.interval().map(|interval| interval.as_nanos());
+        Self { burst, interval, start: Debt { tokens: whole(tokens), at: born } }
+    }
+
+    /// What is spent, in nanoseconds of refill.
+    pub(super) fn backlog(&self, debt: &Debt, now: Nanos) -> Rational {
+        self.spent(debt, now) * fraction(self.interval.map_or(0, |interval| interval as i128), 1)
+    }
+}
+
+impl Rule for TokenBucket {
+    type State = Debt;
+
+    fn limit(&self) -> u64 {
+        self.burst
+    }
+
+    /// Two bursts, or as many tokens as fall in 2⁶² nanoseconds if that is less.
+    fn deepest(&self) -> u64 {
+        let longest = fraction(1 << 62, self.interval.unwrap_or(1));
+        (2 * self.burst).min(floor(&longest))
+    }
+
+    fn fresh(&self, idle_at: Nanos) -> Debt {
+        if self.spent(&self.start, idle_at) > whole(0) {
+            return self.start.clone();
+        }
+        Debt { tokens: whole(0), at: idle_at }
+    }
+
+    fn spent(&self, debt: &Debt, now: Nanos) -> Rational {
+        let Some(interval) = self.interval else {
+            return debt.tokens.clone();
+        };
+        // Negative if time has gone back: then what had fallen since is missing again.
+        let fallen = fraction(difference(now, debt.at), interval);
+        (&debt.tokens - fallen).max(whole(0))
+    }
+
+    fn take(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
+        Debt { tokens: self.spent(debt, now) + whole(amount), at: now }
+    }
+
+    /// To the very nanosecond.
+    fn take_up_to(&self, debt: &Debt, now: Nanos, amount: u64, most: u64) -> Debt {
+        let spent = self.spent(debt, now);
+        let most = whole(most).max(spent.clone());
+        Debt { tokens: (spent + whole(amount)).min(most), at: now }
+    }
+
+    fn give_back(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
+        let spent = self.spent(debt, now);
+        if spent == whole(0) {
+            return debt.clone();
+        }
+        // Not beyond what a client never seen would have.
+        let least = self.spent(&self.start, now);
+        Debt { tokens: (spent - whole(amount)).max(least), at: now }
+    }
+
+    fn carry_over(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
+        let spent = old.spent(debt, now);
+        let beyond = (&spent - whole(old.burst)).max(whole(0));
+        let tokens = spent.min(whole(old.burst)).min(whole(self.burst)) + beyond;
+        // Up to a whole nanosecond.
+        let interval = fraction(self.interval.map_or(1, |interval| interval as i128), 1);
+        Debt { tokens: (tokens * &interval).ceil() / interval, at: now }
+    }
+
+    fn worth(&self, tokens: u64, other: &Self) -> u64 {
+        match (self.interval, other.interval) {
+            (Some(own), Some(others)) => floor(&(whole(tokens) * fraction(others as i128, own))),
+            _ => tokens,
+        }
+    }
+
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
+
+    fn keep(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
+        match (self.interval, old.interval) {
+            (Some(new), Some(interval)) => {
+                let spent = old.spent(debt, now);
+                Debt { tokens: spent * fraction(interval as i128, new), at: now }
+            }
+            (None, None) => debt.clone(),
+            _ => self.carry_over(debt, now, old),
+        }
+    }
+
+    fn give_back_charged(&self, debt: &Debt, now: Nanos, amount: u64, charged: &Debt) -> Debt {
+        let amount = whole(amount).min(self.spent(charged, now));
+        let spent = self.spent(debt, now);
+        let least = self.spent(&self.start, now);
+        if spent == whole(0) {
+            return debt.clone();
+        }
+        Debt { tokens: (spent - amount).max(least), at: now }
+    }
+}

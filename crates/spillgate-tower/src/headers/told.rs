@@ -1,0 +1,82 @@
+use http::HeaderMap;
+use http::header::{Entry, HeaderName, HeaderValue};
+use spillgate_policy::LimitState;
+
+use super::Headers;
+use super::quota::{Quotas, Quoted};
+use super::text::{Text, number};
+use crate::round::whole_seconds;
+
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+static X_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+static X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// What a response tells of the limit that is nearest to denying.
+pub(crate) struct Told {
+    quota: Quoted,
+    remaining: u64,
+    /// Seconds until all is back.
+    reset: Option<u64>,
+    headers: Headers,
+}
+
+impl Told {
+    pub(super) fn of(limit: LimitState<'_>, headers: Headers, quotas: &Quotas) -> Self {
+        let decision = limit.decision();
+        Self {
+            quota: quotas.of(limit),
+            remaining: decision.remaining(),
+            reset: decision.reset_after().map(whole_seconds),
+            headers,
+        }
+    }
+
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        if self.headers.rate_limit {
+            // These are lists: what is there already stays.
+            for (name, value) in self.rate_limit() {
+                headers.append(name, value);
+            }
+        }
+        if self.headers.x_rate_limit {
+            self.write_x_rate_limit(headers);
+        }
+    }
+
+    /// The headers of the IETF's draft.
+    pub(super) fn rate_limit(&self) -> [(HeaderName, HeaderValue); 2] {
+        let policy = self.quota.policy.clone();
+        [(RATE_LIMIT_POLICY.clone(), policy), (RATE_LIMIT.clone(), self.state())]
+    }
+
+    /// `"public";r=4;t=2`
+    fn state(&self) -> HeaderValue {
+        let mut text = Text::starting_with(self.quota.name());
+        text.parameter(b";r=", self.remaining);
+        if let Some(reset) = self.reset {
+            text.parameter(b";t=", reset);
+        }
+        text.value()
+    }
+
+    fn write_x_rate_limit(&self, headers: &mut HeaderMap) {
+        match headers.entry(&X_REMAINING) {
+            Entry::Occupied(told) if is_at_most(told.get(), self.remaining) => return,
+            Entry::Occupied(mut told) => drop(told.insert(number(self.remaining))),
+            Entry::Vacant(place) => drop(place.insert(number(self.remaining))),
+        }
+        headers.insert(&X_LIMIT, self.quota.amount.clone());
+        match self.reset {
+            Some(reset) => headers.insert(&X_RESET, number(reset)),
+            None => headers.remove(&X_RESET),
+        };
+    }
+}
+
+/// True if a service has told of a limit of its own with no more remaining.
+fn is_at_most(told: &HeaderValue, remaining: u64) -> bool {
+    let told = told.to_str().ok().and_then(|told| told.trim().parse().ok());
+    told.is_some_and(|told: u64| told <= remaining)
+}

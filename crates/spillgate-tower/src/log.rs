@@ -1,0 +1,208 @@
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillgate::{Clock, Limiter, Quota, SystemClock, Timestamp};
+use spillgate_policy::{Answer, Error, LimitState, Passage, Request};
+use tracing::{Level, error, event_enabled, field, info, warn};
+
+use crate::per_limit::PerLimit;
+use crate::round::whole_millis;
+
+/// Logs what is refused, but not all of it: an attack shall not fill the disk.
+#[derive(Default)]
+pub(crate) struct Log {
+    limits: PerLimit<Throttle>,
+    blocked: Throttle,
+    without_host: Throttle,
+    store: Summary,
+    debts: Throttle,
+}
+
+impl Log {
+    pub(crate) fn decided(&self, about: &About<'_>, passage: &Passage<'_>) {
+        match passage.answer() {
+            Answer::Denied => self.denied(about, passage),
+            Answer::Blocked => self.blocked(about, passage),
+            Answer::HostRequired => self.without_host(about, passage),
+            _ => {
+                // Any other limit that says no is heard.
+                let shadow = passage.limits().filter(|limit| limit.decision().is_denied());
+                shadow.for_each(|limit| self.denied_in_shadow(about, limit));
+            }
+        }
+    }
+
+    fn denied(&self, about: &About<'_>, passage: &Passage<'_>) {
+        if !event_enabled!(target: "spillgate", Level::WARN) {
+            return;
+        }
+        let Some(limit) = passage.nearest() else { return };
+        let Some(suppressed) = self.admit(limit) else { return };
+        warn!(
+            target: "spillgate",
+            limit = limit.name(),
+            caller = passage.refused_caller().map(field::display),
+            counted = %limit.counted(),
+            domain = about.domain.map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
+            retry_after_ms = passage.retry_after().map(whole_millis),
+            suppressed,
+            "denied"
+        );
+    }
+
+    fn blocked(&self, about: &About<'_>, passage: &Passage<'_>) {
+        if !event_enabled!(target: "spillgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.blocked.admit(SystemClock.now()) else { return };
+        warn!(
+            target: "spillgate",
+            caller = passage.refused_caller().map(field::display),
+            domain = about.domain.map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
+            suppressed,
+            "blocked"
+        );
+    }
+
+    fn without_host(&self, about: &About<'_>, passage: &Passage<'_>) {
+        if !event_enabled!(target: "spillgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.without_host.admit(SystemClock.now()) else { return };
+        warn!(
+            target: "spillgate",
+            caller = passage.refused_caller().map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
+            suppressed,
+            "refused: the policy has limits for hosts, and the request names none clearly"
+        );
+    }
+
+    fn denied_in_shadow(&self, about: &About<'_>, limit: LimitState<'_>) {
+        if !event_enabled!(target: "spillgate", Level::INFO) {
+            return;
+        }
+        let Some(suppressed) = self.admit(limit) else { return };
+        info!(
+            target: "spillgate",
+            limit = limit.name(),
+            counted = %limit.counted(),
+            domain = about.domain.map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
+            retry_after_ms = limit.decision().retry_after().map(whole_millis),
+            suppressed,
+            "would be denied, but the limit is in shadow"
+        );
+    }
+
+    pub(crate) fn store_failed(&self, error: &Error) {
+        if !event_enabled!(target: "spillgate", Level::ERROR) {
+            return;
+        }
+        let Some(suppressed) = self.store.0.admit(SystemClock.now()) else { return };
+        error!(
+            target: "spillgate",
+            %error,
+            suppressed,
+            "the store could not answer; this is told once a minute"
+        );
+    }
+
+    pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
+        if !event_enabled!(target: "spillgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.debts.admit(SystemClock.now()) else { return };
+        warn!(
+            target: "spillgate",
+            limit,
+            uncharged = amount,
+            suppressed,
+            "a cost was not charged in full: the debt has reached the limit's max-debt"
+        );
+    }
+
+    fn admit(&self, limit: LimitState<'_>) -> Option<u64> {
+        self.limits
+            .with(limit, Throttle::default, |throttle| throttle.admit(limit.decision().now()))
+    }
+}
+
+/// Lets 10 events a second through, or 20 at once.
+struct Throttle {
+    /// `None` if there was no memory for it: then nothing is let through.
+    limiter: Option<Limiter<()>>,
+    suppressed: AtomicU64,
+}
+
+impl Throttle {
+    /// How many events were left out since the last; `None` if this one is, too.
+    fn admit(&self, now: Timestamp) -> Option<u64> {
+        // Relaxed: the count orders nothing.
+        if self.limiter.as_ref().is_some_and(|limiter| limiter.check_at(&(), 1, now).is_allowed()) {
+            return Some(self.suppressed.swap(0, Ordering::Relaxed));
+        }
+        self.suppressed.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        let limiter = Limiter::builder(Quota::per_second(10).burst(20)).capacity(1).build();
+        Self { limiter: limiter.ok(), suppressed: AtomicU64::new(0) }
+    }
+}
+
+/// Lets one event a minute through: for what goes on for as long as something else is broken, and
+/// is told elsewhere.
+struct Summary(Throttle);
+
+impl Default for Summary {
+    fn default() -> Self {
+        let limiter = Limiter::builder(Quota::per_minute(1)).capacity(1).build();
+        Self(Throttle { limiter: limiter.ok(), suppressed: AtomicU64::new(0) })
+    }
+}
+
+/// What is decided about: a request, or the descriptors of a domain.
+#[derive(Default)]
+pub(crate) struct About<'a> {
+    domain: Option<Shown<'a>>,
+    method: Option<Shown<'a>>,
+    path: Option<Shown<'a>>,
+}
+
+impl<'a> About<'a> {
+    pub(crate) fn request(request: &'a Request<'_>) -> Self {
+        let (method, path) = (request.method().as_str(), request.path());
+        Self { method: Some(Shown(method)), path: Some(Shown(path)), domain: None }
+    }
+
+    pub(crate) fn domain(domain: &'a str) -> Self {
+        Self { domain: Some(Shown(domain)), ..Self::default() }
+    }
+}
+
+/// A text that a client sent: cut, and with everything escaped that could deceive whoever
+/// reads the log.
+#[derive(Clone, Copy)]
+struct Shown<'a>(&'a str);
+
+const SHOWN: usize = 128;
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut characters = self.0.chars();
+        for character in characters.by_ref().take(SHOWN) {
+            write!(f, "{}", character.escape_default())?;
+        }
+        if characters.next().is_some() { f.write_str("…") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,119 @@
+use std::cell::Cell;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
+use spillgate::{Clock, SystemClock, Timestamp};
+use spillgate_policy::{Answer, LimitState, Mode, Passage};
+
+use super::{Labels, LimitLabel, Metrics};
+use crate::per_limit::PerLimit;
+
+/// Counts what one layer decides.
+pub(crate) struct Meter {
+    metrics: Metrics,
+    limits: PerLimit<Outcomes>,
+}
+
+/// The counters of one limit.
+struct Outcomes {
+    allowed: Counter,
+    denied: Counter,
+    shadow_denied: Counter,
+}
+
+impl Meter {
+    pub(crate) fn new(metrics: Metrics) -> Self {
+        Self { metrics, limits: PerLimit::default() }
+    }
+
+    pub(crate) fn count(&self, passage: &Passage<'_>) {
+        let answer = passage.answer();
+        match answer {
+            Answer::Blocked => {
+                self.metrics.blocked.inc();
+                return;
+            }
+            Answer::HostRequired => {
+                self.metrics.without_host.inc();
+                return;
+            }
+            _ => {}
+        }
+        let mut limits = passage.limits().peekable();
+        if limits.peek().is_none() {
+            self.metrics.unlimited.inc();
+        }
+        limits.for_each(|limit| self.count_limit(limit, answer));
+    }
+
+    fn count_limit(&self, limit: LimitState<'_>, answer: Answer) {
+        let make = || self.outcomes(limit.name());
+        self.limits.with(limit, make, |outcomes| {
+            if limit.decision().is_denied() {
+                match limit.mode() {
+                    Mode::Enforce => outcomes.denied.inc(),
+                    Mode::Shadow => outcomes.shadow_denied.inc(),
+                };
+            } else if answer == Answer::Allowed {
+                outcomes.allowed.inc();
+            }
+        });
+    }
+
+    fn outcomes(&self, limit: &str) -> Outcomes {
+        let counter = |outcome| {
+            let labels = Labels { limit: limit.to_owned(), outcome };
+            self.metrics.requests.get_or_create_owned(&labels)
+        };
+        Outcomes {
+            allowed: counter("allowed"),
+            denied: counter("denied"),
+            shadow_denied: counter("shadow-denied"),
+        }
+    }
+
+    pub(crate) fn store_failed(&self) {
+        self.metrics.store_errors.inc();
+    }
+
+    pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
+        let label = LimitLabel { limit: limit.to_owned() };
+        self.metrics.uncharged.get_or_create(&label).inc_by(amount);
+    }
+
+    pub(crate) fn missing_peer(&self) {
+        self.metrics.missing_peer.inc();
+    }
+
+    /// Times a decision, if it is one that is timed.
+    pub(crate) fn time(&self) -> Option<Timer<'_>> {
+        thread_local! {
+            static DECISIONS: Cell<u8> = const { Cell::new(0) };
+        }
+        let decision = DECISIONS.get();
+        DECISIONS.set(decision.wrapping_add(1));
+        // A histogram takes a lock, and most decisions are not worth it.
+        decision
+            .is_multiple_of(64)
+            .then(|| Timer { histogram: &self.metrics.decision_seconds, start: SystemClock.now() })
+    }
+}
+
+/// Times a decision until it is dropped, or [forgotten](Self::forget).
+pub(crate) struct Timer<'m> {
+    histogram: &'m Histogram,
+    start: Timestamp,
+}
+
+impl Timer<'_> {
+    /// Leaves a decision out that was not made after all.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Timer<'_> {
+    fn drop(&mut self) {
+        self.histogram.observe(SystemClock.now().since(self.start).as_secs_f64());
+    }
+}

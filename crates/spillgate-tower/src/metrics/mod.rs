@@ -1,0 +1,143 @@
+//! What is counted.
+
+mod format;
+mod meter;
+mod usage;
+
+use std::sync::Arc;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use spillgate_policy::Gate;
+use spillgate_policy::store::Store;
+
+pub use self::format::MetricsFormat;
+pub(crate) use self::meter::{Meter, Timer};
+use self::usage::Usages;
+
+/// Counts what layers decide, for Prometheus.
+///
+/// ```
+/// use spillgate_policy::{Gate, Limit, Policy};
+/// use spillgate_tower::{Metrics, SpillgateLayer};
+///
+/// let metrics = Metrics::new();
+/// let policy = Policy::builder().limit(Limit::new("api", "10/s burst 20")).build()?;
+/// let layer = SpillgateLayer::new(Gate::new(policy)?).metrics(metrics.clone());
+///
+/// // What a handler of `/metrics` answers.
+/// assert!(metrics.encode().contains("spillgate_live_callers{limit=\"api\"} 0"));
+/// # Ok::<(), spillgate_policy::Error>(())
+/// ```
+///
+/// | | |
+/// |---|---|
+/// | `spillgate_requests_total{limit, outcome}` | requests that met a limit: `allowed` if they went ahead, `denied` or `shadow-denied` if the limit said no |
+/// | `spillgate_unlimited_total` | requests that met no limit, or whose caller is on the allow list |
+/// | `spillgate_blocked_total` | requests whose caller is on the block list |
+/// | `spillgate_without_host_total` | requests refused since the policy has limits for hosts, and they name none clearly |
+/// | `spillgate_store_errors_total` | times that the store could not answer |
+/// | `spillgate_uncharged_total{limit}` | what costs were not charged in full, since debts have a bound |
+/// | `spillgate_missing_peer_total` | requests whose peer's address is not known |
+/// | `spillgate_decision_seconds` | how long decisions take, of one in 64 |
+/// | `spillgate_live_callers{limit}` | callers with something spent |
+/// | `spillgate_evictions_total{limit}` | callers forgotten although they had something spent: the limit's capacity is too small |
+///
+/// Labels are names of limits and nothing that clients choose. The last two look at every
+/// caller whenever they are read.
+///
+/// Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    requests: Family<Labels, Counter>,
+    unlimited: Counter,
+    blocked: Counter,
+    without_host: Counter,
+    store_errors: Counter,
+    uncharged: Family<LimitLabel, Counter>,
+    missing_peer: Counter,
+    decision_seconds: Histogram,
+    usages: Arc<Usages>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    limit: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabel {
+    limit: String,
+}
+
+/// From what a decision in memory takes to what one over a network may take.
+const BUCKETS: [f64; 11] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 1e-2];
+
+impl Metrics {
+    /// The content type of [`encode`](Self::encode).
+    pub const CONTENT_TYPE: &str = MetricsFormat::Text.content_type();
+
+    /// Metrics that have counted nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            requests: Family::default(),
+            unlimited: Counter::default(),
+            blocked: Counter::default(),
+            without_host: Counter::default(),
+            store_errors: Counter::default(),
+            uncharged: Family::default(),
+            missing_peer: Counter::default(),
+            decision_seconds: Histogram::new(BUCKETS),
+            usages: Arc::default(),
+        }
+    }
+
+    /// Adds the metrics to a program's own.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("spillgate");
+        registry.register("requests", "Requests that met a limit", self.requests.clone());
+        registry.register("unlimited", "Requests that met no limit", self.unlimited.clone());
+        registry.register("blocked", "Requests of blocked callers", self.blocked.clone());
+        let help = "Requests refused since they name no host clearly, and limits are for hosts";
+        registry.register("without_host", help, self.without_host.clone());
+        let help = "Times that the store could not answer";
+        registry.register("store_errors", help, self.store_errors.clone());
+        let help = "What was not charged, since debts have a bound";
+        registry.register("uncharged", help, self.uncharged.clone());
+        let help = "Requests whose peer's address is not known";
+        registry.register("missing_peer", help, self.missing_peer.clone());
+        let help = "How long decisions take, of one in 64";
+        registry.register("decision_seconds", help, self.decision_seconds.clone());
+        registry.register_collector(Box::new(Arc::clone(&self.usages)));
+    }
+
+    /// Writes the metrics in the text format of Prometheus.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        self.encode_as(MetricsFormat::Text)
+    }
+
+    /// Writes the metrics in a format, such as the one that a client [accepts](MetricsFormat::accepted).
+    #[must_use]
+    pub fn encode_as(&self, format: MetricsFormat) -> String {
+        let mut registry = Registry::default();
+        self.register(&mut registry);
+        format.encode(&registry)
+    }
+
+    /// Shows how the limits of a gate are doing, for as long as there is a gate.
+    pub(crate) fn watch<S: Store>(&self, gate: &Arc<Gate<S>>) {
+        self.usages.watch(gate);
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,187 @@
+//! The responses of refused requests.
+
+mod grpc;
+mod problem;
+
+use std::time::Duration;
+
+use http::{Method, Response, StatusCode, header};
+use spillgate_policy::{Answer, Error, Passage, Request};
+
+pub use self::grpc::GrpcStatus;
+pub use self::problem::ProblemJson;
+use crate::round::whole_seconds;
+
+/// Makes the response of a refused request: [`ProblemJson`], [`GrpcStatus`], or a closure.
+///
+/// The layer then adds `Retry-After`, unless it is there, and the [`Headers`](crate::Headers).
+///
+/// ```
+/// use axum::body::Body;
+/// use http::Response;
+/// use spillgate_policy::{Gate, Limit, Policy};
+/// use spillgate_tower::{Refusal, SpillgateLayer};
+///
+/// # let gate = Gate::new(Policy::builder().limit(Limit::new("api", "1/s")).build()?)?;
+/// let layer = SpillgateLayer::new(gate).respond_with(|refusal: &Refusal<'_>| {
+///     let mut response = Response::new(Body::from("Not so fast."));
+///     *response.status_mut() = refusal.status();
+///     response
+/// });
+/// # Ok::<(), spillgate_policy::Error>(())
+/// ```
+pub trait Refuse<B> {
+    /// Makes the response.
+    fn refuse(&self, refusal: &Refusal<'_>) -> Response<B>;
+}
+
+impl<B, F: Fn(&Refusal<'_>) -> Response<B>> Refuse<B> for F {
+    fn refuse(&self, refusal: &Refusal<'_>) -> Response<B> {
+        self(refusal)
+    }
+}
+
+/// A request that is refused, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal<'r> {
+    reason: Reason,
+    request: Request<'r>,
+    passage: Option<&'r Passage<'r>>,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A limit is exceeded.
+    Denied,
+    /// The caller is on the block list.
+    Blocked,
+    /// The policy has limits for hosts, and the request does not say clearly which host it is
+    /// for.
+    HostRequired,
+    /// The store could not decide.
+    StoreFailed,
+    /// The store was not asked, since more is asked of it than it answers.
+    Overloaded,
+}
+
+impl Reason {
+    /// Why a request is refused that was decided about; `None` if it is not.
+    pub(crate) fn of(answer: Answer) -> Option<Self> {
+        match answer {
+            Answer::Allowed => None,
+            Answer::Blocked => Some(Self::Blocked),
+            Answer::HostRequired => Some(Self::HostRequired),
+            // What later versions may answer beside these lets nobody pass.
+            _ => Some(Self::Denied),
+        }
+    }
+
+    /// Why nothing was decided about a request.
+    pub(crate) fn of_error(error: &Error) -> Self {
+        if error.is_overloaded() { Self::Overloaded } else { Self::StoreFailed }
+    }
+
+    /// The status for it: 429, 403, 400 or 503.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Denied => StatusCode::TOO_MANY_REQUESTS,
+            Self::Blocked => StatusCode::FORBIDDEN,
+            Self::HostRequired => StatusCode::BAD_REQUEST,
+            Self::StoreFailed | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+impl<'r> Refusal<'r> {
+    pub(crate) fn new(
+        reason: Reason,
+        request: Request<'r>,
+        passage: Option<&'r Passage<'r>>,
+    ) -> Self {
+        Self { reason, request, passage }
+    }
+
+    /// Why the request is refused.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request<'r> {
+        &self.request
+    }
+
+    /// What was decided; `None` if the store failed.
+    #[must_use]
+    pub fn passage(&self) -> Option<&'r Passage<'r>> {
+        self.passage
+    }
+
+    /// The status for it: 429, 403, 400 or 503.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.reason.status()
+    }
+
+    /// The time until the same request would pass; `None` if no waiting helps. A second
+    /// if the store failed.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.reason {
+            Reason::Denied => self.passage?.retry_after(),
+            Reason::Blocked | Reason::HostRequired => None,
+            Reason::StoreFailed | Reason::Overloaded => Some(Duration::from_secs(1)),
+        }
+    }
+
+    /// The names of the limits that are exceeded.
+    pub fn violated(&self) -> impl Iterator<Item = &'r str> {
+        // Those in shadow are not asked about a request that is denied.
+        let limits = self.passage.into_iter().flat_map(Passage::limits);
+        limits.filter(|limit| limit.decision().is_denied()).map(|limit| limit.name())
+    }
+
+    /// True if the client speaks gRPC.
+    #[must_use]
+    pub fn is_grpc(&self) -> bool {
+        // Of any other method, a cache may take the 200 for the resource.
+        let content_type = self.request.headers().get(header::CONTENT_TYPE);
+        self.request.method() == Method::POST
+            && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+    }
+
+    /// The refusal for people: printable ASCII, without quotes, backslashes or `%`, so
+    /// that JSON and gRPC need not escape it. Names of limits are letters, digits, `-`,
+    /// `_` and `.`.
+    fn detail(&self) -> String {
+        match self.reason {
+            Reason::Blocked => "This caller is blocked.".to_owned(),
+            Reason::HostRequired => {
+                "The request does not say clearly which host it is for. Send one Host header."
+                    .to_owned()
+            }
+            Reason::StoreFailed => "The rate limit could not be checked. Try again.".to_owned(),
+            Reason::Overloaded => {
+                "Too many requests are waiting for their rate limit to be checked. Try again."
+                    .to_owned()
+            }
+            Reason::Denied => {
+                let name = self.passage.and_then(Passage::denied_by).unwrap_or_default();
+                match self.retry_after() {
+                    Some(time) => {
+                        let seconds = whole_seconds(time).max(1);
+                        format!("The limit {name} is exceeded. Try again in {seconds} s.")
+                    }
+                    None => format!(
+                        "The limit {name} never lets this request pass. Waiting does not help."
+                    ),
+                }
+            }
+        }
+    }
+}

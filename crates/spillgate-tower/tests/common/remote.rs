@@ -1,0 +1,109 @@
+//! A store that has to be waited for, and that can be gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use spillgate::{Decision, ManualClock, Quota, Settled};
+use spillgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Store, Usage};
+use spillgate_policy::{Error, Gate, Key, Policy};
+use spillgate_tower::SpillgateLayer;
+
+/// Answers later, and not at all while it is down.
+#[derive(Clone, Default)]
+pub(crate) struct Remote {
+    memory: Memory<Arc<ManualClock>>,
+    is_down: Arc<AtomicBool>,
+    /// While it is down, it is so because it is asked too much.
+    is_overloaded: bool,
+}
+
+impl Remote {
+    async fn travel(&self) -> Result<(), Error> {
+        tokio::task::yield_now().await;
+        let is_down = self.is_down.load(Ordering::Relaxed);
+        match (is_down, self.is_overloaded) {
+            (true, true) => Err(Error::overloaded("too many calls wait")),
+            (true, false) => Err(Error::store("connection refused")),
+            (false, _) => Ok(()),
+        }
+    }
+}
+
+impl Store for Remote {
+    type Limits = MemoryLimits<Arc<ManualClock>>;
+
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
+    fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+        self.memory.open(limits)
+    }
+
+    fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+        self.memory.reopen(old, limits)
+    }
+
+    async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
+        self.travel().await?;
+        self.memory.decide(limits, charges).await
+    }
+
+    async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
+        self.travel().await?;
+        self.memory.peek(limits, charge).await
+    }
+
+    fn decide_now(&self, _: &Self::Limits, _: &mut [Charge]) -> Option<Result<(), Error>> {
+        None
+    }
+
+    async fn settle(
+        &self,
+        limits: &Self::Limits,
+        charge: &Charge,
+        actual: u64,
+    ) -> Result<Settled, Error> {
+        self.travel().await?;
+        self.memory.settle(limits, charge, actual).await
+    }
+
+    fn cancel(&self, limits: &Self::Limits, charge: Charge) {
+        self.memory.cancel(limits, charge);
+    }
+
+    async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.memory.reset(limits, limit, key).await
+    }
+
+    async fn set_override(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        self.memory.set_override(limits, limit, key, quota).await
+    }
+
+    fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
+        self.memory.usage(limits, limit)
+    }
+}
+
+pub(crate) fn remote(policy: &str) -> (SpillgateLayer<Remote>, Arc<AtomicBool>) {
+    layer(policy, Remote::default())
+}
+
+/// One that is asked too much from the beginning.
+pub(crate) fn overloaded(policy: &str) -> SpillgateLayer<Remote> {
+    let (layer, is_down) = layer(policy, Remote { is_overloaded: true, ..Remote::default() });
+    is_down.store(true, Ordering::Relaxed);
+    layer
+}
+
+fn layer(policy: &str, store: Remote) -> (SpillgateLayer<Remote>, Arc<AtomicBool>) {
+    let is_down = Arc::clone(&store.is_down);
+    let gate = Gate::with_store(Policy::from_toml(policy).unwrap(), store).unwrap();
+    (SpillgateLayer::new(gate), is_down)
+}

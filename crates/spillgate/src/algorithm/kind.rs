@@ -1,0 +1,196 @@
+use std::fmt;
+use std::str::FromStr;
+
+use super::{
+    AnyAlgorithm, FixedWindow, IntervalBucket, LeakyBucket, SlidingWindow, Start, TokenBucket,
+};
+use crate::{Error, Quota, Timestamp};
+
+/// The choice of an algorithm, without a quota.
+///
+/// ```
+/// use spillgate::AlgorithmKind;
+///
+/// assert_eq!("sliding-window".parse(), Ok(AlgorithmKind::SlidingWindow));
+/// assert_eq!(AlgorithmKind::default().to_string(), "token-bucket");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AlgorithmKind {
+    /// `token-bucket`: burst and steady refill. See [`TokenBucket`].
+    #[default]
+    TokenBucket,
+    /// `leaky-bucket`: a queue that is counted. See [`LeakyBucket::meter`].
+    LeakyBucket,
+    /// `leaky-shaper`: a queue that is waited in. See [`LeakyBucket::shaper`].
+    LeakyShaper,
+    /// `interval-bucket`: a whole refill every period. See [`IntervalBucket`].
+    IntervalBucket,
+    /// `fixed-window`: by the clock. See [`FixedWindow::aligned`].
+    FixedWindow,
+    /// `first-hit-window`: from a client's first call. See
+    /// [`FixedWindow::from_first_hit`].
+    FirstHitWindow,
+    /// `sliding-window`: two weighted windows. See [`SlidingWindow`].
+    SlidingWindow,
+}
+
+impl AlgorithmKind {
+    /// Every kind, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::TokenBucket,
+        Self::LeakyBucket,
+        Self::LeakyShaper,
+        Self::IntervalBucket,
+        Self::FixedWindow,
+        Self::FirstHitWindow,
+        Self::SlidingWindow,
+    ];
+
+    /// The name in configuration files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TokenBucket => "token-bucket",
+            Self::LeakyBucket => "leaky-bucket",
+            Self::LeakyShaper => "leaky-shaper",
+            Self::IntervalBucket => "interval-bucket",
+            Self::FixedWindow => "fixed-window",
+            Self::FirstHitWindow => "first-hit-window",
+            Self::SlidingWindow => "sliding-window",
+        }
+    }
+
+    /// The algorithm with a quota. `born` is when a bucket that
+    /// [starts empty](Start::Empty) begins to fill.
+    ///
+    /// # Errors
+    ///
+    /// If the algorithm cannot count the quota, or has no empty start.
+    pub fn with_quota(
+        self,
+        quota: &Quota,
+        start: Start,
+        born: Timestamp,
+    ) -> Result<AnyAlgorithm, Error> {
+        use AnyAlgorithm as Any;
+        Ok(match (self, start) {
+            (Self::TokenBucket, Start::Full) => Any::TokenBucket(TokenBucket::new(quota)?),
+            (Self::TokenBucket, Start::Empty) => {
+                Any::TokenBucket(TokenBucket::starting_empty(quota, born)?)
+            }
+            (Self::IntervalBucket, Start::Full) => Any::IntervalBucket(IntervalBucket::new(quota)?),
+            (Self::IntervalBucket, Start::Empty) => {
+                Any::IntervalBucket(IntervalBucket::starting_empty(quota, born)?)
+            }
+            (kind, Start::Empty) => {
+                return Err(Error::algorithm(format!(
+                    "a {kind} cannot start empty; use a token-bucket or an interval-bucket"
+                )));
+            }
+            (Self::LeakyBucket, _) => Any::LeakyBucket(LeakyBucket::meter(quota)?),
+            (Self::LeakyShaper, _) => Any::LeakyBucket(LeakyBucket::shaper(quota)?),
+            (Self::FixedWindow, _) => Any::FixedWindow(FixedWindow::aligned(quota)?),
+            (Self::FirstHitWindow, _) => Any::FixedWindow(FixedWindow::from_first_hit(quota)?),
+            (Self::SlidingWindow, _) => Any::SlidingWindow(SlidingWindow::new(quota)?),
+        })
+    }
+
+    /// The algorithms of several quotas, in their order, for callers who may have one now and
+    /// another later: the tiers of a limit. A word of one is a word of all.
+    ///
+    /// Token and leaky buckets owe time, whatever the quota. Windows and interval buckets
+    /// count, with room for the largest quota, so all must have the same period.
+    ///
+    /// # Errors
+    ///
+    /// As for [`with_quota`](Self::with_quota); or if the quotas have nothing in common.
+    pub fn with_quotas(
+        self,
+        quotas: &[Quota],
+        start: Start,
+        born: Timestamp,
+    ) -> Result<Vec<AnyAlgorithm>, Error> {
+        let algorithms = quotas.iter().map(|quota| self.with_quota(quota, start, born));
+        let algorithms: Vec<_> = algorithms.collect::<Result<_, _>>()?;
+        let (Some(first), Some(largest)) =
+            (quotas.first(), quotas.iter().max_by_key(|quota| quota.burst()))
+        else {
+            return Ok(algorithms);
+        };
+        for quota in quotas {
+            self.expect_alike(first, quota)?;
+        }
+        let born = (start == Start::Empty).then_some(born);
+        Ok(match self {
+            Self::FirstHitWindow => {
+                let widest = FixedWindow::from_first_hit(largest)?;
+                quotas.iter().map(|quota| widest.with_limit(quota).into()).collect()
+            }
+            Self::IntervalBucket => {
+                let widest = IntervalBucket::new(largest)?;
+                quotas.iter().map(|quota| widest.with_quota(quota, born).into()).collect()
+            }
+            // The words of others do not depend on how large the quota is.
+            _ => algorithms,
+        })
+    }
+
+    /// A quota by which the words of all [tiers](Self::with_quotas) can be read; the first is the
+    /// limit's own. `None` if there are none.
+    #[must_use]
+    pub fn widest(self, quotas: &[Quota]) -> Option<Quota> {
+        let base = *quotas.first()?;
+        let largest = *quotas.iter().max_by_key(|quota| quota.burst())?;
+        Some(match self {
+            // The words of buckets are times, whatever the quota.
+            Self::TokenBucket | Self::LeakyBucket | Self::LeakyShaper => base,
+            // By the slowest refill, nobody is idle too early.
+            Self::IntervalBucket => {
+                let slowest = quotas.iter().map(Quota::amount).min()?;
+                let period = base.period().unwrap_or_default();
+                Quota::per(slowest, period).burst(largest.burst()).build().unwrap_or(largest)
+            }
+            _ => largest,
+        })
+    }
+
+    /// Refuses two quotas of which a word of one would not be a word of the other.
+    fn expect_alike(self, one: &Quota, other: &Quota) -> Result<(), Error> {
+        let (period, others) = (one.period(), other.period());
+        match self {
+            Self::TokenBucket | Self::LeakyBucket | Self::LeakyShaper => {
+                if period.is_some() == others.is_some() {
+                    return Ok(());
+                }
+                Err(Error::tier(format!(
+                    "\"{one}\" and \"{other}\" cannot be tiers of one limit: one is refilled and \
+                     the other never; refill both or none"
+                )))
+            }
+            _ if period == others => Ok(()),
+            _ => Err(Error::tier(format!(
+                "\"{one}\" and \"{other}\" cannot be tiers of one {self}: a caller who changes \
+                 tiers keeps its count, so all must have the same period; give them one, or use \
+                 a token-bucket"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for AlgorithmKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for AlgorithmKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let known = Self::ALL.map(Self::name).join(", ");
+            Error::algorithm(format!("unknown algorithm {text:?}; use one of {known}"))
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! Whatever the word, the time and the cost: no panic, and no word that a table
+//! would take for something else. The profile of tests checks for overflow.
+
+use proptest::prelude::*;
+use spillgate::Timestamp;
+use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
+use spillgate_testing::strategy;
+
+use crate::situation::{garbage, limits};
+
+/// Everything that an algorithm can be asked.
+fn ask_everything(algorithm: &AnyAlgorithm, word: Word, now: Timestamp, cost: u64) -> Vec<Word> {
+    let _ = algorithm.spent(word, now);
+    let _ = algorithm.remaining(word, now);
+    let _ = algorithm.retry_after(word, now, cost);
+    let _ = algorithm.reset_after(word, now);
+    let _ = algorithm.wait(word, now, cost);
+    let _ = algorithm.owed(word, now);
+    let mut words = vec![
+        algorithm.charge(word, now, cost, u64::MAX),
+        algorithm.charge(word, now, u64::MAX, cost),
+        algorithm.refund(word, now, cost),
+        algorithm.give_back(word, now, cost, Word::from_bits(cost)),
+        algorithm.give_back(word, now, u64::MAX, word),
+        algorithm.fresh(now),
+    ];
+    words.extend(algorithm.spend(word, now, cost));
+    words
+}
+
+proptest! {
+    #![proptest_config(strategy::cases(20_000))]
+
+    #[test]
+    fn any_word_can_be_asked_anything(client in garbage()) {
+        for word in ask_everything(&client.algorithm, client.word, client.now, client.cost) {
+            prop_assert_ne!(word.to_bits(), u64::MAX);
+            ask_everything(&client.algorithm, word, Timestamp::MAX, u64::MAX);
+            ask_everything(&client.algorithm, word, Timestamp::ZERO, client.cost);
+        }
+    }
+
+    #[test]
+    fn a_charge_never_lowers_a_debt(client in garbage()) {
+        let charged = client.algorithm.charge(client.word, client.now, client.cost, u64::MAX);
+        let spent = |word| client.algorithm.spent(word, client.now);
+        prop_assert!(spent(charged) >= spent(client.word));
+    }
+
+    #[test]
+    fn any_word_can_be_carried_over(client in garbage(), to in limits()) {
+        let new = to.algorithm().unwrap();
+        for word in [
+            new.carry_over(client.word, client.now, &client.algorithm),
+            new.keep(client.word, client.now, &client.algorithm),
+        ] {
+            prop_assert_ne!(word.to_bits(), u64::MAX);
+            ask_everything(&new, word, client.now, client.cost);
+        }
+    }
+}

@@ -1,7 +1,0 @@
-//! The `tollgate` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    tollgate_server::run(std::env::args_os())
-}
