@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use spillgate::ManualClock;
 use spillgate_policy::store::Memory;
-use spillgate_policy::{Descriptor, DescriptorPassage, Gate, Limit, Policy, PolicyBuilder};
+use spillgate_policy::{Descriptor, DescriptorOutcome, Gate, Limit, Policy, PolicyBuilder};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -28,8 +28,8 @@ fn limit((number, entries): (usize, &Vec<(&str, &str)>)) -> Limit {
 }
 
 /// What each limit of each descriptor has left.
-fn left(passage: &DescriptorPassage<'_>) -> Vec<u64> {
-    let limits = passage.descriptors().flat_map(|state| state.limits());
+fn left(outcome: &DescriptorOutcome<'_>) -> Vec<u64> {
+    let limits = outcome.descriptors().flat_map(|state| state.limits());
     limits.map(|limit| limit.decision().remaining()).collect()
 }
 
@@ -52,10 +52,10 @@ fuzz_target!(|input: Input<'_>| {
         let looks: Vec<_> = descriptors.iter().map(|one| Descriptor { hits: 0, ..*one }).collect();
         let decide = |asked: &[Descriptor<'_>]| gate.check_descriptors_now("edge", asked);
         let before = decide(&looks).unwrap().unwrap();
-        let passage = decide(&descriptors).unwrap().unwrap();
-        assert_eq!(passage.descriptors().len(), descriptors.len());
-        if !passage.is_allowed() {
-            assert!(passage.descriptors().any(|state| state.is_denied()));
+        let outcome = decide(&descriptors).unwrap().unwrap();
+        assert_eq!(outcome.descriptors().len(), descriptors.len());
+        if !outcome.is_allowed() {
+            assert!(outcome.descriptors().any(|state| state.is_denied()));
             assert_eq!(left(&before), left(&decide(&looks).unwrap().unwrap()));
         }
     }

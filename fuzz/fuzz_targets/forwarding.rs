@@ -54,7 +54,7 @@ fuzz_target!(|lines: Vec<(u8, Vec<u8>)>| {
 fn caller(gate: &Gate, peer: Ipv4Addr, headers: &HeaderMap) -> IpAddr {
     let uri = Uri::from_static("/");
     let request = Request::new(&Method::GET, &uri, headers, Some(IpAddr::V4(peer)));
-    let passage = gate.check_now(&request).expect("ready at once").expect("never fails");
-    let counted = passage.limits().next().expect("one limit").counted().to_string();
+    let outcome = gate.check_now(&request).expect("ready at once").expect("never fails");
+    let counted = outcome.limits().next().expect("one limit").counted().to_string();
     counted.strip_prefix("caller=").and_then(|ip| ip.parse().ok()).expect("an address")
 }

@@ -21,6 +21,6 @@ fuzz_target!(|input: (&str, &str)| {
 fn meets(gate: &Gate, path: &str) -> bool {
     let (uri, headers) = (Uri::from_static("/"), HeaderMap::new());
     let request = Request::new(&Method::GET, &uri, &headers, None).with_path(path);
-    let passage = gate.check_now(&request).expect("ready at once").expect("never fails");
-    passage.limits().next().is_some()
+    let outcome = gate.check_now(&request).expect("ready at once").expect("never fails");
+    outcome.limits().next().is_some()
 }

@@ -26,8 +26,8 @@ pub use self::error::{Error, Place, Problem};
 pub use self::file::schema;
 pub use self::file::{PolicyFile, Settings, Tables};
 pub use self::gate::{
-    Answer, Changes, DescriptorKind, DescriptorPassage, DescriptorState, Explanation, Gate,
-    LimitCheck, LimitExplanation, LimitState, LimitSummary, Passage, Receipt, SavedState,
+    Answer, Changes, DescriptorKind, DescriptorOutcome, DescriptorState, Explanation, Gate,
+    LimitCheck, LimitExplanation, LimitState, LimitSummary, Outcome, Receipt, SavedState,
     StateExplanation, Uncharged,
 };
 pub use self::key::Key;

@@ -137,10 +137,10 @@ fn a_program_can_say_whom_it_knows_and_which_keys_of_a_file_it_accepts() {
 
     let known = Caller::User(Cow::Borrowed(&b"42"[..]));
     let call = call().with("x-key", "k1");
-    let passage = |known| gate.check_now(&call.request().with_caller(known)).unwrap().unwrap();
-    assert!(passage(Some(&known)).is_allowed());
-    assert!(!passage(Some(&known)).is_allowed());
-    assert!(passage(None).is_allowed(), "another caller");
+    let outcome = |known| gate.check_now(&call.request().with_caller(known)).unwrap().unwrap();
+    assert!(outcome(Some(&known)).is_allowed());
+    assert!(!outcome(Some(&known)).is_allowed());
+    assert!(outcome(None).is_allowed(), "another caller");
 }
 
 #[test]

@@ -141,15 +141,15 @@ fn a_limit_in_shadow_counts_but_never_refuses() {
     let policy = Policy::builder().limit(shadow).limit(Limit::new("lax", "burst 3")).build();
     let (gate, _) = gate_of(policy.unwrap());
     let call = get("203.0.113.7", "/");
-    let passages: Vec<_> = (0..4).map(|_| call.through(&gate)).collect();
-    let answers: Vec<_> = passages.iter().map(spillgate_policy::Passage::answer).collect();
+    let outcomes: Vec<_> = (0..4).map(|_| call.through(&gate)).collect();
+    let answers: Vec<_> = outcomes.iter().map(spillgate_policy::Outcome::answer).collect();
     assert_eq!(answers, [Answer::Allowed, Answer::Allowed, Answer::Allowed, Answer::Denied]);
     let shadow_denied = |index: usize| {
-        let limits = passages[index].limits();
+        let limits = outcomes[index].limits();
         limits.filter(|limit| limit.name() == "strict" && limit.decision().is_denied()).count()
     };
     assert_eq!((shadow_denied(0), shadow_denied(1), shadow_denied(3)), (0, 1, 0));
-    assert_eq!(passages[1].nearest().unwrap().name(), "lax", "headers do not speak for it");
+    assert_eq!(outcomes[1].nearest().unwrap().name(), "lax", "headers do not speak for it");
 }
 
 #[test]

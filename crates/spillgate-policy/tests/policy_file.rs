@@ -269,9 +269,9 @@ fn debug_output_holds_no_keys() {
 
     let gate = spillgate_policy::Gate::new(policy).unwrap();
     let call = common::get("203.0.113.7", "/").with("x-api-key", SECRET);
-    let passage = gate.check_now(&call.request()).unwrap().unwrap();
-    assert!(!passage.is_allowed(), "it is blocked");
-    let shown = format!("{gate:?} {passage:?} {:?} {:?}", passage.refused_caller(), call.request());
+    let outcome = gate.check_now(&call.request()).unwrap().unwrap();
+    assert!(!outcome.is_allowed(), "it is blocked");
+    let shown = format!("{gate:?} {outcome:?} {:?} {:?}", outcome.refused_caller(), call.request());
     assert!(!shown.contains(SECRET), "{shown}");
 }
 

@@ -126,8 +126,8 @@ fn under_load_no_request_is_lost_nobody_forgiven_and_nobody_punished() {
                     let mut passed = vec![0; callers.len()];
                     for _ in 0..SPEND {
                         for (count, caller) in passed.iter_mut().zip(&callers) {
-                            let passage = gate.check_now(&caller.request()).unwrap().unwrap();
-                            *count += usize::from(passage.is_allowed());
+                            let outcome = gate.check_now(&caller.request()).unwrap().unwrap();
+                            *count += usize::from(outcome.is_allowed());
                         }
                         rounds.fetch_add(1, Ordering::Relaxed);
                     }
@@ -216,10 +216,10 @@ fn under_load_a_limit_that_is_removed_and_put_back_admits_its_quota_once() {
             scope.spawn(|| {
                 let call = get("203.0.113.7", "/");
                 while is_done.load(Ordering::Relaxed) == 0 {
-                    let passage = gate.check_now(&call.request()).unwrap().unwrap();
-                    let is_counted = passage.limits().any(|limit| limit.name() == "api");
+                    let outcome = gate.check_now(&call.request()).unwrap().unwrap();
+                    let is_counted = outcome.limits().any(|limit| limit.name() == "api");
                     admitted.fetch_add(
-                        usize::from(is_counted && passage.is_allowed()),
+                        usize::from(is_counted && outcome.is_allowed()),
                         Ordering::Relaxed,
                     );
                 }

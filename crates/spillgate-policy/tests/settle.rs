@@ -11,8 +11,8 @@ use spillgate_policy::{Limit, ListKind, Mode, Policy, Settle};
 
 /// Sends a call; if it passes, answers it with a status and perhaps a header.
 fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &str)>) -> bool {
-    let mut passage = call.through(gate);
-    if !passage.is_allowed() {
+    let mut outcome = call.through(gate);
+    if !outcome.is_allowed() {
         return false;
     }
     let mut headers = HeaderMap::new();
@@ -20,7 +20,7 @@ fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &st
         let name: http::HeaderName = name.parse().unwrap();
         headers.insert(name, value.parse().unwrap());
     }
-    gate.settle_now(&mut passage, StatusCode::from_u16(status).unwrap(), &headers)
+    gate.settle_now(&mut outcome, StatusCode::from_u16(status).unwrap(), &headers)
         .unwrap()
         .unwrap();
     true
@@ -95,17 +95,17 @@ fn a_cost_is_settled_also_if_the_policy_changed_meanwhile() {
         Policy::builder().limit(Limit::new("first", "burst 99")).limit(limit).build().unwrap()
     };
     let (gate, _) = gate_of(policy(10));
-    let mut passage = get("203.0.113.7", "/").through(&gate);
+    let mut outcome = get("203.0.113.7", "/").through(&gate);
     let other = Policy::builder()
         .limit(Limit::new("l", "burst 20").settle(Settle::status(["401"])))
         .build()
         .unwrap();
     gate.replace(other).unwrap();
     assert_eq!(left(&gate), 19);
-    gate.settle_now(&mut passage, StatusCode::OK, &HeaderMap::new()).unwrap().unwrap();
+    gate.settle_now(&mut outcome, StatusCode::OK, &HeaderMap::new()).unwrap().unwrap();
     assert_eq!(left(&gate), 20);
-    let told = passage.limits().find(|limit| limit.name() == "l").unwrap().decision();
-    assert_eq!((told.remaining(), told.limit()), (20, 20), "the passage tells what is left");
+    let told = outcome.limits().find(|limit| limit.name() == "l").unwrap().decision();
+    assert_eq!((told.remaining(), told.limit()), (20, 20), "the outcome tells what is left");
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn what_was_never_spent_is_not_given_back() {
 
     let settled = Limit::new("l", "burst 9").cost(5).settle(Settle::header("x-cost"));
     let (gate, _) = gate_of(Policy::builder().limit(settled).build().unwrap());
-    let mut passage = call.through(&gate);
+    let mut outcome = call.through(&gate);
     let headers = HeaderMap::from_iter([("x-cost".parse().unwrap(), "2".parse().unwrap())]);
     for _ in 0..2 {
-        gate.settle_now(&mut passage, StatusCode::OK, &headers).unwrap().unwrap();
+        gate.settle_now(&mut outcome, StatusCode::OK, &headers).unwrap().unwrap();
         assert_eq!(left(&gate), 7, "settled twice is settled once");
     }
 }

@@ -29,26 +29,26 @@ async fn left(gate: &Gate) -> (u64, u64) {
 async fn several_are_spent_together_and_told_in_the_order_in_which_they_were_asked() {
     let gate = gate();
     let trial = LimitCheck { limit: "trial", values: &["user:1"], cost: 1 };
-    let passage = gate.check_limits(&[trial, total(2), each(1)]).await.unwrap();
-    let told: Vec<_> = passage.limits().map(|limit| limit.name().to_owned()).collect();
+    let outcome = gate.check_limits(&[trial, total(2), each(1)]).await.unwrap();
+    let told: Vec<_> = outcome.limits().map(|limit| limit.name().to_owned()).collect();
     assert_eq!(told, ["trial", "total", "each"]);
-    assert!(passage.is_allowed());
+    assert!(outcome.is_allowed());
     assert_eq!(left(&gate).await, (8, 2));
     // One in shadow that denies changes nothing.
-    let passage = gate.check_limits(&[total(1), trial]).await.unwrap();
-    assert!(passage.is_allowed());
-    assert!(passage.limits().last().unwrap().decision().is_denied());
+    let outcome = gate.check_limits(&[total(1), trial]).await.unwrap();
+    assert!(outcome.is_allowed());
+    assert!(outcome.limits().last().unwrap().decision().is_denied());
     assert_eq!(left(&gate).await, (7, 2));
 }
 
 #[tokio::test]
 async fn if_one_denies_nothing_is_spent_on_any() {
     let gate = gate();
-    let passage = gate.check_limits(&[total(5), each(4)]).await.unwrap();
-    assert_eq!((passage.answer(), passage.denied_by()), (Answer::Denied, Some("each")));
+    let outcome = gate.check_limits(&[total(5), each(4)]).await.unwrap();
+    assert_eq!((outcome.answer(), outcome.denied_by()), (Answer::Denied, Some("each")));
     // Each alone would pass, both together do not.
-    let passage = gate.check_limits(&[each(2), each(2)]).await.unwrap();
-    assert!(!passage.is_allowed());
+    let outcome = gate.check_limits(&[each(2), each(2)]).await.unwrap();
+    assert!(!outcome.is_allowed());
     let unknown = LimitCheck { limit: "al", values: &[], cost: 1 };
     let error = gate.check_limits(&[total(1), unknown]).await.unwrap_err();
     assert!(error.is_unknown(), "{error}");
@@ -57,7 +57,7 @@ async fn if_one_denies_nothing_is_spent_on_any() {
 }
 
 #[tokio::test]
-async fn a_passage_is_settled_by_what_it_really_cost() {
+async fn a_outcome_is_settled_by_what_it_really_cost() {
     let gate = gate();
     let receipt = gate.check_limits(&[each(3)]).await.unwrap().receipt().unwrap();
     assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().settled.unwrap().left.remaining(), 2);
@@ -131,8 +131,8 @@ async fn a_limit_by_name_is_met_by_no_request() {
     let (parts, ()) = http::Request::get("/login").body(()).unwrap().into_parts();
     let request = spillgate_policy::Request::from_parts(&parts, Some([203, 0, 113, 7].into()));
     for _ in 0..9 {
-        let passage = gate.check(&request).await.unwrap();
-        assert!(passage.is_allowed() && passage.limits().count() == 0);
+        let outcome = gate.check(&request).await.unwrap();
+        assert!(outcome.is_allowed() && outcome.limits().count() == 0);
     }
     assert!(gate.check_limit("login", &["42"], 1).await.unwrap().is_allowed());
     assert!(gate.check_limit("login", &["42"], 1).await.unwrap().is_denied());

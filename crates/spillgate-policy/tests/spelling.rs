@@ -123,8 +123,8 @@ fn without_a_host_there_is_no_second_allowance() {
         get("203.0.113.7", "/").with("host", ""),
         get("203.0.113.7", "/").with("host", "api.example.com").with("host", "other.example"),
     ] {
-        let passage = call.through(&gate);
-        assert_eq!((passage.answer(), passage.retry_after()), (Answer::HostRequired, None));
+        let outcome = call.through(&gate);
+        assert_eq!((outcome.answer(), outcome.retry_after()), (Answer::HostRequired, None));
     }
     assert_eq!(get("203.0.113.7", "/").with("host", "api.example.com").passes(&gate, 9), 2);
     assert_eq!(get("203.0.113.7", "/").with("host", "other.example.com").passes(&gate, 9), 9);
@@ -157,8 +157,8 @@ fn what_a_limit_may_ignore_in_a_path_is_no_way_around_others() {
     for path in ["/api/..;/x", "/api/;", "/api/%2f..%2fx", "/api\\x", "/api%5cx", "/api/..%5cx"] {
         let call = get("203.0.113.7", "/");
         let request = call.request().with_path(path);
-        let passage = gate.check_now(&request).unwrap().unwrap();
-        let names: Vec<_> = passage.limits().map(|limit| limit.name().to_owned()).collect();
+        let outcome = gate.check_now(&request).unwrap().unwrap();
+        let names: Vec<_> = outcome.limits().map(|limit| limit.name().to_owned()).collect();
         assert_eq!(names, ["rest"], "{path}");
     }
 }

@@ -2,7 +2,7 @@
 
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use spillgate_policy::store::Store;
-use spillgate_policy::{Descriptor, DescriptorPassage, Error};
+use spillgate_policy::{Descriptor, DescriptorOutcome, Error};
 
 use crate::SpillgateLayer;
 use crate::metrics::Timer;
@@ -19,7 +19,7 @@ impl<S: Store, R> SpillgateLayer<S, R> {
         &self,
         domain: &str,
         descriptors: &[Descriptor<'_>],
-    ) -> Result<DescriptorPassage<'static>, Error> {
+    ) -> Result<DescriptorOutcome<'static>, Error> {
         let timer = self.settings.meter.as_ref().and_then(|meter| meter.time());
         let checked = self.settings.gate.check_descriptors(domain, descriptors).await;
         drop(timer);
@@ -33,7 +33,7 @@ impl<S: Store, R> SpillgateLayer<S, R> {
         &self,
         domain: &str,
         descriptors: &[Descriptor<'_>],
-    ) -> Option<Result<DescriptorPassage<'static>, Error>> {
+    ) -> Option<Result<DescriptorOutcome<'static>, Error>> {
         let timer = self.settings.meter.as_ref().and_then(|meter| meter.time());
         let Some(checked) = self.settings.gate.check_descriptors_now(domain, descriptors) else {
             timer.into_iter().for_each(Timer::forget);
@@ -48,10 +48,10 @@ impl<S: Store, R> SpillgateLayer<S, R> {
     /// the limit that is nearest to denying, and `Retry-After` if it denies and waiting helps.
     pub fn descriptor_headers(
         &self,
-        passage: &DescriptorPassage<'_>,
+        outcome: &DescriptorOutcome<'_>,
     ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let told = self.settings.headers.tell_rate_limit(passage.passage(), &self.settings.quotas);
-        let retry_after = passage.passage().retry_after().filter(|_| !passage.is_allowed());
+        let told = self.settings.headers.tell_rate_limit(outcome.outcome(), &self.settings.quotas);
+        let retry_after = outcome.outcome().retry_after().filter(|_| !outcome.is_allowed());
         let retry_after =
             retry_after.map(|time| (RETRY_AFTER, HeaderValue::from(whole_seconds(time).max(1))));
         told.into_iter().flatten().chain(retry_after)

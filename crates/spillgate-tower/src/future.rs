@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use spillgate_policy::Passage;
+use spillgate_policy::Outcome;
 use spillgate_policy::store::Store;
 use tower_service::Service;
 
@@ -36,7 +36,7 @@ pin_project! {
             response: F,
             settings: Arc<Settings<S, R>>,
             // In a box, since most responses have none and every future has the room.
-            passage: Option<Box<Passage<'static>>>,
+            outcome: Option<Box<Outcome<'static>>>,
         },
         Refused { response: Ready<Response<B>> },
         Boxed { response: BoxFuture<B, E> },
@@ -55,9 +55,9 @@ impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
     pub(crate) fn called(
         response: F,
         settings: Arc<Settings<S, R>>,
-        passage: Option<Passage<'static>>,
+        outcome: Option<Outcome<'static>>,
     ) -> Self {
-        Self { state: State::Called { response, settings, passage: passage.map(Box::new) } }
+        Self { state: State::Called { response, settings, outcome: outcome.map(Box::new) } }
     }
 
     pub(crate) fn refused(response: Response<B>) -> Self {
@@ -87,11 +87,11 @@ where
                 }
                 polled
             }
-            StateProjection::Called { response, settings, passage } => {
+            StateProjection::Called { response, settings, outcome } => {
                 let mut polled = response.poll(cx);
-                if let (Poll::Ready(Ok(response)), Some(passage)) = (&mut polled, passage) {
-                    settings.settle_now(passage, response.status(), response.headers());
-                    settings.tell(passage, response);
+                if let (Poll::Ready(Ok(response)), Some(outcome)) = (&mut polled, outcome) {
+                    settings.settle_now(outcome, response.status(), response.headers());
+                    settings.tell(outcome, response);
                 }
                 polled
             }
@@ -117,7 +117,7 @@ where
     let checked = settings.check(&asked).await;
     match settings.judge(asked, checked) {
         Ruling::Refuse(response) => Ok(response),
-        Ruling::Pass(passage) => wait_and_call(Place::new(settings, passage), inner, request).await,
+        Ruling::Pass(outcome) => wait_and_call(Place::new(settings, outcome), inner, request).await,
     }
 }
 
@@ -132,13 +132,13 @@ where
     S: Store,
 {
     let settings = Arc::clone(&place.settings);
-    let passage = place.waited().await;
+    let outcome = place.waited().await;
     // Made ready only now: who waits shall not take up the place of others in there.
     poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(request).await?;
-    if let Some(mut passage) = passage {
-        settings.settle(&mut passage, response.status(), response.headers()).await;
-        settings.tell(&passage, &mut response);
+    if let Some(mut outcome) = outcome {
+        settings.settle(&mut outcome, response.status(), response.headers()).await;
+        settings.tell(&outcome, &mut response);
     }
     Ok(response)
 }
@@ -146,28 +146,28 @@ where
 /// A place in a shaper's queue, given back when it is dropped: the client went away.
 pub(crate) struct Place<S: Store, R> {
     settings: Arc<Settings<S, R>>,
-    passage: Option<Passage<'static>>,
+    outcome: Option<Outcome<'static>>,
 }
 
 impl<S: Store, R> Place<S, R> {
-    pub(crate) fn new(settings: Arc<Settings<S, R>>, passage: Option<Passage<'static>>) -> Self {
-        Self { settings, passage }
+    pub(crate) fn new(settings: Arc<Settings<S, R>>, outcome: Option<Outcome<'static>>) -> Self {
+        Self { settings, outcome }
     }
 
     /// Waits until it is time to go ahead. There is nothing to give back any more then.
-    pub(crate) async fn waited(mut self) -> Option<Passage<'static>> {
-        let wait = self.passage.as_ref().map(Passage::wait).unwrap_or_default();
+    pub(crate) async fn waited(mut self) -> Option<Outcome<'static>> {
+        let wait = self.outcome.as_ref().map(Outcome::wait).unwrap_or_default();
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        self.passage.take()
+        self.outcome.take()
     }
 }
 
 impl<S: Store, R> Drop for Place<S, R> {
     fn drop(&mut self) {
-        if let Some(passage) = self.passage.take().filter(|passage| !passage.wait().is_zero()) {
-            self.settings.gate.cancel(passage);
+        if let Some(outcome) = self.outcome.take().filter(|outcome| !outcome.wait().is_zero()) {
+            self.settings.gate.cancel(outcome);
         }
     }
 }

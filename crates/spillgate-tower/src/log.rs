@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillgate::{Clock, Limiter, Quota, SystemClock, Timestamp};
-use spillgate_policy::{Answer, Error, LimitState, Passage, Request};
+use spillgate_policy::{Answer, Error, LimitState, Outcome, Request};
 use tracing::{Level, error, event_enabled, field, info, warn};
 
 use crate::per_limit::PerLimit;
@@ -19,47 +19,47 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn decided(&self, about: &About<'_>, passage: &Passage<'_>) {
-        match passage.answer() {
-            Answer::Denied => self.denied(about, passage),
-            Answer::Blocked => self.blocked(about, passage),
-            Answer::HostRequired => self.without_host(about, passage),
+    pub(crate) fn decided(&self, about: &About<'_>, outcome: &Outcome<'_>) {
+        match outcome.answer() {
+            Answer::Denied => self.denied(about, outcome),
+            Answer::Blocked => self.blocked(about, outcome),
+            Answer::HostRequired => self.without_host(about, outcome),
             _ => {
                 // Any other limit that says no is heard.
-                let shadow = passage.limits().filter(|limit| limit.decision().is_denied());
+                let shadow = outcome.limits().filter(|limit| limit.decision().is_denied());
                 shadow.for_each(|limit| self.denied_in_shadow(about, limit));
             }
         }
     }
 
-    fn denied(&self, about: &About<'_>, passage: &Passage<'_>) {
+    fn denied(&self, about: &About<'_>, outcome: &Outcome<'_>) {
         if !event_enabled!(target: "spillgate", Level::WARN) {
             return;
         }
-        let Some(limit) = passage.nearest() else { return };
+        let Some(limit) = outcome.nearest() else { return };
         let Some(suppressed) = self.admit(limit) else { return };
         warn!(
             target: "spillgate",
             limit = limit.name(),
-            caller = passage.refused_caller().map(field::display),
+            caller = outcome.refused_caller().map(field::display),
             counted = %limit.counted(),
             domain = about.domain.map(field::display),
             method = about.method.map(field::display),
             path = about.path.map(field::display),
-            retry_after_ms = passage.retry_after().map(whole_millis),
+            retry_after_ms = outcome.retry_after().map(whole_millis),
             suppressed,
             "denied"
         );
     }
 
-    fn blocked(&self, about: &About<'_>, passage: &Passage<'_>) {
+    fn blocked(&self, about: &About<'_>, outcome: &Outcome<'_>) {
         if !event_enabled!(target: "spillgate", Level::WARN) {
             return;
         }
         let Some(suppressed) = self.blocked.admit(SystemClock.now()) else { return };
         warn!(
             target: "spillgate",
-            caller = passage.refused_caller().map(field::display),
+            caller = outcome.refused_caller().map(field::display),
             domain = about.domain.map(field::display),
             method = about.method.map(field::display),
             path = about.path.map(field::display),
@@ -68,14 +68,14 @@ impl Log {
         );
     }
 
-    fn without_host(&self, about: &About<'_>, passage: &Passage<'_>) {
+    fn without_host(&self, about: &About<'_>, outcome: &Outcome<'_>) {
         if !event_enabled!(target: "spillgate", Level::WARN) {
             return;
         }
         let Some(suppressed) = self.without_host.admit(SystemClock.now()) else { return };
         warn!(
             target: "spillgate",
-            caller = passage.refused_caller().map(field::display),
+            caller = outcome.refused_caller().map(field::display),
             method = about.method.map(field::display),
             path = about.path.map(field::display),
             suppressed,

@@ -89,9 +89,9 @@ mod tests {
         let number_of = |number: usize, made: usize| {
             let text = number.to_string();
             let entries = [("key", text.as_str())];
-            let passage = gate.check_descriptors_now("edge", &[Descriptor::new(&entries)]);
-            let passage = passage.unwrap().unwrap();
-            let limit = passage.passage().limits().next().unwrap();
+            let outcome = gate.check_descriptors_now("edge", &[Descriptor::new(&entries)]);
+            let outcome = outcome.unwrap().unwrap();
+            let limit = outcome.outcome().limits().next().unwrap();
             numbers.with(limit, || made, |number| *number)
         };
         for number in 0..150 {

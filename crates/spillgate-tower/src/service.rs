@@ -59,13 +59,13 @@ where
         };
         match settings.judge(asked, checked) {
             Ruling::Refuse(response) => ResponseFuture::refused(response),
-            Ruling::Pass(Some(passage)) if !passage.wait().is_zero() => {
-                let place = Place::new(Arc::clone(settings), Some(passage));
+            Ruling::Pass(Some(outcome)) if !outcome.wait().is_zero() => {
+                let place = Place::new(Arc::clone(settings), Some(outcome));
                 ResponseFuture::boxed(wait_and_call(place, self.inner.clone(), request))
             }
-            Ruling::Pass(passage) => {
+            Ruling::Pass(outcome) => {
                 let settings = Arc::clone(settings);
-                ResponseFuture::called(self.inner.call(request), settings, passage)
+                ResponseFuture::called(self.inner.call(request), settings, outcome)
             }
         }
     }

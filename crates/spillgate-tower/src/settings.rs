@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode, Uri};
 use spillgate_policy::store::Store;
-use spillgate_policy::{DescriptorPassage, Error, Gate, Passage, Request, Uncharged};
+use spillgate_policy::{DescriptorOutcome, Error, Gate, Outcome, Request, Uncharged};
 
 use crate::headers::{Headers, Quotas, Told};
 use crate::log::{About, Log};
@@ -41,13 +41,13 @@ pub(crate) enum Checked {
     /// It goes ahead, and its response tells so.
     Plain(Option<Told>),
     /// There is more to be said. In a box, so that the other is small.
-    Other(Box<Result<Passage<'static>, Error>>),
+    Other(Box<Result<Outcome<'static>, Error>>),
 }
 
 /// What becomes of a request.
 pub(crate) enum Ruling<B> {
-    /// It goes ahead, perhaps after a wait. There is no passage if the store failed.
-    Pass(Option<Passage<'static>>),
+    /// It goes ahead, perhaps after a wait. There is no outcome if the store failed.
+    Pass(Option<Outcome<'static>>),
     Refuse(Response<B>),
 }
 
@@ -99,13 +99,13 @@ impl<S: Store, R> Settings<S, R> {
     pub(crate) fn check_now(&self, request: &Request<'_>) -> Option<Checked> {
         let timer = self.meter.as_ref().and_then(|meter| meter.time());
         let checked = self.gate.check_now_and(request, |checked| match checked {
-            Ok(passage) if passage.is_plain() => {
+            Ok(outcome) if outcome.is_plain() => {
                 if let Some(meter) = &self.meter {
-                    meter.count(passage);
+                    meter.count(outcome);
                 }
-                Checked::Plain(self.headers.tell(passage, &self.quotas))
+                Checked::Plain(self.headers.tell(outcome, &self.quotas))
             }
-            other => Checked::Other(Box::new(other.map(Passage::take))),
+            other => Checked::Other(Box::new(other.map(Outcome::take))),
         });
         if checked.is_none() {
             timer.into_iter().for_each(Timer::forget);
@@ -113,7 +113,7 @@ impl<S: Store, R> Settings<S, R> {
         checked
     }
 
-    pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
+    pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Outcome<'static>, Error> {
         let _timer = self.meter.as_ref().and_then(|meter| meter.time());
         self.gate.check(request).await
     }
@@ -123,16 +123,16 @@ impl<S: Store, R> Settings<S, R> {
     pub(crate) fn judge<B>(
         &self,
         request: Request<'_>,
-        checked: Result<Passage<'static>, Error>,
+        checked: Result<Outcome<'static>, Error>,
     ) -> Ruling<B>
     where
         R: Refuse<B>,
     {
         self.note(&request, &checked);
         match checked {
-            Ok(passage) => match Reason::of(passage.answer()) {
-                None => Ruling::Pass(Some(passage)),
-                Some(reason) => self.refuse(reason, request, Some(&passage)),
+            Ok(outcome) => match Reason::of(outcome.answer()) {
+                None => Ruling::Pass(Some(outcome)),
+                Some(reason) => self.refuse(reason, request, Some(&outcome)),
             },
             Err(error) => match (Reason::of_error(&error), self.on_store_error) {
                 (Reason::StoreFailed, OnStoreError::Allow) => Ruling::Pass(None),
@@ -142,22 +142,22 @@ impl<S: Store, R> Settings<S, R> {
     }
 
     /// Counts and logs what was decided.
-    pub(crate) fn note(&self, request: &Request<'_>, checked: &Result<Passage<'_>, Error>) {
+    pub(crate) fn note(&self, request: &Request<'_>, checked: &Result<Outcome<'_>, Error>) {
         match checked {
-            Ok(passage) => self.note_passage(&About::request(request), passage),
+            Ok(outcome) => self.note_outcome(&About::request(request), outcome),
             Err(error) => self.store_failed(error),
         }
     }
 
-    fn note_passage(&self, about: &About<'_>, passage: &Passage<'_>) {
-        if let Some(error) = passage.shadow_error() {
+    fn note_outcome(&self, about: &About<'_>, outcome: &Outcome<'_>) {
+        if let Some(error) = outcome.shadow_error() {
             self.store_failed(error);
         }
         if let Some(meter) = &self.meter {
-            meter.count(passage);
+            meter.count(outcome);
         }
         if self.logs_refusals {
-            self.log.decided(about, passage);
+            self.log.decided(about, outcome);
         }
     }
 
@@ -165,10 +165,10 @@ impl<S: Store, R> Settings<S, R> {
     pub(crate) fn note_descriptors(
         &self,
         domain: &str,
-        checked: &Result<DescriptorPassage<'_>, Error>,
+        checked: &Result<DescriptorOutcome<'_>, Error>,
     ) {
         match checked {
-            Ok(passage) => self.note_passage(&About::domain(domain), passage.passage()),
+            Ok(outcome) => self.note_outcome(&About::domain(domain), outcome.outcome()),
             Err(error) if error.is_store() => self.store_failed(error),
             // Whoever asked is told.
             Err(_) => {}
@@ -179,20 +179,20 @@ impl<S: Store, R> Settings<S, R> {
         &self,
         reason: Reason,
         request: Request<'_>,
-        passage: Option<&Passage<'_>>,
+        outcome: Option<&Outcome<'_>>,
     ) -> Ruling<B>
     where
         R: Refuse<B>,
     {
-        let refusal = Refusal::new(reason, request, passage);
+        let refusal = Refusal::new(reason, request, outcome);
         let mut response = self.responder.refuse(&refusal);
         self.headers.write_refusal(response.headers_mut(), &refusal, &self.quotas);
         Ruling::Refuse(response)
     }
 
     /// Tells a client what was decided.
-    pub(crate) fn tell<B>(&self, passage: &Passage<'_>, response: &mut Response<B>) {
-        if let Some(told) = self.headers.tell(passage, &self.quotas) {
+    pub(crate) fn tell<B>(&self, outcome: &Outcome<'_>, response: &mut Response<B>) {
+        if let Some(told) = self.headers.tell(outcome, &self.quotas) {
             told.write(response.headers_mut());
         }
     }
@@ -200,12 +200,12 @@ impl<S: Store, R> Settings<S, R> {
     /// Corrects what a request cost by its response, if the store is in this process.
     pub(crate) fn settle_now(
         &self,
-        passage: &mut Passage<'_>,
+        outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) {
-        if passage.needs_settling()
-            && let Some(settled) = self.gate.settle_now(passage, status, headers)
+        if outcome.needs_settling()
+            && let Some(settled) = self.gate.settle_now(outcome, status, headers)
         {
             self.settled(settled);
         }
@@ -213,11 +213,11 @@ impl<S: Store, R> Settings<S, R> {
 
     pub(crate) async fn settle(
         &self,
-        passage: &mut Passage<'_>,
+        outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) {
-        self.settled(self.gate.settle(passage, status, headers).await);
+        self.settled(self.gate.settle(outcome, status, headers).await);
     }
 
     fn settled(&self, settled: Result<Vec<Uncharged>, Error>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::Response;
 use spillgate_policy::store::Store;
-use spillgate_policy::{Error, Passage, Request};
+use spillgate_policy::{Error, Outcome, Request};
 
 use crate::future::Place;
 use crate::settings::Ruling;
@@ -18,16 +18,16 @@ impl<S: Store, R> SpillgateLayer<S, R> {
     /// # Errors
     ///
     /// If the store could not answer.
-    pub async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
+    pub async fn check(&self, request: &Request<'_>) -> Result<Outcome<'static>, Error> {
         let checked = self.settings.check(request).await;
         self.settings.note(request, &checked);
         checked
     }
 
     /// Counts what was decided elsewhere.
-    pub fn count(&self, passage: &Passage<'_>) {
+    pub fn count(&self, outcome: &Outcome<'_>) {
         if let Some(meter) = &self.settings.meter {
-            meter.count(passage);
+            meter.count(outcome);
         }
     }
 
@@ -57,21 +57,21 @@ impl<S: Store, R> SpillgateLayer<S, R> {
         let settings = &self.settings;
         let checked = settings.check(&request).await;
         let reason = match &checked {
-            Ok(passage) => Reason::of(passage.answer()),
+            Ok(outcome) => Reason::of(outcome.answer()),
             Err(error) => Some(Reason::of_error(error)),
         };
-        let passage = match settings.judge(request, checked) {
+        let outcome = match settings.judge(request, checked) {
             Ruling::Refuse(mut response) => {
                 // Refused in gRPC it would be a 200, and whoever asked would go ahead.
                 *response.status_mut() = reason.unwrap_or(Reason::Denied).status();
                 return response;
             }
-            Ruling::Pass(passage) => passage,
+            Ruling::Pass(outcome) => outcome,
         };
-        let passage = Place::new(Arc::clone(settings), passage).waited().await;
+        let outcome = Place::new(Arc::clone(settings), outcome).waited().await;
         let mut response = Response::new(B::default());
-        if let Some(passage) = passage {
-            settings.tell(&passage, &mut response);
+        if let Some(outcome) = outcome {
+            settings.tell(&outcome, &mut response);
         }
         response
     }

@@ -60,8 +60,8 @@ impl Work for Decisions<'_> {
         let Self { scene: Scene { name, gate, answer, .. }, requests, next } = self;
         let asked = requests[*next..].iter().chain(requests.iter().cycle()).take(times);
         let is_right = |request: &&Request<'_>| {
-            let passage = gate.check_now(request).and_then(std::result::Result::ok);
-            passage.is_some_and(|passage| passage.answer() == *answer)
+            let outcome = gate.check_now(request).and_then(std::result::Result::ok);
+            outcome.is_some_and(|outcome| outcome.answer() == *answer)
         };
         let right = asked.filter(is_right).count();
         if right != times {

@@ -113,7 +113,7 @@ impl<S: Store> Gate<S> {
     /// Replaces what was [spent](Self::check_limit) under one limit in advance by the
     /// actual cost: takes what is missing, also beyond the burst, or gives back what was
     /// too much. Nobody knows when it was spent, so it is given back also if it has been
-    /// refilled since: where that matters, settle a [receipt](super::Passage::receipt).
+    /// refilled since: where that matters, settle a [receipt](super::Outcome::receipt).
     ///
     /// # Errors
     ///

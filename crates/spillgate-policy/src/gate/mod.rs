@@ -6,7 +6,7 @@ mod limit_state;
 mod limits;
 mod lists;
 mod manage;
-mod passage;
+mod outcome;
 mod receipt;
 mod saved;
 mod settle;
@@ -20,14 +20,14 @@ use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwapOption, Guard};
 
-pub use self::descriptor::{DescriptorKind, DescriptorPassage, DescriptorState};
+pub use self::descriptor::{DescriptorKind, DescriptorOutcome, DescriptorState};
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limit_state::LimitState;
 pub use self::limits::LimitSummary;
 use self::lists::Edits;
 pub use self::manage::Changes;
-pub(crate) use self::passage::Charges;
-pub use self::passage::{Answer, Passage};
+pub(crate) use self::outcome::Charges;
+pub use self::outcome::{Answer, Outcome};
 pub use self::receipt::Receipt;
 pub use self::saved::SavedState;
 pub use self::settle::Uncharged;
@@ -109,21 +109,21 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// If the store could not answer. One in memory always does.
-    pub async fn check(&self, request: &Request<'_>) -> Result<Passage<'static>, Error> {
+    pub async fn check(&self, request: &Request<'_>) -> Result<Outcome<'static>, Error> {
         let active = self.active();
         let sender = active.policy.identifier.sender(request);
-        let mut passage = Passage::new(&active.policy);
-        if active.charge(request, &sender, &mut passage) {
-            self.decide(&active.limits, &mut passage).await?;
+        let mut outcome = Outcome::new(&active.policy);
+        if active.charge(request, &sender, &mut outcome) {
+            self.decide(&active.limits, &mut outcome).await?;
         }
-        passage.remember_refused(&sender);
-        Ok(passage.take())
+        outcome.remember_refused(&sender);
+        Ok(outcome.take())
     }
 
     /// [Decides](Self::check) about a request at once, if the store can: one in memory
     /// always does. If it cannot, nothing has happened.
-    pub fn check_now(&self, request: &Request<'_>) -> Option<Result<Passage<'static>, Error>> {
-        self.check_now_and(request, |checked| checked.map(Passage::take))
+    pub fn check_now(&self, request: &Request<'_>) -> Option<Result<Outcome<'static>, Error>> {
+        self.check_now_and(request, |checked| checked.map(Outcome::take))
     }
 
     /// [Decides at once](Self::check_now), and looks at what was decided while the policy
@@ -133,27 +133,27 @@ impl<S: Store> Gate<S> {
     pub fn check_now_and<T>(
         &self,
         request: &Request<'_>,
-        look: impl FnOnce(Result<&mut Passage<'_>, Error>) -> T,
+        look: impl FnOnce(Result<&mut Outcome<'_>, Error>) -> T,
     ) -> Option<T> {
         let active = self.active();
         let sender = active.policy.identifier.sender(request);
-        let mut passage = Passage::new(&active.policy);
-        let decided = if active.charge(request, &sender, &mut passage) {
-            let decided = self.store.decide_now(&active.limits, &mut passage.charges)?;
-            passage.conclude(decided)
+        let mut outcome = Outcome::new(&active.policy);
+        let decided = if active.charge(request, &sender, &mut outcome) {
+            let decided = self.store.decide_now(&active.limits, &mut outcome.charges)?;
+            outcome.conclude(decided)
         } else {
             Ok(())
         };
-        passage.remember_refused(&sender);
-        Some(look(decided.map(|()| &mut passage)))
+        outcome.remember_refused(&sender);
+        Some(look(decided.map(|()| &mut outcome)))
     }
 
-    /// Has the store decide about the charges of a passage. It is filled in where it is:
+    /// Has the store decide about the charges of an outcome. It is filled in where it is:
     /// moving it would cost more than deciding.
     #[inline]
-    async fn decide(&self, limits: &S::Limits, passage: &mut Passage<'_>) -> Result<(), Error> {
-        let decided = self.store.decide(limits, &mut passage.charges).await;
-        passage.conclude(decided)
+    async fn decide(&self, limits: &S::Limits, outcome: &mut Outcome<'_>) -> Result<(), Error> {
+        let decided = self.store.decide(limits, &mut outcome.charges).await;
+        outcome.conclude(decided)
     }
 
     /// The policy in force.
@@ -185,16 +185,16 @@ impl<L> Active<L> {
         &self,
         request: &Request<'_>,
         sender: &Sender<'_>,
-        passage: &mut Passage<'_>,
+        outcome: &mut Outcome<'_>,
     ) -> bool {
         match self.lists.find(request, sender, &self.policy.identifier) {
-            Some(ListKind::Block) => passage.answer = Answer::Blocked,
-            Some(ListKind::Allow) => passage.answer = Answer::Allowed,
+            Some(ListKind::Block) => outcome.answer = Answer::Blocked,
+            Some(ListKind::Allow) => outcome.answer = Answer::Allowed,
             None => {
-                if self.policy.charge(request, sender, &mut passage.charges) {
+                if self.policy.charge(request, sender, &mut outcome.charges) {
                     return true;
                 }
-                passage.answer = Answer::HostRequired;
+                outcome.answer = Answer::HostRequired;
             }
         }
         false

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spillgate::Decision;
 
-use super::{Gate, Passage};
+use super::{Gate, Outcome};
 use crate::policy::Rule;
 use crate::store::{Charge, Settlement, Store};
 use crate::{Error, Key, Policy};
@@ -25,8 +25,8 @@ pub struct Receipt {
     decision: Option<Box<Decision>>,
 }
 
-impl Passage<'_> {
-    /// What an allowed passage has spent under its only limit; `None` if it is not allowed,
+impl Outcome<'_> {
+    /// What an allowed outcome has spent under its only limit; `None` if it is not allowed,
     /// or not about one limit.
     pub fn receipt(&self) -> Option<Receipt> {
         match &self.charges[..] {

@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 use spillgate::Settled;
 
-use super::{Gate, Passage, at_once};
+use super::{Gate, Outcome, at_once};
 use crate::Error;
 use crate::store::{Charge, Store};
 
@@ -17,7 +17,7 @@ impl<S: Store> Gate<S> {
     /// What has been refilled since is not given back, and debts have a
     /// [bound](crate::Limit::max_debt): what could not be charged is told.
     ///
-    /// The passage then tells what is left. If this is never called, what the request
+    /// The outcome then tells what is left. If this is never called, what the request
     /// cost stands.
     ///
     /// # Errors
@@ -25,22 +25,22 @@ impl<S: Store> Gate<S> {
     /// If the store could not answer.
     pub async fn settle(
         &self,
-        passage: &mut Passage<'_>,
+        outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<Vec<Uncharged>, Error> {
         let mut uncharged = Vec::new();
-        if !passage.needs_settling() {
+        if !outcome.needs_settling() {
             return Ok(uncharged);
         }
-        let policy = Arc::clone(passage.policy());
+        let policy = Arc::clone(outcome.policy());
         let settles = |charge: &Charge| policy.rules[charge.limit].settle.as_ref();
         // Before the limits are held: a closure may call the gate.
         let actual = |charge: &Charge| settles(charge)?.actual(status, headers);
-        let actuals: SmallVec<[_; 4]> = passage.charges.iter().map(actual).collect();
+        let actuals: SmallVec<[_; 4]> = outcome.charges.iter().map(actual).collect();
         let active = self.active();
         let mut settled = Ok(());
-        for (charge, actual) in passage.charges.iter_mut().zip(actuals) {
+        for (charge, actual) in outcome.charges.iter_mut().zip(actuals) {
             let Some(actual) = actual else { continue };
             let Some((limit, key)) = active.policy.place_of(&policy, charge) else { continue };
             let spent = Charge { limit, key, cost: charge.spent(), ..charge.clone() };
@@ -61,27 +61,27 @@ impl<S: Store> Gate<S> {
     /// has happened.
     pub fn settle_now(
         &self,
-        passage: &mut Passage<'_>,
+        outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Result<Vec<Uncharged>, Error>> {
         if self.store.is_in_process() {
-            at_once(self.settle(passage, status, headers))
+            at_once(self.settle(outcome, status, headers))
         } else {
             None
         }
     }
 
     /// Takes an allowed request back that did not go ahead, for one that was to
-    /// [wait](Passage::wait) and was given up. What others have spent on since stays
+    /// [wait](Outcome::wait) and was given up. What others have spent on since stays
     /// spent: only the last in line can leave without a gap that nobody may fill.
-    pub fn cancel(&self, mut passage: Passage<'_>) {
-        if !passage.is_allowed() {
+    pub fn cancel(&self, mut outcome: Outcome<'_>) {
+        if !outcome.is_allowed() {
             return;
         }
         let active = self.active();
-        for charge in std::mem::take(&mut passage.charges) {
-            let place = active.policy.place_of(passage.policy(), &charge);
+        for charge in std::mem::take(&mut outcome.charges) {
+            let place = active.policy.place_of(outcome.policy(), &charge);
             if let Some((limit, key)) = place.filter(|_| charge.is_allowed()) {
                 self.store.cancel(&active.limits, Charge { limit, key, ..charge });
             }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::manage::find;
-use super::{Charges, Gate, Passage};
+use super::{Charges, Gate, Outcome};
 use crate::Error;
 use crate::store::{Charge, Store};
 
@@ -22,13 +22,13 @@ impl<S: Store> Gate<S> {
     /// Spends on several limits, or, if any that enforces denies, on none. Limits in shadow
     /// spend only if the others pass, and never change the answer.
     ///
-    /// The passage tells of the limits in the order of the checks; of one that is denied,
+    /// The outcome tells of the limits in the order of the checks; of one that is denied,
     /// those in shadow are left out.
     ///
     /// # Errors
     ///
     /// As for [`check_limit`](Self::check_limit). Then nothing is spent.
-    pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Passage<'static>, Error> {
+    pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Outcome<'static>, Error> {
         let active = self.active();
         let policy = &active.policy;
         let mut charges = Charges::with_capacity(checks.len());
@@ -42,15 +42,15 @@ impl<S: Store> Gate<S> {
             order.sort_by_key(|place| policy.rules[charges[*place].limit].turn());
             charges = order.iter().map(|place| charges[*place].clone()).collect();
         }
-        let mut passage = Passage::new(policy);
-        passage.charges = charges;
-        self.decide(&active.limits, &mut passage).await?;
+        let mut outcome = Outcome::new(policy);
+        outcome.charges = charges;
+        self.decide(&active.limits, &mut outcome).await?;
         if order.len() > 1 {
-            let mut asked: Vec<_> = order.into_iter().zip(passage.charges.drain(..)).collect();
+            let mut asked: Vec<_> = order.into_iter().zip(outcome.charges.drain(..)).collect();
             asked.sort_unstable_by_key(|(place, _)| *place);
-            passage.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+            outcome.charges = asked.into_iter().map(|(_, charge)| charge).collect();
         }
-        Ok(passage.take())
+        Ok(outcome.take())
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use spillgate::ManualClock;
 use spillgate_policy::store::Memory;
-use spillgate_policy::{Explanation, Gate, Passage, Policy, Request};
+use spillgate_policy::{Explanation, Gate, Outcome, Policy, Request};
 
 pub(crate) type TestGate = Gate<Memory<ManualClock>>;
 
@@ -39,7 +39,7 @@ impl Call {
         Request::from_parts(&self.parts, self.peer)
     }
 
-    pub(crate) fn through(&self, gate: &TestGate) -> Passage<'static> {
+    pub(crate) fn through(&self, gate: &TestGate) -> Outcome<'static> {
         gate.check_now(&self.request()).unwrap().unwrap()
     }
 

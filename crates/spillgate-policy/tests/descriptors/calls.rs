@@ -44,8 +44,8 @@ fn gives_back(entries: Entries<'_>, amount: u64) -> Descriptor<'_> {
 
 /// What each limit of a descriptor has left, by name.
 fn all_left(gate: &TestGate, entries: Entries<'_>) -> Vec<(String, u64)> {
-    let passage = decide(gate, &[hits(entries, 0)]);
-    let state = passage.descriptors().next().unwrap();
+    let outcome = decide(gate, &[hits(entries, 0)]);
+    let state = outcome.descriptors().next().unwrap();
     let left = state.limits().map(|limit| (limit.name().to_owned(), limit.decision().remaining()));
     let mut left: Vec<_> = left.collect();
     left.sort_unstable();
@@ -67,7 +67,7 @@ fn a_call_that_is_denied_spends_nothing_and_says_what_is_left() {
     assert!(path.limits().all(|limit| limit.name() != "watched"), "in shadow, so undecided");
     let retry = path.nearest().unwrap().decision().retry_after();
     assert_eq!(retry, Some(Duration::from_secs(60)));
-    assert_eq!(denied.passage().denied_by(), Some("path"));
+    assert_eq!(denied.outcome().denied_by(), Some("path"));
     assert_eq!(left(&gate, ADDRESS), 2);
     let left = [("in-all", 1), ("path", 0), ("watched", 0)];
     assert_eq!(all_left(&gate, PATH), left.map(|(name, left)| (name.to_owned(), left)));
@@ -77,8 +77,8 @@ fn a_call_that_is_denied_spends_nothing_and_says_what_is_left() {
 fn states_are_in_the_order_of_the_descriptors() {
     let (gate, _) = gate(POLICY);
     let other = [("other", "1")];
-    let passage = call(&gate, &[PATH, &other, ADDRESS, PATH]);
-    let names: Vec<Vec<_>> = passage
+    let outcome = call(&gate, &[PATH, &other, ADDRESS, PATH]);
+    let names: Vec<Vec<_>> = outcome
         .descriptors()
         .map(|state| state.limits().map(|limit| limit.name().to_owned()).collect())
         .collect();
@@ -89,8 +89,8 @@ fn states_are_in_the_order_of_the_descriptors() {
 #[test]
 fn descriptors_that_share_a_count_are_counted_one_after_the_other() {
     let (gate, _) = gate(POLICY);
-    let passage = call(&gate, &[PATH, PATH]);
-    let left: Vec<_> = passage
+    let outcome = call(&gate, &[PATH, PATH]);
+    let left: Vec<_> = outcome
         .descriptors()
         .map(|state| state.nearest().unwrap().decision().remaining())
         .collect();
@@ -114,9 +114,9 @@ fn no_hits_only_look_and_many_count_at_once() {
 fn what_is_given_back_is_no_more_than_was_spent_and_denies_nothing() {
     let (gate, _) = gate(POLICY);
     assert!(decide(&gate, &[hits(ADDRESS, 4)]).is_allowed());
-    let passage = decide(&gate, &[gives_back(ADDRESS, 3)]);
-    let state = passage.descriptors().next().unwrap();
-    assert!(passage.is_allowed());
+    let outcome = decide(&gate, &[gives_back(ADDRESS, 3)]);
+    let state = outcome.descriptors().next().unwrap();
+    assert!(outcome.is_allowed());
     assert_eq!(state.nearest().unwrap().decision().remaining(), 4);
     assert!(decide(&gate, &[gives_back(ADDRESS, u64::MAX)]).is_allowed());
     assert_eq!(left(&gate, ADDRESS), 5);

@@ -33,8 +33,8 @@ impl ByDescriptors {
         self.clock.set(now);
         let entries = [("user", user)];
         let descriptor = Descriptor { hits, gives_back, ..Descriptor::new(&entries) };
-        let passage = super::decide(&self.gate, &[descriptor]);
-        let state = passage.descriptors().next().unwrap();
+        let outcome = super::decide(&self.gate, &[descriptor]);
+        let state = outcome.descriptors().next().unwrap();
         (*state.nearest().unwrap().decision()).into()
     }
 }

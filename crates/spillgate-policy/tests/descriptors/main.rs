@@ -18,7 +18,7 @@ mod trees;
 use common::TestGate;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::{
-    Descriptor, DescriptorKind, DescriptorPassage, Node, NodeLimit, NodeMode, NodeQuota,
+    Descriptor, DescriptorKind, DescriptorOutcome, Node, NodeLimit, NodeMode, NodeQuota,
 };
 
 type Entries<'a> = &'a [(&'a str, &'a str)];
@@ -28,20 +28,20 @@ fn quota(text: &str) -> Quota {
 }
 
 /// What is decided about a call of the domain `edge`.
-fn decide(gate: &TestGate, descriptors: &[Descriptor<'_>]) -> DescriptorPassage<'static> {
+fn decide(gate: &TestGate, descriptors: &[Descriptor<'_>]) -> DescriptorOutcome<'static> {
     gate.check_descriptors_now("edge", descriptors).unwrap().unwrap()
 }
 
 /// What is decided about a call that counts each of some descriptors once.
-fn call(gate: &TestGate, descriptors: &[Entries<'_>]) -> DescriptorPassage<'static> {
+fn call(gate: &TestGate, descriptors: &[Entries<'_>]) -> DescriptorOutcome<'static> {
     let descriptors: Vec<_> = descriptors.iter().map(|entries| Descriptor::new(entries)).collect();
     decide(gate, &descriptors)
 }
 
 /// What a descriptor is, and the names of the limits that it meets.
 fn met(gate: &TestGate, entries: Entries<'_>) -> (DescriptorKind, Vec<String>) {
-    let passage = decide(gate, &[Descriptor { hits: 0, ..Descriptor::new(entries) }]);
-    let state = passage.descriptors().next().unwrap();
+    let outcome = decide(gate, &[Descriptor { hits: 0, ..Descriptor::new(entries) }]);
+    let state = outcome.descriptors().next().unwrap();
     let mut names: Vec<_> = state.limits().map(|limit| limit.name().to_owned()).collect();
     names.sort_unstable();
     (state.kind(), names)
@@ -49,8 +49,8 @@ fn met(gate: &TestGate, entries: Entries<'_>) -> (DescriptorKind, Vec<String>) {
 
 /// How much is left of the limit nearest to denying, without spending.
 fn left(gate: &TestGate, entries: Entries<'_>) -> u64 {
-    let passage = decide(gate, &[Descriptor { hits: 0, ..Descriptor::new(entries) }]);
-    let state = passage.descriptors().next().unwrap();
+    let outcome = decide(gate, &[Descriptor { hits: 0, ..Descriptor::new(entries) }]);
+    let state = outcome.descriptors().next().unwrap();
     state.nearest().unwrap().decision().remaining()
 }
 

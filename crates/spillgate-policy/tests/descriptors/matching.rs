@@ -83,10 +83,10 @@ fn a_descriptor_that_has_other_entries_is_unknown() {
     ] {
         assert_eq!(met(&gate, entries), (Unknown, vec![]), "{entries:?}");
     }
-    let passage = gate.check_descriptors_now("nowhere", &[Descriptor::new(&[address])]);
-    let passage = passage.unwrap().unwrap();
-    assert!(passage.is_allowed() && !passage.knows_domain());
-    assert_eq!(passage.descriptors().next().unwrap().kind(), Unknown);
+    let outcome = gate.check_descriptors_now("nowhere", &[Descriptor::new(&[address])]);
+    let outcome = outcome.unwrap().unwrap();
+    assert!(outcome.is_allowed() && !outcome.knows_domain());
+    assert_eq!(outcome.descriptors().next().unwrap().kind(), Unknown);
     assert!(call(&gate, &[&[address]]).knows_domain());
 }
 
@@ -151,8 +151,8 @@ fn a_domain_can_be_counted_by_one_key_and_those_who_lack_it_together() {
 #[test]
 fn limits_for_descriptors_meet_no_requests_and_those_for_requests_no_descriptors() {
     let (gate, _) = gate(POLICY);
-    let passage = get("10.0.0.1", "/v1").through(&gate);
-    assert!(passage.limits().map(|limit| limit.name()).eq(["requests"]));
+    let outcome = get("10.0.0.1", "/v1").through(&gate);
+    assert!(outcome.limits().map(|limit| limit.name()).eq(["requests"]));
     let explained = get("10.0.0.1", "/v1").explained(&gate);
     assert_eq!(explained.limits.len(), 1);
 }

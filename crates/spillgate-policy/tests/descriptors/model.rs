@@ -132,11 +132,11 @@ proptest! {
                 quota: asked.has_quota.then(|| quota(&format!("1/s burst {CALL_BURST}"))),
             });
             let descriptors: Vec<_> = descriptors.collect();
-            let passage = decide(&gate, &descriptors);
-            prop_assert_eq!(passage.is_allowed(), model.call(&asked), "{:?}", asked);
+            let outcome = decide(&gate, &descriptors);
+            prop_assert_eq!(outcome.is_allowed(), model.call(&asked), "{:?}", asked);
             prop_assert_eq!(
-                passage.descriptors().any(|state| state.is_denied()),
-                !passage.is_allowed()
+                outcome.descriptors().any(|state| state.is_denied()),
+                !outcome.is_allowed()
             );
             for (user, name) in USERS.iter().enumerate() {
                 let entries = [("user", *name)];

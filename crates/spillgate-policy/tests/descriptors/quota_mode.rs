@@ -33,9 +33,9 @@ fn told(gate: &TestGate, hits: &[(&str, u64)]) -> (bool, Vec<bool>) {
     let asked: Vec<_> = asked
         .map(|(entries, (_, hits))| Descriptor { hits: *hits, ..Descriptor::new(entries) })
         .collect();
-    let passage = decide(gate, &asked);
-    let exceeds = passage.descriptors().map(|state| state.exceeds_quota()).collect();
-    (passage.is_allowed(), exceeds)
+    let outcome = decide(gate, &asked);
+    let exceeds = outcome.descriptors().map(|state| state.exceeds_quota()).collect();
+    (outcome.is_allowed(), exceeds)
 }
 
 #[test]
@@ -63,24 +63,24 @@ fn a_call_that_they_deny_spends_nothing_under_others() {
     let all: [&[(&str, &str)]; 3] = [&[("plain", "v")], &[("shadow", "v")], &[("small", "v")]];
     assert!(call(&gate, &all).is_allowed());
     for _ in 0..3 {
-        let passage = call(&gate, &all);
-        assert!(!passage.is_allowed());
-        let [plain, shadow, small] = &passage.descriptors().collect::<Vec<_>>()[..] else {
-            panic!("{passage:?}");
+        let outcome = call(&gate, &all);
+        assert!(!outcome.is_allowed());
+        let [plain, shadow, small] = &outcome.descriptors().collect::<Vec<_>>()[..] else {
+            panic!("{outcome:?}");
         };
         assert!(!plain.is_denied() && small.is_denied());
         assert_eq!(plain.nearest().unwrap().decision().remaining(), 8);
         assert_eq!(shadow.limits().count(), 0, "undecided, as in every call that is denied");
         // It is told as what denies.
-        let nearest = passage.passage().nearest().unwrap();
+        let nearest = outcome.outcome().nearest().unwrap();
         assert_eq!((nearest.name(), nearest.mode()), ("edge/small", Mode::Enforce));
-        assert!(passage.passage().retry_after() > Some(Duration::ZERO));
-        assert_eq!(passage.passage().denied_by(), Some("edge/small"));
+        assert!(outcome.outcome().retry_after() > Some(Duration::ZERO));
+        assert_eq!(outcome.outcome().denied_by(), Some("edge/small"));
     }
     assert_eq!(left(&gate, &[("plain", "v")]), 8);
     let look = [("shadow", "v")];
-    let passage = decide(&gate, &[Descriptor { hits: 0, ..Descriptor::new(&look) }]);
-    let state = passage.descriptors().next().unwrap();
+    let outcome = decide(&gate, &[Descriptor { hits: 0, ..Descriptor::new(&look) }]);
+    let state = outcome.descriptors().next().unwrap();
     assert_eq!(state.limits().next().unwrap().decision().remaining(), 8);
 }
 
@@ -180,8 +180,8 @@ fn metadata_is_told_with_the_state_of_its_limit() {
     let metadata = Metadata::from([("team".to_owned(), MetadataValue::Text("edge".to_owned()))]);
     let limit = NodeLimit { metadata: metadata.clone(), ..counted("1/h") };
     let gate = gate_for([node("a", "").with(limit), node("b", "").with(counted("1/h"))]);
-    let passage = call(&gate, &[&[("a", "v")], &[("b", "v")]]);
-    let told: Vec<_> = passage.passage().limits().map(|limit| limit.metadata().cloned()).collect();
+    let outcome = call(&gate, &[&[("a", "v")], &[("b", "v")]]);
+    let told: Vec<_> = outcome.outcome().limits().map(|limit| limit.metadata().cloned()).collect();
     assert_eq!(told, [Some(metadata), Some(Metadata::new())]);
 }
 

@@ -23,12 +23,12 @@ fn by<'a>(text: &str, entries: Entries<'a>, hits: u64) -> Descriptor<'a> {
 
 /// Whether a call passes, and what it has left.
 fn spend(gate: &TestGate, descriptor: Descriptor<'_>) -> (bool, u64) {
-    let passage = decide(gate, &[descriptor]);
-    let state = passage.descriptors().next().unwrap();
+    let outcome = decide(gate, &[descriptor]);
+    let state = outcome.descriptors().next().unwrap();
     let limit = state.nearest().unwrap();
     assert!(limit.is_of_call());
     assert_eq!(limit.decision().limit(), descriptor.quota.unwrap().burst());
-    (passage.is_allowed(), limit.decision().remaining())
+    (outcome.is_allowed(), limit.decision().remaining())
 }
 
 #[test]
@@ -79,11 +79,11 @@ fn it_is_spent_together_with_limits_or_not_at_all() {
 fn it_counts_in_domains_that_the_policy_does_not_know() {
     let (gate, _) = gate_of(Policy::builder().call_quotas().build().unwrap());
     let check = |domain: &str| {
-        let passage = gate.check_descriptors_now(domain, &[by("1/min", ADDRESS, 1)]);
-        let passage = passage.unwrap().unwrap();
-        let kind = passage.descriptors().next().unwrap().kind();
-        assert_eq!((passage.knows_domain(), kind), (false, DescriptorKind::Limited));
-        passage.is_allowed()
+        let outcome = gate.check_descriptors_now(domain, &[by("1/min", ADDRESS, 1)]);
+        let outcome = outcome.unwrap().unwrap();
+        let kind = outcome.descriptors().next().unwrap().kind();
+        assert_eq!((outcome.knows_domain(), kind), (false, DescriptorKind::Limited));
+        outcome.is_allowed()
     };
     assert!(check("one") && !check("one"));
     assert!(check("other"), "domains are counted apart");

@@ -171,16 +171,16 @@ fn a_limit_that_replaces_others_keeps_them_from_counting_in_its_call() {
     ]);
     let (user, vip) = ([("user", "7")], [("vip", "7")]);
     for spent in 1..4 {
-        let passage = call(&gate, &[&user, &vip]);
-        let state = passage.descriptors().next().unwrap();
-        assert!(passage.is_allowed());
+        let outcome = call(&gate, &[&user, &vip]);
+        let state = outcome.descriptors().next().unwrap();
+        assert!(outcome.is_allowed());
         assert_eq!((state.kind(), state.name()), (Replaced, Some("general")));
         assert_eq!(state.limits().count(), 0);
         assert_eq!(left(&gate, &vip), 9 - spent);
     }
     assert_eq!(left(&gate, &user), 1, "nothing was counted");
-    let passage = call(&gate, &[&user]);
-    let limit = passage.descriptors().next().unwrap().nearest().unwrap();
+    let outcome = call(&gate, &[&user]);
+    let limit = outcome.descriptors().next().unwrap().nearest().unwrap();
     assert_eq!((limit.name(), limit.shown_name()), ("edge/user", Some("general")));
 }
 

@@ -74,14 +74,14 @@ pub(crate) async fn until_down(server: &Server, fault: Fault) -> String {
 
 /// What came of calls.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct CallResult {
     pub(crate) answered: usize,
     pub(crate) failed: usize,
     pub(crate) slowest: Duration,
 }
 
 /// Asks every millisecond, whether or not earlier calls were answered.
-pub(crate) async fn hammer(server: Arc<Server>, duration: Duration) -> Outcome {
+pub(crate) async fn hammer(server: Arc<Server>, duration: Duration) -> CallResult {
     let begin = Instant::now();
     let mut calls = JoinSet::new();
     let mut ticks = interval(Duration::from_millis(1));
@@ -96,7 +96,7 @@ pub(crate) async fn hammer(server: Arc<Server>, duration: Duration) -> Outcome {
             (ask(&server, name % 100).await.is_ok(), sent.elapsed())
         });
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = CallResult::default();
     while let Some(call) = calls.join_next().await {
         let (is_answered, after) = call.unwrap();
         outcome.answered += usize::from(is_answered);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use spillgate_policy::{Error, Passage};
+use spillgate_policy::{Error, Outcome};
 use tokio::time::Instant;
 
 use crate::common::Span;
@@ -13,7 +13,7 @@ pub(crate) struct Call {
     /// When it was to be made. How long it took counts from there.
     pub(crate) due: Instant,
     pub(crate) took: Duration,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CallResult,
 }
 
 impl Call {
@@ -25,7 +25,7 @@ impl Call {
 
 /// Who decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallResult {
     /// The engine, at this moment of its time.
     Engine { now: u64, is_allowed: bool },
     /// The node itself, by its share.
@@ -36,11 +36,11 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-impl Outcome {
-    pub(crate) fn of(checked: &Result<Passage<'static>, Error>) -> Self {
-        let Ok(passage) = checked else { return Self::Failed };
-        let is_allowed = passage.is_allowed();
-        match passage.limits().next().map(|state| *state.decision()) {
+impl CallResult {
+    pub(crate) fn of(checked: &Result<Outcome<'static>, Error>) -> Self {
+        let Ok(outcome) = checked else { return Self::Failed };
+        let is_allowed = outcome.is_allowed();
+        match outcome.limits().next().map(|state| *state.decision()) {
             None => Self::Undecided,
             Some(decision) if decision.limit() == SHARE => Self::Share { is_allowed },
             Some(decision) => Self::Engine { now: decision.now().as_nanos(), is_allowed },
@@ -63,7 +63,7 @@ impl Calls {
     }
 
     /// How many have come out so, of a limit.
-    pub(crate) fn count(&self, limit: Limit, is_so: impl Fn(Outcome) -> bool) -> usize {
+    pub(crate) fn count(&self, limit: Limit, is_so: impl Fn(CallResult) -> bool) -> usize {
         self.0.iter().filter(|call| call.limit == limit && is_so(call.outcome)).count()
     }
 
@@ -85,7 +85,7 @@ impl Calls {
     pub(crate) fn admitted_hot(&self) -> Vec<u64> {
         let hot = self.0.iter().filter(|call| call.limit == Limit::Hot);
         let now = |call: &Call| match call.outcome {
-            Outcome::Engine { now, is_allowed: true } => Some(now),
+            CallResult::Engine { now, is_allowed: true } => Some(now),
             _ => None,
         };
         hot.filter_map(now).collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::calls::Outcome;
+use crate::calls::CallResult;
 use crate::common::{Sentinels, Server, Span, eventually, real_time};
 use crate::node::{HOT, Limit, Node};
 use crate::scene::TURN;
@@ -64,7 +64,7 @@ async fn ask(node: Node, has_ended: Arc<AtomicBool>) -> (Vec<u64>, Duration) {
     let (mut admitted, mut longest) = (Vec::new(), Duration::ZERO);
     while !has_ended.load(Ordering::SeqCst) {
         let begin = Instant::now();
-        if let Outcome::Engine { now, is_allowed: true } = node.ask(Limit::Hot, "one").await {
+        if let CallResult::Engine { now, is_allowed: true } = node.ask(Limit::Hot, "one").await {
             admitted.push(now);
         }
         longest = longest.max(begin.elapsed());

@@ -6,7 +6,7 @@ use spillgate_policy::{Gate, LimitCheck, Policy};
 use spillgate_redis::engine::{Options, Server};
 use spillgate_redis::{RedisStore, Settings};
 
-use crate::calls::Outcome;
+use crate::calls::CallResult;
 use crate::common::Bound;
 
 /// The limits of a node, by what they do in an outage, and one that is asked for more than it
@@ -62,9 +62,9 @@ impl Node {
     }
 
     /// Asks a limit about a caller.
-    pub(crate) async fn ask(&self, limit: Limit, caller: &str) -> Outcome {
+    pub(crate) async fn ask(&self, limit: Limit, caller: &str) -> CallResult {
         let check = LimitCheck { limit: limit.name(), values: &[caller], cost: 1 };
-        Outcome::of(&self.0.check_limits(&[check]).await)
+        CallResult::of(&self.0.check_limits(&[check]).await)
     }
 
     /// How often the engine was down.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::calls::{Calls, Outcome};
+use crate::calls::{Calls, CallResult};
 use crate::common::Server;
 use crate::load::{Load, saturation};
 use crate::node::{Limit, Node, SHARE, is_soak, time_out};
@@ -109,16 +109,16 @@ impl Round {
     fn keeps_policies(&self) {
         for call in &self.calls.0 {
             let may_be = match (call.limit, call.outcome) {
-                (_, Outcome::Engine { is_allowed, .. }) => is_allowed || call.limit == Limit::Hot,
-                (limit, Outcome::Undecided) => limit == Limit::Open,
-                (limit, Outcome::Share { .. }) => limit == Limit::Local,
-                (limit, Outcome::Failed) => matches!(limit, Limit::Closed | Limit::Hot),
+                (_, CallResult::Engine { is_allowed, .. }) => is_allowed || call.limit == Limit::Hot,
+                (limit, CallResult::Undecided) => limit == Limit::Open,
+                (limit, CallResult::Share { .. }) => limit == Limit::Local,
+                (limit, CallResult::Failed) => matches!(limit, Limit::Closed | Limit::Hot),
             };
             assert!(may_be, "{call:?}");
         }
         let shares = |is_so: fn(bool) -> bool| {
             let is_share =
-                |outcome| matches!(outcome, Outcome::Share { is_allowed } if is_so(is_allowed));
+                |outcome| matches!(outcome, CallResult::Share { is_allowed } if is_so(is_allowed));
             self.calls.count(Limit::Local, is_share)
         };
         let (asked, passed) = (shares(|_| true), shares(|is_allowed| is_allowed));
@@ -130,11 +130,11 @@ impl Round {
     /// Callers have noticed that the engine was away.
     pub(crate) fn was_noticed(&self) {
         for (limit, outcome) in
-            [(Limit::Open, Outcome::Undecided), (Limit::Closed, Outcome::Failed)]
+            [(Limit::Open, CallResult::Undecided), (Limit::Closed, CallResult::Failed)]
         {
             assert!(self.troubled.count(limit, |seen| seen == outcome) > 0, "{limit:?}");
         }
-        let share = Outcome::Share { is_allowed: true };
+        let share = CallResult::Share { is_allowed: true };
         assert!(self.troubled.count(Limit::Local, |outcome| outcome == share) > 0);
     }
 }

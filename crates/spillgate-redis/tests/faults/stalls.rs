@@ -167,8 +167,8 @@ async fn ask_until(
     while Instant::now() < end {
         let check = LimitCheck { limit, values: &["alice"], cost: 1 };
         let from = begin.elapsed();
-        let passage = node.check_limits(&[check]).await.unwrap();
-        if passage.is_allowed() {
+        let outcome = node.check_limits(&[check]).await.unwrap();
+        if outcome.is_allowed() {
             spans.push((from.as_nanos() as u64, begin.elapsed().as_nanos() as u64));
         }
         sleep(EVERY).await;

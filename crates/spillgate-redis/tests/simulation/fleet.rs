@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use spillgate_policy::{Gate, LimitCheck, Passage, Policy};
+use spillgate_policy::{Gate, LimitCheck, Outcome, Policy};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
@@ -15,7 +15,7 @@ use crate::world::{History, MARGIN, NodeClock, SHARDS, World};
 
 /// What a simulation has come to.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct CallResult {
     pub(crate) admitted: Vec<Admission>,
     pub(crate) denied: u64,
     /// Calls that were not answered.
@@ -43,12 +43,12 @@ struct Answers {
 
 /// Lets a plan happen. Time stands still while anybody has something to do, so it takes no
 /// longer than that.
-pub(crate) fn simulate(plan: &Plan) -> Outcome {
+pub(crate) fn simulate(plan: &Plan) -> CallResult {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(run(plan))
 }
 
-async fn run(plan: &Plan) -> Outcome {
+async fn run(plan: &Plan) -> CallResult {
     let world = Arc::new(World::new(plan.seed));
     let answers = Arc::new(Mutex::new(Answers::default()));
     let end = Instant::now() + plan.lasts;
@@ -74,7 +74,7 @@ async fn run(plan: &Plan) -> Outcome {
         node.gate.store().shutdown().await;
     }
     let Answers { admitted, denied, failed } = std::mem::take(&mut *answers.lock().unwrap());
-    Outcome { admitted, denied, failed, history: world.history() }
+    CallResult { admitted, denied, failed, history: world.history() }
 }
 
 struct Trouble {
@@ -251,12 +251,12 @@ impl Client {
             |limit: &usize| LimitCheck { limit: name(*limit), values: &values, cost: call.cost };
         let checks: Vec<_> = call.limits.iter().map(check).collect();
         let called = self.world.elapsed();
-        let passage = self.gate.check_limits(&checks).await;
-        let is_allowed = passage.as_ref().is_ok_and(Passage::is_allowed);
-        match passage {
+        let outcome = self.gate.check_limits(&checks).await;
+        let is_allowed = outcome.as_ref().is_ok_and(Outcome::is_allowed);
+        match outcome {
             Err(_) => self.answers.lock().unwrap().failed += 1,
-            Ok(passage) if call.is_cancelled => self.gate.cancel(passage),
-            Ok(passage) if passage.is_allowed() => self.admit(call, called, &passage),
+            Ok(outcome) if call.is_cancelled => self.gate.cancel(outcome),
+            Ok(outcome) if outcome.is_allowed() => self.admit(call, called, &outcome),
             Ok(_) => self.answers.lock().unwrap().denied += 1,
         }
         self.world.trace(u64::from(is_allowed));
@@ -267,10 +267,10 @@ impl Client {
         }
     }
 
-    fn admit(&self, call: &Call, called: Duration, passage: &Passage<'_>) {
+    fn admit(&self, call: &Call, called: Duration, outcome: &Outcome<'_>) {
         let mut answers = self.answers.lock().unwrap();
-        assert_eq!(passage.limits().count(), call.limits.len(), "every limit has decided");
-        for (limit, state) in call.limits.iter().zip(passage.limits()) {
+        assert_eq!(outcome.limits().count(), call.limits.len(), "every limit has decided");
+        for (limit, state) in call.limits.iter().zip(outcome.limits()) {
             let at = self.world.true_time(state.decision().now(), called);
             let admission = Admission { limit: *limit, user: call.user, at, cost: call.cost };
             answers.admitted.push(admission);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use spillgate::Quota;
 
-use crate::fleet::{Admission, Outcome};
+use crate::fleet::{Admission, CallResult};
 use crate::plan::{Limit, Plan, name};
 use crate::world::{History, Refund};
 
@@ -11,7 +11,7 @@ use crate::world::{History, Refund};
 /// # Errors
 ///
 /// If it is not: what was found.
-pub(crate) fn judge(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
+pub(crate) fn judge(plan: &Plan, outcome: &CallResult) -> Result<(), String> {
     for (place, limit) in plan.limits.iter().enumerate() {
         let change = plan.change.filter(|_| place == 0);
         let mut bound =
@@ -47,7 +47,7 @@ struct Bound {
 
 impl Bound {
     /// The burst, and what was forgotten that had been spent.
-    fn of(limit: &Limit, outcome: &Outcome) -> Self {
+    fn of(limit: &Limit, outcome: &CallResult) -> Self {
         let History { refunds, forgiven, .. } = &outcome.history;
         let forgiven = forgiven.get(&limit.quota()).copied().unwrap_or(0);
         let of_limit = refunds.iter().filter(|refund| refund.quota == limit.quota());
@@ -98,7 +98,7 @@ impl Bound {
 
 /// Whatever was admitted has been taken out of the bucket, and not been put back but by a
 /// refund. So a call that spent under one limit has spent under all.
-fn is_paid_for(limit: &Limit, admitted: &[Admission], outcome: &Outcome) -> Result<(), String> {
+fn is_paid_for(limit: &Limit, admitted: &[Admission], outcome: &CallResult) -> Result<(), String> {
     let taken = outcome.history.allocated.get(&limit.quota()).copied().unwrap_or(0);
     let of_limit = outcome.history.refunds.iter().filter(|refund| refund.quota == limit.quota());
     let refunded: u64 = of_limit.map(|refund| refund.tokens).sum();

@@ -65,10 +65,10 @@ impl<S: Store> Subject<S> {
         let request = Request::builder().header("x-tier", tier).header("x-team", "t");
         let parts = request.body(()).unwrap().into_parts().0;
         let asked = Asked::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
-        let passage = self.gate.check(&asked).await.unwrap();
-        self.open.extend(passage.receipt());
-        let left = passage.limits().next().unwrap().decision().remaining();
-        (passage.is_allowed(), left, 0)
+        let outcome = self.gate.check(&asked).await.unwrap();
+        self.open.extend(outcome.receipt());
+        let left = outcome.limits().next().unwrap().decision().remaining();
+        (outcome.is_allowed(), left, 0)
     }
 
     async fn happen(&mut self, event: &Event) -> Seen {

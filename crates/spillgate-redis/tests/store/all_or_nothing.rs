@@ -43,9 +43,9 @@ async fn all_left(node: &Node, key: &str) -> [u64; 3] {
 async fn in_one_slot_all_is_decided_in_one_round_trip() {
     let engine = Fake::new();
     let node = engine.node(THREE);
-    let passage = check_all(&node, &["a", "b", "c", "shadow"], "alice").await.unwrap();
-    assert!(passage.is_allowed());
-    assert_eq!(passage.limits().count(), 4);
+    let outcome = check_all(&node, &["a", "b", "c", "shadow"], "alice").await.unwrap();
+    assert!(outcome.is_allowed());
+    assert_eq!(outcome.limits().count(), 4);
     assert_eq!(engine.runs(), 1);
 }
 
@@ -58,8 +58,8 @@ async fn what_is_denied_in_one_slot_is_taken_back_in_others() {
         let caller = format!("caller-{caller}");
         let mut passed = 0;
         for _ in 0..15 {
-            let passage = check_all(&node, &["a", "b", "c"], &caller).await.unwrap();
-            passed += usize::from(passage.is_allowed());
+            let outcome = check_all(&node, &["a", "b", "c"], &caller).await.unwrap();
+            passed += usize::from(outcome.is_allowed());
         }
         assert_eq!(passed, 10);
         assert_eq!(all_left(&node, &caller).await, [90, 40, 0]);
@@ -76,9 +76,9 @@ async fn limits_in_shadow_spend_only_if_all_others_pass_and_never_deny() {
     for caller in 0..20 {
         let caller = format!("caller-{caller}");
         for call in 0..12 {
-            let passage = check_all(&node, &["a", "c", "shadow"], &caller).await.unwrap();
-            assert_eq!(passage.is_allowed(), call < 10);
-            assert_eq!(passage.limits().count(), if call < 10 { 3 } else { 2 });
+            let outcome = check_all(&node, &["a", "c", "shadow"], &caller).await.unwrap();
+            assert_eq!(outcome.is_allowed(), call < 10);
+            assert_eq!(outcome.limits().count(), if call < 10 { 3 } else { 2 });
         }
         assert_eq!(left(&node, "shadow", &caller).await, 0);
     }

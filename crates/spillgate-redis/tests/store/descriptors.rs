@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::{Descriptor, DescriptorPassage, Gate, Policy};
+use spillgate_policy::{Descriptor, DescriptorOutcome, Gate, Policy};
 use spillgate_redis::engine::{Engine, Options, Server};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::advance;
@@ -25,7 +25,7 @@ quota = "40/h"
 async fn decide<E: Engine>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
-) -> DescriptorPassage<'static> {
+) -> DescriptorOutcome<'static> {
     match node.check_descriptors_now("edge", descriptors) {
         Some(decided) => decided.unwrap(),
         None => node.check_descriptors("edge", descriptors).await.unwrap(),
@@ -37,10 +37,10 @@ async fn spend<E: Engine>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
 ) -> (bool, Vec<u64>) {
-    let passage = decide(node, descriptors).await;
-    let left = passage.descriptors().flat_map(|state| state.limits());
+    let outcome = decide(node, descriptors).await;
+    let left = outcome.descriptors().flat_map(|state| state.limits());
     let left = left.map(|limit| limit.decision().remaining()).collect();
-    (passage.is_allowed(), left)
+    (outcome.is_allowed(), left)
 }
 
 fn hits<'a>(entries: &'a [(&'a str, &'a str)], hits: u64) -> Descriptor<'a> {
@@ -135,7 +135,7 @@ async fn what_cannot_be_given_back_in_an_outage_is_as_the_limit_says() {
         );
         engine.set_down(true);
         let checked = node.check_descriptors("edge", &give).await;
-        assert_eq!(checked.is_ok_and(|passage| passage.is_allowed()), passes, "{outage}");
+        assert_eq!(checked.is_ok_and(|outcome| outcome.is_allowed()), passes, "{outage}");
         engine.set_down(false);
     }
 }
@@ -148,8 +148,8 @@ async fn a_limit_in_shadow_that_cannot_be_given_back_to_changes_nothing() {
     engine.set_down(true);
     let user = [("user", "7")];
     let give = Descriptor { gives_back: true, ..hits(&user, 3) };
-    let passage = node.check_descriptors("edge", &[give]).await.unwrap();
-    assert!(passage.is_allowed() && passage.shadow_error().is_some());
+    let outcome = node.check_descriptors("edge", &[give]).await.unwrap();
+    assert!(outcome.is_allowed() && outcome.shadow_error().is_some());
 }
 
 #[tokio::test(start_paused = true)]

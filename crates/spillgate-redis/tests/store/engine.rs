@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spillgate::{Clock, Timestamp};
-use spillgate_policy::{Gate, LimitCheck, Passage, Policy};
+use spillgate_policy::{Gate, LimitCheck, Outcome, Policy};
 use spillgate_redis::engine::{
     Alive, Announcement, Engine, EngineError, Entry, Exchange, Fault, Model, Reply,
 };
@@ -243,7 +243,7 @@ pub(crate) async fn check_all(
     node: &Node,
     limits: &[&str],
     key: &str,
-) -> Result<Passage<'static>, spillgate_policy::Error> {
+) -> Result<Outcome<'static>, spillgate_policy::Error> {
     let values = [key];
     let check = |limit| LimitCheck { limit, values: &values, cost: 1 };
     let checks: Vec<_> = limits.iter().copied().map(check).collect();

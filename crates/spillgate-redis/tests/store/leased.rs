@@ -66,8 +66,8 @@ async fn what_a_strict_limit_denies_is_not_spent_out_of_a_lease() {
     let node = engine.node(POLICY);
     let mut passed = 0;
     for _ in 0..100 {
-        let passage = check_all(&node, &["leased", "strict"], "alice").await.unwrap();
-        passed += usize::from(passage.is_allowed());
+        let outcome = check_all(&node, &["leased", "strict"], "alice").await.unwrap();
+        passed += usize::from(outcome.is_allowed());
     }
     assert_eq!(passed, 20);
     node.store().shutdown().await;

@@ -34,10 +34,10 @@ async fn an_open_limit_lets_everyone_pass_undecided() {
     let node = engine.node(&policy("open"));
     engine.set_down(true);
     for _ in 0..20 {
-        let passage = check_all(&node, &["l"], "alice").await.unwrap();
-        assert!(passage.is_allowed());
-        assert_eq!(passage.limits().count(), 0);
-        assert!(passage.nearest().is_none());
+        let outcome = check_all(&node, &["l"], "alice").await.unwrap();
+        assert!(outcome.is_allowed());
+        assert_eq!(outcome.limits().count(), 0);
+        assert!(outcome.nearest().is_none());
     }
     assert_eq!(node.store().stats().outage_open, 20);
 }
@@ -157,13 +157,13 @@ async fn if_one_slot_is_away_what_was_spent_in_another_is_taken_back() {
         engine.set_slot_down(Some(slot));
         match check_all(&node, &["open", "closed"], "alice").await {
             Err(_) => failed += 1,
-            Ok(passage) if passage.limits().count() == 2 => {
+            Ok(outcome) if outcome.limits().count() == 2 => {
                 // Neither was away.
                 engine.set_slot_down(None);
                 node.reset_limit("open", &["alice"]).await.unwrap();
                 node.reset_limit("closed", &["alice"]).await.unwrap();
             }
-            Ok(passage) => assert!(passage.is_allowed()),
+            Ok(outcome) => assert!(outcome.is_allowed()),
         }
     }
     engine.set_slot_down(None);
@@ -178,9 +178,9 @@ async fn a_limit_in_shadow_that_is_away_stays_undecided() {
         "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nmode = 'shadow'\noutage = 'closed'",
     );
     engine.set_down(true);
-    let passage = check_all(&node, &["l"], "alice").await.unwrap();
-    assert!(passage.is_allowed());
-    assert!(passage.shadow_error().is_some());
+    let outcome = check_all(&node, &["l"], "alice").await.unwrap();
+    assert!(outcome.is_allowed());
+    assert!(outcome.shadow_error().is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,10 +9,10 @@ use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit,
 };
 use envoy_types::pb::google::protobuf;
-use spillgate_policy::{DescriptorKind, DescriptorPassage, DescriptorState, Error, LimitState};
+use spillgate_policy::{DescriptorKind, DescriptorOutcome, DescriptorState, Error, LimitState};
 use tonic::Status;
 
-use super::Outcome;
+use super::DescriptorResult;
 use super::asked::Asked;
 use super::metadata::metadata;
 use super::reply::wrapped;
@@ -37,20 +37,20 @@ pub(super) async fn later(app: &App, asked: &Asked) -> Result<Bytes, Status> {
 fn answer(
     app: &App,
     asked: &Asked,
-    checked: Result<DescriptorPassage<'_>, Error>,
+    checked: Result<DescriptorOutcome<'_>, Error>,
 ) -> Result<Bytes, Status> {
-    let passage = checked.map_err(|error| match error.is_store() {
+    let outcome = checked.map_err(|error| match error.is_store() {
         // Whoever asked knows what to do then.
         true => Status::unavailable(error.for_clients()),
         false => Status::invalid_argument(error.to_string()),
     })?;
-    for descriptor in passage.descriptors() {
-        app.grpc.count_descriptor(outcome(&passage, descriptor));
+    for descriptor in outcome.descriptors() {
+        app.grpc.count_descriptor(result(&outcome, descriptor));
     }
-    Ok(wrapped(&response(app, asked, &passage)))
+    Ok(wrapped(&response(app, asked, &outcome)))
 }
 
-fn response(app: &App, asked: &Asked, passage: &DescriptorPassage<'_>) -> RateLimitResponse {
+fn response(app: &App, asked: &Asked, outcome: &DescriptorOutcome<'_>) -> RateLimitResponse {
     let header = |(name, value): (http::HeaderName, http::HeaderValue)| HeaderValue {
         key: name.as_str().to_owned(),
         // Headers of limits are texts.
@@ -59,12 +59,12 @@ fn response(app: &App, asked: &Asked, passage: &DescriptorPassage<'_>) -> RateLi
     };
     // A limit that lets nothing through has no quota to tell of.
     let is_open = asked.closed().all(|is_closed| !is_closed);
-    let headers = is_open.then(|| app.layer().descriptor_headers(passage).map(header));
+    let headers = is_open.then(|| app.layer().descriptor_headers(outcome).map(header));
     RateLimitResponse {
-        overall_code: code(!passage.is_allowed()),
-        statuses: passage.descriptors().zip(asked.closed()).map(status).collect(),
+        overall_code: code(!outcome.is_allowed()),
+        statuses: outcome.descriptors().zip(asked.closed()).map(status).collect(),
         response_headers_to_add: headers.into_iter().flatten().collect(),
-        dynamic_metadata: metadata(&asked.request, passage),
+        dynamic_metadata: metadata(&asked.request, outcome),
         ..RateLimitResponse::default()
     }
 }
@@ -110,17 +110,17 @@ fn nearest(descriptor: DescriptorState<'_>) -> Option<LimitState<'_>> {
     exceeded.filter(|_| !denies).or_else(|| descriptor.nearest()).or_else(|| quota_mode().next())
 }
 
-fn outcome(passage: &DescriptorPassage<'_>, descriptor: DescriptorState<'_>) -> Outcome {
+fn result(outcome: &DescriptorOutcome<'_>, descriptor: DescriptorState<'_>) -> DescriptorResult {
     match descriptor.kind() {
-        DescriptorKind::Unknown if !passage.knows_domain() => Outcome::UnknownDomain,
-        DescriptorKind::Unknown => Outcome::UnknownDescriptor,
+        DescriptorKind::Unknown if !outcome.knows_domain() => DescriptorResult::UnknownDomain,
+        DescriptorKind::Unknown => DescriptorResult::UnknownDescriptor,
         DescriptorKind::Known | DescriptorKind::Unlimited | DescriptorKind::Replaced => {
-            Outcome::Unlimited
+            DescriptorResult::Unlimited
         }
-        DescriptorKind::Limited if descriptor.is_denied() => Outcome::Denied,
-        DescriptorKind::Limited if descriptor.exceeds_quota() => Outcome::QuotaExceeded,
-        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => Outcome::ShadowDenied,
-        DescriptorKind::Limited => Outcome::Allowed,
+        DescriptorKind::Limited if descriptor.is_denied() => DescriptorResult::Denied,
+        DescriptorKind::Limited if descriptor.exceeds_quota() => DescriptorResult::QuotaExceeded,
+        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => DescriptorResult::ShadowDenied,
+        DescriptorKind::Limited => DescriptorResult::Allowed,
     }
 }
 

@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescript
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
-use spillgate_policy::{DescriptorPassage, DescriptorState, LimitState, Metadata, MetadataValue};
+use spillgate_policy::{DescriptorOutcome, DescriptorState, LimitState, Metadata, MetadataValue};
 
 type Fields = HashMap<String, Value>;
 
@@ -15,15 +15,15 @@ type Fields = HashMap<String, Value>;
 /// of limits that are not exceeded. Nothing, if the call meets no limit that has any of that.
 pub(super) fn metadata(
     request: &RateLimitRequest,
-    passage: &DescriptorPassage<'_>,
+    outcome: &DescriptorOutcome<'_>,
 ) -> Option<Struct> {
-    let limits = || passage.descriptors().flat_map(|descriptor| descriptor.limits());
+    let limits = || outcome.descriptors().flat_map(|descriptor| descriptor.limits());
     let has_quota_mode = limits().any(|limit| limit.is_quota_mode());
     if !has_quota_mode && limits().all(|limit| of_limit(&limit).is_empty()) {
         return None;
     }
     let is_violated = |(_, descriptor): &(usize, DescriptorState<'_>)| descriptor.exceeds_quota();
-    let violations = passage.descriptors().enumerate().filter(is_violated);
+    let violations = outcome.descriptors().enumerate().filter(is_violated);
     let violations = violations.map(|(place, _)| Kind::NumberValue(place as f64));
     let descriptors = request.descriptors.iter().map(descriptor);
     let mut told = table([
@@ -35,7 +35,7 @@ pub(super) fn metadata(
     if request.hits_addend > 0 {
         put(&mut told, "hitsAddend", Kind::NumberValue(request.hits_addend.into()));
     }
-    let passed = passed(passage);
+    let passed = passed(outcome);
     if !passed.is_empty() {
         put(&mut told, "metadata", Kind::StructValue(Struct { fields: passed }));
     }
@@ -43,10 +43,10 @@ pub(super) fn metadata(
 }
 
 /// The metadata of all limits of descriptors that exceed none.
-fn passed(passage: &DescriptorPassage<'_>) -> Fields {
+fn passed(outcome: &DescriptorOutcome<'_>) -> Fields {
     let mut merged = Fields::new();
     let is_passed = |state: &DescriptorState<'_>| !state.is_denied() && !state.exceeds_quota();
-    for descriptor in passage.descriptors().filter(is_passed) {
+    for descriptor in outcome.descriptors().filter(is_passed) {
         descriptor.limits().for_each(|limit| merge(&mut merged, of_limit(&limit)));
     }
     merged

@@ -21,4 +21,4 @@ mod stats;
 
 pub use self::connection::serve;
 pub(crate) use self::side_services::SideServices;
-pub use self::stats::{Outcome, Stats};
+pub use self::stats::{DescriptorResult, Stats};

@@ -11,12 +11,12 @@ pub struct Stats {
     /// By code.
     calls: [AtomicU64; CODES.len()],
     /// By outcome.
-    descriptors: [AtomicU64; Outcome::ALL.len()],
+    descriptors: [AtomicU64; DescriptorResult::ALL.len()],
 }
 
 /// What became of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DescriptorResult {
     /// Nothing is known of its domain, so it passes.
     UnknownDomain,
     /// No limit matches it, so it passes.
@@ -33,7 +33,7 @@ pub enum Outcome {
     QuotaExceeded,
 }
 
-impl Outcome {
+impl DescriptorResult {
     const ALL: [(Self, &'static str); 7] = [
         (Self::UnknownDomain, "unknown-domain"),
         (Self::UnknownDescriptor, "unknown-descriptor"),
@@ -84,7 +84,7 @@ impl Stats {
     /// How many descriptors had which outcome.
     pub fn descriptors(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.descriptors.iter().map(|count| count.load(Ordering::Relaxed));
-        Outcome::ALL.into_iter().map(|(_, name)| name).zip(counts)
+        DescriptorResult::ALL.into_iter().map(|(_, name)| name).zip(counts)
     }
 
     /// Counts a connection as open for as long as the result lives.
@@ -98,7 +98,7 @@ impl Stats {
         }
     }
 
-    pub(super) fn count_descriptor(&self, outcome: Outcome) {
+    pub(super) fn count_descriptor(&self, outcome: DescriptorResult) {
         self.descriptors[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -92,13 +92,13 @@ pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
     let named = Named::new(limit, key, cost);
     // Before anything is spent.
     let ids = [id()?, id()?];
-    let passage = check(app, std::slice::from_ref(&named)).await?;
-    let id = match passage.receipt() {
+    let outcome = check(app, std::slice::from_ref(&named)).await?;
+    let id = match outcome.receipt() {
         Some(receipt) => Some(keep(app, receipt, ids, Duration::from_secs(expires_in)).await),
         None => None,
     };
     let reservation = id.map(|id| format!("{id:032x}"));
-    json(&Reserved { answer: Answer::new(&passage, true), reservation })
+    json(&Reserved { answer: Answer::new(&outcome, true), reservation })
 }
 
 /// Keeps a reservation in the store if that is shared, so that any server can settle it, and

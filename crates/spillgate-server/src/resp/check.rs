@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use spillgate::{Decision, Quota};
 use spillgate_policy::store::Store;
-use spillgate_policy::{Error, Gate, LimitCheck, Mode, Passage};
+use spillgate_policy::{Error, Gate, LimitCheck, Mode, Outcome};
 use spillgate_redis::Share;
 use spillgate_redis::engine::Fault;
 use spillgate_tower::SpillgateLayer;
@@ -104,8 +104,8 @@ impl<S: Store> Checks for Gate<S> {
     type Error = Shown;
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Shown> {
-        let passage = self.check_limits(&[LimitCheck { limit, values: parts, cost }]).await;
-        checked(&passage.map_err(Shown)?)
+        let outcome = self.check_limits(&[LimitCheck { limit, values: parts, cost }]).await;
+        checked(&outcome.map_err(Shown)?)
     }
 
     fn is_overloaded(error: &Shown) -> bool {
@@ -121,16 +121,16 @@ impl<R: Send + Sync> Checks for SpillgateLayer<AnyStore, R> {
         let checks = [LimitCheck { limit, values: parts, cost }];
         // In memory it is decided at once, and on the stack: every connection has room for what it
         // may wait for.
-        let passage = if self.gate().store().shared().is_none()
-            && let Some(passage) = self.gate().check_limits(&checks).now_or_never()
+        let outcome = if self.gate().store().shared().is_none()
+            && let Some(outcome) = self.gate().check_limits(&checks).now_or_never()
         {
-            passage
+            outcome
         } else {
             self.gate().check_limits(&checks).boxed().await
         };
-        let passage = passage.inspect_err(|error| self.count_failure(error)).map_err(Shown)?;
-        self.count(&passage);
-        checked(&passage)
+        let outcome = outcome.inspect_err(|error| self.count_failure(error)).map_err(Shown)?;
+        self.count(&outcome);
+        checked(&outcome)
     }
 
     async fn throttle(&self, key: &[u8], quota: Quota, quantity: u64) -> Throttled {
@@ -193,11 +193,11 @@ impl<C: Checks> Checks for Arc<C> {
     }
 }
 
-/// What the only limit of a passage says; nothing if it is in shadow and its store failed.
-fn checked(passage: &Passage<'_>) -> Result<Checked, Shown> {
-    match passage.limits().next() {
+/// What the only limit of an outcome says; nothing if it is in shadow and its store failed.
+fn checked(outcome: &Outcome<'_>) -> Result<Checked, Shown> {
+    match outcome.limits().next() {
         Some(limit) => Ok(Checked { decision: Some(*limit.decision()), mode: limit.mode() }),
-        None if passage.shadow_error().is_some() => Err(Shown(Error::store("nothing was decided"))),
+        None if outcome.shadow_error().is_some() => Err(Shown(Error::store("nothing was decided"))),
         None => Ok(Checked { decision: None, mode: Mode::Enforce }),
     }
 }

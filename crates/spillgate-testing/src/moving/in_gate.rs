@@ -85,15 +85,15 @@ fn policy(kind: AlgorithmKind, quotas: &Quotas) -> Result<Policy, Error> {
 
 impl<S: Store> Moving for MovingGate<S> {
     fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> (bool, u64) {
-        let passage = self.passage(caller, cost, now);
-        let left = passage.nearest().map_or(0, |limit| limit.decision().remaining());
-        (passage.is_allowed(), left)
+        let outcome = self.outcome(caller, cost, now);
+        let left = outcome.nearest().map_or(0, |limit| limit.decision().remaining());
+        (outcome.is_allowed(), left)
     }
 
     fn reserve(&mut self, caller: Caller, cost: u64, number: usize, now: Timestamp) -> bool {
-        let passage = self.passage(caller, cost, now);
-        self.receipts.extend(passage.receipt().map(|receipt| (number, receipt)));
-        passage.is_allowed()
+        let outcome = self.outcome(caller, cost, now);
+        self.receipts.extend(outcome.receipt().map(|receipt| (number, receipt)));
+        outcome.is_allowed()
     }
 
     fn settle(&mut self, number: usize, actual: u64, now: Timestamp) {
@@ -155,18 +155,18 @@ impl<S: Store> MovingGate<S> {
     /// Has a caller spend one, and get it back. False if it is not translated by that: it is
     /// denied, or has a quota of its own.
     fn comes(&self, key: &'static str, now: Timestamp) -> bool {
-        let passage = self.passage(Caller { key, tier: None }, 1, now);
-        let Some(receipt) = passage.receipt() else { return false };
+        let outcome = self.outcome(Caller { key, tier: None }, 1, now);
+        let Some(receipt) = outcome.receipt() else { return false };
         let _ = self.at(now, self.gate.settle_actual(receipt, 0));
         !self.overridden.contains(key)
     }
 
-    fn passage(
+    fn outcome(
         &self,
         caller: Caller,
         cost: u64,
         now: Timestamp,
-    ) -> spillgate_policy::Passage<'static> {
+    ) -> spillgate_policy::Outcome<'static> {
         let request = HttpRequest::get("/").header("x-user", caller.key).header("x-cost", cost);
         let request = match caller.tier {
             Some(tier) => request.header("x-tier", tier),

@@ -76,8 +76,8 @@ pub fn under_load<S: Store>(
                     let (estimate, actual) = (1 + random.below(3), random.below(5));
                     let values = [key];
                     let check = [LimitCheck { limit: "l", values: &values, cost: estimate }];
-                    let passage = run(runtime, gate.check_limits(&check));
-                    let Some(receipt) = passage.ok().and_then(|passage| passage.receipt()) else {
+                    let outcome = run(runtime, gate.check_limits(&check));
+                    let Some(receipt) = outcome.ok().and_then(|outcome| outcome.receipt()) else {
                         continue;
                     };
                     note(&refunded, estimate.saturating_sub(actual));

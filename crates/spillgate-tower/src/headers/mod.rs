@@ -6,7 +6,7 @@ mod told;
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
-use spillgate_policy::Passage;
+use spillgate_policy::Outcome;
 
 pub(crate) use self::quota::Quotas;
 pub(crate) use self::told::Told;
@@ -67,21 +67,21 @@ impl Headers {
 
     /// What the response to a request tells of its limits, if anything.
     #[inline]
-    pub(crate) fn tell(self, passage: &Passage<'_>, quotas: &Quotas) -> Option<Told> {
+    pub(crate) fn tell(self, outcome: &Outcome<'_>, quotas: &Quotas) -> Option<Told> {
         if !self.rate_limit && !self.x_rate_limit {
             return None;
         }
-        Some(Told::of(passage.nearest()?, self, quotas))
+        Some(Told::of(outcome.nearest()?, self, quotas))
     }
 
-    /// What the headers of the IETF's draft tell of the limits of a passage, if they are on.
+    /// What the headers of the IETF's draft tell of the limits of an outcome, if they are on.
     pub(crate) fn tell_rate_limit(
         self,
-        passage: &Passage<'_>,
+        outcome: &Outcome<'_>,
         quotas: &Quotas,
     ) -> Option<[(HeaderName, HeaderValue); 2]> {
         // A limit that lets nothing through has no quota to tell of.
-        let limit = passage.nearest().filter(|limit| self.rate_limit && !limit.is_closed())?;
+        let limit = outcome.nearest().filter(|limit| self.rate_limit && !limit.is_closed())?;
         Some(Told::of(limit, self, quotas).rate_limit())
     }
 
@@ -92,8 +92,8 @@ impl Headers {
         refusal: &Refusal<'_>,
         quotas: &Quotas,
     ) {
-        if let Some(passage) = refusal.passage() {
-            self.tell(passage, quotas).into_iter().for_each(|told| told.write(headers));
+        if let Some(outcome) = refusal.outcome() {
+            self.tell(outcome, quotas).into_iter().for_each(|told| told.write(headers));
         }
         let Some(time) = refusal.retry_after() else { return };
         headers.entry(RETRY_AFTER).or_insert_with(|| whole_seconds(time).max(1).into());

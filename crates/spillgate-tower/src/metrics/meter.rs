@@ -3,7 +3,7 @@ use std::cell::Cell;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use spillgate::{Clock, SystemClock, Timestamp};
-use spillgate_policy::{Answer, LimitState, Mode, Passage};
+use spillgate_policy::{Answer, LimitState, Mode, Outcome};
 
 use super::{Labels, LimitLabel, Metrics};
 use crate::per_limit::PerLimit;
@@ -26,8 +26,8 @@ impl Meter {
         Self { metrics, limits: PerLimit::default() }
     }
 
-    pub(crate) fn count(&self, passage: &Passage<'_>) {
-        let answer = passage.answer();
+    pub(crate) fn count(&self, outcome: &Outcome<'_>) {
+        let answer = outcome.answer();
         match answer {
             Answer::Blocked => {
                 self.metrics.blocked.inc();
@@ -39,7 +39,7 @@ impl Meter {
             }
             _ => {}
         }
-        let mut limits = passage.limits().peekable();
+        let mut limits = outcome.limits().peekable();
         if limits.peek().is_none() {
             self.metrics.unlimited.inc();
         }

@@ -6,7 +6,7 @@ mod problem;
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode, header};
-use spillgate_policy::{Answer, Error, Passage, Request};
+use spillgate_policy::{Answer, Error, Outcome, Request};
 
 pub use self::grpc::GrpcStatus;
 pub use self::problem::ProblemJson;
@@ -46,7 +46,7 @@ impl<B, F: Fn(&Refusal<'_>) -> Response<B>> Refuse<B> for F {
 pub struct Refusal<'r> {
     reason: Reason,
     request: Request<'r>,
-    passage: Option<&'r Passage<'r>>,
+    outcome: Option<&'r Outcome<'r>>,
 }
 
 /// Why a request is refused.
@@ -99,9 +99,9 @@ impl<'r> Refusal<'r> {
     pub(crate) fn new(
         reason: Reason,
         request: Request<'r>,
-        passage: Option<&'r Passage<'r>>,
+        outcome: Option<&'r Outcome<'r>>,
     ) -> Self {
-        Self { reason, request, passage }
+        Self { reason, request, outcome }
     }
 
     /// Why the request is refused.
@@ -118,8 +118,8 @@ impl<'r> Refusal<'r> {
 
     /// What was decided; `None` if the store failed.
     #[must_use]
-    pub fn passage(&self) -> Option<&'r Passage<'r>> {
-        self.passage
+    pub fn outcome(&self) -> Option<&'r Outcome<'r>> {
+        self.outcome
     }
 
     /// The status for it: 429, 403, 400 or 503.
@@ -133,7 +133,7 @@ impl<'r> Refusal<'r> {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
-            Reason::Denied => self.passage?.retry_after(),
+            Reason::Denied => self.outcome?.retry_after(),
             Reason::Blocked | Reason::HostRequired => None,
             Reason::StoreFailed | Reason::Overloaded => Some(Duration::from_secs(1)),
         }
@@ -142,7 +142,7 @@ impl<'r> Refusal<'r> {
     /// The names of the limits that are exceeded.
     pub fn violated(&self) -> impl Iterator<Item = &'r str> {
         // Those in shadow are not asked about a request that is denied.
-        let limits = self.passage.into_iter().flat_map(Passage::limits);
+        let limits = self.outcome.into_iter().flat_map(Outcome::limits);
         limits.filter(|limit| limit.decision().is_denied()).map(|limit| limit.name())
     }
 
@@ -171,7 +171,7 @@ impl<'r> Refusal<'r> {
                     .to_owned()
             }
             Reason::Denied => {
-                let name = self.passage.and_then(Passage::denied_by).unwrap_or_default();
+                let name = self.outcome.and_then(Outcome::denied_by).unwrap_or_default();
                 match self.retry_after() {
                     Some(time) => {
                         let seconds = whole_seconds(time).max(1);

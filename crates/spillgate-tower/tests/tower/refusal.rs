@@ -152,7 +152,7 @@ async fn a_closure_makes_the_response_and_the_layer_adds_its_headers() {
     let layer = SpillgateLayer::new(gate).respond_with(|refusal: &Refusal<'_>| {
         assert_eq!(refusal.reason(), Reason::Denied);
         assert_eq!(refusal.request().path(), "/tea");
-        assert_eq!(refusal.passage().unwrap().denied_by(), Some("public"));
+        assert_eq!(refusal.outcome().unwrap().denied_by(), Some("public"));
         let mut response = Response::new(Body::from("a moment"));
         *response.status_mut() = StatusCode::IM_A_TEAPOT;
         response

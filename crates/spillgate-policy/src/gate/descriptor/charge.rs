@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::passage::{DescriptorKind, DescriptorPassage, Standing};
+use super::outcome::{DescriptorKind, DescriptorOutcome, Standing};
 use crate::descriptor::{DomainLimits, Limited, Met, Reached};
 use crate::policy::{Cost, Rule};
 use crate::store::{CallQuota, Charge};
@@ -13,8 +13,8 @@ use crate::{Descriptor, Error, Key, Policy};
 /// What is to be given back, each with the place of its descriptor.
 pub(super) type Refunds = Vec<(usize, Charge)>;
 
-impl<'g> DescriptorPassage<'g> {
-    /// A passage about which nothing is decided, with all that is to be spent, and what is to
+impl<'g> DescriptorOutcome<'g> {
+    /// An outcome about which nothing is decided, with all that is to be spent, and what is to
     /// be given back.
     pub(super) fn of(
         policy: &'g Arc<Policy>,
@@ -25,7 +25,7 @@ impl<'g> DescriptorPassage<'g> {
         let mut charged = Charged {
             policy,
             domain,
-            passage: Self::new(policy, limits.is_some()),
+            outcome: Self::new(policy, limits.is_some()),
             refunds: Vec::new(),
         };
         let nodes: SmallVec<[Option<&Reached>; 4]> =
@@ -36,11 +36,11 @@ impl<'g> DescriptorPassage<'g> {
                 Some(limits) => charged.by_limits(limits, descriptor, *node, &nodes),
                 None => Standing::new(DescriptorKind::Unknown, None),
             };
-            charged.passage.standings.push(standing);
+            charged.outcome.standings.push(standing);
         }
-        let Charged { mut passage, refunds, .. } = charged;
-        passage.sort_by_turn(policy);
-        Ok((passage, refunds))
+        let Charged { mut outcome, refunds, .. } = charged;
+        outcome.sort_by_turn(policy);
+        Ok((outcome, refunds))
     }
 }
 
@@ -53,7 +53,7 @@ fn node<'l>(limits: Option<&'l DomainLimits>, descriptor: &Descriptor<'_>) -> Op
 struct Charged<'g, 'c> {
     policy: &'g Arc<Policy>,
     domain: &'c str,
-    passage: DescriptorPassage<'g>,
+    outcome: DescriptorOutcome<'g>,
     refunds: Refunds,
 }
 
@@ -112,11 +112,11 @@ impl Charged<'_, '_> {
             None => charge,
         };
         rule.write_descriptor_key(&mut charge.key, self.domain, descriptor.entries);
-        let owner = self.passage.standings.len();
+        let owner = self.outcome.standings.len();
         if descriptor.gives_back {
             self.refunds.push((owner, charge));
         } else {
-            self.passage.add(owner, charge);
+            self.outcome.add(owner, charge);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The whole decision about the descriptors of a call.
 
 mod charge;
-mod passage;
+mod outcome;
 mod quota_mode;
 
 use self::charge::Refunds;
@@ -9,7 +9,7 @@ use super::{Gate, at_once};
 use crate::store::{Charge, Store};
 use crate::{Descriptor, Error};
 
-pub use self::passage::{DescriptorKind, DescriptorPassage, DescriptorState};
+pub use self::outcome::{DescriptorKind, DescriptorOutcome, DescriptorState};
 
 impl<S: Store> Gate<S> {
     /// Decides about the descriptors of a call, and spends what they cost if it passes.
@@ -31,9 +31,9 @@ impl<S: Store> Gate<S> {
     /// let descriptors = [Descriptor::new(&entries)];
     /// assert!(gate.check_descriptors("edge", &descriptors).await?.is_allowed());
     ///
-    /// let passage = gate.check_descriptors("edge", &descriptors).await?;
-    /// assert!(!passage.is_allowed());
-    /// let denied = passage.descriptors().next().and_then(|state| state.nearest());
+    /// let outcome = gate.check_descriptors("edge", &descriptors).await?;
+    /// assert!(!outcome.is_allowed());
+    /// let denied = outcome.descriptors().next().and_then(|state| state.nearest());
     /// assert_eq!(denied.map(|limit| limit.name()), Some("per-address"));
     /// # Ok(())
     /// # }
@@ -48,13 +48,13 @@ impl<S: Store> Gate<S> {
         &self,
         domain: &str,
         descriptors: &[Descriptor<'_>],
-    ) -> Result<DescriptorPassage<'static>, Error> {
+    ) -> Result<DescriptorOutcome<'static>, Error> {
         let active = self.active();
-        let (mut passage, refunds) = DescriptorPassage::of(&active.policy, domain, descriptors)?;
-        self.decide(&active.limits, &mut passage.passage).await?;
-        self.apply_quota_mode(&active.limits, &mut passage, &refunds).await;
-        self.give_back(&active.limits, &mut passage, refunds).await?;
-        Ok(passage.take())
+        let (mut outcome, refunds) = DescriptorOutcome::of(&active.policy, domain, descriptors)?;
+        self.decide(&active.limits, &mut outcome.outcome).await?;
+        self.apply_quota_mode(&active.limits, &mut outcome, &refunds).await;
+        self.give_back(&active.limits, &mut outcome, refunds).await?;
+        Ok(outcome.take())
     }
 
     /// [Decides](Self::check_descriptors) about the descriptors of a call at once, if the store
@@ -63,34 +63,34 @@ impl<S: Store> Gate<S> {
         &self,
         domain: &str,
         descriptors: &[Descriptor<'_>],
-    ) -> Option<Result<DescriptorPassage<'static>, Error>> {
+    ) -> Option<Result<DescriptorOutcome<'static>, Error>> {
         let active = self.active();
-        let of = DescriptorPassage::of(&active.policy, domain, descriptors);
-        let (mut passage, refunds) = match of {
+        let of = DescriptorOutcome::of(&active.policy, domain, descriptors);
+        let (mut outcome, refunds) = match of {
             Ok(of) => of,
             Err(error) => return Some(Err(error)),
         };
-        let asks_again = !refunds.is_empty() || passage.has_quota_mode();
+        let asks_again = !refunds.is_empty() || outcome.has_quota_mode();
         if asks_again && !self.store.is_in_process() {
             return None;
         }
-        let decided = self.store.decide_now(&active.limits, &mut passage.passage.charges)?;
-        if let Err(error) = passage.passage.conclude(decided) {
+        let decided = self.store.decide_now(&active.limits, &mut outcome.outcome.charges)?;
+        if let Err(error) = outcome.outcome.conclude(decided) {
             return Some(Err(error));
         }
-        at_once(self.apply_quota_mode(&active.limits, &mut passage, &refunds))?;
-        let given = at_once(self.give_back(&active.limits, &mut passage, refunds))?;
-        Some(given.map(|()| passage.take()))
+        at_once(self.apply_quota_mode(&active.limits, &mut outcome, &refunds))?;
+        let given = at_once(self.give_back(&active.limits, &mut outcome, refunds))?;
+        Some(given.map(|()| outcome.take()))
     }
 
     /// Gives back what a call gives back, if it passes, and tells what there is.
     async fn give_back(
         &self,
         limits: &S::Limits,
-        passage: &mut DescriptorPassage<'_>,
+        outcome: &mut DescriptorOutcome<'_>,
         refunds: Refunds,
     ) -> Result<(), Error> {
-        let is_allowed = passage.is_allowed();
+        let is_allowed = outcome.is_allowed();
         for (owner, refund) in refunds {
             let asked = if is_allowed {
                 self.store.settle(limits, &refund, 0).await.map(|settled| settled.left)
@@ -101,15 +101,15 @@ impl<S: Store> Gate<S> {
             charge.decision = match asked {
                 Ok(decision) => Some(decision),
                 Err(error) if charge.is_shadow => {
-                    passage.passage.shadow_error = Some(error);
+                    outcome.outcome.shadow_error = Some(error);
                     None
                 }
-                Err(_) if passage.is_open(&charge) => None,
+                Err(_) if outcome.is_open(&charge) => None,
                 Err(error) => return Err(error),
             };
-            passage.add(owner, charge);
+            outcome.add(owner, charge);
         }
-        passage.sort();
+        outcome.sort();
         Ok(())
     }
 }

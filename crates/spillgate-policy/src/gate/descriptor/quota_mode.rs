@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spillgate::{AlgorithmKind, Decision};
 
 use super::charge::Refunds;
-use super::{DescriptorPassage, Gate};
+use super::{DescriptorOutcome, Gate};
 use crate::gate::Answer;
 use crate::policy::Rule;
 use crate::spec::NodeMode;
@@ -18,16 +18,16 @@ impl<S: Store> Gate<S> {
     pub(super) async fn apply_quota_mode(
         &self,
         limits: &S::Limits,
-        passage: &mut DescriptorPassage<'_>,
+        outcome: &mut DescriptorOutcome<'_>,
         refunds: &Refunds,
     ) {
-        if !passage.is_allowed() || !passage.has_quota_mode() {
+        if !outcome.is_allowed() || !outcome.has_quota_mode() {
             return;
         }
-        let policy = Arc::clone(passage.passage.policy());
+        let policy = Arc::clone(outcome.outcome.policy());
         let mode = |charge: &Charge| mode(&policy, charge);
         let is_quota = |charge: &Charge| mode(charge) == NodeMode::Quota;
-        let charges = &mut passage.passage.charges;
+        let charges = &mut outcome.outcome.charges;
         let mut failed = None;
         for charge in charges.iter_mut().filter(|charge| is_quota(charge)) {
             let rule = &policy.rules[charge.limit];
@@ -48,11 +48,11 @@ impl<S: Store> Gate<S> {
                     failed = self.take_back(limits, charge).await.err().or(failed);
                 }
             }
-            passage.passage.answer = Answer::Denied;
+            outcome.outcome.answer = Answer::Denied;
         }
         // What could not be counted or given back does not change the answer.
         if failed.is_some() {
-            passage.passage.shadow_error = failed;
+            outcome.outcome.shadow_error = failed;
         }
     }
 
@@ -94,11 +94,11 @@ impl<S: Store> Gate<S> {
     }
 }
 
-impl DescriptorPassage<'_> {
+impl DescriptorOutcome<'_> {
     /// True if the call meets a limit in quota mode.
     pub(super) fn has_quota_mode(&self) -> bool {
-        let policy = self.passage.policy();
-        self.passage.charges.iter().any(|charge| mode(policy, charge) == NodeMode::Quota)
+        let policy = self.outcome.policy();
+        self.outcome.charges.iter().any(|charge| mode(policy, charge) == NodeMode::Quota)
     }
 }
 

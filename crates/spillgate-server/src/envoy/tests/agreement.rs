@@ -374,8 +374,8 @@ fn met(gate: &Gate, asked: &str) -> String {
     let entries: Vec<_> =
         entries.split_ascii_whitespace().map(|entry| entry.split_once('=').unwrap()).collect();
     let look = Descriptor { hits: 0, ..Descriptor::new(&entries) };
-    let passage = gate.check_descriptors_now(domain, &[look]).unwrap().unwrap();
-    let state = passage.descriptors().next().unwrap();
+    let outcome = gate.check_descriptors_now(domain, &[look]).unwrap().unwrap();
+    let state = outcome.descriptors().next().unwrap();
     match state.kind() {
         DescriptorKind::Unknown => return "unknown".to_owned(),
         DescriptorKind::Known => return "no limit".to_owned(),

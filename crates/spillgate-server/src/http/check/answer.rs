@@ -3,7 +3,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use spillgate::Decision;
-use spillgate_policy::{Answer as Verdict, LimitState, Mode, Passage};
+use spillgate_policy::{Answer as Verdict, LimitState, Mode, Outcome};
 
 use crate::http::problem::{Document, Problem};
 
@@ -63,14 +63,14 @@ pub(in crate::http) enum CheckAnswer<'a> {
     /// Those to a batch.
     Batch {
         /// In the order of the batch.
-        answers: Vec<Outcome<'a>>,
+        answers: Vec<BatchAnswer<'a>>,
     },
 }
 
 /// What became of one question of a batch.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(in crate::http) enum Outcome<'a> {
+pub(in crate::http) enum BatchAnswer<'a> {
     /// It was decided.
     Decided(Answer<'a>),
     /// It could not be.
@@ -81,31 +81,31 @@ pub(in crate::http) enum Outcome<'a> {
 }
 
 impl<'a> CheckAnswer<'a> {
-    pub(super) fn of_batch(passages: &'a [Result<(Passage, bool), Problem>]) -> Self {
-        let outcome = |decided: &'a Result<(Passage, bool), Problem>| match decided {
-            Ok((passage, is_plain)) => Outcome::Decided(Answer::new(passage, *is_plain)),
-            Err(problem) => Outcome::Failed { error: problem.document() },
+    pub(super) fn of_batch(outcomes: &'a [Result<(Outcome, bool), Problem>]) -> Self {
+        let outcome = |decided: &'a Result<(Outcome, bool), Problem>| match decided {
+            Ok((outcome, is_plain)) => BatchAnswer::Decided(Answer::new(outcome, *is_plain)),
+            Err(problem) => BatchAnswer::Failed { error: problem.document() },
         };
-        Self::Batch { answers: passages.iter().map(outcome).collect() }
+        Self::Batch { answers: outcomes.iter().map(outcome).collect() }
     }
 }
 
 impl<'a> Answer<'a> {
-    /// Tells of a passage. A plain one is about one limit by its name.
-    pub(in crate::http) fn new(passage: &'a Passage, is_plain: bool) -> Self {
-        let first = if is_plain { passage.limits().next() } else { passage.nearest() };
+    /// Tells of an outcome. A plain one is about one limit by its name.
+    pub(in crate::http) fn new(outcome: &'a Outcome, is_plain: bool) -> Self {
+        let first = if is_plain { outcome.limits().next() } else { outcome.nearest() };
         let is_shadow = first.is_some_and(|limit| limit.mode() == Mode::Shadow);
         let decision = first.map(|limit| limit.decision());
         Self {
-            allowed: passage.is_allowed(),
-            blocked: passage.answer() == Verdict::Blocked,
+            allowed: outcome.is_allowed(),
+            blocked: outcome.answer() == Verdict::Blocked,
             limit: first.map(|limit| limit.name()),
             max: decision.map(Decision::limit),
             remaining: decision.map(Decision::remaining),
-            retry_after: Seconds(passage.retry_after()),
+            retry_after: Seconds(outcome.retry_after()),
             reset_after: Seconds(decision.and_then(Decision::reset_after)),
-            wait: Seconds(Some(passage.wait())),
-            limits: (!is_plain || is_shadow).then(|| passage.limits().map(State::new).collect()),
+            wait: Seconds(Some(outcome.wait())),
+            limits: (!is_plain || is_shadow).then(|| outcome.limits().map(State::new).collect()),
         }
     }
 

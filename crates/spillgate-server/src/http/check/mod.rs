@@ -5,7 +5,7 @@ mod asked;
 mod key;
 mod original;
 
-use spillgate_policy::{Answer as Verdict, LimitCheck, Passage};
+use spillgate_policy::{Answer as Verdict, LimitCheck, Outcome};
 
 pub(super) use self::answer::{Answer, CheckAnswer, Seconds};
 use self::asked::{Asked, Form, Single};
@@ -31,8 +31,8 @@ pub(super) async fn answer(app: &App, body: &[u8], document: &mut Vec<u8>) -> Re
         // In a box: every connection has room for what it may wait for.
         Form::Batch(batch) => Box::pin(answer_batch(app, batch, document)).await,
         Form::Single(single) => {
-            let (passage, is_plain) = decide(app, single).await?;
-            write(&CheckAnswer::One(Answer::new(&passage, is_plain)), document)
+            let (outcome, is_plain) = decide(app, single).await?;
+            write(&CheckAnswer::One(Answer::new(&outcome, is_plain)), document)
         }
     }
 }
@@ -50,42 +50,42 @@ async fn answer_batch(
     // All of them, before anything is spent.
     let singles: Result<Vec<_>, _> = batch.into_iter().map(Asked::single).collect();
     let questions = singles?.into_iter().map(|single| decide(app, single)).collect();
-    let passages = together(questions, app.gate().store().at_once()).await;
-    write(&CheckAnswer::of_batch(&passages), document)
+    let outcomes = together(questions, app.gate().store().at_once()).await;
+    write(&CheckAnswer::of_batch(&outcomes), document)
 }
 
 /// What was decided, and whether it was about a single limit.
-async fn decide(app: &App, single: Single<'_>) -> Result<(Passage<'static>, bool), Problem> {
+async fn decide(app: &App, single: Single<'_>) -> Result<(Outcome<'static>, bool), Problem> {
     match single {
         Single::Limit(named) => Ok((check(app, &[named]).await?, true)),
         Single::Several(checks) => Ok((check(app, &checks).await?, false)),
         Single::Request(original) => {
             let message = original.message()?;
-            let passage = app.layer().check(&message.request()).await;
-            let passage = passage.map_err(|error| Problem::of_store(&error))?;
-            if passage.answer() == Verdict::HostRequired {
+            let outcome = app.layer().check(&message.request()).await;
+            let outcome = outcome.map_err(|error| Problem::of_store(&error))?;
+            if outcome.answer() == Verdict::HostRequired {
                 return Err(Problem::bad_request(
                     "the policy has limits for hosts; say in \"host\" which one the request is for",
                 ));
             }
-            Ok((passage, false))
+            Ok((outcome, false))
         }
     }
 }
 
 /// Spends on limits by name, all or nothing.
-pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Passage<'static>, Problem> {
+pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Outcome<'static>, Problem> {
     let parts: Vec<_> = named.iter().map(Named::parts).collect();
     let checks: Vec<_> = named
         .iter()
         .zip(&parts)
         .map(|(named, values)| LimitCheck { limit: named.limit(), values, cost: named.cost() })
         .collect();
-    let passage = app.gate().check_limits(&checks).await.map_err(|error| {
+    let outcome = app.gate().check_limits(&checks).await.map_err(|error| {
         app.layer().count_failure(&error);
         let unknown = named.iter().find(|named| app.gate().policy().parts(named.limit()).is_none());
         Problem::of_limit(app, unknown.or(named.first()).map_or("", Named::limit), &error)
     })?;
-    app.layer().count(&passage);
-    Ok(passage)
+    app.layer().count(&outcome);
+    Ok(outcome)
 }

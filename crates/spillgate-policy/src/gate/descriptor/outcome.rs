@@ -5,15 +5,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::gate::limit_state::nearest;
-use crate::gate::{LimitState, Passage};
+use crate::gate::{LimitState, Outcome};
 use crate::store::{Charge, Outage};
 use crate::{Error, Mode, Policy};
 
 /// What was decided about the descriptors of a call, with the state of every limit that they
 /// met.
 #[must_use]
-pub struct DescriptorPassage<'g> {
-    pub(super) passage: Passage<'g>,
+pub struct DescriptorOutcome<'g> {
+    pub(super) outcome: Outcome<'g>,
     /// For each charge, the place of its descriptor.
     owners: SmallVec<[usize; 1]>,
     /// What is known of each descriptor.
@@ -48,7 +48,7 @@ pub enum DescriptorKind {
 /// What was decided about one descriptor.
 #[derive(Clone, Copy)]
 pub struct DescriptorState<'p> {
-    passage: &'p Passage<'p>,
+    outcome: &'p Outcome<'p>,
     standing: &'p Standing,
 }
 
@@ -58,10 +58,10 @@ impl Standing {
     }
 }
 
-impl<'g> DescriptorPassage<'g> {
+impl<'g> DescriptorOutcome<'g> {
     pub(super) fn new(policy: &'g Arc<Policy>, knows_domain: bool) -> Self {
         Self {
-            passage: Passage::new(policy),
+            outcome: Outcome::new(policy),
             owners: SmallVec::new(),
             standings: SmallVec::new(),
             knows_domain,
@@ -71,12 +71,12 @@ impl<'g> DescriptorPassage<'g> {
     /// Adds a charge of a descriptor.
     pub(super) fn add(&mut self, owner: usize, charge: Charge) {
         self.owners.push(owner);
-        self.passage.charges.push(charge);
+        self.outcome.charges.push(charge);
     }
 
     /// True if the limit of a charge lets everyone pass while its store cannot be asked.
     pub(super) fn is_open(&self, charge: &Charge) -> bool {
-        self.passage.policy().rules[charge.limit].spec.outage == Outage::Open
+        self.outcome.policy().rules[charge.limit].spec.outage == Outage::Open
     }
 
     /// Puts the charges in the order in which a store decides about them.
@@ -98,7 +98,7 @@ impl<'g> DescriptorPassage<'g> {
     }
 
     fn sort_by<T: Ord>(&mut self, key: impl Fn(usize, &Charge) -> T) {
-        let charges = &mut self.passage.charges;
+        let charges = &mut self.outcome.charges;
         if charges.len() > 1 {
             let mut all: Vec<_> = self.owners.drain(..).zip(charges.drain(..)).collect();
             all.sort_by_key(|(owner, charge)| key(*owner, charge));
@@ -107,9 +107,9 @@ impl<'g> DescriptorPassage<'g> {
     }
 
     /// Takes what is there, to keep it.
-    pub(super) fn take(mut self) -> DescriptorPassage<'static> {
-        DescriptorPassage {
-            passage: self.passage.take(),
+    pub(super) fn take(mut self) -> DescriptorOutcome<'static> {
+        DescriptorOutcome {
+            outcome: self.outcome.take(),
             owners: self.owners,
             standings: self.standings,
             knows_domain: self.knows_domain,
@@ -119,7 +119,7 @@ impl<'g> DescriptorPassage<'g> {
     /// True if the call may go ahead.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.passage.is_allowed()
+        self.outcome.is_allowed()
     }
 
     /// True if the policy has limits for descriptors of this domain.
@@ -130,21 +130,21 @@ impl<'g> DescriptorPassage<'g> {
 
     /// What was decided about each descriptor, in the order of the call.
     pub fn descriptors(&self) -> impl ExactSizeIterator<Item = DescriptorState<'_>> {
-        let passage = &self.passage;
-        self.standings.iter().map(move |standing| DescriptorState { passage, standing })
+        let outcome = &self.outcome;
+        self.standings.iter().map(move |standing| DescriptorState { outcome, standing })
     }
 
     /// All limits of the call together, to be counted, logged and told of as those of a request
     /// are.
-    pub fn passage(&self) -> &Passage<'g> {
-        &self.passage
+    pub fn outcome(&self) -> &Outcome<'g> {
+        &self.outcome
     }
 
     /// Why the store could not decide about limits that do not enforce, if it could not. That
     /// changes nothing for the call.
     #[must_use]
     pub fn shadow_error(&self) -> Option<&Error> {
-        self.passage.shadow_error()
+        self.outcome.shadow_error()
     }
 }
 
@@ -165,9 +165,9 @@ impl<'p> DescriptorState<'p> {
     /// those that do not enforce are not among them; nor are those that could not be asked, and
     /// let everyone pass then.
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'p>> + Clone + use<'p> {
-        let passage = self.passage;
-        let charges = &passage.charges[self.standing.charges.clone()];
-        charges.iter().filter_map(|charge| passage.state(charge))
+        let outcome = self.outcome;
+        let charges = &outcome.charges[self.standing.charges.clone()];
+        charges.iter().filter_map(|charge| outcome.state(charge))
     }
 
     /// Of the limits that enforce, the one nearest to denying: of those that deny, the one to
@@ -195,9 +195,9 @@ impl<'p> DescriptorState<'p> {
     }
 }
 
-impl fmt::Debug for DescriptorPassage<'_> {
+impl fmt::Debug for DescriptorOutcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DescriptorPassage")
+        f.debug_struct("DescriptorOutcome")
             .field("is_allowed", &self.is_allowed())
             .field("descriptors", &self.descriptors().collect::<Vec<_>>())
             .finish_non_exhaustive()

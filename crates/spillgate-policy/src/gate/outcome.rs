@@ -14,7 +14,7 @@ use crate::{Caller, Error, Mode, Policy};
 ///
 /// It may be borrowed from the gate while that decides.
 #[must_use]
-pub struct Passage<'g> {
+pub struct Outcome<'g> {
     policy: Cow<'g, Arc<Policy>>,
     pub(super) answer: Answer,
     /// Undecided for limits in shadow if another one denied.
@@ -33,7 +33,7 @@ pub(crate) type Charges = SmallVec<[Charge; 1]>;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Answer {
-    /// Yes, after [`Passage::wait`].
+    /// Yes, after [`Outcome::wait`].
     Allowed,
     /// No: a limit is exceeded.
     Denied,
@@ -44,8 +44,8 @@ pub enum Answer {
     HostRequired,
 }
 
-impl<'g> Passage<'g> {
-    /// A passage about which nothing is decided.
+impl<'g> Outcome<'g> {
+    /// An outcome about which nothing is decided.
     #[inline]
     pub(super) fn new(policy: &'g Arc<Policy>) -> Self {
         Self {
@@ -82,8 +82,8 @@ impl<'g> Passage<'g> {
     }
 
     /// Takes what is there, to keep it for as long as the request takes.
-    pub fn take(&mut self) -> Passage<'static> {
-        Passage {
+    pub fn take(&mut self) -> Outcome<'static> {
+        Outcome {
             policy: Cow::Owned(Arc::clone(&self.policy)),
             answer: self.answer,
             charges: std::mem::take(&mut self.charges),
@@ -198,9 +198,9 @@ impl<'g> Passage<'g> {
     }
 }
 
-impl fmt::Debug for Passage<'_> {
+impl fmt::Debug for Outcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Passage")
+        f.debug_struct("Outcome")
             .field("answer", &self.answer)
             .field("limits", &self.limits().collect::<Vec<_>>())
             .finish_non_exhaustive()
