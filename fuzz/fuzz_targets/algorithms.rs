@@ -49,7 +49,7 @@ fuzz_target!(|input: Input| {
         let given_back = algorithm.give_back(word, now, cost, Word::from_bits(input.word));
         assert!(algorithm.remaining(given_back, now) <= algorithm.limit());
         for most in [0, cost, algorithm.most_owed(None), u64::MAX] {
-            let charged = algorithm.charge(word, now, cost, most);
+            let charged = algorithm.debit_up_to(word, now, cost, most);
             assert!(algorithm.spent(charged, now) >= algorithm.spent(word, now));
         }
         assert_eq!(algorithm.carry_over(word, now, &algorithm), word);

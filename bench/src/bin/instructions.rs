@@ -90,8 +90,8 @@ const ROWS: &[Row] = &[
         let [one, other] = [(); 2].map(|()| known(quota, AlgorithmKind::TokenBucket));
         let now = one.clock().now();
         for call in 0..count {
-            let charges = [one.charge(&(call % KEYS), 1), other.charge(&(call % KEYS), 1)];
-            let _ = black_box(check_all(charges, now).is_allowed());
+            let spends = [one.spend(&(call % KEYS), 1), other.spend(&(call % KEYS), 1)];
+            let _ = black_box(check_all(spends, now).is_allowed());
         }
     }),
     ("reserve and settle", |count| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spillgate::{Decision, Quota, Settled, Timestamp};
 use spillgate_policy::store::{
-    Charge, LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Store, Usage,
+    LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Spend, Store, Usage,
 };
 use spillgate_policy::{Error, Key};
 use spillgate_redis::engine::Server;
@@ -102,53 +102,51 @@ impl Store for AnyStore {
         }
     }
 
-    async fn decide(&self, limits: &AnyLimits, charges: &mut [Charge]) -> Result<(), Error> {
+    async fn decide(&self, limits: &AnyLimits, spends: &mut [Spend]) -> Result<(), Error> {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.decide(limits, charges).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.decide(limits, charges)).await,
+            AnyLimits::Memory(memory, limits) => memory.decide(limits, spends).await,
+            AnyLimits::Shared(store, limits) => Box::pin(store.decide(limits, spends)).await,
         }
     }
 
     #[inline]
-    fn decide_now(&self, limits: &AnyLimits, charges: &mut [Charge]) -> Option<Result<(), Error>> {
+    fn decide_now(&self, limits: &AnyLimits, spends: &mut [Spend]) -> Option<Result<(), Error>> {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.decide_now(limits, charges),
-            AnyLimits::Shared(store, limits) => store.decide_now(limits, charges),
+            AnyLimits::Memory(memory, limits) => memory.decide_now(limits, spends),
+            AnyLimits::Shared(store, limits) => store.decide_now(limits, spends),
         }
     }
 
-    async fn peek(&self, limits: &AnyLimits, charge: &Charge) -> Result<Decision, Error> {
+    async fn peek(&self, limits: &AnyLimits, spend: &Spend) -> Result<Decision, Error> {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.peek(limits, charge).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.peek(limits, charge)).await,
+            AnyLimits::Memory(memory, limits) => memory.peek(limits, spend).await,
+            AnyLimits::Shared(store, limits) => Box::pin(store.peek(limits, spend)).await,
         }
     }
 
     async fn settle(
         &self,
         limits: &AnyLimits,
-        charge: &Charge,
+        spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.settle(limits, charge, actual).await,
-            AnyLimits::Shared(store, limits) => {
-                Box::pin(store.settle(limits, charge, actual)).await
-            }
+            AnyLimits::Memory(memory, limits) => memory.settle(limits, spend, actual).await,
+            AnyLimits::Shared(store, limits) => Box::pin(store.settle(limits, spend, actual)).await,
         }
     }
 
     async fn deposit(
         &self,
         limits: &AnyLimits,
-        charge: &Charge,
+        spend: &Spend,
         id: u128,
         lifetime: Duration,
     ) -> Result<bool, Error> {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.deposit(limits, charge, id, lifetime).await,
+            AnyLimits::Memory(memory, limits) => memory.deposit(limits, spend, id, lifetime).await,
             AnyLimits::Shared(store, limits) => {
-                Box::pin(store.deposit(limits, charge, id, lifetime)).await
+                Box::pin(store.deposit(limits, spend, id, lifetime)).await
             }
         }
     }
@@ -167,10 +165,10 @@ impl Store for AnyStore {
         }
     }
 
-    fn cancel(&self, limits: &AnyLimits, charge: Charge) {
+    fn cancel(&self, limits: &AnyLimits, spend: Spend) {
         match limits {
-            AnyLimits::Memory(memory, limits) => memory.cancel(limits, charge),
-            AnyLimits::Shared(store, limits) => store.cancel(limits, charge),
+            AnyLimits::Memory(memory, limits) => memory.cancel(limits, spend),
+            AnyLimits::Shared(store, limits) => store.cancel(limits, spend),
         }
     }
 

@@ -56,7 +56,7 @@ impl<S: Store> Subject for InGate<S> {
         self.at(now, self.gate.peek_limit("l", &[key], cost)).into()
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
         self.at(now, self.gate.settle_limit("l", &[key], 0, amount));
     }
 

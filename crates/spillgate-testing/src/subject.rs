@@ -13,7 +13,7 @@ pub trait Subject {
     fn peek(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed;
 
     /// Takes `amount` whether or not it passes.
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp);
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp);
 
     /// Gives `amount` back, never more than is spent.
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp);
@@ -31,8 +31,8 @@ impl<S: Subject + ?Sized> Subject for Box<S> {
         (**self).peek(key, cost, now)
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
-        (**self).charge(key, amount, now);
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
+        (**self).debit(key, amount, now);
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {

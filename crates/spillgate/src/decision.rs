@@ -228,7 +228,9 @@ impl Decision {
     pub fn wait(&self) -> Duration {
         let word = match self.outcome {
             Outcome::Allowed => self.word,
-            Outcome::WouldPass => self.algorithm.charge(self.word, self.now, self.cost, u64::MAX),
+            Outcome::WouldPass => {
+                self.algorithm.debit_up_to(self.word, self.now, self.cost, u64::MAX)
+            }
             Outcome::Denied | Outcome::Full { .. } => return Duration::ZERO,
         };
         self.algorithm.wait(word, self.now, self.cost)

@@ -21,7 +21,7 @@ fn no_check_allocates() {
         assert_eq!(limiter.check_many(keys).count(), 4);
         limiter.refund("other", 1);
         limiter.reset("new");
-        let both = [limiter.charge("x", 1), limiter.charge("y", 1)];
+        let both = [limiter.spend("x", 1), limiter.spend("y", 1)];
         assert!(check_all(both, SystemClock.now()).is_allowed());
     });
     assert_eq!(calls, 0);

@@ -11,8 +11,8 @@ fn a_quota_that_comes_with_a_call_is_spent_with_others_or_not_at_all() {
     let limit: Limiter<str, _> =
         Limiter::builder("1/h burst 3").clock(clock.clone()).build().unwrap();
     let call = |own: &str, cost| {
-        let charges = [by_call.charge_with("a", bucket(own), 2), limit.charge("a", cost)];
-        check_all(charges, clock.now()).is_allowed()
+        let spends = [by_call.spend_with("a", bucket(own), 2), limit.spend("a", cost)];
+        check_all(spends, clock.now()).is_allowed()
     };
     assert!(call("1/min burst 5", 1));
     assert!(!call("1/min burst 5", 3), "denied by the limit");

@@ -124,9 +124,8 @@ fn all_or_nothing_spends_everywhere_or_nowhere() {
     let (own, shared) = (limiter("1000/h"), limiter("3000/h"));
     let now = clock.now();
     let passed = on_threads(|thread| {
-        let calls = (0..2_000).filter(|_| {
-            check_all([own.charge(&thread, 1), shared.charge(&0, 1)], now).is_allowed()
-        });
+        let calls = (0..2_000)
+            .filter(|_| check_all([own.spend(&thread, 1), shared.spend(&0, 1)], now).is_allowed());
         calls.count() as u64
     });
     assert_eq!(passed, 3_000);

@@ -32,8 +32,8 @@ impl Subject for InTable {
         self.0.peek_at(self.client(key), cost, now).into()
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.0.charge_at(self.client(key), amount, now);
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
+        self.0.debit_at(self.client(key), amount, now);
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
@@ -84,7 +84,7 @@ impl Subject for InLimiter {
         self.look(key, cost, now).into()
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
         self.clock.set(now);
         // Nothing in advance, and all of it when it is known.
         let reservation = self.limiter.reserve(key, 0).unwrap();
@@ -139,11 +139,11 @@ fn a_refund_lifts_nobody_above_a_client_never_seen() {
         let limit = Limit { kind, quota, start: Start::Empty, born: now };
         let table = Table::new(limit.algorithm().unwrap(), CAPACITY).unwrap();
         let refunded = Fingerprint::from_bits(1);
-        table.charge_at(refunded, 1, now);
+        table.debit_at(refunded, 1, now);
         table.refund_at(refunded, 6, now);
         assert_eq!(table.peek_at(refunded, 0, now).remaining(), 0, "{kind}");
         for other in 2..=CAPACITY as u64 {
-            table.charge_at(Fingerprint::from_bits(other), 1, now);
+            table.debit_at(Fingerprint::from_bits(other), 1, now);
         }
         assert_eq!(table.peek_at(refunded, 0, now).remaining(), 0, "{kind}");
     }

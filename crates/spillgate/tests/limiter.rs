@@ -295,7 +295,7 @@ fn what_was_saved_means_the_same_after_a_restart_whatever_the_clocks_say() {
 fn a_denied_call_spends_on_no_limiter_and_waits_for_the_slowest() {
     let (fast, clock) = limiter("10/s");
     let slow = Limiter::<u32>::builder("1/min").clock(clock.clone()).build().unwrap();
-    let both = |cost| check_all([fast.charge("a", cost), slow.charge(&1, 1)], clock.now());
+    let both = |cost| check_all([fast.spend("a", cost), slow.spend(&1, 1)], clock.now());
 
     assert!(both(1).is_allowed());
     let denied = both(1);
@@ -314,11 +314,11 @@ fn a_denied_call_spends_on_no_limiter_and_waits_for_the_slowest() {
 #[test]
 fn one_client_charged_twice_needs_room_for_both() {
     let (limiter, clock) = limiter("1/h burst 3");
-    let twice = || check_all([limiter.charge("a", 2), limiter.charge("a", 2)], clock.now());
+    let twice = || check_all([limiter.spend("a", 2), limiter.spend("a", 2)], clock.now());
     assert!(twice().is_denied());
     assert_eq!(limiter.peek("a").remaining(), 3);
-    let charges = vec![limiter.charge("a", 2), limiter.charge("a", 1)];
-    assert!(check_all(charges, clock.now()).is_allowed());
+    let spends = vec![limiter.spend("a", 2), limiter.spend("a", 1)];
+    assert!(check_all(spends, clock.now()).is_allowed());
     assert_eq!(limiter.peek("a").remaining(), 0);
 }
 

@@ -91,7 +91,7 @@ fn a_client_reclaimed_later_is_not_full_earlier() {
         let [ours, _, newcomer, heavy] = CLIENTS;
         let table = table(1);
         // Nobody takes this one's slot, so ours is the one that is reclaimed.
-        table.charge_at(heavy, 10, NOW);
+        table.debit_at(heavy, 10, NOW);
         assert_eq!(spend(&table, ours, NOW), 1);
         let other = Arc::clone(&table);
         let thread = thread::spawn(move || spend(&other, ours, NOW));
@@ -107,7 +107,7 @@ fn a_denial_is_never_decided_on_a_strangers_word() {
         let table = table(3);
         // Nobody spends more than this one, so it keeps its slot and the other slot
         // changes hands: to the stranger, who spends all, and back to us.
-        table.charge_at(heavy, 10, NOW);
+        table.debit_at(heavy, 10, NOW);
         assert_eq!(spend(&table, ours, NOW), 1);
         let other = Arc::clone(&table);
         let thread = thread::spawn(move || {
@@ -251,7 +251,7 @@ fn a_call_whose_slot_a_stranger_took_over_with_the_same_word_is_charged_itself()
         let [ours, _, stranger, heavy] = CLIENTS;
         let table = table(2);
         // Nobody takes this one's slot, so there is one other to fight over.
-        table.charge_at(heavy, 10, NOW);
+        table.debit_at(heavy, 10, NOW);
         assert_eq!(spend(&table, ours, NOW), 1);
         let other = Arc::clone(&table);
         // Evicts ours, and leaves the word that ours had.

@@ -151,7 +151,8 @@ fn what_is_spent_survives_a_restore() {
 #[test]
 fn a_client_restored_twice_keeps_the_larger_debt() {
     let table = Table::new(bucket("1/min burst 50"), 10).unwrap();
-    let word = |spent| table.algorithm().charge(table.algorithm().fresh(NOW), NOW, spent, u64::MAX);
+    let word =
+        |spent| table.algorithm().debit_up_to(table.algorithm().fresh(NOW), NOW, spent, u64::MAX);
     table.restore_at([(client(7), word(20)), (client(7), word(30)), (client(7), word(10))], NOW);
     assert_eq!(table.peek_at(client(7), 1, NOW).remaining(), 20);
     assert_eq!(table.iter().count(), 1);

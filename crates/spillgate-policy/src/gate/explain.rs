@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use spillgate::Decision;
 
-use super::{Answer, Charges, Gate};
+use super::{Answer, Gate, Spends};
 use crate::client_ip::Source;
 use crate::identity::{Identifier, Sender};
 use crate::key::Described;
 use crate::lists::ListKind;
 use crate::policy::{Mismatch, Rule};
 use crate::route::canonical_host;
-use crate::store::{Charge, Store};
+use crate::store::{Spend, Store};
 use crate::{Caller, Error, Mode, Request};
 
 /// Why a request would be decided as it would: who is calling, which limits it meets,
@@ -100,17 +100,17 @@ impl<S: Store> Gate<S> {
         let identifier = &policy.identifier;
         let sender = identifier.sender(request);
         let listed = active.lists.find(request, &sender, identifier);
-        let mut charges = Charges::new();
-        let has_host = policy.charge(request, &sender, &mut charges);
+        let mut spends = Spends::new();
+        let has_host = policy.spend(request, &sender, &mut spends);
         let (path, host) = (policy.path(request), request.host().and_then(canonical_host));
         let mut limits = Vec::with_capacity(policy.rules.len());
         let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
         for (place, rule) in policy.rules.iter().enumerate().filter(for_requests) {
-            let state = match charges.iter().find(|charge| charge.limit == place) {
+            let state = match spends.iter().find(|spend| spend.limit == place) {
                 None => None,
-                Some(charge) => {
-                    let decision = self.store.peek(&active.limits, charge).await?;
-                    Some(StateExplanation::new(rule, charge, &decision))
+                Some(spend) => {
+                    let decision = self.store.peek(&active.limits, spend).await?;
+                    Some(StateExplanation::new(rule, spend, &decision))
                 }
             };
             let mismatch = rule.matches.mismatch_at_all(request, host.as_deref(), path.as_ref());
@@ -146,10 +146,10 @@ impl<S: Store> Gate<S> {
 }
 
 impl StateExplanation {
-    fn new(rule: &Rule, charge: &Charge, decision: &Decision) -> Self {
+    fn new(rule: &Rule, spend: &Spend, decision: &Decision) -> Self {
         Self {
-            key: Described { key: &charge.key, per: &rule.per }.to_string(),
-            cost: charge.cost,
+            key: Described { key: &spend.key, per: &rule.per }.to_string(),
+            cost: spend.cost,
             passes: decision.is_allowed(),
             limit: decision.limit(),
             remaining: decision.remaining(),

@@ -5,14 +5,14 @@ use spillgate::Decision;
 use crate::key::Described;
 use crate::policy::Rule;
 use crate::spec::{Metadata, NodeMode};
-use crate::store::Charge;
+use crate::store::Spend;
 use crate::{Key, Mode};
 
 /// The state of one limit after a decision.
 #[derive(Clone, Copy)]
 pub struct LimitState<'p> {
     pub(super) rule: &'p Rule,
-    pub(super) charge: &'p Charge,
+    pub(super) spend: &'p Spend,
     pub(super) decision: &'p Decision,
 }
 
@@ -26,14 +26,14 @@ impl<'p> LimitState<'p> {
     /// The limit's place in the policy.
     #[must_use]
     pub fn place(&self) -> usize {
-        self.charge.limit
+        self.spend.limit
     }
 
     /// Whether the limit refuses. One in [quota mode](Self::is_quota_mode) does in a call that is
     /// denied since it exceeds all of them.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        if self.charge.is_shadow { Mode::Shadow } else { Mode::Enforce }
+        if self.spend.is_shadow { Mode::Shadow } else { Mode::Enforce }
     }
 
     /// The name that answers show of a limit of a [tree](crate::Domain), if it has one.
@@ -64,7 +64,7 @@ impl<'p> LimitState<'p> {
     /// True if the quota came with the call.
     #[must_use]
     pub fn is_of_call(&self) -> bool {
-        self.charge.quota.is_some()
+        self.spend.quota.is_some()
     }
 
     /// What was decided.
@@ -75,13 +75,13 @@ impl<'p> LimitState<'p> {
     /// What the limit counted under.
     #[must_use]
     pub fn key(&self) -> &'p Key {
-        &self.charge.key
+        &self.spend.key
     }
 
     /// What the limit counted under, for people: each part with its value, secrets as
     /// fingerprints.
     pub fn counted(&self) -> impl fmt::Display + use<'p> {
-        Described { key: &self.charge.key, per: &self.rule.per }
+        Described { key: &self.spend.key, per: &self.rule.per }
     }
 }
 

@@ -7,7 +7,7 @@ use spillgate::{Decision, Quota, Settled};
 
 use super::{Active, Gate, specs};
 use crate::policy::{key_of, per_text};
-use crate::store::{Charge, Store, Usage};
+use crate::store::{Spend, Store, Usage};
 use crate::suggest::{hint, quoted};
 use crate::{Error, Key, Policy};
 
@@ -89,9 +89,9 @@ impl<S: Store> Gate<S> {
     ) -> Result<Decision, Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
-        let mut charge = [Charge::new(limit, key, cost)];
-        self.store.decide(&active.limits, &mut charge).await?;
-        charge[0].decision.ok_or_else(|| Error::store("the limit is open, so nothing was decided"))
+        let mut spend = [Spend::new(limit, key, cost)];
+        self.store.decide(&active.limits, &mut spend).await?;
+        spend[0].decision.ok_or_else(|| Error::store("the limit is open, so nothing was decided"))
     }
 
     /// What [`check_limit`](Self::check_limit) would answer, without spending.
@@ -107,7 +107,7 @@ impl<S: Store> Gate<S> {
     ) -> Result<Decision, Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
-        self.store.peek(&active.limits, &Charge::new(limit, key, cost)).await
+        self.store.peek(&active.limits, &Spend::new(limit, key, cost)).await
     }
 
     /// Replaces what was [spent](Self::check_limit) under one limit in advance by the
@@ -127,7 +127,7 @@ impl<S: Store> Gate<S> {
     ) -> Result<Settled, Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
-        self.store.settle(&active.limits, &Charge::new(limit, key, reserved), actual).await
+        self.store.settle(&active.limits, &Spend::new(limit, key, reserved), actual).await
     }
 
     /// Makes a caller as if one limit had never seen it.

@@ -26,7 +26,7 @@ pub use self::limit_state::LimitState;
 pub use self::limits::LimitSummary;
 use self::lists::Edits;
 pub use self::manage::Changes;
-pub(crate) use self::outcome::Charges;
+pub(crate) use self::outcome::Spends;
 pub use self::outcome::{Answer, Outcome};
 pub use self::receipt::Receipt;
 pub use self::saved::SavedState;
@@ -113,7 +113,7 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let sender = active.policy.identifier.sender(request);
         let mut outcome = Outcome::new(&active.policy);
-        if active.charge(request, &sender, &mut outcome) {
+        if active.spend(request, &sender, &mut outcome) {
             self.decide(&active.limits, &mut outcome).await?;
         }
         outcome.remember_refused(&sender);
@@ -138,8 +138,8 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let sender = active.policy.identifier.sender(request);
         let mut outcome = Outcome::new(&active.policy);
-        let decided = if active.charge(request, &sender, &mut outcome) {
-            let decided = self.store.decide_now(&active.limits, &mut outcome.charges)?;
+        let decided = if active.spend(request, &sender, &mut outcome) {
+            let decided = self.store.decide_now(&active.limits, &mut outcome.spends)?;
             outcome.conclude(decided)
         } else {
             Ok(())
@@ -148,11 +148,11 @@ impl<S: Store> Gate<S> {
         Some(look(decided.map(|()| &mut outcome)))
     }
 
-    /// Has the store decide about the charges of an outcome. It is filled in where it is:
+    /// Has the store decide about the spends of an outcome. It is filled in where it is:
     /// moving it would cost more than deciding.
     #[inline]
     async fn decide(&self, limits: &S::Limits, outcome: &mut Outcome<'_>) -> Result<(), Error> {
-        let decided = self.store.decide(limits, &mut outcome.charges).await;
+        let decided = self.store.decide(limits, &mut outcome.spends).await;
         outcome.conclude(decided)
     }
 
@@ -181,17 +181,12 @@ impl<L> Active<L> {
     /// Writes down what a request is to be charged, unless a list decides about it. Tells
     /// whether the store has to.
     #[inline]
-    fn charge(
-        &self,
-        request: &Request<'_>,
-        sender: &Sender<'_>,
-        outcome: &mut Outcome<'_>,
-    ) -> bool {
+    fn spend(&self, request: &Request<'_>, sender: &Sender<'_>, outcome: &mut Outcome<'_>) -> bool {
         match self.lists.find(request, sender, &self.policy.identifier) {
             Some(ListKind::Block) => outcome.answer = Answer::Blocked,
             Some(ListKind::Allow) => outcome.answer = Answer::Allowed,
             None => {
-                if self.policy.charge(request, sender, &mut outcome.charges) {
+                if self.policy.spend(request, sender, &mut outcome.spends) {
                     return true;
                 }
                 outcome.answer = Answer::HostRequired;

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::limit_state::{LimitState, nearest};
 use crate::identity::Sender;
-use crate::store::Charge;
+use crate::store::Spend;
 use crate::{Caller, Error, Mode, Policy};
 
 /// What was decided about a request, with the state of every limit that it met.
@@ -18,14 +18,14 @@ pub struct Outcome<'g> {
     policy: Cow<'g, Arc<Policy>>,
     pub(super) answer: Answer,
     /// Undecided for limits in shadow if another one denied.
-    pub(super) charges: Charges,
+    pub(super) spends: Spends,
     /// Kept for the log only, so only of requests that are refused.
     pub(super) refused_caller: Option<Box<Caller<'static>>>,
     pub(super) shadow_error: Option<Error>,
 }
 
 /// What a request is charged under each limit that it meets: mostly one.
-pub(crate) type Charges = SmallVec<[Charge; 1]>;
+pub(crate) type Spends = SmallVec<[Spend; 1]>;
 
 /// May the request go ahead?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -51,17 +51,17 @@ impl<'g> Outcome<'g> {
         Self {
             policy: Cow::Borrowed(policy),
             answer: Answer::Denied,
-            charges: Charges::new(),
+            spends: Spends::new(),
             refused_caller: None,
             shadow_error: None,
         }
     }
 
-    /// Makes the answer from what a store has decided about the charges.
+    /// Makes the answer from what a store has decided about the spends.
     #[inline]
     pub(super) fn conclude(&mut self, decided: Result<(), Error>) -> Result<(), Error> {
-        let enforced = || self.charges.iter().filter(|charge| !charge.is_shadow);
-        let is_denied = enforced().any(Charge::is_denied);
+        let enforced = || self.spends.iter().filter(|spend| !spend.is_shadow);
+        let is_denied = enforced().any(Spend::is_denied);
         if let Err(error) = decided {
             if enforced().next().is_some() {
                 return Err(error);
@@ -86,7 +86,7 @@ impl<'g> Outcome<'g> {
         Outcome {
             policy: Cow::Owned(Arc::clone(&self.policy)),
             answer: self.answer,
-            charges: std::mem::take(&mut self.charges),
+            spends: std::mem::take(&mut self.spends),
             refused_caller: self.refused_caller.take(),
             shadow_error: self.shadow_error.take(),
         }
@@ -124,13 +124,13 @@ impl<'g> Outcome<'g> {
     /// The limits that the request met, those that enforce first. If it was denied, those
     /// in shadow are not among them.
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
-        self.charges.iter().filter_map(|charge| self.state(charge))
+        self.spends.iter().filter_map(|spend| self.state(spend))
     }
 
-    /// The state of the limit of a charge, if that is decided.
-    pub(super) fn state<'p>(&'p self, charge: &'p Charge) -> Option<LimitState<'p>> {
-        let rule = &self.policy.rules[charge.limit];
-        Some(LimitState { rule, charge, decision: charge.decision.as_ref()? })
+    /// The state of the limit of a spend, if that is decided.
+    pub(super) fn state<'p>(&'p self, spend: &'p Spend) -> Option<LimitState<'p>> {
+        let rule = &self.policy.rules[spend.limit];
+        Some(LimitState { rule, spend, decision: spend.decision.as_ref()? })
     }
 
     /// The limits that count towards the answer.
@@ -142,7 +142,7 @@ impl<'g> Outcome<'g> {
     /// to wait for longest; if none does, the one with the smallest share left.
     #[must_use]
     pub fn nearest(&self) -> Option<LimitState<'_>> {
-        if self.charges.len() == 1 {
+        if self.spends.len() == 1 {
             return self.enforced().next();
         }
         nearest(self.enforced())
@@ -194,7 +194,7 @@ impl<'g> Outcome<'g> {
     #[must_use]
     pub fn needs_settling(&self) -> bool {
         self.is_allowed()
-            && self.charges.iter().any(|charge| self.policy.rules[charge.limit].settle.is_some())
+            && self.spends.iter().any(|spend| self.policy.rules[spend.limit].settle.is_some())
     }
 }
 

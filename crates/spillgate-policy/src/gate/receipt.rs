@@ -6,7 +6,7 @@ use spillgate::Decision;
 
 use super::{Gate, Outcome};
 use crate::policy::Rule;
-use crate::store::{Charge, Settlement, Store};
+use crate::store::{Settlement, Spend, Store};
 use crate::{Error, Key, Policy};
 
 /// What was spent in advance under one limit, to be [settled](Gate::settle_actual) when the
@@ -29,9 +29,9 @@ impl Outcome<'_> {
     /// What an allowed outcome has spent under its only limit; `None` if it is not allowed,
     /// or not about one limit.
     pub fn receipt(&self) -> Option<Receipt> {
-        match &self.charges[..] {
-            [charge] if self.is_allowed() => {
-                Some(Receipt::new(&self.policy().rules[charge.limit], charge))
+        match &self.spends[..] {
+            [spend] if self.is_allowed() => {
+                Some(Receipt::new(&self.policy().rules[spend.limit], spend))
             }
             _ => None,
         }
@@ -39,14 +39,14 @@ impl Outcome<'_> {
 }
 
 impl Receipt {
-    fn new(rule: &Rule, charge: &Charge) -> Self {
+    fn new(rule: &Rule, spend: &Spend) -> Self {
         Self {
             limit: Arc::clone(&rule.name),
             since: rule.since,
-            key: charge.key.clone(),
-            tier: rule.tier_name(&charge.key).map(Into::into),
-            reserved: charge.spent(),
-            decision: charge.decision.map(Box::new),
+            key: spend.key.clone(),
+            tier: rule.tier_name(&spend.key).map(Into::into),
+            reserved: spend.spent(),
+            decision: spend.decision.map(Box::new),
         }
     }
 
@@ -56,12 +56,12 @@ impl Receipt {
         &self.limit
     }
 
-    /// The charge that it is of, if its limit still counts the same things.
-    fn charge(&self, policy: &Policy) -> Option<Charge> {
+    /// The spend that it is of, if its limit still counts the same things.
+    fn spend(&self, policy: &Policy) -> Option<Spend> {
         let (limit, key) =
             policy.still(&self.limit, self.since, self.key.clone(), self.tier.as_deref())?;
         let decision = self.decision.as_deref().copied();
-        Some(Charge { decision, ..Charge::new(limit, key, self.reserved) })
+        Some(Spend { decision, ..Spend::new(limit, key, self.reserved) })
     }
 }
 
@@ -75,8 +75,8 @@ impl<S: Store> Gate<S> {
     /// If the store could not answer.
     pub async fn settle_actual(&self, receipt: Receipt, actual: u64) -> Result<Settlement, Error> {
         let active = self.active();
-        let settled = match receipt.charge(&active.policy) {
-            Some(charge) => Some(self.store.settle(&active.limits, &charge, actual).await?),
+        let settled = match receipt.spend(&active.policy) {
+            Some(spend) => Some(self.store.settle(&active.limits, &spend, actual).await?),
             None => None,
         };
         Ok(Settlement { limit: receipt.limit.to_string(), reserved: receipt.reserved, settled })
@@ -97,8 +97,8 @@ impl<S: Store> Gate<S> {
         lifetime: Duration,
     ) -> Result<bool, Error> {
         let active = self.active();
-        let Some(charge) = receipt.charge(&active.policy) else { return Ok(false) };
-        self.store.deposit(&active.limits, &charge, id, lifetime).await
+        let Some(spend) = receipt.spend(&active.policy) else { return Ok(false) };
+        self.store.deposit(&active.limits, &spend, id, lifetime).await
     }
 
     /// [Settles](Self::settle_actual) what any node has [deposited](Self::deposit), at most

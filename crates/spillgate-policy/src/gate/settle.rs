@@ -8,7 +8,7 @@ use spillgate::Settled;
 
 use super::{Gate, Outcome, at_once};
 use crate::Error;
-use crate::store::{Charge, Store};
+use crate::store::{Spend, Store};
 
 impl<S: Store> Gate<S> {
     /// Corrects what an allowed request cost by its response, as its limits say: takes
@@ -34,21 +34,21 @@ impl<S: Store> Gate<S> {
             return Ok(uncharged);
         }
         let policy = Arc::clone(outcome.policy());
-        let settles = |charge: &Charge| policy.rules[charge.limit].settle.as_ref();
+        let settles = |spend: &Spend| policy.rules[spend.limit].settle.as_ref();
         // Before the limits are held: a closure may call the gate.
-        let actual = |charge: &Charge| settles(charge)?.actual(status, headers);
-        let actuals: SmallVec<[_; 4]> = outcome.charges.iter().map(actual).collect();
+        let actual = |spend: &Spend| settles(spend)?.actual(status, headers);
+        let actuals: SmallVec<[_; 4]> = outcome.spends.iter().map(actual).collect();
         let active = self.active();
         let mut settled = Ok(());
-        for (charge, actual) in outcome.charges.iter_mut().zip(actuals) {
+        for (spend, actual) in outcome.spends.iter_mut().zip(actuals) {
             let Some(actual) = actual else { continue };
-            let Some((limit, key)) = active.policy.place_of(&policy, charge) else { continue };
-            let spent = Charge { limit, key, cost: charge.spent(), ..charge.clone() };
+            let Some((limit, key)) = active.policy.place_of(&policy, spend) else { continue };
+            let spent = Spend { limit, key, cost: spend.spent(), ..spend.clone() };
             match self.store.settle(&active.limits, &spent, actual).await {
-                Ok(Settled { left, uncharged: 0 }) => charge.settled(actual, left),
+                Ok(Settled { left, uncharged: 0 }) => spend.settled(actual, left),
                 Ok(Settled { left, uncharged: amount }) => {
-                    charge.settled(actual, left);
-                    let limit = Arc::clone(&policy.rules[charge.limit].name);
+                    spend.settled(actual, left);
+                    let limit = Arc::clone(&policy.rules[spend.limit].name);
                     uncharged.push(Uncharged { limit, amount });
                 }
                 Err(error) => settled = Err(error),
@@ -80,10 +80,10 @@ impl<S: Store> Gate<S> {
             return;
         }
         let active = self.active();
-        for charge in std::mem::take(&mut outcome.charges) {
-            let place = active.policy.place_of(outcome.policy(), &charge);
-            if let Some((limit, key)) = place.filter(|_| charge.is_allowed()) {
-                self.store.cancel(&active.limits, Charge { limit, key, ..charge });
+        for spend in std::mem::take(&mut outcome.spends) {
+            let place = active.policy.place_of(outcome.policy(), &spend);
+            if let Some((limit, key)) = place.filter(|_| spend.is_allowed()) {
+                self.store.cancel(&active.limits, Spend { limit, key, ..spend });
             }
         }
     }

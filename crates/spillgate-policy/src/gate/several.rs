@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::manage::find;
-use super::{Charges, Gate, Outcome};
+use super::{Gate, Outcome, Spends};
 use crate::Error;
-use crate::store::{Charge, Store};
+use crate::store::{Spend, Store};
 
 /// A cost under one limit, for a caller given by its parts.
 #[derive(Clone, Copy)]
@@ -31,24 +31,24 @@ impl<S: Store> Gate<S> {
     pub async fn check_limits(&self, checks: &[LimitCheck<'_>]) -> Result<Outcome<'static>, Error> {
         let active = self.active();
         let policy = &active.policy;
-        let mut charges = Charges::with_capacity(checks.len());
+        let mut spends = Spends::with_capacity(checks.len());
         for check in checks {
             let (limit, key) = find(policy, check.limit, check.values)?;
-            let charge = Charge::new(limit, key, check.cost);
-            charges.push(charge.in_mode(policy.rules[limit].mode));
+            let spend = Spend::new(limit, key, check.cost);
+            spends.push(spend.in_mode(policy.rules[limit].mode));
         }
-        let mut order: SmallVec<[usize; 4]> = (0..charges.len()).collect();
-        if charges.len() > 1 {
-            order.sort_by_key(|place| policy.rules[charges[*place].limit].turn());
-            charges = order.iter().map(|place| charges[*place].clone()).collect();
+        let mut order: SmallVec<[usize; 4]> = (0..spends.len()).collect();
+        if spends.len() > 1 {
+            order.sort_by_key(|place| policy.rules[spends[*place].limit].turn());
+            spends = order.iter().map(|place| spends[*place].clone()).collect();
         }
         let mut outcome = Outcome::new(policy);
-        outcome.charges = charges;
+        outcome.spends = spends;
         self.decide(&active.limits, &mut outcome).await?;
         if order.len() > 1 {
-            let mut asked: Vec<_> = order.into_iter().zip(outcome.charges.drain(..)).collect();
+            let mut asked: Vec<_> = order.into_iter().zip(outcome.spends.drain(..)).collect();
             asked.sort_unstable_by_key(|(place, _)| *place);
-            outcome.charges = asked.into_iter().map(|(_, charge)| charge).collect();
+            outcome.spends = asked.into_iter().map(|(_, spend)| spend).collect();
         }
         Ok(outcome.take())
     }

@@ -21,11 +21,11 @@ pub(crate) use self::part::{Part, per_text};
 pub(crate) use self::rule::{Cost, Mismatch, Rule};
 use self::tiers::Tiers;
 use crate::descriptor::Descriptors;
-use crate::gate::Charges;
+use crate::gate::Spends;
 use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
-use crate::store::Charge;
+use crate::store::Spend;
 use crate::{Error, Key, Problem, Quota, Request};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
@@ -144,11 +144,11 @@ impl Policy {
     /// False if that cannot be told: there are limits for hosts, and the request does not say
     /// clearly which it is for.
     #[must_use]
-    pub(crate) fn charge(
+    pub(crate) fn spend(
         &self,
         request: &Request<'_>,
         sender: &Sender<'_>,
-        charges: &mut Charges,
+        spends: &mut Spends,
     ) -> bool {
         let host = if self.has_hosts { request.host().and_then(canonical_host) } else { None };
         if self.needs_host && host.is_none() {
@@ -163,8 +163,8 @@ impl Policy {
                 }
                 let cost = rule.cost(request, sender.from_trusted);
                 // The key is written where it stays: it is too large to be moved for nothing.
-                charges.push(Charge::new(*place, Key::global(), cost).in_mode(rule.mode));
-                let Some(Charge { key, .. }) = charges.last_mut() else { return };
+                spends.push(Spend::new(*place, Key::global(), cost).in_mode(rule.mode));
+                let Some(Spend { key, .. }) = spends.last_mut() else { return };
                 rule.write_key(key, request, sender, &self.identifier, path);
                 key.tier = rule.tier_place(tier);
             });
@@ -174,12 +174,12 @@ impl Policy {
             None => charge_path(None),
             Some(path) => path.readings().for_each(|path| charge_path(Some(path))),
         }
-        if charges.len() > 1 {
+        if spends.len() > 1 {
             // A limit may have been found by several patterns, or several readings of the path,
             // of which the first counts.
-            charges.sort_by_key(|charge| charge.limit);
-            charges.dedup_by_key(|charge| charge.limit);
-            charges.sort_by_key(|charge| self.rules[charge.limit].turn());
+            spends.sort_by_key(|spend| spend.limit);
+            spends.dedup_by_key(|spend| spend.limit);
+            spends.sort_by_key(|spend| self.rules[spend.limit].turn());
         }
         true
     }
@@ -196,13 +196,13 @@ impl Policy {
 
     /// The place here of a limit that another policy has charged, and the key, if it still
     /// counts the same things.
-    pub(crate) fn place_of(&self, earlier: &Self, charge: &Charge) -> Option<(usize, Key)> {
-        let key = charge.key.clone();
+    pub(crate) fn place_of(&self, earlier: &Self, spend: &Spend) -> Option<(usize, Key)> {
+        let key = spend.key.clone();
         if std::ptr::eq(self, earlier) {
-            return Some((charge.limit, key));
+            return Some((spend.limit, key));
         }
-        let old = &earlier.rules[charge.limit];
-        self.still(&old.name, old.since, key, old.tier_name(&charge.key))
+        let old = &earlier.rules[spend.limit];
+        self.still(&old.name, old.since, key, old.tier_name(&spend.key))
     }
 
     /// The place of a limit, and a key of it for a caller of a tier, if it has counted the

@@ -10,7 +10,7 @@ use spillgate::{
 };
 
 use super::removed::RemovedLimits;
-use super::{Charge, LimitSpec, Store, Usage};
+use super::{LimitSpec, Spend, Store, Usage};
 use crate::{Error, Key};
 
 /// Keeps what callers have spent in the memory of this process: the default.
@@ -161,66 +161,66 @@ impl<C> MemoryLimits<C> {
 }
 
 impl<C: Clock> MemoryLimits<C> {
-    /// Takes an allowed charge back, if nothing has been spent since. Tells whether it did.
-    #[expect(clippy::needless_pass_by_value, reason = "a charge is cancelled once")]
-    pub fn cancel(&self, charge: Charge) -> bool {
-        let charged = charge.decision.and_then(|decision| decision.charged());
+    /// Takes an allowed spend back, if nothing has been spent since. Tells whether it did.
+    #[expect(clippy::needless_pass_by_value, reason = "a spend is cancelled once")]
+    pub fn cancel(&self, spend: Spend) -> bool {
+        let charged = spend.decision.and_then(|decision| decision.charged());
         charged.is_some_and(|charged| {
-            self.limiter(&charge).cancel_charged(&charge.key, charge.bucket(), &charged)
+            self.limiter(&spend).cancel_charged(&spend.key, spend.bucket(), &charged)
         })
     }
 
-    /// Makes the caller of a charge owe at least what `word` says, by the algorithm that counts it
+    /// Makes the caller of a spend owe at least what `word` says, by the algorithm that counts it
     /// and at the store's present time: for what is known of it from elsewhere.
-    pub fn raise(&self, charge: &Charge, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
-        self.limiter(charge).raise(&charge.key, word);
+    pub fn raise(&self, spend: &Spend, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
+        self.limiter(spend).raise(&spend.key, word);
     }
 
-    fn limiter(&self, charge: &Charge) -> &Limiter<Key, C> {
-        &self.held[charge.limit].limiter
+    fn limiter(&self, spend: &Spend) -> &Limiter<Key, C> {
+        &self.held[spend.limit].limiter
     }
 
     #[inline]
-    fn decide(&self, charges: &mut [Charge], now: Timestamp) {
-        match charges {
-            [charge] => self.decide_one(charge, now),
-            charges => self.decide_all(charges, now),
+    fn decide(&self, spends: &mut [Spend], now: Timestamp) {
+        match spends {
+            [spend] => self.decide_one(spend, now),
+            spends => self.decide_all(spends, now),
         }
     }
 
     #[inline]
-    fn decide_one(&self, charge: &mut Charge, now: Timestamp) {
-        let Charge { key, cost, .. } = &*charge;
-        let decision = match charge.bucket() {
-            None => self.limiter(charge).check_at(key, *cost, now),
-            Some(bucket) => self.limiter(charge).check_with(key, bucket, *cost, now),
+    fn decide_one(&self, spend: &mut Spend, now: Timestamp) {
+        let Spend { key, cost, .. } = &*spend;
+        let decision = match spend.bucket() {
+            None => self.limiter(spend).check_at(key, *cost, now),
+            Some(bucket) => self.limiter(spend).check_with(key, bucket, *cost, now),
         };
-        charge.decision = Some(decision);
+        spend.decision = Some(decision);
     }
 
-    fn peek(&self, charge: &Charge, cost: u64) -> Decision {
-        match charge.bucket() {
-            None => self.limiter(charge).peek_n(&charge.key, cost),
-            Some(bucket) => self.limiter(charge).peek_with(&charge.key, bucket, cost),
+    fn peek(&self, spend: &Spend, cost: u64) -> Decision {
+        match spend.bucket() {
+            None => self.limiter(spend).peek_n(&spend.key, cost),
+            Some(bucket) => self.limiter(spend).peek_with(&spend.key, bucket, cost),
         }
     }
 
-    fn decide_all(&self, charges: &mut [Charge], now: Timestamp) {
-        let enforcing = charges.partition_point(|charge| !charge.is_shadow);
-        let (enforced, shadow) = charges.split_at_mut(enforcing);
+    fn decide_all(&self, spends: &mut [Spend], now: Timestamp) {
+        let enforcing = spends.partition_point(|spend| !spend.is_shadow);
+        let (enforced, shadow) = spends.split_at_mut(enforcing);
         let mut all: SmallVec<[_; 4]> = enforced
             .iter()
-            .map(|charge| match charge.bucket() {
-                None => self.limiter(charge).charge(&charge.key, charge.cost),
-                Some(bucket) => self.limiter(charge).charge_with(&charge.key, bucket, charge.cost),
+            .map(|spend| match spend.bucket() {
+                None => self.limiter(spend).spend(&spend.key, spend.cost),
+                Some(bucket) => self.limiter(spend).spend_with(&spend.key, bucket, spend.cost),
             })
             .collect();
         let decided = check_all(&mut all[..], now);
-        for (charge, decision) in enforced.iter_mut().zip(decided.decisions()) {
-            charge.decision = Some(decision);
+        for (spend, decision) in enforced.iter_mut().zip(decided.decisions()) {
+            spend.decision = Some(decision);
         }
-        if !enforced.iter().any(Charge::is_denied) {
-            shadow.iter_mut().for_each(|charge| self.decide_one(charge, now));
+        if !enforced.iter().any(Spend::is_denied) {
+            shadow.iter_mut().for_each(|spend| self.decide_one(spend, now));
         }
     }
 }
@@ -271,48 +271,44 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         Ok(MemoryLimits { held, removed: Mutex::new(removed) })
     }
 
-    async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
-        limits.decide(charges, self.clock.now());
+    async fn decide(&self, limits: &Self::Limits, spends: &mut [Spend]) -> Result<(), Error> {
+        limits.decide(spends, self.clock.now());
         Ok(())
     }
 
     #[inline]
-    fn decide_now(
-        &self,
-        limits: &Self::Limits,
-        charges: &mut [Charge],
-    ) -> Option<Result<(), Error>> {
-        limits.decide(charges, self.clock.now());
+    fn decide_now(&self, limits: &Self::Limits, spends: &mut [Spend]) -> Option<Result<(), Error>> {
+        limits.decide(spends, self.clock.now());
         Some(Ok(()))
     }
 
-    async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
-        Ok(limits.peek(charge, charge.cost))
+    async fn peek(&self, limits: &Self::Limits, spend: &Spend) -> Result<Decision, Error> {
+        Ok(limits.peek(spend, spend.cost))
     }
 
     async fn settle(
         &self,
         limits: &Self::Limits,
-        charge: &Charge,
+        spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
-        let (limiter, key, bucket) = (limits.limiter(charge), &charge.key, charge.bucket());
-        if let Some(charged) = charge.decision.and_then(|decision| decision.charged()) {
+        let (limiter, key, bucket) = (limits.limiter(spend), &spend.key, spend.bucket());
+        if let Some(charged) = spend.decision.and_then(|decision| decision.charged()) {
             return Ok(limiter.settle_charged(key, bucket, &charged, actual));
         }
-        let missing = actual.saturating_sub(charge.cost);
-        let unused = charge.cost.saturating_sub(actual);
+        let missing = actual.saturating_sub(spend.cost);
+        let unused = spend.cost.saturating_sub(actual);
         match bucket {
             None if missing > 0 => return Ok(limiter.debit(key, missing)),
             None => limiter.refund(key, unused),
             Some(bucket) if missing > 0 => return Ok(limiter.debit_with(key, bucket, missing)),
             Some(bucket) => limiter.refund_with(key, bucket, unused),
         }
-        Ok(Settled { left: limits.peek(charge, 0), uncharged: 0 })
+        Ok(Settled { left: limits.peek(spend, 0), uncharged: 0 })
     }
 
-    fn cancel(&self, limits: &Self::Limits, charge: Charge) {
-        limits.cancel(charge);
+    fn cancel(&self, limits: &Self::Limits, spend: Spend) {
+        limits.cancel(spend);
     }
 
     async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {

@@ -48,10 +48,10 @@ pub trait Store: Send + Sync + 'static {
     /// As for [`open`](Self::open). Then nothing has changed.
     fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error>;
 
-    /// Spends every charge, or none if any that enforces is denied, and writes what was
-    /// decided into each. If the call is denied, charges that would have passed say so.
+    /// Spends every spend, or none if any that enforces is denied, and writes what was
+    /// decided into each. If the call is denied, spends that would have passed say so.
     ///
-    /// Charges that enforce come first. Those in [shadow](Charge::is_shadow) are spent one by
+    /// Spends that enforce come first. Those in [shadow](Spend::is_shadow) are spent one by
     /// one if the others pass, and stay undecided if not, or if they cannot be.
     ///
     /// # Errors
@@ -60,38 +60,34 @@ pub trait Store: Send + Sync + 'static {
     fn decide(
         &self,
         limits: &Self::Limits,
-        charges: &mut [Charge],
+        spends: &mut [Spend],
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// [Decides](Self::decide) if that needs no waiting. Otherwise nothing has happened.
-    fn decide_now(
-        &self,
-        limits: &Self::Limits,
-        charges: &mut [Charge],
-    ) -> Option<Result<(), Error>>;
+    fn decide_now(&self, limits: &Self::Limits, spends: &mut [Spend]) -> Option<Result<(), Error>>;
 
     /// What [`decide`](Self::decide) would answer, without spending: what remains is
     /// what there is now.
     fn peek(
         &self,
         limits: &Self::Limits,
-        charge: &Charge,
+        spend: &Spend,
     ) -> impl Future<Output = Result<Decision, Error>> + Send;
 
-    /// Replaces what a charge has spent, its cost, by the actual cost: takes what is missing
+    /// Replaces what a spend has spent, its cost, by the actual cost: takes what is missing
     /// whether or not it passes, going into debt up to the limit's
     /// [bound](LimitSpec::max_debt), or gives back what was too much. Tells what there is then.
     ///
-    /// If the charge comes with its [decision](Charge::decision), what has been refilled since
+    /// If the spend comes with its [decision](Spend::decision), what has been refilled since
     /// is not given back.
     fn settle(
         &self,
         limits: &Self::Limits,
-        charge: &Charge,
+        spend: &Spend,
         actual: u64,
     ) -> impl Future<Output = Result<Settled, Error>> + Send;
 
-    /// Keeps a charge that was spent in advance, with its [decision](Charge::decision), for its
+    /// Keeps a spend that was spent in advance, with its [decision](Spend::decision), for its
     /// lifetime, where every node can
     /// [settle](Self::settle_deposit) it by its id. Tells whether it does: a store in process
     /// does not, since there is no other node.
@@ -102,7 +98,7 @@ pub trait Store: Send + Sync + 'static {
     fn deposit(
         &self,
         _limits: &Self::Limits,
-        _charge: &Charge,
+        _charge: &Spend,
         _id: u128,
         _lifetime: Duration,
     ) -> impl Future<Output = Result<bool, Error>> + Send {
@@ -126,10 +122,10 @@ pub trait Store: Send + Sync + 'static {
         ready(Ok(None))
     }
 
-    /// Takes an allowed charge back, if nothing has been spent since. Called when a
-    /// request is dropped, so it cannot wait. A charge is cancelled once: later, another may
+    /// Takes an allowed spend back, if nothing has been spent since. Called when a
+    /// request is dropped, so it cannot wait. A spend is cancelled once: later, another may
     /// have left the same word.
-    fn cancel(&self, limits: &Self::Limits, charge: Charge);
+    fn cancel(&self, limits: &Self::Limits, spend: Spend);
 
     /// Makes a caller as if it had never been seen.
     fn reset(
@@ -182,7 +178,7 @@ pub struct LimitSpec {
     pub start: Start,
     /// The quota of callers without a tier or an override.
     pub quota: Quota,
-    /// True if that decides nothing, since a quota [comes with each call](Charge::quota). Words
+    /// True if that decides nothing, since a quota [comes with each call](Spend::quota). Words
     /// are times then, which must stay what they are.
     pub is_by_call: bool,
     /// The tiers, by name. [`Key::tier`] is a place among them. A caller has one allowance,
@@ -228,7 +224,7 @@ pub enum Outage {
 /// A cost for one caller under one limit.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Charge {
+pub struct Spend {
     /// The place of the limit in the policy.
     pub limit: usize,
     /// What is counted.
@@ -236,7 +232,7 @@ pub struct Charge {
     /// How much.
     pub cost: u64,
     /// A quota that comes with the call, in place of the limit's: it refills, and the limit is
-    /// a token bucket. Tiers and overrides do not count then. In a box, since few charges have
+    /// a token bucket. Tiers and overrides do not count then. In a box, since few spends have
     /// one.
     pub quota: Option<Box<CallQuota>>,
     /// True if a denial does not count.
@@ -245,7 +241,7 @@ pub struct Charge {
     pub decision: Option<Decision>,
 }
 
-impl Charge {
+impl Spend {
     /// A cost that is to be decided about, and enforced.
     #[must_use]
     pub fn new(limit: usize, key: Key, cost: u64) -> Self {

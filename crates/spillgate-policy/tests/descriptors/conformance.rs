@@ -49,7 +49,7 @@ impl Subject for ByDescriptors {
         self.runtime.block_on(self.gate.peek_limit("l", &[key], cost)).unwrap().into()
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
         self.clock.set(now);
         self.runtime.block_on(self.gate.settle_limit("l", &[key], 0, amount)).unwrap();
     }

@@ -86,7 +86,7 @@ impl Model {
     /// Decides about a call: all that enforces, then what is in shadow, then what is given back.
     fn call(&mut self, asked: &[Asked]) -> bool {
         let before = self.clone();
-        let charges = |shadow: bool, back: bool| {
+        let spends = |shadow: bool, back: bool| {
             asked.iter().filter(move |asked| asked.gives_back == back).flat_map(move |asked| {
                 let limits = LIMITS.into_iter().filter(|_| !asked.has_quota);
                 let limits = limits.filter(move |limit| back || limit.4 != shadow);
@@ -97,16 +97,16 @@ impl Model {
                 limits.chain((asked.has_quota && !shadow).then_some(by_call))
             })
         };
-        for (limit, user, burst, cost) in charges(false, false) {
+        for (limit, user, burst, cost) in spends(false, false) {
             if !self.spend(limit, user, burst, cost) {
                 *self = before;
                 return false;
             }
         }
-        for (limit, user, burst, cost) in charges(true, false) {
+        for (limit, user, burst, cost) in spends(true, false) {
             self.spend(limit, user, burst, cost);
         }
-        for (limit, user, _, cost) in charges(false, true) {
+        for (limit, user, _, cost) in spends(false, true) {
             let owed = self.owed(limit, user);
             *owed = owed.saturating_sub(cost);
         }

@@ -162,7 +162,7 @@ pub enum Op {
     /// Takes an amount whether or not it passes, but leaves no more than `most` spent in all,
     /// nor more than the [deepest](spillgate::algorithm::Algorithm::deepest) debt. 0 writes
     /// nothing.
-    Charge {
+    Debit {
         /// How much.
         amount: u64,
         /// The most that is spent then, unless it is more already.
@@ -190,8 +190,8 @@ impl Op {
     /// The word that an operation leaves that always passes; any other leaves it as it is.
     pub(crate) fn left(self, algorithm: &AnyAlgorithm, word: Word, now: Timestamp) -> Word {
         match self {
-            Self::Charge { amount, most } => {
-                algorithm.charge(word, now, amount, most.min(algorithm.deepest()))
+            Self::Debit { amount, most } => {
+                algorithm.debit_up_to(word, now, amount, most.min(algorithm.deepest()))
             }
             Self::GiveBack { amount, charged: None } => algorithm.refund(word, now, amount),
             Self::GiveBack { amount, charged: Some(charged) } => {

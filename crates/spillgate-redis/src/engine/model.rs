@@ -126,11 +126,11 @@ fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Opti
     }
     let word = stored.map_or(entry.fresh, |state| state.word);
     let writes_nothing = match entry.op {
-        Op::Look | Op::Read | Op::Spend { cost: 0, .. } | Op::Charge { amount: 0, .. } => true,
+        Op::Look | Op::Read | Op::Spend { cost: 0, .. } | Op::Debit { amount: 0, .. } => true,
         // Who is not known has nothing to get back, and nothing to forget.
         Op::GiveBack { amount, .. } => amount == 0 || stored.is_none(),
         Op::Reset => stored.is_none(),
-        Op::Spend { .. } | Op::Take { .. } | Op::Charge { .. } => false,
+        Op::Spend { .. } | Op::Take { .. } | Op::Debit { .. } => false,
     };
     if writes_nothing {
         return (Found::Passed(word), stored.copied());
@@ -150,7 +150,7 @@ fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Optio
             let taken = taken(&algorithm, word, now, least, most);
             if taken == 0 { None } else { algorithm.spend(word, now, taken) }
         }
-        Op::Charge { .. } | Op::GiveBack { .. } | Op::Look | Op::Read | Op::Reset => {
+        Op::Debit { .. } | Op::GiveBack { .. } | Op::Look | Op::Read | Op::Reset => {
             Some(op.left(&algorithm, word, now))
         }
     }

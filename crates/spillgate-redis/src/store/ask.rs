@@ -13,11 +13,11 @@ use crate::flow::inherit_client;
 use crate::lease::Place;
 use crate::sighting::Sighting;
 
-/// A charge that is put to the engine.
+/// A spend that is put to the engine.
 pub(super) struct Asked {
-    /// Its place among the charges of the call.
-    pub(super) charge: usize,
-    /// When it is put: charges of one turn are put together.
+    /// Its place among the spends of the call.
+    pub(super) spend: usize,
+    /// When it is put: spends of one turn are put together.
     pub(super) turn: usize,
     /// Where its lease is, if the limit is leased.
     pub(super) lease: Option<Place>,
@@ -30,7 +30,7 @@ pub(super) struct Asked {
     pub(super) heard: Option<Heard>,
 }
 
-/// The word that the engine has, before anything is spent, and whether the charge passes.
+/// The word that the engine has, before anything is spent, and whether the spend passes.
 #[derive(Clone, Copy)]
 pub(super) struct Heard {
     pub(super) seen: Sighting,
@@ -118,7 +118,7 @@ impl<E: Engine> Core<E> {
         Ok(())
     }
 
-    /// Forgets what was heard, and what is remembered, of charges about which nobody knows.
+    /// Forgets what was heard, and what is remembered, of spends about which nobody knows.
     pub(super) fn fail(&self, asked: &mut [Asked]) {
         for asked in asked {
             (asked.heard, asked.in_flight) = (None, None);
@@ -160,10 +160,10 @@ impl<E: Engine> Core<E> {
 }
 
 impl Asked {
-    /// A charge of a call that has no other.
+    /// A spend of a call that has no other.
     pub(super) fn alone(caller: Caller, cost: u64) -> Self {
         Self {
-            charge: 0,
+            spend: 0,
             turn: 0,
             lease: None,
             caller,

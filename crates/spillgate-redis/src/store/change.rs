@@ -82,7 +82,7 @@ impl<E: Engine> Core<E> {
         self.report(caller.name).await?;
         let difference = actual.abs_diff(reserved);
         match (actual.cmp(&reserved), charged) {
-            (Ordering::Greater, _) => self.charge(caller, difference).await,
+            (Ordering::Greater, _) => self.debit(caller, difference).await,
             (Ordering::Equal, _) => {
                 let left = self.apply(&mut caller, |_| Op::Look).await?;
                 Ok(left.settled(0))
@@ -112,14 +112,14 @@ impl<E: Engine> Core<E> {
     }
 
     /// Takes an amount whether or not it passes, up to the deepest debt.
-    pub(super) async fn charge(
+    pub(super) async fn debit(
         &self,
         mut caller: Caller,
         amount: u64,
     ) -> Result<Settled, EngineError> {
         let max_debt = caller.limit.max_debt;
         let op =
-            |counted: &Counted| Op::Charge { amount, most: counted.algorithm.most_owed(max_debt) };
+            |counted: &Counted| Op::Debit { amount, most: counted.algorithm.most_owed(max_debt) };
         let left = self.apply(&mut caller, op).await?;
         Ok(left.settled(amount))
     }
@@ -203,7 +203,8 @@ impl<E: Engine> Core<E> {
             return word;
         }
         let algorithm = counted.algorithm;
-        let cut = algorithm.charge(counted.fresh(None), now, algorithm.limit(), algorithm.limit());
+        let cut =
+            algorithm.debit_up_to(counted.fresh(None), now, algorithm.limit(), algorithm.limit());
         let exchange = self.exchange_of_words(caller.name, counted, [word, cut], now);
         // If that fails, the caller is denied all the same.
         let is_cut = self.engine.exchange(&exchange).await == Ok(true);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{Clock, Timestamp};
 use spillgate_policy::Key;
-use spillgate_policy::store::Charge;
+use spillgate_policy::store::Spend;
 
 use super::Settings;
 use super::given::Given;
@@ -84,13 +84,13 @@ impl<E: Engine> Core<E> {
     }
 
     /// Who is charged under a limit, by the quota that came with the call if there is one.
-    pub(super) fn charged(&self, limit: &Arc<Limit>, charge: &Charge, local: Timestamp) -> Caller {
-        let Some(call) = charge.quota.as_deref() else {
-            return self.caller(limit, &charge.key, local);
+    pub(super) fn charged(&self, limit: &Arc<Limit>, spend: &Spend, local: Timestamp) -> Caller {
+        let Some(call) = spend.quota.as_deref() else {
+            return self.caller(limit, &spend.key, local);
         };
         let (quota, algorithm) = (call.quota(), call.bucket().into());
         Caller {
-            name: limit.caller(&charge.key),
+            name: limit.caller(&spend.key),
             tier: None,
             own: Counted { quota, algorithm, ..limit.base },
             given: None,

@@ -1,9 +1,9 @@
-//! Deciding about all charges of a call together.
+//! Deciding about all spends of a call together.
 
 use smallvec::SmallVec;
 use spillgate::{Decision, Timestamp};
 use spillgate_policy::Error;
-use spillgate_policy::store::Charge;
+use spillgate_policy::store::Spend;
 
 use super::RedisStore;
 use super::ask::Asked;
@@ -14,7 +14,7 @@ use crate::engine::{Engine, EngineError, Fault};
 /// A call that is being decided.
 pub(super) struct Call<'c> {
     pub(super) limits: &'c RedisLimits,
-    pub(super) charges: &'c mut [Charge],
+    pub(super) spends: &'c mut [Spend],
     /// What the engine is asked for: at first, everything.
     pub(super) asked: SmallVec<[Asked; 1]>,
     /// What was spent out of leases.
@@ -44,10 +44,10 @@ impl<E: Engine> RedisStore<E> {
     pub(super) async fn decide_call(
         &self,
         limits: &RedisLimits,
-        charges: &mut [Charge],
+        spends: &mut [Spend],
     ) -> Result<(), Error> {
         let local = self.core.local();
-        let mut call = self.call(limits, charges, local);
+        let mut call = self.call(limits, spends, local);
         if self.deny_by_memory(&mut call, local) {
             return Ok(());
         }
@@ -74,40 +74,40 @@ impl<E: Engine> RedisStore<E> {
         };
         self.tell_passed(&mut call);
         // If there is nothing else to tell, it is told why.
-        let is_shadow = |charge: &Charge| charge.is_shadow;
-        let failure = failure.filter(|_| call.charges.iter().all(is_shadow));
+        let is_shadow = |spend: &Spend| spend.is_shadow;
+        let failure = failure.filter(|_| call.spends.iter().all(is_shadow));
         failure.map_or(Ok(()), |why| Err(unanswered(why)))
     }
 
     /// Denies a call by what this node knows, if it does.
-    pub(super) fn deny_at_once(&self, limits: &RedisLimits, charges: &mut [Charge]) -> bool {
+    pub(super) fn deny_at_once(&self, limits: &RedisLimits, spends: &mut [Spend]) -> bool {
         let local = self.core.local();
-        self.deny_by_memory(&mut self.call(limits, charges, local), local)
+        self.deny_by_memory(&mut self.call(limits, spends, local), local)
     }
 
     fn call<'c>(
         &self,
         limits: &'c RedisLimits,
-        charges: &'c mut [Charge],
+        spends: &'c mut [Spend],
         local: Timestamp,
     ) -> Call<'c> {
-        let asked = |(index, charge): (usize, &Charge)| {
-            let limit = limits.limit(charge.limit);
+        let asked = |(index, spend): (usize, &Spend)| {
+            let limit = limits.limit(spend.limit);
             Asked {
-                charge: index,
+                spend: index,
                 turn: 0,
-                lease: self.lease_of(limit, charge),
-                caller: self.core.charged(limit, charge, local),
-                cost: charge.cost,
-                is_shadow: charge.is_shadow,
+                lease: self.lease_of(limit, spend),
+                caller: self.core.charged(limit, spend, local),
+                cost: spend.cost,
+                is_shadow: spend.is_shadow,
                 in_flight: None,
                 heard: None,
             }
         };
-        let asked = charges.iter().enumerate().map(asked).collect();
+        let asked = spends.iter().enumerate().map(asked).collect();
         Call {
             limits,
-            charges,
+            spends,
             asked,
             leased: Vec::new(),
             shadow: Vec::new(),
@@ -124,13 +124,13 @@ impl<E: Engine> RedisStore<E> {
         if is_denied {
             self.core.counters.by_memory.add(1);
             for asked in enforced() {
-                call.charges[asked.charge].decision = known(asked);
+                call.spends[asked.spend].decision = known(asked);
             }
         }
         is_denied
     }
 
-    /// What this node knows about a charge.
+    /// What this node knows about a spend.
     fn known(&self, asked: &Asked, local: Timestamp) -> Option<Decision> {
         let Asked { caller, cost, .. } = asked;
         let leased =
@@ -151,7 +151,7 @@ impl<E: Engine> RedisStore<E> {
                 Ok(in_flight) => call.asked[index].in_flight = in_flight,
                 Err(denied) => {
                     self.core.counters.by_memory.add(1);
-                    call.charges[call.asked[index].charge].decision = Some(denied);
+                    call.spends[call.asked[index].spend].decision = Some(denied);
                     // Those before it do not ask after all.
                     call.asked[..index].iter().for_each(|asked| words.doubt(asked.caller.name));
                     return false;
@@ -207,7 +207,7 @@ impl<E: Engine> RedisStore<E> {
             let caller = &asked.caller;
             self.core.words.tell(caller.name, caller.counted(), heard.word, heard.seen, true);
             self.core.counters.by_engine.add(1);
-            call.charges[asked.charge].decision = asked.unspent();
+            call.spends[asked.spend].decision = asked.unspent();
         }
     }
 
@@ -220,7 +220,7 @@ impl<E: Engine> RedisStore<E> {
                 self.core.words.tell(caller.name, caller.counted(), word, heard.seen, false);
             }
             self.core.counters.by_engine.add(1);
-            call.charges[asked.charge].decision = asked.decision();
+            call.spends[asked.spend].decision = asked.decision();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_policy::Error;
-use spillgate_policy::store::{Charge, Settlement};
+use spillgate_policy::store::{Settlement, Spend};
 
 use super::RedisStore;
 use super::core::Caller;
@@ -15,27 +15,27 @@ use crate::engine::wire::{Deposit, Paid};
 use crate::engine::{Engine, EngineError, Fault};
 
 impl<E: Engine> RedisStore<E> {
-    /// Keeps a charge under an id.
+    /// Keeps a spend under an id.
     pub(super) async fn keep(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         id: u128,
         lifetime: Duration,
     ) -> Result<(), EngineError> {
-        let limit = limits.limit(charge.limit);
+        let limit = limits.limit(spend.limit);
         // Not what it was given at run time, which may be taken away before it is settled.
-        let Counted { terms, quota, .. } = *limit.counted(&charge.key);
+        let Counted { terms, quota, .. } = *limit.counted(&spend.key);
         let deposit = Deposit {
             terms,
             quota,
             limit: limit.id(),
-            caller: limit.caller(&charge.key),
-            reserved: charge.cost,
-            charge: self.paid(limit, charge),
+            caller: limit.caller(&spend.key),
+            reserved: spend.cost,
+            charge: self.paid(limit, spend),
             called: limit.name().to_owned(),
         };
-        self.lease_of(limit, charge).into_iter().for_each(|place| self.leases.reserve(place));
+        self.lease_of(limit, spend).into_iter().for_each(|place| self.leases.reserve(place));
         self.core.engine.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
     }
 
@@ -55,7 +55,7 @@ impl<E: Engine> RedisStore<E> {
         let settled = match self.depositor(limits, &deposit) {
             Some(caller) => {
                 let (charged, reserved) = (deposit.charged(), deposit.reserved);
-                // Of an unknown charge nobody knows what has been refilled: nothing is given
+                // Of an unknown spend nobody knows what has been refilled: nothing is given
                 // back.
                 let actual = if charged.is_none() { actual.max(reserved) } else { actual };
                 let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
@@ -80,12 +80,12 @@ impl<E: Engine> RedisStore<E> {
         Some(Caller { limit, name, tier, own, given })
     }
 
-    /// What a charge was counted by, if it is anything that nodes share.
-    fn paid(&self, limit: &Limit, charge: &Charge) -> Option<Paid> {
-        let charged = charge.decision.and_then(|decision| decision.charged())?;
-        let own = *limit.counted(&charge.key);
-        let given = self.core.given.last(limit.caller(&charge.key)).flatten();
-        let by_call = charge.quota.as_deref().map(|call| {
+    /// What a spend was counted by, if it is anything that nodes share.
+    fn paid(&self, limit: &Limit, spend: &Spend) -> Option<Paid> {
+        let charged = spend.decision.and_then(|decision| decision.charged())?;
+        let own = *limit.counted(&spend.key);
+        let given = self.core.given.last(limit.caller(&spend.key)).flatten();
+        let by_call = spend.quota.as_deref().map(|call| {
             let (quota, algorithm) = (call.quota(), call.bucket().into());
             Counted { quota, algorithm, ..limit.base }
         });

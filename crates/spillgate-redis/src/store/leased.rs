@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spillgate::algorithm::Charged;
 use spillgate::{Decision, Timestamp};
 use spillgate_policy::Key;
-use spillgate_policy::store::Charge;
+use spillgate_policy::store::Spend;
 
 use super::RedisStore;
 use super::core::Caller;
@@ -26,30 +26,30 @@ impl<E: Engine> RedisStore<E> {
     }
 
     /// The same, unless a quota comes with the call.
-    pub(super) fn lease_of(&self, limit: &Arc<Limit>, charge: &Charge) -> Option<Place> {
-        if charge.quota.is_some() { None } else { self.lease(limit, &charge.key) }
+    pub(super) fn lease_of(&self, limit: &Arc<Limit>, spend: &Spend) -> Option<Place> {
+        if spend.quota.is_some() { None } else { self.lease(limit, &spend.key) }
     }
 
     /// Decides about a call by leases alone, if they can. Otherwise nothing has happened.
-    pub(super) fn decide_by_leases(&self, limits: &RedisLimits, charges: &mut [Charge]) -> bool {
+    pub(super) fn decide_by_leases(&self, limits: &RedisLimits, spends: &mut [Spend]) -> bool {
         let is_leased =
-            |charge: &Charge| limits.limit(charge.limit).is_leased && charge.quota.is_none();
-        if !charges.iter().all(is_leased) {
+            |spend: &Spend| limits.limit(spend.limit).is_leased && spend.quota.is_none();
+        if !spends.iter().all(is_leased) {
             return false;
         }
         let local = self.core.local();
-        for index in 0..charges.len() {
-            let charge = &mut charges[index];
-            let limit = limits.limit(charge.limit);
-            let (place, own) = (self.place(limit, &charge.key), limit.counted(&charge.key));
-            let (decision, is_over) = match self.leases.spend(place, own, charge.cost, local) {
+        for index in 0..spends.len() {
+            let spend = &mut spends[index];
+            let limit = limits.limit(spend.limit);
+            let (place, own) = (self.place(limit, &spend.key), limit.counted(&spend.key));
+            let (decision, is_over) = match self.leases.spend(place, own, spend.cost, local) {
                 Spent::Allowed(decision) => (Some(decision), false),
-                Spent::Denied(decision) => (Some(decision), !charge.is_shadow),
+                Spent::Denied(decision) => (Some(decision), !spend.is_shadow),
                 Spent::Empty => (None, true),
             };
-            charge.decision = decision;
+            spend.decision = decision;
             if is_over {
-                self.take_back(limits, &mut charges[..index], decision.is_some(), local);
+                self.take_back(limits, &mut spends[..index], decision.is_some(), local);
                 return decision.is_some();
             }
         }
@@ -60,18 +60,18 @@ impl<E: Engine> RedisStore<E> {
     fn take_back(
         &self,
         limits: &RedisLimits,
-        charges: &mut [Charge],
+        spends: &mut [Spend],
         is_denied: bool,
         local: Timestamp,
     ) {
-        for charge in charges.iter_mut().rev() {
-            let limit = limits.limit(charge.limit);
-            let (place, own) = (self.place(limit, &charge.key), limit.counted(&charge.key));
-            if let Some(charged) = charge.decision.take().and_then(|it| it.charged()) {
+        for spend in spends.iter_mut().rev() {
+            let limit = limits.limit(spend.limit);
+            let (place, own) = (self.place(limit, &spend.key), limit.counted(&spend.key));
+            if let Some(charged) = spend.decision.take().and_then(|it| it.charged()) {
                 self.leases.undo(place, &charged);
             }
             if is_denied {
-                charge.decision = self.leases.peek(place, own, charge.cost, local);
+                spend.decision = self.leases.peek(place, own, spend.cost, local);
             }
         }
     }
@@ -99,7 +99,7 @@ impl<E: Engine> RedisStore<E> {
             match self.leases.decide(place, own, &asked.caller, asked.cost).await {
                 Ok(None) => call.asked.push(asked),
                 Ok(Some(decision)) => {
-                    call.charges[asked.charge].decision = Some(decision);
+                    call.spends[asked.spend].decision = Some(decision);
                     if decision.is_denied() {
                         return false;
                     }
@@ -129,7 +129,7 @@ impl<E: Engine> RedisStore<E> {
                 decided => decided,
             };
             match decided {
-                Ok(decision) => call.charges[asked.charge].decision = decision,
+                Ok(decision) => call.spends[asked.spend].decision = decision,
                 Err(why) => failure = Some(why),
             }
         }
@@ -147,7 +147,7 @@ impl<E: Engine> RedisStore<E> {
             if is_undone { &counters.undone } else { &counters.kept_charges }.add(1);
             let own = &asked.caller.own;
             let left = self.leases.peek(place, own, asked.cost, local);
-            call.charges[asked.charge].decision = left;
+            call.spends[asked.spend].decision = left;
         }
     }
 

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spillgate::{AlgorithmKind, Clock, Quota};
-use spillgate_policy::store::{CallQuota, Charge, LimitSpec, Memory, MemoryLimits, Outage, Store};
+use spillgate_policy::store::{CallQuota, LimitSpec, Memory, MemoryLimits, Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
 
 use super::limits::RedisLimits;
@@ -82,15 +82,15 @@ fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {
     limits.iter().map(|limit| share_of_limit(limit, nodes)).collect()
 }
 
-/// A charge under this node's own share, as one of so many, if its limit goes on by that.
+/// A spend under this node's own share, as one of so many, if its limit goes on by that.
 pub(super) fn local_charge(
     limits: &RedisLimits,
-    charge: &Charge,
+    spend: &Spend,
     nodes: NonZeroU32,
-) -> Option<Charge> {
-    let place = limits.limit(charge.limit).local?;
-    let local = Charge::new(place, charge.key.clone(), charge.cost);
-    Some(match charge.quota.as_deref() {
+) -> Option<Spend> {
+    let place = limits.limit(spend.limit).local?;
+    let local = Spend::new(place, spend.key.clone(), spend.cost);
+    Some(match spend.quota.as_deref() {
         None => local,
         Some(call) => {
             let share = share_of(AlgorithmKind::TokenBucket, call.quota(), nodes);

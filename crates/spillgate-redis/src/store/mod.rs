@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate::{Decision, KeyedState, Quota, Settled};
-use spillgate_policy::store::{Charge, LimitSpec, Settlement, Store, Usage};
+use spillgate_policy::store::{LimitSpec, Settlement, Spend, Store, Usage};
 use spillgate_policy::{Error, Key};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -103,7 +103,7 @@ impl<E: Engine> RedisStore<E> {
         &self.core.engine
     }
 
-    /// Gives back what is held by leases, charges what was admitted in an outage, and ends what
+    /// Gives back what is held by leases, spends what was admitted in an outage, and ends what
     /// goes on in the background.
     pub async fn shutdown(&self) {
         self.leases.shutdown().await;
@@ -116,8 +116,8 @@ impl<E: Engine> RedisStore<E> {
         self.core.caller(limits.limit(limit), key, self.core.local())
     }
 
-    fn charged(&self, limits: &RedisLimits, charge: &Charge) -> Caller {
-        self.core.charged(limits.limit(charge.limit), charge, self.core.local())
+    fn charged(&self, limits: &RedisLimits, spend: &Spend) -> Caller {
+        self.core.charged(limits.limit(spend.limit), spend, self.core.local())
     }
 }
 
@@ -155,49 +155,44 @@ impl<E: Engine> Store for RedisStore<E> {
         Ok(opened)
     }
 
-    async fn decide(&self, limits: &RedisLimits, charges: &mut [Charge]) -> Result<(), Error> {
-        let Some(first) = charges.first() else { return Ok(()) };
+    async fn decide(&self, limits: &RedisLimits, spends: &mut [Spend]) -> Result<(), Error> {
+        let Some(first) = spends.first() else { return Ok(()) };
         let limit = limits.limit(first.limit).id();
-        of_limit(limit, self.decide_call(limits, charges)).await
+        of_limit(limit, self.decide_call(limits, spends)).await
     }
 
-    fn decide_now(
-        &self,
-        limits: &RedisLimits,
-        charges: &mut [Charge],
-    ) -> Option<Result<(), Error>> {
-        let is_decided =
-            self.decide_by_leases(limits, charges) || self.deny_at_once(limits, charges);
+    fn decide_now(&self, limits: &RedisLimits, spends: &mut [Spend]) -> Option<Result<(), Error>> {
+        let is_decided = self.decide_by_leases(limits, spends) || self.deny_at_once(limits, spends);
         is_decided.then_some(Ok(()))
     }
 
-    async fn peek(&self, limits: &RedisLimits, charge: &Charge) -> Result<Decision, Error> {
-        let limit = limits.limit(charge.limit);
-        if let Some(place) = self.lease_of(limit, charge) {
-            let (own, local) = (limit.counted(&charge.key), self.core.local());
-            if let Some(decision) = self.leases.peek(place, own, charge.cost, local) {
+    async fn peek(&self, limits: &RedisLimits, spend: &Spend) -> Result<Decision, Error> {
+        let limit = limits.limit(spend.limit);
+        if let Some(place) = self.lease_of(limit, spend) {
+            let (own, local) = (limit.counted(&spend.key), self.core.local());
+            if let Some(decision) = self.leases.peek(place, own, spend.cost, local) {
                 return Ok(decision);
             }
         }
-        let caller = self.charged(limits, charge);
-        match of_limit(limit.id(), self.core.peek(caller.clone(), charge.cost)).await {
+        let caller = self.charged(limits, spend);
+        match of_limit(limit.id(), self.core.peek(caller.clone(), spend.cost)).await {
             Ok(decision) => Ok(decision),
-            Err(why) => self.peek_own(limits, charge, &caller, &why).await,
+            Err(why) => self.peek_own(limits, spend, &caller, &why).await,
         }
     }
 
     async fn settle(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
-        let caller = self.charged(limits, charge);
-        let (reserved, lease) = (charge.cost, self.lease_of(&caller.limit, charge));
+        let caller = self.charged(limits, spend);
+        let (reserved, lease) = (spend.cost, self.lease_of(&caller.limit, spend));
         if let Some(left) = self.charge_lease(&caller, lease, reserved, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
-        let charged = charge.decision.and_then(|decision| decision.charged());
+        let charged = spend.decision.and_then(|decision| decision.charged());
         if let Some(left) = self.give_back_to_lease(&caller, lease, charged, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
@@ -209,19 +204,19 @@ impl<E: Engine> Store for RedisStore<E> {
             Err(why) if why.fault() == Fault::Overloaded => {
                 Ok(self.settle_later(caller, charged, reserved, actual))
             }
-            Err(why) => self.settle_own(limits, charge, &caller, actual, &why).await,
+            Err(why) => self.settle_own(limits, spend, &caller, actual, &why).await,
         }
     }
 
     async fn deposit(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         id: u128,
         lifetime: Duration,
     ) -> Result<bool, Error> {
-        let limit = limits.limit(charge.limit).id();
-        let kept = of_limit(limit, self.keep(limits, charge, id, lifetime)).await;
+        let limit = limits.limit(spend.limit).id();
+        let kept = of_limit(limit, self.keep(limits, spend, id, lifetime)).await;
         kept.map_err(unanswered)?;
         Ok(true)
     }
@@ -235,19 +230,19 @@ impl<E: Engine> Store for RedisStore<E> {
         self.settle_kept(limits, id, actual).await
     }
 
-    fn cancel(&self, limits: &RedisLimits, charge: Charge) {
-        let Some(charged) = charge.decision.and_then(|decision| decision.charged()) else { return };
-        let lease = self.lease_of(limits.limit(charge.limit), &charge);
+    fn cancel(&self, limits: &RedisLimits, spend: Spend) {
+        let Some(charged) = spend.decision.and_then(|decision| decision.charged()) else { return };
+        let lease = self.lease_of(limits.limit(spend.limit), &spend);
         if lease.is_some_and(|place| self.leases.undo(place, &charged)) {
             return;
         }
-        let caller = self.charged(limits, &charge);
+        let caller = self.charged(limits, &spend);
         let nodes = self.core.assumed_nodes();
-        if let Some(mut own) = local_charge(limits, &charge, nodes) {
-            own.decision = charge.decision;
+        if let Some(mut own) = local_charge(limits, &spend, nodes) {
+            own.decision = spend.decision;
             // Counts may be the same here and there: it is taken back once.
             if limits.local.among(nodes).cancel(own) {
-                self.core.unreported.subtract(&caller, charge.cost);
+                self.core.unreported.subtract(&caller, spend.cost);
                 return;
             }
         }

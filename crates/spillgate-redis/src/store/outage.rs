@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Charged, Word};
 use spillgate::{Decision, Settled};
-use spillgate_policy::store::{Charge, Outage, Store};
+use spillgate_policy::store::{Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
 use tokio::runtime::Handle;
 
@@ -46,12 +46,12 @@ impl<E: Engine> RedisStore<E> {
             self.refuse(call);
             return Err(error);
         }
-        let mut own = SmallVec::<[Charge; 2]>::new();
+        let mut own = SmallVec::<[Spend; 2]>::new();
         let mut local = SmallVec::<[&Asked; 2]>::new();
         for asked in &failed {
-            let (caller, charge) = (&asked.caller, &call.charges[asked.charge]);
-            if let Some(charge) = self.own_charge(call.limits, charge, caller).await? {
-                own.push(charge);
+            let (caller, spend) = (&asked.caller, &call.spends[asked.spend]);
+            if let Some(spend) = self.own_charge(call.limits, spend, caller).await? {
+                own.push(spend);
                 local.push(asked);
             }
         }
@@ -59,10 +59,10 @@ impl<E: Engine> RedisStore<E> {
         counters.outage_open.add(failed.len() - own.len());
         let Local { memory, .. } = &call.limits.local;
         memory.decide(&call.limits.local.among(self.core.assumed_nodes()), &mut own).await?;
-        let is_denied = |charge: &Charge| charge.decision.is_some_and(|it| it.is_denied());
+        let is_denied = |spend: &Spend| spend.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
         for (asked, decided) in local.into_iter().zip(&own) {
-            call.charges[asked.charge].decision = decided.decision;
+            call.spends[asked.spend].decision = decided.decision;
             if passes && let Some(decision) = &decided.decision {
                 self.owe(&asked.caller, decision);
             }
@@ -77,20 +77,20 @@ impl<E: Engine> RedisStore<E> {
     fn refuse(&self, call: &mut Call<'_>) {
         self.core.undo_later(&call.asked);
         self.undo_leases(call);
-        call.charges.iter_mut().for_each(|charge| charge.decision = None);
+        call.spends.iter_mut().for_each(|spend| spend.decision = None);
     }
 
-    /// A charge under this node's own share, in which the caller owes what it did by its last
+    /// A spend under this node's own share, in which the caller owes what it did by its last
     /// word, if its limit goes on by that.
     pub(super) async fn own_charge(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         caller: &Caller,
-    ) -> Result<Option<Charge>, Error> {
+    ) -> Result<Option<Spend>, Error> {
         let nodes = self.core.assumed_nodes();
-        let Some(own) = local_charge(limits, charge, nodes) else { return Ok(None) };
-        self.follow_override(limits, caller, &charge.key).await?;
+        let Some(own) = local_charge(limits, spend, nodes) else { return Ok(None) };
+        self.follow_override(limits, caller, &spend.key).await?;
         if let Some(last) = self.core.words.last(caller.name) {
             let counted = caller.counted();
             let in_share =
@@ -104,14 +104,14 @@ impl<E: Engine> RedisStore<E> {
     async fn own_charge_or(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         caller: &Caller,
         why: &EngineError,
-    ) -> Result<Charge, Error> {
+    ) -> Result<Spend, Error> {
         if why.fault() == Fault::Overloaded {
             return Err(unanswered(why.clone()));
         }
-        let own = self.own_charge(limits, charge, caller).await?;
+        let own = self.own_charge(limits, spend, caller).await?;
         own.ok_or_else(|| refused(caller.limit.name(), why))
     }
 
@@ -119,31 +119,31 @@ impl<E: Engine> RedisStore<E> {
     pub(super) async fn peek_own(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         caller: &Caller,
         why: &EngineError,
     ) -> Result<Decision, Error> {
-        let own = self.own_charge_or(limits, charge, caller, why).await?;
+        let own = self.own_charge_or(limits, spend, caller, why).await?;
         let among = limits.local.among(self.core.assumed_nodes());
         limits.local.memory.peek(&among, &own).await
     }
 
-    /// Settles a charge under this node's share.
+    /// Settles a spend under this node's share.
     pub(super) async fn settle_own(
         &self,
         limits: &RedisLimits,
-        charge: &Charge,
+        spend: &Spend,
         caller: &Caller,
         actual: u64,
         why: &EngineError,
     ) -> Result<Settled, Error> {
-        let (reserved, nodes) = (charge.cost, self.core.assumed_nodes());
-        let mut own = self.own_charge_or(limits, charge, caller, why).await?;
+        let (reserved, nodes) = (spend.cost, self.core.assumed_nodes());
+        let mut own = self.own_charge_or(limits, spend, caller, why).await?;
         // What may have been given back there is not given back here as well.
         if why.is_unanswered() && actual < reserved {
             own.cost = actual;
         } else {
-            own.decision = charge.decision;
+            own.decision = spend.decision;
         }
         let (memory, among) = (&limits.local.memory, limits.local.among(nodes));
         let local = self.core.local();
@@ -163,7 +163,7 @@ impl<E: Engine> RedisStore<E> {
         Ok(settled)
     }
 
-    /// Settles a charge as soon as the engine is not asked too much any more: that it was not asked
+    /// Settles a spend as soon as the engine is not asked too much any more: that it was not asked
     /// for this is certain. Tells what there is as far as this node knows.
     pub(super) fn settle_later(
         &self,
@@ -181,7 +181,7 @@ impl<E: Engine> RedisStore<E> {
             Some(0) => {}
             Some(more) => {
                 let all = counted.algorithm.deepest();
-                let word = counted.algorithm.charge(word, local, all, all);
+                let word = counted.algorithm.debit_up_to(word, local, all, all);
                 self.owe_more(&caller, more, (counted.algorithm, word));
             }
             None => {

@@ -44,7 +44,7 @@ impl<E: Engine> Core<E> {
             let owed = debt.owed(self.local());
             let charged = match owed {
                 0 => Ok(()),
-                _ => self.charge(debt.caller.clone(), owed).await.map(|_| ()),
+                _ => self.debit(debt.caller.clone(), owed).await.map(|_| ()),
             };
             match charged {
                 // Until it is reset, nobody knows what such a caller has spent.

@@ -272,7 +272,7 @@ mod tests {
     fn admit(unreported: &Unreported, number: u64, tokens: u64) {
         let caller = caller(number);
         let share = caller.own.algorithm;
-        let word = share.charge(share.fresh(NOW), NOW, tokens, share.deepest());
+        let word = share.debit_up_to(share.fresh(NOW), NOW, tokens, share.deepest());
         unreported.add(&caller, tokens, (share, word), NOW);
     }
 

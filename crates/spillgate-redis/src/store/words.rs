@@ -213,7 +213,7 @@ impl LastWord {
     /// For how long something is still spent, of a bucket whose quota came with the call.
     pub(super) fn idle_after(&self, bucket: &AnyAlgorithm, local: Timestamp) -> Duration {
         let now = self.seen.earliest(local);
-        let word = bucket.charge(self.word, now, self.in_flight, bucket.deepest());
+        let word = bucket.debit_up_to(self.word, now, self.in_flight, bucket.deepest());
         bucket.reset_after(word, now).unwrap_or(Duration::MAX)
     }
 
@@ -232,14 +232,14 @@ impl LastWord {
         let whole = if is_alike { Ok(counted.algorithm) } else { self.terms.algorithm() };
         let Ok(whole) = whole else { return nothing };
         let now = self.seen.earliest(local);
-        let word = whole.charge(self.word, now, self.in_flight, whole.deepest());
+        let word = whole.debit_up_to(self.word, now, self.in_flight, whole.deepest());
         match whole.layout() {
             Layout::Bucket { refills: true, .. } => {
                 share.keep(whole.rebase(word, now, local), local, &whole)
             }
             _ => {
                 let owed = whole.owed(word, now).div_ceil(nodes.get().into());
-                share.charge(nothing, local, owed, share.deepest())
+                share.debit_up_to(nothing, local, owed, share.deepest())
             }
         }
     }

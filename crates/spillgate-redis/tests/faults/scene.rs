@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::calls::{Calls, CallResult};
+use crate::calls::{CallResult, Calls};
 use crate::common::Server;
 use crate::load::{Load, saturation};
 use crate::node::{Limit, Node, SHARE, is_soak, time_out};
@@ -109,7 +109,9 @@ impl Round {
     fn keeps_policies(&self) {
         for call in &self.calls.0 {
             let may_be = match (call.limit, call.outcome) {
-                (_, CallResult::Engine { is_allowed, .. }) => is_allowed || call.limit == Limit::Hot,
+                (_, CallResult::Engine { is_allowed, .. }) => {
+                    is_allowed || call.limit == Limit::Hot
+                }
                 (limit, CallResult::Undecided) => limit == Limit::Open,
                 (limit, CallResult::Share { .. }) => limit == Limit::Local,
                 (limit, CallResult::Failed) => matches!(limit, Limit::Closed | Limit::Hot),

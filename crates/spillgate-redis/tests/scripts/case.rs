@@ -57,7 +57,7 @@ enum Verb {
     Spend,
     SpendInShadow,
     Take,
-    Charge,
+    Debit,
     Refund,
     GiveBack,
     Look,
@@ -102,7 +102,7 @@ fn asks() -> impl Strategy<Value = Ask> {
         8 => Just(Verb::Spend),
         2 => Just(Verb::SpendInShadow),
         3 => Just(Verb::Take),
-        3 => Just(Verb::Charge),
+        3 => Just(Verb::Debit),
         2 => Just(Verb::Refund),
         4 => Just(Verb::GiveBack),
         1 => Just(Verb::Look),
@@ -180,14 +180,15 @@ impl Case {
         let own = limit.algorithm().unwrap().fresh(Timestamp::ZERO);
         let (size, other) = (ask.sizes.0.under(limit), ask.sizes.1.under(limit));
         let charged = || {
-            let left = || algorithm.charge(algorithm.fresh(now), now, other, algorithm.deepest());
+            let left =
+                || algorithm.debit_up_to(algorithm.fresh(now), now, other, algorithm.deepest());
             ask.charged.map_or_else(left, Word::from_bits)
         };
         let op = match ask.verb {
             Verb::Spend => Op::Spend { cost: size, is_shadow: false },
             Verb::SpendInShadow => Op::Spend { cost: size, is_shadow: true },
             Verb::Take => Op::Take { least: size, most: other },
-            Verb::Charge => Op::Charge { amount: size, most: other.saturating_mul(ask.smaller) },
+            Verb::Debit => Op::Debit { amount: size, most: other.saturating_mul(ask.smaller) },
             Verb::Refund => Op::GiveBack { amount: size, charged: None },
             Verb::GiveBack => Op::GiveBack { amount: size, charged: Some(charged()) },
             Verb::Look => Op::Look,

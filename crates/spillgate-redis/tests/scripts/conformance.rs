@@ -59,9 +59,9 @@ impl Subject for InEngine {
         Decision::peek(self.algorithm, word, now, cost).into()
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
         let most = self.algorithm.most_owed(None);
-        self.run(key, Op::Charge { amount, most }, now);
+        self.run(key, Op::Debit { amount, most }, now);
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {

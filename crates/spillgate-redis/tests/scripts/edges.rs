@@ -38,7 +38,7 @@ fn callers() -> impl Strategy<Value = Story> {
         let algorithm = terms.algorithm().unwrap();
         let (mut word, mut now) = (algorithm.fresh(Timestamp::ZERO), start);
         for (size, pause) in past {
-            word = algorithm.charge(word, now, size.under(&limit), algorithm.deepest());
+            word = algorithm.debit_up_to(word, now, size.under(&limit), algorithm.deepest());
             now = now + pause.under(&limit);
         }
         asks_for_all(terms, word, now)
@@ -55,7 +55,7 @@ fn callers_of_a_full_window() -> impl Strategy<Value = Story> {
         let terms = Terms::new(AlgorithmKind::SlidingWindow, quota);
         let algorithm = terms.algorithm().unwrap();
         let fresh = algorithm.fresh(Timestamp::ZERO);
-        let word = algorithm.charge(fresh, Timestamp::ZERO, 1 + spent % amount, u64::MAX);
+        let word = algorithm.debit_up_to(fresh, Timestamp::ZERO, 1 + spent % amount, u64::MAX);
         asks_for_all(terms, word, Timestamp::from_nanos(period + past % period))
     })
 }
@@ -123,12 +123,12 @@ fn callers_in_debt() -> impl Strategy<Value = Story> {
             // Of any size up to the deepest debt, and some of them beyond.
             let amount = amount >> fewer;
             let op = match verb {
-                0..=2 => Op::Charge { amount, most: u64::MAX },
+                0..=2 => Op::Debit { amount, most: u64::MAX },
                 3 => Op::GiveBack { amount, charged: Some(left) },
                 4 => Op::GiveBack { amount, charged: None },
                 _ => Op::Spend { cost: amount, is_shadow: false },
             };
-            left = algorithm.charge(left, now, amount, algorithm.deepest());
+            left = algorithm.debit_up_to(left, now, amount, algorithm.deepest());
             let (call, pause) = (now, pause.under(&limit));
             now = now + if is_long { pause.saturating_mul(1000) } else { pause };
             (call, vec![Entry { name: name(0), terms, algorithm, fresh, op }])
@@ -156,10 +156,10 @@ fn callers_who_settle_late() -> impl Strategy<Value = Story> {
         let after = |hundredths: u32| (window / 100).saturating_mul(hundredths);
         let (spent, settled) = (start + after(pauses.0), start + after(pauses.0) + after(pauses.1));
         let [charge, more, unused] = [sizes.0, sizes.1, sizes.2].map(|size| size.under(&limit));
-        let charged = algorithm.charge(fresh, start, charge, algorithm.deepest());
+        let charged = algorithm.debit_up_to(fresh, start, charge, algorithm.deepest());
         let ops = [
-            (start, Op::Charge { amount: charge, most: u64::MAX }),
-            (spent, Op::Charge { amount: more, most: u64::MAX }),
+            (start, Op::Debit { amount: charge, most: u64::MAX }),
+            (spent, Op::Debit { amount: more, most: u64::MAX }),
             (settled, Op::GiveBack { amount: unused, charged: Some(charged) }),
         ];
         let entry = |op| Entry { name: name(0), terms, algorithm, fresh, op };

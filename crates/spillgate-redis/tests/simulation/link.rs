@@ -122,7 +122,7 @@ impl Engine for Link {
         assert!(entries.iter().all(|entry| World::shard(&entry.name) == shard));
         let mut entries = entries.to_vec();
         if self.0.flaw == Some(Flaw::NoCharges) {
-            let charges = entries.iter_mut().filter(|entry| matches!(entry.op, Op::Charge { .. }));
+            let charges = entries.iter_mut().filter(|entry| matches!(entry.op, Op::Debit { .. }));
             charges.for_each(|entry| entry.op = Op::Look);
         }
         self.send(shard, move |world| world.run(&entries)).await?

@@ -1,6 +1,6 @@
 //! How much memory a decision under way takes.
 
-use spillgate_policy::store::{Charge, Store};
+use spillgate_policy::store::{Spend, Store};
 use spillgate_redis::engine::{Options, Server};
 use spillgate_redis::{RedisStore, Settings};
 
@@ -11,7 +11,7 @@ async fn a_decision_under_way_takes_little_room() {
     let engine = Server::connect_later(Options::new("redis://127.0.0.1:1").unwrap()).unwrap();
     let store = RedisStore::new(engine, &Settings::default()).unwrap();
     let limits = store.open(&[]).unwrap();
-    let mut charges: Vec<Charge> = Vec::new();
+    let mut charges: Vec<Spend> = Vec::new();
     let size = size_of_val(&store.decide(&limits, &mut charges));
     assert!(size <= 4096, "{size}");
 }

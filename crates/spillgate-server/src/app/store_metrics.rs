@@ -104,7 +104,7 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
     counters(encoder, "store_carried_over", help, [([], stats.carried_over)])?;
     let undone =
         [([("outcome", "undone")], stats.undone), ([("outcome", "kept")], stats.kept_charges)];
-    let help = "Charges of calls that another limit denied, and what became of them";
+    let help = "Spends of calls that another limit denied, and what became of them";
     counters(encoder, "store_reversals", help, undone)
 }
 

@@ -119,7 +119,9 @@ fn result(outcome: &DescriptorOutcome<'_>, descriptor: DescriptorState<'_>) -> D
         }
         DescriptorKind::Limited if descriptor.is_denied() => DescriptorResult::Denied,
         DescriptorKind::Limited if descriptor.exceeds_quota() => DescriptorResult::QuotaExceeded,
-        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => DescriptorResult::ShadowDenied,
+        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => {
+            DescriptorResult::ShadowDenied
+        }
         DescriptorKind::Limited => DescriptorResult::Allowed,
     }
 }

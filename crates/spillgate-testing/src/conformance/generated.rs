@@ -76,10 +76,10 @@ fn replay<S: Subject>(
 
 /// Stores need not remember debts of any depth.
 fn within_depth(call: Call, model: &dyn Reference) -> Call {
-    let Op::Charge(amount) = call.op else { return call };
+    let Op::Debit(amount) = call.op else { return call };
     let op = match amount.min(model.room_for_debt(call.key, call.at)) {
         0 => Op::Peek(0),
-        amount => Op::Charge(amount),
+        amount => Op::Debit(amount),
     };
     Call { op, ..call }
 }

@@ -32,7 +32,7 @@ pub enum Op {
     /// See [`Subject::peek`].
     Peek(u64),
     /// See [`Subject::charge`].
-    Charge(u64),
+    Debit(u64),
     /// See [`Subject::refund`].
     Refund(u64),
     /// See [`Subject::reset`].
@@ -46,7 +46,7 @@ impl Call {
         match op {
             Op::Check(cost) => return subject.check(key, cost, at),
             Op::Peek(cost) => return subject.peek(key, cost, at),
-            Op::Charge(amount) => subject.charge(key, amount, at),
+            Op::Debit(amount) => subject.debit(key, amount, at),
             Op::Refund(amount) => subject.refund(key, amount, at),
             Op::Reset => subject.reset(key, at),
         }
@@ -75,7 +75,7 @@ impl fmt::Display for Op {
         match self {
             Self::Check(cost) => write!(f, "check {cost}"),
             Self::Peek(cost) => write!(f, "peek {cost}"),
-            Self::Charge(amount) => write!(f, "charge {amount}"),
+            Self::Debit(amount) => write!(f, "debit {amount}"),
             Self::Refund(amount) => write!(f, "refund {amount}"),
             Self::Reset => write!(f, "reset"),
         }

@@ -30,7 +30,7 @@ pub enum Change {
     /// See [`Moving::settle`]: of the call so many changes ago.
     Settle(usize, u64),
     /// See [`Moving::charge`].
-    Charge(&'static str, u64),
+    Debit(&'static str, u64),
     /// See [`Moving::refund`].
     Refund(&'static str, u64),
     /// See [`Moving::reset`].
@@ -77,9 +77,9 @@ impl Change {
                 subject.settle(number, *actual, now);
                 model.settle(number, *actual, now);
             }
-            Self::Charge(key, amount) => {
-                subject.charge(key, *amount, now);
-                model.charge(key, *amount, now);
+            Self::Debit(key, amount) => {
+                subject.debit(key, *amount, now);
+                model.debit(key, *amount, now);
             }
             Self::Refund(key, amount) => {
                 subject.refund(key, *amount, now);
@@ -160,7 +160,7 @@ fn changes(kind: AlgorithmKind) -> impl Strategy<Value = Change> {
         4 => (callers, amounts()).prop_map(|(caller, cost)| Change::Reserve(caller, cost)),
         4 => (0..8_usize, prop_oneof![2 => 0..12_u64, 1 => 0..3_000_u64])
             .prop_map(|(ago, actual)| Change::Settle(ago, actual)),
-        2 => (keys.clone(), amounts()).prop_map(|(key, amount)| Change::Charge(key, amount)),
+        2 => (keys.clone(), amounts()).prop_map(|(key, amount)| Change::Debit(key, amount)),
         1 => (keys.clone(), amounts()).prop_map(|(key, amount)| Change::Refund(key, amount)),
         1 => keys.clone().prop_map(Change::Reset),
         3 => (keys, proptest::option::of(quota(kind)))

@@ -102,7 +102,7 @@ impl<S: Store> Moving for MovingGate<S> {
         }
     }
 
-    fn charge(&mut self, key: &'static str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &'static str, amount: u64, now: Timestamp) {
         self.at(now, self.gate.settle_limit("l", &[key], 0, amount));
     }
 

@@ -36,7 +36,7 @@ pub trait Moving {
     fn settle(&mut self, number: usize, actual: u64, now: Timestamp);
 
     /// Takes `amount` from a caller without a tier whether or not it passes.
-    fn charge(&mut self, key: &'static str, amount: u64, now: Timestamp);
+    fn debit(&mut self, key: &'static str, amount: u64, now: Timestamp);
 
     /// Gives `amount` back to a caller without a tier.
     fn refund(&mut self, key: &'static str, amount: u64, now: Timestamp);

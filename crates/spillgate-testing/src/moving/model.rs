@@ -185,7 +185,7 @@ impl<R: Rule> Ruled<R> {
     }
 
     /// Takes what is owed, up to the bound.
-    fn charge(&self, state: &R::State, now: Nanos, amount: u64) -> R::State {
+    fn debit(&self, state: &R::State, now: Nanos, amount: u64) -> R::State {
         self.rule.take_up_to(state, now, amount, self.most)
     }
 }
@@ -243,7 +243,7 @@ impl<R: Rule> Moving for Clients<R> {
         let (now, has_tiers) = (nanos(now), !self.quotas.tiers.is_empty());
         self.change(open.caller, now, |ruled, state| {
             if let Some(missing) = actual.checked_sub(open.cost) {
-                return ruled.charge(state, now, missing);
+                return ruled.debit(state, now, missing);
             }
             let unused = open.cost - actual;
             let rule = &ruled.rule;
@@ -259,10 +259,10 @@ impl<R: Rule> Moving for Clients<R> {
         });
     }
 
-    fn charge(&mut self, key: &'static str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &'static str, amount: u64, now: Timestamp) {
         let now = nanos(now);
         let caller = Caller { key, tier: None };
-        self.change(caller, now, |ruled, state| ruled.charge(state, now, amount));
+        self.change(caller, now, |ruled, state| ruled.debit(state, now, amount));
     }
 
     fn refund(&mut self, key: &'static str, amount: u64, now: Timestamp) {

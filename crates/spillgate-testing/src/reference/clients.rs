@@ -85,7 +85,7 @@ impl<R: Rule> Subject for Clients<R> {
         self.answer(&self.state(key), cost, nanos(now), R::State::clone).0
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
         let now = nanos(now);
         let after = self.rule.take(&self.state(key), now, amount);
         self.remember(key, now, after);

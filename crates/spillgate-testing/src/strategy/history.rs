@@ -47,7 +47,7 @@ struct Step {
 enum Verb {
     Check,
     Peek,
-    Charge,
+    Debit,
     Refund,
     Reset,
 }
@@ -56,7 +56,7 @@ fn steps(shape: Shape) -> impl Strategy<Value = Step> {
     let verbs = prop_oneof![
         10 => Just(Verb::Check),
         2 => Just(Verb::Peek),
-        2 => Just(Verb::Charge),
+        2 => Just(Verb::Debit),
         2 => Just(Verb::Refund),
         1 => Just(if shape.resets { Verb::Reset } else { Verb::Check }),
     ];
@@ -83,7 +83,7 @@ impl Step {
             Verb::Check => Op::Check(size),
             Verb::Peek => Op::Peek(size),
             // To charge or to give back nothing may still note the time.
-            Verb::Charge => Op::Charge(size.max(1)),
+            Verb::Debit => Op::Debit(size.max(1)),
             Verb::Refund => Op::Refund(size.max(1)),
             Verb::Reset => Op::Reset,
         };

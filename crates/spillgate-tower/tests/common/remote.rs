@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spillgate::{Decision, ManualClock, Quota, Settled};
-use spillgate_policy::store::{Charge, LimitSpec, Memory, MemoryLimits, Store, Usage};
+use spillgate_policy::store::{LimitSpec, Memory, MemoryLimits, Spend, Store, Usage};
 use spillgate_policy::{Error, Gate, Key, Policy};
 use spillgate_tower::SpillgateLayer;
 
@@ -44,32 +44,32 @@ impl Store for Remote {
         self.memory.reopen(old, limits)
     }
 
-    async fn decide(&self, limits: &Self::Limits, charges: &mut [Charge]) -> Result<(), Error> {
+    async fn decide(&self, limits: &Self::Limits, spends: &mut [Spend]) -> Result<(), Error> {
         self.travel().await?;
-        self.memory.decide(limits, charges).await
+        self.memory.decide(limits, spends).await
     }
 
-    async fn peek(&self, limits: &Self::Limits, charge: &Charge) -> Result<Decision, Error> {
+    async fn peek(&self, limits: &Self::Limits, spend: &Spend) -> Result<Decision, Error> {
         self.travel().await?;
-        self.memory.peek(limits, charge).await
+        self.memory.peek(limits, spend).await
     }
 
-    fn decide_now(&self, _: &Self::Limits, _: &mut [Charge]) -> Option<Result<(), Error>> {
+    fn decide_now(&self, _: &Self::Limits, _: &mut [Spend]) -> Option<Result<(), Error>> {
         None
     }
 
     async fn settle(
         &self,
         limits: &Self::Limits,
-        charge: &Charge,
+        spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
         self.travel().await?;
-        self.memory.settle(limits, charge, actual).await
+        self.memory.settle(limits, spend, actual).await
     }
 
-    fn cancel(&self, limits: &Self::Limits, charge: Charge) {
-        self.memory.cancel(limits, charge);
+    fn cancel(&self, limits: &Self::Limits, spend: Spend) {
+        self.memory.cancel(limits, spend);
     }
 
     async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {

@@ -55,8 +55,8 @@ impl Algorithm for AnyAlgorithm {
         chosen!(self, algorithm => algorithm.spend(word, now, cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
-        chosen!(self, algorithm => algorithm.charge(word, now, amount, most))
+    fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+        chosen!(self, algorithm => algorithm.debit_up_to(word, now, amount, most))
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {

@@ -31,7 +31,7 @@ impl AnyAlgorithm {
         if amount == 0 {
             return (word, 0);
         }
-        let next = self.charge(word, now, amount, self.most_owed(max_debt));
+        let next = self.debit_up_to(word, now, amount, self.most_owed(max_debt));
         (next, self.uncharged(word, next, now, amount))
     }
 

@@ -147,7 +147,7 @@ impl Algorithm for FixedWindow {
         passes.then(|| self.packing.pack(begun, count + cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+    fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let (begun, count) = self.counted(word, now);
         self.packing.pack(begun, count.saturating_add(amount).min(most.max(count)))
     }

@@ -87,7 +87,7 @@ impl Gcra {
     }
 
     /// Takes `amount`, but leaves no more than `most` spent in all.
-    pub(super) fn charge(self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+    pub(super) fn debit_up_to(self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let price = amount.saturating_mul(self.interval);
         let now = self.time(now);
         let deepest = now.saturating_add(most.saturating_mul(self.interval)).min(LATEST);

@@ -212,7 +212,7 @@ impl Algorithm for IntervalBucket {
         passes.then(|| self.take(last, spent, now, cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+    fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let (last, spent) = self.refilled(word, now);
         let counted = amount.min(most.saturating_sub(spent));
         if spent.saturating_add(counted) <= self.packing.most() {

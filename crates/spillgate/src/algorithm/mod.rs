@@ -83,7 +83,7 @@ pub trait Algorithm: Copy + sealed::Sealed {
     /// leaves no more than `most` spent in all, nor more than the [deepest](Self::deepest)
     /// debt. Who has more spent already keeps that.
     #[must_use]
-    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word;
+    fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word;
 
     /// Gives `amount` back, never beyond what a client never seen would have.
     #[must_use]

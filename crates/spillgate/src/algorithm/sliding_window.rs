@@ -125,7 +125,7 @@ impl Algorithm for SlidingWindow {
         passes.then(|| self.pack(counts.window, counts.previous, counts.current + cost))
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+    fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let counts = self.counts(word, now);
         // What the previous window weighs is spent as well.
         let most = most.saturating_sub(self.weighted(&counts)).max(counts.current);

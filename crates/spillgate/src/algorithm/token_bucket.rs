@@ -99,8 +99,8 @@ impl Algorithm for TokenBucket {
         self.gcra.spend(word, now, cost)
     }
 
-    fn charge(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
-        self.gcra.charge(word, now, amount, most)
+    fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
+        self.gcra.debit_up_to(word, now, amount, most)
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {

@@ -101,7 +101,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
 
     /// Spends `cost` if it passes.
     #[inline]
-    pub(super) fn spend(
+    pub(super) fn try_spend(
         &self,
         client: Client,
         own: Own<'_>,

@@ -15,7 +15,7 @@ use crate::{Clock, Decision, Timestamp, Verdict};
 /// All are decided at one time, `now`. Put the limiters that most callers share
 /// last: where two calls race for the last token of one, what the loser spent on
 /// those before it is taken back, and that is cheapest and surest where nobody
-/// else spends. If somebody has spent there meanwhile the charge stays, and is
+/// else spends. If somebody has spent there meanwhile the spend stays, and is
 /// counted in [`Counts::kept_charges`](super::Counts::kept_charges).
 ///
 /// ```
@@ -26,42 +26,42 @@ use crate::{Clock, Decision, Timestamp, Verdict};
 /// let in_all: Limiter<()> = Limiter::new("1000/s")?;
 ///
 /// let address = IpAddr::from([203, 0, 113, 7]);
-/// let charges = [per_ip.charge(&address, 1), in_all.charge(&(), 1)];
-/// let decision = check_all(charges, SystemClock.now());
+/// let spends = [per_ip.spend(&address, 1), in_all.spend(&(), 1)];
+/// let decision = check_all(spends, SystemClock.now());
 /// assert!(decision.is_allowed());
 /// # Ok::<(), spillgate::Error>(())
 /// ```
-pub fn check_all<'a, A: AsMut<[Charge<'a>]>>(mut charges: A, now: Timestamp) -> AllDecision<A> {
-    let all = charges.as_mut();
-    let allowed = evaluate(all, now) && spend(all, now);
-    for charge in all {
-        charge.limiter.count(charge.decision.as_ref(), allowed);
+pub fn check_all<'a, A: AsMut<[Spend<'a>]>>(mut spends: A, now: Timestamp) -> AllDecision<A> {
+    let all = spends.as_mut();
+    let allowed = evaluate(all, now) && spend_all(all, now);
+    for spend in all {
+        spend.limiter.count(spend.decision.as_ref(), allowed);
     }
-    AllDecision { charges, allowed }
+    AllDecision { spends, allowed }
 }
 
-/// Looks at every charge, and tells whether all of them would pass.
-fn evaluate(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
+/// Looks at every spend, and tells whether all of them would pass.
+fn evaluate(spends: &mut [Spend<'_>], now: Timestamp) -> bool {
     let mut allowed = true;
-    for charge in charges {
-        let decision = charge.look(now);
+    for spend in spends {
+        let decision = spend.look(now);
         allowed &= decision.is_allowed();
-        charge.decision = Some(decision);
+        spend.decision = Some(decision);
     }
     allowed
 }
 
-/// Spends every charge, or takes all back if one does not pass after all.
-fn spend(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
-    for index in 0..charges.len() {
-        let (earlier, rest) = charges.split_at_mut(index);
-        let Some(charge) = rest.first_mut() else {
+/// Spends every spend, or takes all back if one does not pass after all.
+fn spend_all(spends: &mut [Spend<'_>], now: Timestamp) -> bool {
+    for index in 0..spends.len() {
+        let (earlier, rest) = spends.split_at_mut(index);
+        let Some(spend) = rest.first_mut() else {
             break;
         };
         let (decision, written) =
-            charge.limiter.decide(charge.client, charge.own.as_ref(), charge.cost, now);
-        charge.decision = Some(decision);
-        charge.written = written;
+            spend.limiter.decide(spend.client, spend.own.as_ref(), spend.cost, now);
+        spend.decision = Some(decision);
+        spend.written = written;
         if decision.is_denied() {
             take_back(earlier, now);
             return false;
@@ -70,22 +70,22 @@ fn spend(charges: &mut [Charge<'_>], now: Timestamp) -> bool {
     true
 }
 
-/// Undoes charges, the last one first, so that two on one client come apart.
-fn take_back(charges: &mut [Charge<'_>], now: Timestamp) {
-    for charge in charges.iter_mut().rev() {
-        if let Some(written) = charge.written.take() {
-            charge.limiter.undo(charge.client, charge.own.as_ref(), written, now);
+/// Undoes spends, the last one first, so that two on one client come apart.
+fn take_back(spends: &mut [Spend<'_>], now: Timestamp) {
+    for spend in spends.iter_mut().rev() {
+        if let Some(written) = spend.written.take() {
+            spend.limiter.undo(spend.client, spend.own.as_ref(), written, now);
         }
     }
-    for charge in charges {
-        charge.decision = Some(charge.look(now));
+    for spend in spends {
+        spend.decision = Some(spend.look(now));
     }
 }
 
 /// A cost for one client of one limiter, to be spent by [`check_all`].
-#[must_use = "a charge is spent by `check_all`"]
-pub struct Charge<'a> {
-    limiter: &'a dyn Spend,
+#[must_use = "a spend is spent by `check_all`"]
+pub struct Spend<'a> {
+    limiter: &'a dyn Decide,
     client: Client,
     /// The quota that comes with the call, if it is not the limiter's.
     own: Option<TokenBucket>,
@@ -96,16 +96,16 @@ pub struct Charge<'a> {
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// A cost for one client, to be spent together with others by [`check_all`].
-    pub fn charge(&self, key: &K, cost: u64) -> Charge<'_>
+    pub fn spend(&self, key: &K, cost: u64) -> Spend<'_>
     where
         S: Send + Sync,
     {
         let client = self.client(key);
-        Charge { limiter: self, client, own: None, cost, decision: None, written: None }
+        Spend { limiter: self, client, own: None, cost, decision: None, written: None }
     }
 }
 
-impl Charge<'_> {
+impl Spend<'_> {
     /// The same under a quota of its own.
     pub(super) fn with(self, bucket: TokenBucket) -> Self {
         Self { own: Some(bucket), ..self }
@@ -116,9 +116,9 @@ impl Charge<'_> {
     }
 }
 
-impl fmt::Debug for Charge<'_> {
+impl fmt::Debug for Spend<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Charge")
+        f.debug_struct("Spend")
             .field("cost", &self.cost)
             .field("decision", &self.decision)
             .finish_non_exhaustive()
@@ -129,11 +129,11 @@ impl fmt::Debug for Charge<'_> {
 #[derive(Debug)]
 #[must_use]
 pub struct AllDecision<A> {
-    charges: A,
+    spends: A,
     allowed: bool,
 }
 
-impl<'a, A: AsRef<[Charge<'a>]>> AllDecision<A> {
+impl<'a, A: AsRef<[Spend<'a>]>> AllDecision<A> {
     /// True if every limiter allowed the call, and all of it was spent.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
@@ -146,14 +146,14 @@ impl<'a, A: AsRef<[Charge<'a>]>> AllDecision<A> {
         !self.allowed
     }
 
-    /// What each limiter decided, in the order of the charges. If the call was
+    /// What each limiter decided, in the order of the spends. If the call was
     /// denied, those that would have allowed it say so, and show what is left
     /// without it.
     pub fn decisions<'s>(&'s self) -> impl Iterator<Item = Decision> + use<'s, 'a, A>
     where
         'a: 's,
     {
-        self.charges.as_ref().iter().filter_map(|charge| charge.decision)
+        self.spends.as_ref().iter().filter_map(|spend| spend.decision)
     }
 
     /// The answer as one of three. `retry_after` is the latest of all.
@@ -183,7 +183,7 @@ impl<'a, A: AsRef<[Charge<'a>]>> AllDecision<A> {
 }
 
 /// A limiter, whatever its keys, clock and hasher.
-trait Spend: Send + Sync {
+trait Decide: Send + Sync {
     fn look(&self, client: Client, own: Own<'_>, cost: u64, now: Timestamp) -> Decision;
     fn decide(
         &self,
@@ -196,7 +196,7 @@ trait Spend: Send + Sync {
     fn count(&self, decision: Option<&Decision>, allowed: bool);
 }
 
-impl<K: ?Sized, C: Clock, S: Send + Sync> Spend for Limiter<K, C, S> {
+impl<K: ?Sized, C: Clock, S: Send + Sync> Decide for Limiter<K, C, S> {
     fn look(&self, client: Client, own: Own<'_>, cost: u64, now: Timestamp) -> Decision {
         Limiter::look(self, client, own, cost, now)
     }

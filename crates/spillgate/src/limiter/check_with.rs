@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash};
 
 use super::tiers::Client;
-use super::{Charge, Limiter, Settled};
+use super::{Limiter, Settled, Spend};
 use crate::algorithm::TokenBucket;
 use crate::{Clock, Decision, Timestamp};
 
@@ -38,11 +38,11 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 
     /// A cost for one client under a quota that comes with the call, to be spent together with
     /// others by [`check_all`](crate::check_all).
-    pub fn charge_with(&self, key: &K, bucket: TokenBucket, cost: u64) -> Charge<'_>
+    pub fn spend_with(&self, key: &K, bucket: TokenBucket, cost: u64) -> Spend<'_>
     where
         S: Send + Sync,
     {
-        self.charge(key, cost).with(bucket)
+        self.spend(key, cost).with(bucket)
     }
 
     fn by_call(&self, key: &K) -> Client {

@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 
 pub use self::act::Settled;
 pub use self::builder::Builder;
-pub use self::check_all::{AllDecision, Charge, check_all};
+pub use self::check_all::{AllDecision, Spend, check_all};
 pub use self::check_many::CheckMany;
 use self::counters::Counters;
 pub use self::counters::Counts;
@@ -193,9 +193,9 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// use spillgate::algorithm::Algorithm;
     ///
     /// let limiter = Limiter::<str>::builder("10/s").build()?;
-    /// limiter.raise("alice", |bucket, now| bucket.charge(bucket.fresh(now), now, 7, 10));
+    /// limiter.raise("alice", |bucket, now| bucket.debit_up_to(bucket.fresh(now), now, 7, 10));
     /// assert_eq!(limiter.peek_n("alice", 1).remaining(), 3);
-    /// limiter.raise("alice", |bucket, now| bucket.charge(bucket.fresh(now), now, 2, 10));
+    /// limiter.raise("alice", |bucket, now| bucket.debit_up_to(bucket.fresh(now), now, 2, 10));
     /// assert_eq!(limiter.peek_n("alice", 1).remaining(), 3);
     /// # Ok::<(), spillgate::Error>(())
     /// ```
@@ -259,7 +259,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     #[cold]
     #[inline(never)]
     fn check_anywhere(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
-        let decision = self.spend(client, None, cost, now);
+        let decision = self.try_spend(client, None, cost, now);
         self.counters.count(&decision);
         decision
     }

@@ -100,7 +100,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
             return Err(self.look(client, None, cost, self.clock.now()));
         };
         loop {
-            let decision = self.spend(client, None, cost, self.clock.now());
+            let decision = self.try_spend(client, None, cost, self.clock.now());
             if decision.is_allowed() {
                 return self.wait_for_turn(client, decision, deadline).await;
             }

@@ -50,7 +50,7 @@ impl<S> Table<S> {
 
     /// Takes `amount` from a client whether or not it passes under a quota of the caller's own,
     /// but leaves no more than `most` spent in all.
-    pub fn charge_with(
+    pub fn debit_with(
         &self,
         client: Fingerprint,
         bucket: TokenBucket,
@@ -60,7 +60,7 @@ impl<S> Table<S> {
     ) {
         if amount > 0 {
             self.rewrite(client, By::Call(&bucket), now, |bucket, word| {
-                bucket.charge(word, now, amount, most)
+                bucket.debit_up_to(word, now, amount, most)
             });
         }
     }

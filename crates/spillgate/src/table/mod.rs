@@ -132,7 +132,7 @@ impl Fingerprint {
 /// | `Protect` | no call; a client that has something left (4 of 5 spent) may be forgotten | is denied where all 24 are exhausted |
 /// | `Deny` | no call, and no call makes anybody forgotten | is denied where all 24 have anything spent |
 ///
-/// A [debt](Table::charge_at) of a client without a slot enters under every choice.
+/// A [debt](Table::debit_at) of a client without a slot enters under every choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
@@ -224,10 +224,10 @@ impl<S> Table<S> {
     /// Takes `amount` from a client whether or not it passes, going into debt
     /// beyond the burst, as deep as a word can tell. When the table is full, another client is
     /// forgotten whatever [`WhenFull`] says: a debt must be remembered.
-    pub fn charge_at(&self, client: Fingerprint, amount: u64, now: Timestamp) {
+    pub fn debit_at(&self, client: Fingerprint, amount: u64, now: Timestamp) {
         if amount > 0 {
             self.rewrite(client, By::Base, now, |algorithm, word| {
-                algorithm.charge(word, now, amount, algorithm.deepest())
+                algorithm.debit_up_to(word, now, amount, algorithm.deepest())
             });
         }
     }

@@ -17,8 +17,8 @@ fn ask_everything(algorithm: &AnyAlgorithm, word: Word, now: Timestamp, cost: u6
     let _ = algorithm.wait(word, now, cost);
     let _ = algorithm.owed(word, now);
     let mut words = vec![
-        algorithm.charge(word, now, cost, u64::MAX),
-        algorithm.charge(word, now, u64::MAX, cost),
+        algorithm.debit_up_to(word, now, cost, u64::MAX),
+        algorithm.debit_up_to(word, now, u64::MAX, cost),
         algorithm.refund(word, now, cost),
         algorithm.give_back(word, now, cost, Word::from_bits(cost)),
         algorithm.give_back(word, now, u64::MAX, word),
@@ -42,7 +42,7 @@ proptest! {
 
     #[test]
     fn a_charge_never_lowers_a_debt(client in garbage()) {
-        let charged = client.algorithm.charge(client.word, client.now, client.cost, u64::MAX);
+        let charged = client.algorithm.debit_up_to(client.word, client.now, client.cost, u64::MAX);
         let spent = |word| client.algorithm.spent(word, client.now);
         prop_assert!(spent(charged) >= spent(client.word));
     }

@@ -106,7 +106,7 @@ proptest! {
     fn a_charge_that_passes_is_a_check(client in situations()) {
         if client.cost > 0 && client.passes(client.now, client.cost) {
             let spent = client.algorithm.spend(client.word, client.now, client.cost);
-            let charged = client.algorithm.charge(client.word, client.now, client.cost, u64::MAX);
+            let charged = client.algorithm.debit_up_to(client.word, client.now, client.cost, u64::MAX);
             prop_assert_eq!(spent, Some(charged));
         }
     }
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn a_charge_of_the_limit_leaves_nothing(client in situations()) {
         let limit = client.algorithm.limit();
-        let word = client.algorithm.charge(client.word, client.now, client.cost.max(limit), u64::MAX);
+        let word = client.algorithm.debit_up_to(client.word, client.now, client.cost.max(limit), u64::MAX);
         prop_assert_eq!(client.algorithm.remaining(word, client.now), 0);
     }
 

@@ -48,7 +48,7 @@ proptest! {
         let Situation { algorithm, now, .. } = client;
         let amount = (algorithm.limit() / share).max(1);
         let word = algorithm.starting_from(Word::from_bits(0)).fresh(Timestamp::ZERO);
-        let word = algorithm.charge(word, now, amount, u64::MAX);
+        let word = algorithm.debit_up_to(word, now, amount, u64::MAX);
         prop_assert_eq!(spent_by_layout(word, algorithm.layout(), now), amount);
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn garbage() -> impl Strategy<Value = Situation> {
     })
 }
 
-/// Words that a few charges and refunds have left, time going on.
+/// Words that a few spends and refunds have left, time going on.
 pub(crate) fn lived() -> impl Strategy<Value = Situation> {
     let past = vec((any::<bool>(), strategy::sizes(), strategy::pauses()), 0..5);
     (limits(), strategy::moments(), past, strategy::sizes())
@@ -72,7 +72,7 @@ fn live(limit: Limit, start: Timestamp, past: &[(bool, Size, Pause)], size: Size
         let amount = size.under(&limit);
         word = match gives {
             true => algorithm.refund(word, now, amount),
-            false => algorithm.charge(word, now, amount, u64::MAX),
+            false => algorithm.debit_up_to(word, now, amount, u64::MAX),
         };
         now = now + pause.under(&limit);
     }

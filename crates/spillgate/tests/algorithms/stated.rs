@@ -40,7 +40,7 @@ fn debt_is_as_deep_as_the_limit_again() {
         let algorithm = kind.with_quota(&quota, Start::Full, Timestamp::ZERO).unwrap();
         let limit = algorithm.limit();
         let word = algorithm.spend(algorithm.fresh(Timestamp::ZERO), now, limit).unwrap();
-        let word = algorithm.charge(word, now, limit, u64::MAX);
+        let word = algorithm.debit_up_to(word, now, limit, u64::MAX);
         assert_eq!(algorithm.spent(word, now), 2 * limit, "{kind} of {quota}");
     }
 }
@@ -130,7 +130,7 @@ proptest! {
         let quota = Quota::per(1, Duration::from_nanos(period)).burst(1).build().unwrap();
         let bucket = TokenBucket::new(&quota).unwrap();
         let tokens = (1 << 62) / period;
-        let word = bucket.charge(bucket.fresh(Timestamp::ZERO), now, tokens, u64::MAX);
+        let word = bucket.debit_up_to(bucket.fresh(Timestamp::ZERO), now, tokens, u64::MAX);
         prop_assert_eq!(bucket.spent(word, now), tokens * period);
     }
 }

@@ -41,8 +41,8 @@ impl Subject for Words {
         Decision::peek(self.algorithm, self.word(key), now, cost).into()
     }
 
-    fn charge(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.keep(key, now, self.algorithm.charge(self.word(key), now, amount, u64::MAX));
+    fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
+        self.keep(key, now, self.algorithm.debit_up_to(self.word(key), now, amount, u64::MAX));
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {

@@ -1,12 +1,12 @@
 //! The whole decision about the descriptors of a call.
 
-mod charge;
 mod outcome;
 mod quota_mode;
+mod spend;
 
-use self::charge::Refunds;
+use self::spend::Refunds;
 use super::{Gate, at_once};
-use crate::store::{Charge, Store};
+use crate::store::{Spend, Store};
 use crate::{Descriptor, Error};
 
 pub use self::outcome::{DescriptorKind, DescriptorOutcome, DescriptorState};
@@ -74,7 +74,7 @@ impl<S: Store> Gate<S> {
         if asks_again && !self.store.is_in_process() {
             return None;
         }
-        let decided = self.store.decide_now(&active.limits, &mut outcome.outcome.charges)?;
+        let decided = self.store.decide_now(&active.limits, &mut outcome.outcome.spends)?;
         if let Err(error) = outcome.outcome.conclude(decided) {
             return Some(Err(error));
         }
@@ -95,19 +95,19 @@ impl<S: Store> Gate<S> {
             let asked = if is_allowed {
                 self.store.settle(limits, &refund, 0).await.map(|settled| settled.left)
             } else {
-                self.store.peek(limits, &Charge { cost: 0, ..refund.clone() }).await
+                self.store.peek(limits, &Spend { cost: 0, ..refund.clone() }).await
             };
-            let mut charge = Charge { cost: 0, ..refund };
-            charge.decision = match asked {
+            let mut spend = Spend { cost: 0, ..refund };
+            spend.decision = match asked {
                 Ok(decision) => Some(decision),
-                Err(error) if charge.is_shadow => {
+                Err(error) if spend.is_shadow => {
                     outcome.outcome.shadow_error = Some(error);
                     None
                 }
-                Err(_) if outcome.is_open(&charge) => None,
+                Err(_) if outcome.is_open(&spend) => None,
                 Err(error) => return Err(error),
             };
-            outcome.add(owner, charge);
+            outcome.add(owner, spend);
         }
         outcome.sort();
         Ok(())

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::gate::limit_state::nearest;
 use crate::gate::{LimitState, Outcome};
-use crate::store::{Charge, Outage};
+use crate::store::{Outage, Spend};
 use crate::{Error, Mode, Policy};
 
 /// What was decided about the descriptors of a call, with the state of every limit that they
@@ -14,7 +14,7 @@ use crate::{Error, Mode, Policy};
 #[must_use]
 pub struct DescriptorOutcome<'g> {
     pub(super) outcome: Outcome<'g>,
-    /// For each charge, the place of its descriptor.
+    /// For each spend, the place of its descriptor.
     owners: SmallVec<[usize; 1]>,
     /// What is known of each descriptor.
     pub(super) standings: SmallVec<[Standing; 1]>,
@@ -26,8 +26,8 @@ pub(super) struct Standing {
     kind: DescriptorKind,
     /// The name that answers show for the node at which it ends.
     name: Option<Arc<str>>,
-    /// Where its charges are, once they are decided.
-    charges: Range<usize>,
+    /// Where its spends are, once they are decided.
+    spends: Range<usize>,
 }
 
 /// What a descriptor is to a policy.
@@ -54,7 +54,7 @@ pub struct DescriptorState<'p> {
 
 impl Standing {
     pub(super) fn new(kind: DescriptorKind, name: Option<Arc<str>>) -> Self {
-        Self { kind, name, charges: 0..0 }
+        Self { kind, name, spends: 0..0 }
     }
 }
 
@@ -68,41 +68,41 @@ impl<'g> DescriptorOutcome<'g> {
         }
     }
 
-    /// Adds a charge of a descriptor.
-    pub(super) fn add(&mut self, owner: usize, charge: Charge) {
+    /// Adds a spend of a descriptor.
+    pub(super) fn add(&mut self, owner: usize, spend: Spend) {
         self.owners.push(owner);
-        self.outcome.charges.push(charge);
+        self.outcome.spends.push(spend);
     }
 
-    /// True if the limit of a charge lets everyone pass while its store cannot be asked.
-    pub(super) fn is_open(&self, charge: &Charge) -> bool {
-        self.outcome.policy().rules[charge.limit].spec.outage == Outage::Open
+    /// True if the limit of a spend lets everyone pass while its store cannot be asked.
+    pub(super) fn is_open(&self, spend: &Spend) -> bool {
+        self.outcome.policy().rules[spend.limit].spec.outage == Outage::Open
     }
 
-    /// Puts the charges in the order in which a store decides about them.
+    /// Puts the spends in the order in which a store decides about them.
     pub(super) fn sort_by_turn(&mut self, policy: &Policy) {
-        self.sort_by(|_, charge| policy.rules[charge.limit].turn());
+        self.sort_by(|_, spend| policy.rules[spend.limit].turn());
     }
 
-    /// Puts the charges in the order of the descriptors, and notes where those of each are.
+    /// Puts the spends in the order of the descriptors, and notes where those of each are.
     pub(super) fn sort(&mut self) {
         self.sort_by(|owner, _| owner);
         let mut start = 0;
         for owned in self.owners.chunk_by(|one, next| one == next) {
-            let charges = start..start + owned.len();
-            start = charges.end;
+            let spends = start..start + owned.len();
+            start = spends.end;
             if let Some(standing) = owned.first().and_then(|owner| self.standings.get_mut(*owner)) {
-                standing.charges = charges;
+                standing.spends = spends;
             }
         }
     }
 
-    fn sort_by<T: Ord>(&mut self, key: impl Fn(usize, &Charge) -> T) {
-        let charges = &mut self.outcome.charges;
-        if charges.len() > 1 {
-            let mut all: Vec<_> = self.owners.drain(..).zip(charges.drain(..)).collect();
-            all.sort_by_key(|(owner, charge)| key(*owner, charge));
-            (self.owners, *charges) = all.into_iter().unzip();
+    fn sort_by<T: Ord>(&mut self, key: impl Fn(usize, &Spend) -> T) {
+        let spends = &mut self.outcome.spends;
+        if spends.len() > 1 {
+            let mut all: Vec<_> = self.owners.drain(..).zip(spends.drain(..)).collect();
+            all.sort_by_key(|(owner, spend)| key(*owner, spend));
+            (self.owners, *spends) = all.into_iter().unzip();
         }
     }
 
@@ -166,8 +166,8 @@ impl<'p> DescriptorState<'p> {
     /// let everyone pass then.
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'p>> + Clone + use<'p> {
         let outcome = self.outcome;
-        let charges = &outcome.charges[self.standing.charges.clone()];
-        charges.iter().filter_map(|charge| outcome.state(charge))
+        let spends = &outcome.spends[self.standing.spends.clone()];
+        spends.iter().filter_map(|spend| outcome.state(spend))
     }
 
     /// Of the limits that enforce, the one nearest to denying: of those that deny, the one to

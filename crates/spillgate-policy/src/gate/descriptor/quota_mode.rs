@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use spillgate::{AlgorithmKind, Decision};
 
-use super::charge::Refunds;
+use super::spend::Refunds;
 use super::{DescriptorOutcome, Gate};
 use crate::gate::Answer;
 use crate::policy::Rule;
 use crate::spec::NodeMode;
-use crate::store::{Charge, Store};
+use crate::store::{Spend, Store};
 use crate::{Error, Policy};
 
 impl<S: Store> Gate<S> {
@@ -25,27 +25,27 @@ impl<S: Store> Gate<S> {
             return;
         }
         let policy = Arc::clone(outcome.outcome.policy());
-        let mode = |charge: &Charge| mode(&policy, charge);
-        let is_quota = |charge: &Charge| mode(charge) == NodeMode::Quota;
-        let charges = &mut outcome.outcome.charges;
+        let mode = |spend: &Spend| mode(&policy, spend);
+        let is_quota = |spend: &Spend| mode(spend) == NodeMode::Quota;
+        let spends = &mut outcome.outcome.spends;
         let mut failed = None;
-        for charge in charges.iter_mut().filter(|charge| is_quota(charge)) {
-            let rule = &policy.rules[charge.limit];
-            failed = self.count_beyond(limits, rule, charge).await.err().or(failed);
+        for spend in spends.iter_mut().filter(|spend| is_quota(spend)) {
+            let rule = &policy.rules[spend.limit];
+            failed = self.count_beyond(limits, rule, spend).await.err().or(failed);
         }
         // Neither what gives back nor what is in shadow exceeds anything.
-        let within = |charge: &Charge| match mode(charge) {
-            NodeMode::Quota => !charge.is_denied(),
+        let within = |spend: &Spend| match mode(spend) {
+            NodeMode::Quota => !spend.is_denied(),
             NodeMode::ShadowQuota => true,
             NodeMode::Enforce | NodeMode::Shadow => false,
         };
-        let gives_back = |charge: &Charge| mode(charge).is_quota();
-        if !charges.iter().any(within) && !refunds.iter().any(|(_, charge)| gives_back(charge)) {
-            for charge in charges.iter_mut() {
-                if is_quota(charge) {
-                    charge.is_shadow = false;
+        let gives_back = |spend: &Spend| mode(spend).is_quota();
+        if !spends.iter().any(within) && !refunds.iter().any(|(_, spend)| gives_back(spend)) {
+            for spend in spends.iter_mut() {
+                if is_quota(spend) {
+                    spend.is_shadow = false;
                 } else {
-                    failed = self.take_back(limits, charge).await.err().or(failed);
+                    failed = self.take_back(limits, spend).await.err().or(failed);
                 }
             }
             outcome.outcome.answer = Answer::Denied;
@@ -56,39 +56,39 @@ impl<S: Store> Gate<S> {
         }
     }
 
-    /// Has a charge count also if it exceeds its limit. One that only looks exceeds what is used
+    /// Has a spend count also if it exceeds its limit. One that only looks exceeds what is used
     /// up.
     async fn count_beyond(
         &self,
         limits: &S::Limits,
         rule: &Rule,
-        charge: &mut Charge,
+        spend: &mut Spend,
     ) -> Result<(), Error> {
-        let Some(decision) = &charge.decision else { return Ok(()) };
+        let Some(decision) = &spend.decision else { return Ok(()) };
         let (is_used_up, is_closed) = (is_used_up(rule, decision), rule.is_closed());
-        if charge.cost == 0 && is_used_up {
-            let hit = Charge { cost: 1, decision: None, ..charge.clone() };
-            charge.decision = Some(self.store.peek(limits, &hit).await?);
+        if spend.cost == 0 && is_used_up {
+            let hit = Spend { cost: 1, decision: None, ..spend.clone() };
+            spend.decision = Some(self.store.peek(limits, &hit).await?);
         } else if decision.is_denied() && !is_used_up && !is_closed {
-            let uncounted = Charge { cost: 0, decision: None, ..charge.clone() };
-            self.store.settle(limits, &uncounted, charge.cost).await?;
-            charge.decision = Some(self.store.peek(limits, charge).await?);
+            let uncounted = Spend { cost: 0, decision: None, ..spend.clone() };
+            self.store.settle(limits, &uncounted, spend.cost).await?;
+            spend.decision = Some(self.store.peek(limits, spend).await?);
         }
         Ok(())
     }
 
-    /// Gives back what a charge has spent. One in shadow is undecided then, as in every call that
+    /// Gives back what a spend has spent. One in shadow is undecided then, as in every call that
     /// is denied.
-    async fn take_back(&self, limits: &S::Limits, charge: &mut Charge) -> Result<(), Error> {
-        let settled = match charge.spent() {
+    async fn take_back(&self, limits: &S::Limits, spend: &mut Spend) -> Result<(), Error> {
+        let settled = match spend.spent() {
             0 => Ok(None),
-            _ => self.store.settle(limits, charge, 0).await.map(|settled| Some(settled.left)),
+            _ => self.store.settle(limits, spend, 0).await.map(|settled| Some(settled.left)),
         };
-        if charge.is_shadow {
-            charge.decision = None;
+        if spend.is_shadow {
+            spend.decision = None;
         }
-        if let Some(left) = settled?.filter(|_| !charge.is_shadow) {
-            charge.settled(0, left);
+        if let Some(left) = settled?.filter(|_| !spend.is_shadow) {
+            spend.settled(0, left);
         }
         Ok(())
     }
@@ -98,12 +98,12 @@ impl DescriptorOutcome<'_> {
     /// True if the call meets a limit in quota mode.
     pub(super) fn has_quota_mode(&self) -> bool {
         let policy = self.outcome.policy();
-        self.outcome.charges.iter().any(|charge| mode(policy, charge) == NodeMode::Quota)
+        self.outcome.spends.iter().any(|spend| mode(policy, spend) == NodeMode::Quota)
     }
 }
 
-fn mode(policy: &Policy, charge: &Charge) -> NodeMode {
-    policy.rules[charge.limit].scope.as_ref().map_or(NodeMode::Enforce, |scope| scope.mode)
+fn mode(policy: &Policy, spend: &Spend) -> NodeMode {
+    policy.rules[spend.limit].scope.as_ref().map_or(NodeMode::Enforce, |scope| scope.mode)
 }
 
 /// True if there is no need to count more. The count of a window goes beyond its quota, and is

@@ -20,7 +20,7 @@ enum Action {
     Refuse = 1,
     Spend = 2,
     Take = 3,
-    Charge = 4,
+    Debit = 4,
     Refund = 5,
     Reset = 6,
     GiveBack = 7,
@@ -43,7 +43,7 @@ pub fn ask(entry: &Entry) -> Result<Argument, EngineError> {
         EngineError::new(Fault::Nonsense, text)
     })?;
     let op = match *op {
-        Op::Charge { amount, most } => Op::Charge { amount, most: most.min(algorithm.deepest()) },
+        Op::Debit { amount, most } => Op::Debit { amount, most: most.min(algorithm.deepest()) },
         op => op,
     };
     let (action, amounts) = match layout {
@@ -90,7 +90,7 @@ fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) 
             None => (Action::Refuse, smallvec![]),
         },
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most, interval, span]),
-        Op::Charge { amount, most } => (Action::Charge, smallvec![price(amount), price(most)]),
+        Op::Debit { amount, most } => (Action::Debit, smallvec![price(amount), price(most)]),
         Op::GiveBack { amount, charged } => {
             // Nothing is refilled as late as that.
             let charged = charged.map_or(u64::MAX, Word::to_bits);
@@ -108,7 +108,7 @@ fn of_counter(op: Op) -> (Action, Amounts) {
         op if writes_nothing(op) => (Action::Look, smallvec![]),
         Op::Spend { cost, .. } => (Action::Take, smallvec![cost, cost]),
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most]),
-        Op::Charge { amount, most } => (Action::Charge, smallvec![amount, most]),
+        Op::Debit { amount, most } => (Action::Debit, smallvec![amount, most]),
         Op::GiveBack { amount, charged: None } => (Action::Refund, smallvec![amount]),
         Op::GiveBack { amount, charged: Some(charged) } => {
             (Action::GiveBack, smallvec![amount, charged.to_bits()])
@@ -122,7 +122,7 @@ fn of_counter(op: Op) -> (Action, Amounts) {
 fn writes_nothing(op: Op) -> bool {
     matches!(
         op,
-        Op::Spend { cost: 0, .. } | Op::Charge { amount: 0, .. } | Op::GiveBack { amount: 0, .. }
+        Op::Spend { cost: 0, .. } | Op::Debit { amount: 0, .. } | Op::GiveBack { amount: 0, .. }
     )
 }
 

@@ -34,7 +34,7 @@ impl Checks for OneLimit {
         let bucket = TokenBucket::new(&Quota::per_second(1).burst(5).build().unwrap()).unwrap();
         let fresh = bucket.fresh(Timestamp::ZERO);
         let is_spent = parts.join(":") == "alice:web";
-        let word = if is_spent { bucket.charge(fresh, now, 5, 5) } else { fresh };
+        let word = if is_spent { bucket.debit_up_to(fresh, now, 5, 5) } else { fresh };
         let mode = if limit == "trial" { Mode::Shadow } else { Mode::Enforce };
         Ok(Checked { decision: Some(Decision::of(bucket, word, now, cost).0), mode })
     }

@@ -1,7 +1,7 @@
 use spillgate::AlgorithmKind::{FirstHitWindow, FixedWindow};
 use spillgate::Start;
 
-use super::Op::{Charge, Check, Peek, Refund, Reset};
+use super::Op::{Check, Debit, Peek, Refund, Reset};
 use super::Recording;
 use super::answer::{NOW, allowed, denied, never, ns, s};
 
@@ -30,12 +30,12 @@ pub(super) const RECORDINGS: &[Recording] = &[
         start: Start::Full,
         rows: &[
             (s(10), Check(1), allowed(2, s(50))),
-            (s(10), Charge(4), allowed(0, s(50))),
+            (s(10), Debit(4), allowed(0, s(50))),
             (s(10), Refund(1), allowed(0, s(50))),
             (s(10), Check(1), denied(s(50), 0, s(50))),
             (s(10), Refund(2), allowed(1, s(50))),
             (s(10), Refund(9), allowed(3, NOW)),
-            (s(10), Charge(6), allowed(0, s(50))),
+            (s(10), Debit(6), allowed(0, s(50))),
             (s(60), Check(1), allowed(2, s(60))),
             (s(60), Reset, allowed(3, NOW)),
         ],
@@ -64,7 +64,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
             (s(70), Check(1), denied(s(40), 0, s(40))),
             (ns(109_999_999_999), Check(1), denied(ns(1), 0, ns(1))),
             (s(115), Check(3), allowed(0, s(60))),
-            (s(115), Charge(2), allowed(0, s(60))),
+            (s(115), Debit(2), allowed(0, s(60))),
             (s(115), Refund(3), allowed(1, s(60))),
             // With no call left in it, the window has not begun.
             (s(115), Refund(3), allowed(3, NOW)),

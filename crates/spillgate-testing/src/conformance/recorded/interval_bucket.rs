@@ -1,7 +1,7 @@
 use spillgate::AlgorithmKind::IntervalBucket;
 use spillgate::Start;
 
-use super::Op::{Charge, Check, Peek, Refund, Reset};
+use super::Op::{Check, Debit, Peek, Refund, Reset};
 use super::Recording;
 use super::answer::{NOW, allowed, denied, ms, never, ns, s};
 
@@ -50,7 +50,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
         rows: &[
             (NOW, Check(5), allowed(0, s(30))),
             // 8 are back after 4 refills.
-            (NOW, Charge(3), allowed(0, s(40))),
+            (NOW, Debit(3), allowed(0, s(40))),
             // 8 + 1 - 5 = 4 too many: 2 refills.
             (NOW, Check(1), denied(s(20), 0, s(40))),
             (s(10), Refund(4), allowed(3, s(10))),

@@ -1,7 +1,7 @@
 use spillgate::AlgorithmKind::{LeakyBucket, LeakyShaper};
 use spillgate::Start;
 
-use super::Op::{Charge, Check, Peek, Refund, Reset};
+use super::Op::{Check, Debit, Peek, Refund, Reset};
 use super::Recording;
 use super::answer::{NOW, allowed, denied, ms, never, s};
 
@@ -17,7 +17,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
             (NOW, Check(1), denied(ms(500), 0, ms(1_500))),
             // 3 - 1.5 + 1 = 2.5 places taken.
             (ms(750), Check(1), allowed(0, ms(1_250))),
-            (ms(750), Charge(2), allowed(0, ms(2_250))),
+            (ms(750), Debit(2), allowed(0, ms(2_250))),
             // 4.5 + 1 is 2.5 places too many.
             (ms(750), Check(1), denied(ms(1_250), 0, ms(2_250))),
             (ms(750), Refund(3), allowed(1, ms(750))),

@@ -1,7 +1,7 @@
 use spillgate::AlgorithmKind::SlidingWindow;
 use spillgate::Start;
 
-use super::Op::{Charge, Check, Peek, Refund, Reset};
+use super::Op::{Check, Debit, Peek, Refund, Reset};
 use super::Recording;
 use super::answer::{NOW, allowed, denied, ms, never, ns, s};
 
@@ -51,7 +51,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
         start: Start::Full,
         rows: &[
             (NOW, Check(8), allowed(2, s(120))),
-            (NOW, Charge(12), allowed(0, s(120))),
+            (NOW, Debit(12), allowed(0, s(120))),
             // 20·(1 - e) + 1 ≤ 10 from e = 11/20 on: 33 s into the next window.
             (NOW, Check(1), denied(s(93), 0, s(120))),
             // Nothing of the current window to give back: 20·(1 - 30/60) = 10.

@@ -1,7 +1,7 @@
 use spillgate::AlgorithmKind::TokenBucket;
 use spillgate::Start;
 
-use super::Op::{Charge, Check, Peek, Refund, Reset};
+use super::Op::{Check, Debit, Peek, Refund, Reset};
 use super::Recording;
 use super::answer::{NOW, allowed, denied, ms, never, ns, s};
 
@@ -76,12 +76,12 @@ pub(super) const RECORDINGS: &[Recording] = &[
         start: Start::Full,
         rows: &[
             (NOW, Check(5), allowed(0, s(5))),
-            (NOW, Charge(3), allowed(0, s(8))),
+            (NOW, Debit(3), allowed(0, s(8))),
             // 8 + 1 is 4 too many.
             (NOW, Check(1), denied(s(4), 0, s(8))),
             (NOW, Refund(4), allowed(1, s(4))),
             (NOW, Refund(9), allowed(5, NOW)),
-            (NOW, Charge(2), allowed(3, s(2))),
+            (NOW, Debit(2), allowed(3, s(2))),
             (NOW, Reset, allowed(5, NOW)),
         ],
     },

@@ -1,7 +1,7 @@
 use spillgate::AlgorithmKind::TokenBucket;
 use spillgate::Start;
 
-use super::Op::{Charge, Check, Refund, Reset};
+use super::Op::{Check, Debit, Refund, Reset};
 use super::Recording;
 use super::answer::{NOW, allowed, denied, never, ns, s};
 
@@ -72,7 +72,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
             (s(9), Check(1), allowed(0, NOW).for_good()),
             (s(1000 * DAY), Check(1), never(0, NOW).for_good()),
             (s(1000 * DAY), Check(0), allowed(0, NOW).for_good()),
-            (s(1000 * DAY), Charge(1), allowed(0, NOW).for_good()),
+            (s(1000 * DAY), Debit(1), allowed(0, NOW).for_good()),
             // 4 owed - 2 = 2.
             (s(1000 * DAY), Refund(2), allowed(1, NOW).for_good()),
             // Nothing is spent, so nothing has to be waited for.

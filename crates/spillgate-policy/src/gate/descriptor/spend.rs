@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 use super::outcome::{DescriptorKind, DescriptorOutcome, Standing};
 use crate::descriptor::{DomainLimits, Limited, Met, Reached};
 use crate::policy::{Cost, Rule};
-use crate::store::{CallQuota, Charge};
+use crate::store::{CallQuota, Spend};
 use crate::{Descriptor, Error, Key, Policy};
 
 /// What is to be given back, each with the place of its descriptor.
-pub(super) type Refunds = Vec<(usize, Charge)>;
+pub(super) type Refunds = Vec<(usize, Spend)>;
 
 impl<'g> DescriptorOutcome<'g> {
     /// An outcome about which nothing is decided, with all that is to be spent, and what is to
@@ -58,7 +58,7 @@ struct Charged<'g, 'c> {
 }
 
 impl Charged<'_, '_> {
-    /// Charges a descriptor under every limit that it meets.
+    /// Spends a descriptor under every limit that it meets.
     fn by_limits(
         &mut self,
         limits: &DomainLimits,
@@ -90,7 +90,7 @@ impl Charged<'_, '_> {
         Standing::new(kind, met.and_then(|met| met.name.clone()))
     }
 
-    /// Charges a descriptor under the quota that came with it.
+    /// Spends a descriptor under the quota that came with it.
     fn by_call_quota(&mut self, descriptor: &Descriptor<'_>) -> Result<Standing, Error> {
         let quota = descriptor.quota.map(CallQuota::new).transpose()?;
         let place = self.policy.descriptors.call_quota.ok_or_else(|| {
@@ -105,18 +105,18 @@ impl Charged<'_, '_> {
 
     fn add(&mut self, place: usize, descriptor: &Descriptor<'_>, quota: Option<CallQuota>) {
         let rule = &self.policy.rules[place];
-        let charge = Charge::new(place, Key::global(), cost(rule, descriptor));
-        let charge = charge.in_mode(rule.mode);
-        let mut charge = match quota {
-            Some(quota) => charge.with_quota(quota),
-            None => charge,
+        let spend = Spend::new(place, Key::global(), cost(rule, descriptor));
+        let spend = spend.in_mode(rule.mode);
+        let mut spend = match quota {
+            Some(quota) => spend.with_quota(quota),
+            None => spend,
         };
-        rule.write_descriptor_key(&mut charge.key, self.domain, descriptor.entries);
+        rule.write_descriptor_key(&mut spend.key, self.domain, descriptor.entries);
         let owner = self.outcome.standings.len();
         if descriptor.gives_back {
-            self.refunds.push((owner, charge));
+            self.refunds.push((owner, spend));
         } else {
-            self.outcome.add(owner, charge);
+            self.outcome.add(owner, spend);
         }
     }
 }
