@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::http::serve;
-use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::http::serve;
+use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{AnyStore, App};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};

@@ -7,7 +7,7 @@ use std::future::pending;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::grpc::serve;
+use spillgate_server::protocol::grpc::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
 
 use self::common::{RUNTIME, app};

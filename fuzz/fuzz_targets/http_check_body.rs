@@ -8,7 +8,7 @@ use std::future::pending;
 
 use libfuzzer_sys::fuzz_target;
 use spillgate_server::App;
-use spillgate_server::http::serve;
+use spillgate_server::protocol::http::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use self::common::{RUNTIME, app};

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::resp::codec::{Decoder, Limits, ProtocolError};
+use spillgate_server::protocol::resp::codec::{Decoder, Limits, ProtocolError};
 
 /// The requests of a stream that arrives `step` bytes at a time.
 fn requests(stream: &[u8], step: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {

@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::resp::{Checked, Checks, Endpoint, Throttle, serve};
+use spillgate_server::protocol::resp::{Checked, Checks, Endpoint, Throttle, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::{Builder, Runtime};
 

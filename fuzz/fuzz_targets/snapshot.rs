@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use spillgate::Seed;
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::resp::Throttle;
+use spillgate_server::protocol::resp::Throttle;
 use spillgate_server::snapshot::{Error, Moment, Piece, Reader, Writer, restore};
 
 const POLICY: &str = "[[limit]]\nname = 'a'\nquota = '1/s burst 5'\n[[limit]]\nname = 'w'\n\

@@ -2,16 +2,14 @@
 
 mod app;
 mod commands;
-mod config;
 mod connections;
 pub mod envoy;
-pub mod grpc;
-pub mod http;
+mod lifecycle;
 mod log;
+pub mod protocol;
 mod proxy;
-pub mod resp;
 mod secret;
-mod server;
+mod settings;
 pub mod snapshot;
 mod store;
 mod tls;

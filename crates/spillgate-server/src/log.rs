@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::config::{LogFormat, Settings};
+use crate::settings::{LogFormat, Settings};
 
 /// Begins to log. A program does so once; what comes later has no effect.
 pub(crate) fn begin(settings: &Settings) {

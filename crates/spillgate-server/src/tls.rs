@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
-use crate::config::{TlsFiles, read_small};
+use crate::settings::{TlsFiles, read_small};
 
 /// What upstreams call their protocols when they agree on one.
 pub(crate) const H2: &[u8] = b"h2";

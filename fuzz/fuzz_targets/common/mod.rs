@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{AnyStore, App};
 use tokio::runtime::{Builder, Runtime};
 

@@ -14,9 +14,9 @@ use spillgate_tower::{MetricsFormat, SpillgateLayer};
 use super::store_metrics::StoreMetrics;
 use super::{App, Phase, Readiness, Reservations};
 use crate::AnyStore;
-use crate::grpc;
-use crate::http::Stats;
-use crate::resp::Endpoint;
+use crate::protocol::grpc;
+use crate::protocol::http::Stats;
+use crate::protocol::resp::Endpoint;
 
 impl App {
     /// Everything that is counted.

@@ -22,18 +22,18 @@ pub use self::readiness::{Phase, Readiness};
 use self::replace::Source;
 pub(crate) use self::reservations::{Pending, Reservations};
 use crate::AnyStore;
-use crate::config::Additions;
-use crate::grpc::{self, SideServices};
-use crate::http::{Bounds, Stats};
+use crate::protocol::grpc::{self, SideServices};
+use crate::protocol::http::{Bounds, Stats};
+use crate::protocol::resp::Endpoint;
 use crate::proxy::{Proxy, ProxyMetrics};
-use crate::resp::Endpoint;
+use crate::settings::Additions;
 
 /// Everything that a server asks and tells, whatever protocol it speaks.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use spillgate_policy::{Gate, Policy};
-/// use spillgate_server::resp::{Endpoint, Throttle};
+/// use spillgate_server::protocol::resp::{Endpoint, Throttle};
 /// use spillgate_server::{Access, AnyStore, App, Secret};
 ///
 /// let text = "[[limit]]\nname = 'api'\nquota = '10/s burst 20'";

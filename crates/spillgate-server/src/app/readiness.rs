@@ -3,7 +3,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::http::Pulse;
+use crate::protocol::http::Pulse;
 
 /// Whether a server is ready, and how its last reload went.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use spillgate_policy::{Changes, Error, Policy, PolicyBuilder};
 
 use super::App;
-use crate::config::Additions;
+use crate::settings::Additions;
 
 /// What the policy in force was made from.
 #[derive(Debug)]

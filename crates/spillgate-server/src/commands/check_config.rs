@@ -5,10 +5,10 @@ use clap::Args;
 use spillgate_policy::Gate;
 
 use super::print;
-use crate::config::{Config, Given, Listen, Source, StoreSettings};
 use crate::proxy::Proxy;
+use crate::settings::{Config, Given, Listen, Source, StoreSettings};
 use crate::tls::Tls;
-use crate::{AnyStore, server};
+use crate::{AnyStore, lifecycle};
 
 /// Says whether a file is right: its policy, and the settings of the server
 ///
@@ -55,14 +55,14 @@ impl CheckConfig {
             Some(store) if self.connect => {
                 // Whether it can be used is what was asked.
                 let store = StoreSettings { start_in_outage: false, ..store.clone() };
-                AnyStore::Shared(server::connect(&store).await?)
+                AnyStore::Shared(lifecycle::connect(&store).await?)
             }
             _ => AnyStore::default(),
         };
         let gate = Gate::with_store(policy, store)?;
         let limits = gate.limits();
         if let Some(store) = gate.store().shared() {
-            let joined = server::join(store).await;
+            let joined = lifecycle::join(store).await;
             // It was there for a look.
             store.shutdown().await;
             joined?;

@@ -10,7 +10,7 @@ use spillgate_policy::{Gate, PolicyFile};
 
 use super::print;
 use super::remote::Remote;
-use crate::http;
+use crate::protocol::http;
 
 /// Says why a request would be decided as it would: who is calling, which limits it meets,
 /// and what each says. Nothing is spent

@@ -3,8 +3,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Given, GivenProxy, LimitQuota, Source};
-use crate::server;
+use crate::lifecycle;
+use crate::settings::{Given, GivenProxy, LimitQuota, Source};
 
 /// Stands in front of a service, and limits who asks it
 ///
@@ -49,6 +49,6 @@ impl Proxy {
     pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
         let Self { policy, limit, proxy, mut flags } = self;
         flags.proxy = proxy.wanted();
-        server::run(Source { path: policy, limit, flags, fallback: Given::of_proxy() })
+        lifecycle::run(Source { path: policy, limit, flags, fallback: Given::of_proxy() })
     }
 }

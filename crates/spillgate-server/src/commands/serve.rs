@@ -3,8 +3,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Given, Source};
-use crate::server;
+use crate::lifecycle;
+use crate::settings::{Given, Source};
 
 /// Answers over HTTP, the Redis protocol and gRPC
 ///
@@ -47,6 +47,6 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
-        server::run(Source { path: self.config, flags: self.flags, ..Source::default() })
+        lifecycle::run(Source { path: self.config, flags: self.flags, ..Source::default() })
     }
 }

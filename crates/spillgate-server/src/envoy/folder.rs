@@ -8,7 +8,7 @@ use spillgate_policy::Domain;
 
 use super::descriptor::{File, parse_file, twice};
 use super::{Algorithm, Problems};
-use crate::config::read_small;
+use crate::settings::read_small;
 
 /// How many files a folder may have.
 const MOST: usize = 1_000;

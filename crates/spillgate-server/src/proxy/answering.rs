@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::client::Client;
 use super::failure::Failure;
-use crate::http::{AtWork, Pulse};
+use crate::protocol::http::{AtWork, Pulse};
 
 /// A request whose response is being sent. It is counted when that has ended.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use super::request::Sender;
 use super::service::Inlet;
 use super::streams::Streams;
 use super::upgrade::{Upgrade, relay};
-use crate::http::{Bounds, Pulse, Stream, Watch};
+use crate::protocol::http::{Bounds, Pulse, Stream, Watch};
 use crate::{AnyStore, App, Readiness};
 
 /// What the requests of a client share.

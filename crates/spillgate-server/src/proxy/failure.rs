@@ -5,7 +5,7 @@ use http::header::{CONNECTION, HeaderValue};
 use http::{Response, StatusCode};
 
 use super::body::Body;
-use crate::http::Problem;
+use crate::protocol::http::Problem;
 
 /// Why a request has no response of an upstream.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::trailers::TrailerFilter;
 use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
 use super::{State, host, request, response};
-use crate::config::Host;
+use crate::settings::Host;
 
 /// Passes requests of a client on to upstreams.
 #[derive(Clone, Debug)]

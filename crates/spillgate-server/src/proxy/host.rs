@@ -4,7 +4,7 @@ use http::header::{HOST, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Request, Uri, Version};
 
-use crate::http::Problem;
+use crate::protocol::http::Problem;
 
 /// Says what is wrong with a request that names no host, or two.
 pub(super) fn judge(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {

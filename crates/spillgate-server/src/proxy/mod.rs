@@ -37,8 +37,8 @@ pub(crate) use self::guard::{END, Framing};
 pub(crate) use self::metrics::ProxyMetrics;
 use self::metrics::Stats;
 use self::upstream::Upstreams;
-use crate::config::ProxySettings;
-use crate::server::Seldom;
+use crate::lifecycle::Seldom;
+use crate::settings::ProxySettings;
 
 /// What a proxy is made of, beside its clients.
 #[derive(Debug)]

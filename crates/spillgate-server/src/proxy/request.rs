@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 
 use super::headers::{add_via, has_word, strip, words};
 use super::host;
-use crate::http::{Bounds, Problem};
+use crate::protocol::http::{Bounds, Problem};
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

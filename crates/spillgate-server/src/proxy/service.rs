@@ -22,7 +22,7 @@ use super::client::Client;
 use super::forward::Forward;
 use super::{host, request};
 use crate::AnyStore;
-use crate::http::{AtWork, Problem, Pulse};
+use crate::protocol::http::{AtWork, Problem, Pulse};
 
 type Limited = Spillgate<Forward, AnyStore>;
 

@@ -1,7 +1,7 @@
 //! What survives a restart, in a file.
 //!
 //! ```text
-//! file    "SPILLGATE"  version  moment  seed  record…  0  checksum
+//! file    "SPILLGAT"  version  moment  seed  record…  0  checksum
 //! record  1  list, added, entry                     one change of a list
 //!         2  name, per, algorithm, is removed, for how long, tables, overrides  one limit
 //!         3  pairs                                  some keys of CL.THROTTLE
@@ -37,7 +37,7 @@ pub use self::reader::{Piece, Reader};
 pub use self::state::{restore, save};
 pub use self::writer::Writer;
 
-const MAGIC: [u8; 9] = *b"SPILLGATE";
+const MAGIC: [u8; 8] = *b"SPILLGAT";
 
 /// Raised by whoever changes the format, so that an older server does not misread it. Those
 /// before it are read for ever.

@@ -6,7 +6,7 @@ use spillgate_policy::store::Saves;
 use spillgate_policy::{Gate, SavedState};
 
 use super::{Error, Moment, Piece, Reader, Writer};
-use crate::resp::Throttle;
+use crate::protocol::resp::Throttle;
 
 /// Writes what a gate and `CL.THROTTLE` hold, which must have one clock and one seed. Whoever
 /// has nothing spent is left out.

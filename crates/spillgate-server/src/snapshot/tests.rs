@@ -248,7 +248,7 @@ fn a_place_that_cannot_be_written_to_is_refused_at_once() {
 /// Spends, saves, and looks at what is left after so much time in another process.
 #[tokio::test]
 async fn words_move_by_the_time_that_has_passed() {
-    use crate::resp::Throttle;
+    use crate::protocol::resp::Throttle;
     use spillgate::{Clock, KeyedState, WhenFull};
     use spillgate_policy::store::Memory;
     use spillgate_policy::{Gate, Limit, Policy};

@@ -1,7 +1,7 @@
 use std::future::pending;
 
 use serde_json::{Value, json};
-use spillgate_server::resp::serve;
+use spillgate_server::protocol::resp::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::client::{ask, check, post};

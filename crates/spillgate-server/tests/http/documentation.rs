@@ -2,7 +2,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{Access, AnyStore, App};
 
 use super::server::{Server, TOKEN, token};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{Access, AnyStore, App};
 
 use super::client::{Reply, ask, check, post};

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_server::App;
-use spillgate_server::http::{Bounds, serve};
+use spillgate_server::protocol::http::{Bounds, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;

@@ -3,8 +3,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::http::{Bounds, serve};
-use spillgate_server::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::http::{Bounds, serve};
+use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{Access, AnyStore, App, Secret};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

@@ -21,7 +21,7 @@ async fn garbage_closes_its_connection_and_no_other() {
     let streams: [&[u8]; 8] = [
         b"\0\0\0\0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello\r\n\r\n",
-        b"*3\r\n$8\r\nTG.CHECK\r\n$3\r\napi\r\n$1\r\nx\r\n",
+        b"*3\r\n$8\r\nSG.CHECK\r\n$3\r\napi\r\n$1\r\nx\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost localhost\r\n\r\n",
         b"GET / HTTP/9.9\r\nhost: localhost\r\n\r\n",

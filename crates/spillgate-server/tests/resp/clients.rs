@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use spillgate_server::resp::Password;
+use spillgate_server::protocol::resp::Password;
 
 use super::program::run;
 use super::start;

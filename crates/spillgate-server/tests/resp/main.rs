@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Limit, Policy, PolicyBuilder};
-use spillgate_server::resp::{Endpoint, Password, Throttle, serve};
+use spillgate_server::protocol::resp::{Endpoint, Password, Throttle, serve};
 use tokio::net::TcpListener;
 
 struct Server {

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(crate) use self::framing::Framing;
-use crate::http::Pulse;
+use crate::protocol::http::Pulse;
 
 /// A stream of requests whose ends are clear.
 #[derive(Debug)]

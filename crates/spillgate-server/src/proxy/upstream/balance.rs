@@ -9,7 +9,7 @@ use super::health::Health;
 use super::http2::Http2;
 use super::pool::Pool;
 use super::{Times, Upstream};
-use crate::config::{ProxySettings, Scheme, UpstreamUrl};
+use crate::settings::{ProxySettings, Scheme, UpstreamUrl};
 use crate::tls;
 
 /// All upstreams.

@@ -10,8 +10,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::Times;
 use super::link::Link;
-use crate::config::{Scheme, UpstreamUrl};
 use crate::proxy::failure::Failure;
+use crate::settings::{Scheme, UpstreamUrl};
 use crate::tls;
 
 /// Makes connections to an upstream. Its name is resolved anew for each.

@@ -20,10 +20,10 @@ use super::link::Link;
 use super::patience::{HeadWait, Patience};
 use super::pool::KEPT;
 use super::{Answered, Unanswered, Upstream};
-use crate::config::Scheme;
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::Failure;
 use crate::proxy::host;
+use crate::settings::Scheme;
 
 /// The connection, as long as there is one.
 #[derive(Debug, Default)]

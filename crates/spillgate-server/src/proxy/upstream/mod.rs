@@ -30,7 +30,7 @@ use self::http2::Http2;
 use self::pool::Pool;
 use super::body::{Progress, RequestBody};
 use super::failure::Failure;
-use crate::config::{Scheme, UpstreamUrl};
+use crate::settings::{Scheme, UpstreamUrl};
 
 /// How long an upstream, or a client, may take.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::http1::Http1;
-use crate::server::workers;
+use crate::lifecycle::workers;
 
 /// Connections that nobody uses, those of each worker apart: what arrives on a connection is
 /// heard of by the thread that has made it.

@@ -67,7 +67,7 @@ fn a_pipeline_is_answered_in_its_order() {
     let mut client = Resp::connect(server.resp).unwrap();
     client
         .send(
-            "PING\r\nTG.CHECK api 1.1.1.1 3\r\nTG.CHECK api 1.1.1.2 5\r\nTG.CHECK none x\r\n\
+            "PING\r\nSG.CHECK api 1.1.1.1 3\r\nSG.CHECK api 1.1.1.2 5\r\nSG.CHECK none x\r\n\
                  CL.THROTTLE k 9 1 60 4\r\nECHO x",
         )
         .unwrap();
@@ -78,7 +78,7 @@ fn a_pipeline_is_answered_in_its_order() {
     assert_eq!(client.five().unwrap()[2], 6);
     assert_eq!([client.line().unwrap(), client.line().unwrap()], ["$1", "x"]);
     // A transaction is one question too, and other servers see what it has spent.
-    client.send("MULTI\r\nCL.THROTTLE k 9 1 60\r\nPING\r\nTG.CHECK api 1.1.1.1\r\nEXEC").unwrap();
+    client.send("MULTI\r\nCL.THROTTLE k 9 1 60\r\nPING\r\nSG.CHECK api 1.1.1.1\r\nEXEC").unwrap();
     for reply in ["+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3"] {
         assert_eq!(client.line().unwrap(), reply);
     }

@@ -1,0 +1,236 @@
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use super::conversation::Protocol;
+use super::running::Socket;
+use crate::settings::{Config, ProxySettings, Source, Token};
+
+/// What a person sees who starts a server: what listens where, and what to try.
+#[derive(Debug)]
+pub(super) struct Banner {
+    http: Option<SocketAddr>,
+    resp: Option<SocketAddr>,
+    grpc: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+    /// Where requests are passed on, and to whom.
+    proxy: Option<(SocketAddr, String)>,
+    /// What clients are to trust, if they have to speak TLS.
+    certificate: Option<PathBuf>,
+    http_is_public: bool,
+    resp_is_public: bool,
+    policy: String,
+    state: String,
+    /// A limit to try, and whether its callers have a key.
+    limit: Option<(String, bool)>,
+    /// The token, if nobody knows it yet.
+    token: Option<Token>,
+}
+
+impl Banner {
+    pub(super) fn new(
+        source: &Source,
+        config: &Config,
+        sockets: &[Socket],
+        token: Option<&Token>,
+    ) -> io::Result<Self> {
+        let address = |wanted| {
+            let socket = sockets.iter().find(|(protocol, _)| *protocol == wanted);
+            socket.map(|(_, socket)| socket.local_addr()).transpose()
+        };
+        let Config { policy, settings, .. } = config;
+        let simple = policy.limits().find(|limit| policy.parts(limit).is_some_and(|n| n < 2));
+        let limits = policy.limits().count();
+        let plural = if limits == 1 { "" } else { "s" };
+        let file = source.path.as_ref().map(|path| path.display().to_string());
+        let file = file.or(source.limit.as_ref().map(|_| "--limit".to_owned()));
+        let file = file.unwrap_or_else(|| "an example".to_owned());
+        let folder =
+            settings.envoy.as_ref().map(|(folder, _)| format!(" and {}", folder.display()));
+        let folder = folder.unwrap_or_default();
+        Ok(Self {
+            http: address(Protocol::Http)?,
+            resp: address(Protocol::Resp)?,
+            grpc: address(Protocol::Grpc)?,
+            admin: address(Protocol::Admin)?,
+            proxy: address(Protocol::Proxy)?
+                .zip(settings.proxy.as_ref().map(ProxySettings::upstreams)),
+            certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
+            http_is_public: settings.http_is_public(),
+            resp_is_public: settings.resp.is_public(),
+            policy: format!("{file}{folder}, {limits} limit{plural}"),
+            state: match (&settings.store, &settings.snapshot) {
+                (Some(store), _) => format!("shared, in {}", store.place()),
+                (None, None) => "in memory; gone when the server ends".to_owned(),
+                (None, Some(path)) => format!("in memory, kept in {}", path.display()),
+            },
+            limit: simple.map(|limit| (limit.to_owned(), policy.parts(limit) == Some(1))),
+            token: token.cloned(),
+        })
+    }
+
+    /// Shows it on standard output: it may hold a secret, and the log must not.
+    pub(super) fn print(&self) {
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let style =
+            if io::stdout().is_terminal() && !is_plain { Style::COLOURED } else { Style::PLAIN };
+        let mut text = String::new();
+        // A `String` takes everything; and a server whose output nobody reads still serves.
+        let _ = self.write(&mut text, &style);
+        let _ = io::Write::write_all(&mut io::stdout(), text.as_bytes());
+    }
+
+    fn write(&self, out: &mut String, style: &Style) -> std::fmt::Result {
+        let Style { bold, dim, plain } = style;
+        let has_tls = self.certificate.is_some();
+        let (http, redis) = if has_tls { ("https", "rediss") } else { ("http", "redis") };
+        writeln!(out, "{bold}spillgate{plain} {}", env!("CARGO_PKG_VERSION"))?;
+        if let Some(address) = self.http {
+            writeln!(out, "  http    {http}://{address}")?;
+        }
+        if let Some(address) = self.resp {
+            writeln!(out, "  redis   {redis}://{address}")?;
+        }
+        if let Some(address) = self.grpc {
+            let grpc = if has_tls { "grpcs" } else { "grpc" };
+            writeln!(out, "  grpc    {grpc}://{address}")?;
+        }
+        if let Some((address, upstreams)) = &self.proxy {
+            writeln!(out, "  proxy   {http}://{address} to {upstreams}")?;
+        }
+        if let Some(address) = self.admin {
+            writeln!(out, "  admin   {http}://{address}")?;
+        }
+        writeln!(out, "  policy  {}", self.policy)?;
+        writeln!(out, "  state   {}", self.state)?;
+        if let Some(token) = &self.token {
+            writeln!(out, "  token   {}", token.reveal())?;
+            writeln!(
+                out,
+                "          {dim}made for this run; choose one with SPILLGATE_TOKEN{plain}"
+            )?;
+        }
+        writeln!(out, "\n{bold}Try{plain}")?;
+        self.tries().into_iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        writeln!(out)
+    }
+
+    fn tries(&self) -> Vec<String> {
+        let check = self.limit.as_ref().map(|(limit, has_key)| {
+            let key = if *has_key { ",\"key\":\"203.0.113.7\"" } else { "" };
+            format!("--json '{{\"limit\":\"{limit}\"{key}}}' ")
+        });
+        let check = check.and_then(|check| self.curl(&check, "/v1/check"));
+        let proxy = self.proxy.as_ref().map(|(address, _)| self.plain_curl(*address));
+        let all = [proxy, check, self.redis_cli(), self.curl("", "/metrics")];
+        all.into_iter().flatten().collect()
+    }
+
+    fn curl(&self, options: &str, path: &str) -> Option<String> {
+        let address = reachable(self.http.or(self.admin)?);
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let bearer = match self.http_is_public {
+            true => "-H \"authorization: Bearer $SPILLGATE_TOKEN\" ",
+            false => "",
+        };
+        let trusted = self.trusted();
+        Some(format!("curl {trusted}{bearer}{options}{scheme}://{address}{path}"))
+    }
+
+    /// Asks the proxy, which knows no token.
+    fn plain_curl(&self, address: SocketAddr) -> String {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("curl -i {}{scheme}://{}/", self.trusted(), reachable(address))
+    }
+
+    fn redis_cli(&self) -> Option<String> {
+        let address = reachable(self.resp?);
+        // A password among the arguments is seen by others on this machine.
+        let password = match self.resp_is_public {
+            true => "REDISCLI_AUTH=\"$SPILLGATE_TOKEN\" ",
+            false => "",
+        };
+        let tls = if self.certificate.is_some() { "--tls " } else { "" };
+        let (trusted, host, port) = (self.trusted(), address.ip(), address.port());
+        // What it takes if nothing is said.
+        let is_default = host == IpAddr::from([127, 0, 0, 1]);
+        let host = if is_default { String::new() } else { format!("-h {host} ") };
+        Some(format!(
+            "{password}redis-cli {tls}{trusted}{host}-p {port} CL.THROTTLE user:42 15 30 60"
+        ))
+    }
+
+    fn trusted(&self) -> String {
+        let certificate = self.certificate.as_ref();
+        certificate.map_or_else(String::new, |file| format!("--cacert {} ", file.display()))
+    }
+}
+
+/// An address under which this machine reaches one that stands for all.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => ([127, 0, 0, 1], v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => ([127, 0, 0, 1], v6.port()).into(),
+        address => address,
+    }
+}
+
+/// What makes words stand out.
+struct Style {
+    bold: &'static str,
+    dim: &'static str,
+    plain: &'static str,
+}
+
+impl Style {
+    const PLAIN: Self = Self { bold: "", dim: "", plain: "" };
+    const COLOURED: Self = Self { bold: "\x1b[1m", dim: "\x1b[2m", plain: "\x1b[0m" };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn banner(http: &str, resp: &str, certificate: Option<&str>, is_public: bool) -> Banner {
+        Banner {
+            http: http.parse().ok(),
+            resp: resp.parse().ok(),
+            grpc: None,
+            admin: None,
+            proxy: None,
+            certificate: certificate.map(PathBuf::from),
+            http_is_public: is_public,
+            resp_is_public: is_public,
+            policy: String::new(),
+            state: String::new(),
+            limit: Some(("api".to_owned(), false)),
+            token: None,
+        }
+    }
+
+    #[test]
+    fn what_to_try_reaches_the_server() {
+        for (banner, redis) in [
+            (banner("off", "127.0.0.1:1", None, false), "redis-cli -p 1 "),
+            (banner("off", "127.0.0.2:1", None, false), "redis-cli -h 127.0.0.2 -p 1 "),
+            (banner("off", "[::1]:1", None, false), "redis-cli -h ::1 -p 1 "),
+            (
+                banner("off", "0.0.0.0:1", None, true),
+                "REDISCLI_AUTH=\"$SPILLGATE_TOKEN\" redis-cli -p 1 ",
+            ),
+            (
+                banner("off", "10.0.0.1:1", Some("cert.pem"), true),
+                "REDISCLI_AUTH=\"$SPILLGATE_TOKEN\" redis-cli --tls --cacert cert.pem -h 10.0.0.1 -p 1 ",
+            ),
+        ] {
+            let tries = banner.tries();
+            assert_eq!(tries, [format!("{redis}CL.THROTTLE user:42 15 30 60")]);
+        }
+        assert_eq!(
+            banner("[::]:2", "off", Some("cert.pem"), true).tries()[1],
+            "curl --cacert cert.pem -H \"authorization: Bearer $SPILLGATE_TOKEN\" \
+             https://127.0.0.1:2/metrics"
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! The store that many servers share.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use spillgate_redis::engine::{EngineError, Server};
+use tracing::{info, warn};
+
+use crate::SharedStore;
+use crate::settings::StoreSettings;
+
+/// Connects to the store. One that cannot be used is an error, unless the server may start
+/// in an outage.
+pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
+    let sharing = settings.sharing()?;
+    let options = settings.options().map_err(|error| unusable(&error))?;
+    let engine = match Server::connect(options.clone()).await {
+        Ok(engine) => engine,
+        Err(error) if settings.start_in_outage => {
+            warn!(
+                "starting without the store: {error}; limits do what their outage says until it \
+                 is there"
+            );
+            Server::connect_later(options).map_err(|error| unusable(&error))?
+        }
+        Err(error) => return Err(unusable(&error)),
+    };
+    if settings.secret.is_none() {
+        info!(
+            "the store has no secret: whoever can read it can find out whether a caller they \
+             guess is there; give every server the same one with SPILLGATE_STORE_SECRET"
+        );
+    }
+    Ok(Arc::new(SharedStore::new(engine, &sharing)?))
+}
+
+/// Waits until a server that has its policy by now has looked at the others.
+///
+/// # Errors
+///
+/// If they have another secret or policy, and the settings say that it is to refuse then.
+pub(crate) async fn join(store: &SharedStore) -> Result<(), Box<dyn Error>> {
+    let Err(error) = store.join().await else { return Ok(()) };
+    let differs = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let text = format!(
+        "refused to join the servers that use the store: {differs}; give all servers the same secret \
+         and limits, or set on-mismatch = \"warn\" in [store] for the time of a rollout"
+    );
+    Err(text.into())
+}
+
+fn unusable(error: &EngineError) -> Box<dyn Error> {
+    format!("the store cannot be used: {error}").into()
+}

@@ -1,0 +1,141 @@
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use h2::RecvStream;
+use h2::server::{Builder, Connection, SendResponse};
+use http::Request;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::bounds::{MESSAGE, STREAMS, WINDOW};
+use super::call::{Call, Pending};
+use crate::App;
+use crate::protocol::http::{Pulse, Stream, Watch};
+
+/// Speaks gRPC with one client until it leaves, breaks the protocol or is silent for too
+/// long, or until the server is draining or `shutdown` is ready: then calls that it has made are
+/// still answered.
+///
+/// Set `TCP_NODELAY` on a socket before.
+///
+/// # Errors
+///
+/// If the stream fails, or the client breaks the protocol.
+pub async fn serve<T>(
+    io: T,
+    peer: Option<SocketAddr>,
+    app: &App,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let _open = app.grpc.open();
+    let pulse = &*Pulse::of_task();
+    pulse.takes_frames();
+    let mut stream = Stream::new(io, pulse);
+    let served = converse(&mut stream, peer.map(|peer| peer.ip()), app, pulse, shutdown).await;
+    stream.close().await;
+    served.map_err(|error| match error.is_io() {
+        true => error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into()),
+        false => io::Error::other(error),
+    })
+}
+
+async fn converse<T>(
+    stream: &mut Stream<&Pulse, T>,
+    peer: Option<IpAddr>,
+    app: &App,
+    pulse: &Pulse,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), h2::Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut watch = Watch::new(&app.bounds);
+    let mut shutdown = pin!(shutdown);
+    let connection = tokio::select! {
+        biased;
+        () = &mut shutdown => return Ok(()),
+        connection = builder(app).handshake(stream) => connection?,
+        () = watch.run_out(pulse) => return Ok(()),
+    };
+    let mut session = Session {
+        connection,
+        peer,
+        app,
+        pulse,
+        fresh: Vec::new(),
+        pending: FuturesUnordered::new(),
+    };
+    tokio::select! {
+        // Shutdown first: a busy client would never let it have its turn.
+        biased;
+        () = shutdown => {}
+        () = app.readiness().goaway(pulse) => {}
+        ended = poll_fn(|context| session.poll(context)) => return ended,
+        () = watch.run_out(pulse) => {}
+    }
+    // The client is told to make no more calls. Those that are under way are answered.
+    session.connection.graceful_shutdown();
+    let leave = poll_fn(|context| session.poll(context));
+    timeout(app.bounds.stalled, leave).await.unwrap_or(Ok(()))
+}
+
+fn builder(app: &App) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(app.bounds.head).unwrap_or(u32::MAX))
+        .initial_window_size(MESSAGE as u32)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buffer_size(MESSAGE);
+    builder
+}
+
+/// A connection, and the calls on it.
+struct Session<'s, T> {
+    connection: Connection<T, Bytes>,
+    peer: Option<IpAddr>,
+    app: &'s App,
+    pulse: &'s Pulse,
+    /// Calls that have arrived since the last were answered.
+    fresh: Vec<(Request<RecvStream>, SendResponse<Bytes>)>,
+    /// Calls that wait for something.
+    pending: FuturesUnordered<Pending<'s>>,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Session<'_, T> {
+    /// Answers calls until the connection ends.
+    ///
+    /// All that have arrived are taken before the first is answered, since every look for
+    /// another would write what was answered before.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            loop {
+                match self.connection.poll_accept(context) {
+                    Poll::Ready(Some(call)) => self.fresh.push(call?),
+                    Poll::Ready(None) => return Poll::Ready(Ok(())),
+                    Poll::Pending => break,
+                }
+            }
+            let mut is_idle = self.fresh.is_empty();
+            for (request, respond) in self.fresh.drain(..) {
+                let call = Call::new(self.app, self.peer, self.pulse, request, respond);
+                self.pending.extend(call.begin());
+            }
+            while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(context) {
+                is_idle = false;
+            }
+            if is_idle {
+                return Poll::Pending;
+            }
+        }
+    }
+}

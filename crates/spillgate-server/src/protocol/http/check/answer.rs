@@ -1,0 +1,162 @@
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use spillgate::Decision;
+use spillgate_policy::{Answer as Verdict, LimitState, Mode, Outcome};
+
+use crate::protocol::http::problem::{Document, Problem};
+
+/// What was decided. If several limits have a say, it speaks for the one nearest to denying.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Decision")]
+pub(in crate::protocol::http) struct Answer<'a> {
+    /// May it happen?
+    allowed: bool,
+    /// True if the caller is on the block list. Otherwise it is not there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    blocked: bool,
+    /// The name of the limit; null if none was met.
+    limit: Option<&'a str>,
+    /// The most that can be spent at once.
+    max: Option<u64>,
+    /// How much can still be spent now.
+    remaining: Option<u64>,
+    /// Seconds until the same would be allowed: 0 if it is; null if no waiting helps.
+    retry_after: Seconds,
+    /// Seconds until all is back; null if what is spent stays spent.
+    reset_after: Seconds,
+    /// Seconds to wait before going ahead, if a shaper spaces calls out.
+    wait: Seconds,
+    /// Every limit that has a say, if there may be more than one or it is in shadow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Vec<State<'a>>>,
+}
+
+/// What one limit says.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LimitState")]
+pub(in crate::protocol::http) struct State<'a> {
+    /// The limit's name.
+    limit: &'a str,
+    /// Whether it refuses, or only counts.
+    mode: Mode,
+    /// Whether it would let pass.
+    allowed: bool,
+    /// The most that can be spent at once.
+    max: u64,
+    /// How much can still be spent now.
+    remaining: u64,
+    /// Seconds until the same would be allowed: 0 if it is; null if no waiting helps.
+    retry_after: Seconds,
+    /// Seconds until all is back; null if what is spent stays spent.
+    reset_after: Seconds,
+}
+
+/// An answer for each of a batch, in their order; or one answer.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(in crate::protocol::http) enum CheckAnswer<'a> {
+    /// The answer to a single question.
+    One(Answer<'a>),
+    /// Those to a batch.
+    Batch {
+        /// In the order of the batch.
+        answers: Vec<BatchAnswer<'a>>,
+    },
+}
+
+/// What became of one question of a batch.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(in crate::protocol::http) enum BatchAnswer<'a> {
+    /// It was decided.
+    Decided(Answer<'a>),
+    /// It could not be.
+    Failed {
+        /// Why.
+        error: Document<'a>,
+    },
+}
+
+impl<'a> CheckAnswer<'a> {
+    pub(super) fn of_batch(outcomes: &'a [Result<(Outcome, bool), Problem>]) -> Self {
+        let outcome = |decided: &'a Result<(Outcome, bool), Problem>| match decided {
+            Ok((outcome, is_plain)) => BatchAnswer::Decided(Answer::new(outcome, *is_plain)),
+            Err(problem) => BatchAnswer::Failed { error: problem.document() },
+        };
+        Self::Batch { answers: outcomes.iter().map(outcome).collect() }
+    }
+}
+
+impl<'a> Answer<'a> {
+    /// Tells of an outcome. A plain one is about one limit by its name.
+    pub(in crate::protocol::http) fn new(outcome: &'a Outcome, is_plain: bool) -> Self {
+        let first = if is_plain { outcome.limits().next() } else { outcome.nearest() };
+        let is_shadow = first.is_some_and(|limit| limit.mode() == Mode::Shadow);
+        let decision = first.map(|limit| limit.decision());
+        Self {
+            allowed: outcome.is_allowed(),
+            blocked: outcome.answer() == Verdict::Blocked,
+            limit: first.map(|limit| limit.name()),
+            max: decision.map(Decision::limit),
+            remaining: decision.map(Decision::remaining),
+            retry_after: Seconds(outcome.retry_after()),
+            reset_after: Seconds(decision.and_then(Decision::reset_after)),
+            wait: Seconds(Some(outcome.wait())),
+            limits: (!is_plain || is_shadow).then(|| outcome.limits().map(State::new).collect()),
+        }
+    }
+
+    /// Tells of one limit.
+    pub(in crate::protocol::http) fn of_limit(limit: &'a str, decision: &Decision) -> Self {
+        Self {
+            allowed: decision.is_allowed(),
+            blocked: false,
+            limit: Some(limit),
+            max: Some(decision.limit()),
+            remaining: Some(decision.remaining()),
+            retry_after: Seconds(decision.retry_after()),
+            reset_after: Seconds(decision.reset_after()),
+            wait: Seconds(Some(decision.wait())),
+            limits: None,
+        }
+    }
+}
+
+impl<'a> State<'a> {
+    fn new(state: LimitState<'a>) -> Self {
+        let decision = state.decision();
+        Self {
+            limit: state.name(),
+            mode: state.mode(),
+            allowed: decision.is_allowed(),
+            max: decision.limit(),
+            remaining: decision.remaining(),
+            retry_after: Seconds(decision.retry_after()),
+            reset_after: Seconds(decision.reset_after()),
+        }
+    }
+}
+
+/// A time in seconds, exact to a millisecond and rounded up: whoever waits that long has
+/// waited long enough. Null if there is no such time.
+#[derive(Clone, Copy, JsonSchema)]
+#[schemars(inline, with = "Option<f64>")]
+pub(in crate::protocol::http) struct Seconds(pub(in crate::protocol::http) Option<Duration>);
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let millis = self.0.map(|time| time.as_nanos().div_ceil(1_000_000));
+        match millis {
+            // Whole seconds are the same number without a point, and shorter.
+            Some(millis) if millis.is_multiple_of(1000) => {
+                serializer.serialize_u64(u64::try_from(millis / 1000).unwrap_or(u64::MAX))
+            }
+            // Some 2⁴³ at most, so no digit is lost.
+            Some(millis) => serializer.serialize_f64(millis as f64 / 1000.0),
+            None => serializer.serialize_none(),
+        }
+    }
+}

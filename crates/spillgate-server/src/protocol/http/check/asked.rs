@@ -1,0 +1,155 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Key, Original, Text};
+use crate::protocol::http::problem::Problem;
+use crate::protocol::http::whole::Whole;
+
+/// What a body says: every key that any form has, so that one that is misspelt is told by
+/// its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked<'a> {
+    #[serde(borrow)]
+    limit: Option<Text<'a>>,
+    #[serde(borrow)]
+    key: Option<Key<'a>>,
+    cost: Option<Whole>,
+    #[serde(borrow)]
+    request: Option<Original<'a>>,
+    #[serde(borrow)]
+    checks: Option<Vec<Named<'a>>>,
+    #[serde(borrow)]
+    batch: Option<Vec<Asked<'a>>>,
+}
+
+/// What is asked.
+pub(super) enum Form<'a> {
+    Single(Single<'a>),
+    Batch(Vec<Asked<'a>>),
+}
+
+/// A single question.
+pub(super) enum Single<'a> {
+    Limit(Named<'a>),
+    Request(Original<'a>),
+    Several(Vec<Named<'a>>),
+}
+
+/// How many limits can be checked together.
+const MOST_TOGETHER: usize = 64;
+
+/// A limit by its name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LimitCheck", example = json!({ "limit": "api", "key": "203.0.113.7" }))]
+pub(in crate::protocol::http) struct Named<'a> {
+    /// The limit's name.
+    #[serde(borrow)]
+    limit: Text<'a>,
+    /// Whom it counts; absent if it counts everyone together.
+    #[serde(borrow)]
+    key: Option<Key<'a>>,
+    /// What it costs: 1 if absent; 0 only looks.
+    cost: Option<Whole>,
+}
+
+/// A question, or a batch of them.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "CheckBody", deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a shape")]
+pub(in crate::protocol::http) enum CheckBody<'a> {
+    /// One question.
+    Question(Question<'a>),
+    /// Several questions, each of its own.
+    Batch {
+        /// The questions.
+        #[schemars(length(max = 1000))]
+        batch: Vec<Question<'a>>,
+    },
+}
+
+/// A question, in one of three forms.
+#[derive(JsonSchema)]
+#[schemars(untagged, deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a shape")]
+pub(in crate::protocol::http) enum Question<'a> {
+    /// One limit.
+    Limit(Named<'a>),
+    /// A request, which meets the limits that match it.
+    Request {
+        /// The request.
+        request: Original<'a>,
+    },
+    /// Several limits, all or nothing.
+    Several {
+        /// The limits.
+        #[schemars(length(min = 1, max = MOST_TOGETHER))]
+        checks: Vec<Named<'a>>,
+    },
+}
+
+impl<'a> Asked<'a> {
+    /// The one form that it has.
+    pub(super) fn form(self) -> Result<Form<'a>, Problem> {
+        let Self { limit, key, cost, request, checks, batch } = self;
+        let has_extras = key.is_some() || cost.is_some();
+        let single = match (limit, request, checks, batch) {
+            (Some(limit), None, None, None) => Ok(Single::Limit(Named::new(limit, key, cost))),
+            (None, Some(request), None, None) if !has_extras => Ok(Single::Request(request)),
+            (None, None, Some(checks), None) if !has_extras => several(checks),
+            (None, None, None, Some(batch)) if !has_extras => return Ok(Form::Batch(batch)),
+            _ => Err(Problem::bad_request(
+                "a check is one of {\"limit\", \"key\", \"cost\"}, {\"request\"}, {\"checks\"} and \
+                 {\"batch\"}, and this is none or more than one of them",
+            )),
+        };
+        single.map(Form::Single)
+    }
+
+    /// The one form that it has, as one of a batch.
+    pub(super) fn single(self) -> Result<Single<'a>, Problem> {
+        match self.form()? {
+            Form::Single(Single::Request(request)) => {
+                // That it is no request is told of the whole batch, as of all that has not its form.
+                request.message()?;
+                Ok(Single::Request(request))
+            }
+            Form::Single(single) => Ok(single),
+            Form::Batch(_) => Err(Problem::bad_request("a batch cannot hold another batch")),
+        }
+    }
+}
+
+fn several(checks: Vec<Named<'_>>) -> Result<Single<'_>, Problem> {
+    let given = checks.len();
+    if (1..=MOST_TOGETHER).contains(&given) {
+        return Ok(Single::Several(checks));
+    }
+    Err(Problem::bad_request(format_args!(
+        "from 1 to {MOST_TOGETHER} limits are checked together, and these are {given}"
+    )))
+}
+
+impl<'a> Named<'a> {
+    pub(in crate::protocol::http) fn new(
+        limit: Text<'a>,
+        key: Option<Key<'a>>,
+        cost: Option<Whole>,
+    ) -> Self {
+        Self { limit, key, cost }
+    }
+
+    pub(in crate::protocol::http) fn limit(&self) -> &str {
+        self.limit.as_str()
+    }
+
+    pub(in crate::protocol::http) fn parts(&self) -> Vec<&str> {
+        self.key.as_ref().map(Key::parts).unwrap_or_default()
+    }
+
+    pub(in crate::protocol::http) fn cost(&self) -> u64 {
+        self.cost.map_or(1, |Whole(cost)| cost)
+    }
+}

@@ -1,0 +1,173 @@
+use std::io;
+
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Request, StatusCode};
+use httparse::{EMPTY_HEADER, Status};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use crate::protocol::http::Bounds;
+use crate::protocol::http::problem::Problem;
+use crate::protocol::http::pulse::Pulse;
+use crate::protocol::http::stream::Stream;
+
+/// The head of a request for `/auth`, all of it.
+///
+/// Most of it was written by a client of the proxy, so it is bounded by what proxies take from
+/// their clients, and not by what clients of this server need.
+#[derive(Debug)]
+pub(super) struct AuthHead<'b>(&'b [u8]);
+
+/// What became of the rest of a head.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Whole,
+    /// It has more than so many bytes.
+    TooLarge(usize),
+    /// The client has gone, or takes too long.
+    Missing,
+}
+
+/// How large a head may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadBounds {
+    /// That is decided about.
+    largest: usize,
+    /// How much of one is read before it is refused.
+    read: usize,
+}
+
+impl HeadBounds {
+    /// For those who may ask. A proxy that cannot send all of a head may not look at the answer.
+    /// Go's servers, Caddy and Traefik among them, take 1 MiB of a client.
+    pub(super) const OF_PROXIES: Self = Self { largest: LARGEST, read: 4 * 1024 * 1024 };
+
+    /// For those who are refused, whatever they ask.
+    pub(super) const fn of_others(bounds: &Bounds) -> Self {
+        Self { largest: bounds.head, read: bounds.head }
+    }
+}
+
+const BEGIN: &[u8] = b"GET /auth";
+
+/// The largest head that is decided about. nginx takes 32 KiB of a client, and says the URI twice.
+const LARGEST: usize = 128 * 1024;
+
+impl<'b> AuthHead<'b> {
+    /// True if the bytes begin such a head, or may once there are more of them.
+    pub(super) fn begins(bytes: &[u8]) -> bool {
+        let count = bytes.len().min(BEGIN.len());
+        let is_auth =
+            matches!(bytes.get(BEGIN.len()), None | Some(b' ' | b'?' | b'\t' | b'\r' | b'\n'));
+        bytes[..count] == BEGIN[..count] && is_auth
+    }
+
+    /// The head at the front, if it is whole.
+    pub(super) fn find(bytes: &'b [u8]) -> Option<Self> {
+        let end = if Self::begins(bytes) { end(bytes)? } else { return None };
+        bytes.get(..end).filter(|head| head.len() <= LARGEST).map(Self)
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn query(&self) -> Option<&'b str> {
+        query(self.0)
+    }
+
+    /// The request, and whether the connection ends with it.
+    pub(super) fn parse(&self) -> Result<(Parts, bool), Problem> {
+        let lines = self.0.split_inclusive(|byte| *byte == b'\n');
+        if lines.clone().any(|line| !line.ends_with(b"\r\n")) {
+            return Err(Problem::bad_request("a line of the head ends with a bare line feed"));
+        }
+        let mut headers = vec![EMPTY_HEADER; lines.count()];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(self.0) {
+            Ok(Status::Complete(length)) if length == self.0.len() => {}
+            Ok(_) => return Err(Problem::bad_request("the head ends before it should")),
+            Err(error) => {
+                return Err(Problem::bad_request(format_args!("the head is not HTTP: {error}")));
+            }
+        }
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.uri = request.path.unwrap_or_default().parse().map_err(|error| {
+            Problem::bad_request(format_args!("the target of the request is wrong: {error}"))
+        })?;
+        parts.headers = header_map(request.headers)?;
+        let is_last = request.version != Some(1) || says_close(&parts.headers);
+        Ok((parts, is_last))
+    }
+
+    /// Reads the rest of the head that the input begins with. Nothing is lost if it is dropped,
+    /// and called again.
+    pub(super) async fn read_rest<T: AsyncRead + AsyncWrite + Unpin>(
+        stream: &mut Stream<&Pulse, T>,
+        input: &mut Vec<u8>,
+        HeadBounds { largest, read }: HeadBounds,
+    ) -> io::Result<Rest> {
+        let (mut total, mut searched) = (input.len(), 0);
+        // It may turn out to be for another path.
+        while Self::begins(input) {
+            let end = end(&input[searched..]).map(|end| searched + end);
+            match end {
+                Some(end) if end <= largest => break,
+                Some(_) => return Ok(Rest::TooLarge(largest)),
+                None if total > read => return Ok(Rest::TooLarge(largest)),
+                None => {}
+            }
+            // The end may have begun with the last bytes.
+            searched = input.len().saturating_sub(3);
+            if searched > largest {
+                // The first line says what is to be answered.
+                input.drain(largest..searched);
+                searched = largest;
+            }
+            match stream.read_buf(input).await? {
+                0 => return Ok(Rest::Missing),
+                count => total += count,
+            }
+        }
+        Ok(Rest::Whole)
+    }
+}
+
+pub(super) fn too_large(most: usize) -> Problem {
+    let detail = format!("the head is larger than {most} bytes");
+    Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
+}
+
+/// Where a head ends that the bytes begin with.
+fn end(bytes: &[u8]) -> Option<usize> {
+    let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    feeds.map(|(at, _)| at + 1).find_map(|after| match &bytes[after..] {
+        [b'\n', ..] => Some(after + 1),
+        [b'\r', b'\n', ..] => Some(after + 2),
+        _ => None,
+    })
+}
+
+/// The query of a request whose head begins so, whatever follows.
+pub(super) fn query(head: &[u8]) -> Option<&str> {
+    let line = head.strip_prefix(BEGIN)?.split(u8::is_ascii_whitespace).next()?;
+    std::str::from_utf8(line.strip_prefix(b"?")?).ok()
+}
+
+fn header_map(parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Problem> {
+    let mut headers = HeaderMap::with_capacity(parsed.len().min(1024));
+    for header in parsed {
+        let name = HeaderName::from_bytes(header.name.as_bytes());
+        let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(header.value)) else {
+            return Err(Problem::bad_request("a header has a name or a value that is not HTTP"));
+        };
+        headers.try_append(name, value).map_err(|_| too_large(LARGEST))?;
+    }
+    Ok(headers)
+}
+
+fn says_close(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONNECTION).iter();
+    let mut options = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}

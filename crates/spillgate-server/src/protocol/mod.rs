@@ -1,0 +1,5 @@
+//! The protocols that a server speaks.
+
+pub mod grpc;
+pub mod http;
+pub mod resp;
