@@ -46,7 +46,7 @@ fuzz_target!(|input: Input| {
         let _ = (algorithm.reset_after(word, now), algorithm.wait(word, now, cost));
         let refunded = algorithm.refund(word, now, cost);
         assert!(algorithm.remaining(refunded, now) <= algorithm.limit());
-        let given_back = algorithm.give_back(word, now, cost, Word::from_bits(input.word));
+        let given_back = algorithm.refund_call(word, now, cost, Word::from_bits(input.word));
         assert!(algorithm.remaining(given_back, now) <= algorithm.limit());
         for most in [0, cost, algorithm.most_owed(None), u64::MAX] {
             let charged = algorithm.debit_up_to(word, now, cost, most);

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use spillgate::algorithm::{AlgorithmKind, TokenBucket};
-use spillgate::{Clock, Limiter, ManualClock, Quota, Table, WhenFull, check_all};
+use spillgate::{Clock, Limiter, ManualClock, Quota, Table, WhenFull, check_all_at};
 
 const KEYS: u64 = 1_000;
 
@@ -91,13 +91,13 @@ const ROWS: &[Row] = &[
         let now = one.clock().now();
         for call in 0..count {
             let spends = [one.spend(&(call % KEYS), 1), other.spend(&(call % KEYS), 1)];
-            let _ = black_box(check_all(spends, now).is_allowed());
+            let _ = black_box(check_all_at(spends, now).is_allowed());
         }
     }),
     ("reserve and settle", |count| {
         let limiter = known("1000000/s burst 100000000", AlgorithmKind::TokenBucket);
         for call in 0..count {
-            if let Ok(reservation) = limiter.reserve(&(call % KEYS), 3) {
+            if let Ok(reservation) = limiter.reserve_n(&(call % KEYS), 3) {
                 let _ = black_box(limiter.settle(reservation, 2));
             }
         }
@@ -137,7 +137,7 @@ const ROWS: &[Row] = &[
         let now = ManualClock::default().now();
         for call in 0..count {
             let client = table.fingerprint(&(call % KEYS));
-            let _ = black_box(table.check_with(client, bucket, 1, now));
+            let _ = black_box(table.check_with_at(client, bucket, 1, now));
         }
     }),
 ];

@@ -26,7 +26,7 @@ impl<S: Store> InGate<S> {
         runtime: Arc<Runtime>,
         set_now: impl Fn(Timestamp) + 'static,
     ) -> Result<Self, Error> {
-        // So few clients share a dozen slots that they reclaim each other's.
+        // So few callers share a dozen slots that they reclaim each other's.
         let limit = PolicyLimit::new("l", wanted.quota.to_string())
             .algorithm(wanted.kind)
             .by_name()

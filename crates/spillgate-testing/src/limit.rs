@@ -10,7 +10,7 @@ pub struct Limit {
     pub kind: AlgorithmKind,
     /// How much it lets pass.
     pub quota: Quota,
-    /// What a client never seen may spend.
+    /// What a caller never seen may spend.
     pub start: Start,
     /// When a limit that starts empty begins to fill.
     pub born: Timestamp,
@@ -31,8 +31,8 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of \"{}\"", self.kind, self.quota)?;
         match self.start {
-            Start::Full => Ok(()),
             Start::Empty => write!(f, ", empty at {}", self.born),
+            _ => Ok(()),
         }
     }
 }

@@ -18,7 +18,7 @@ pub trait Subject {
     /// Gives `amount` back, never more than is spent.
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp);
 
-    /// Makes a client as if it had never been seen.
+    /// Makes a caller as if it had never been seen.
     fn reset(&mut self, key: &str, now: Timestamp);
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Observed {
         match self.verdict {
             Verdict::Allowed => f.write_str("allowed"),
             Verdict::Denied { retry_after } => write!(f, "denied for {retry_after:?}"),
-            Verdict::Never => f.write_str("never"),
+            _ => f.write_str("never"),
         }?;
         write!(f, ", {} of {} left", self.remaining, self.limit)?;
         write!(f, ", retry {:?}, reset {:?}", self.retry_after, self.reset_after)?;

@@ -2,13 +2,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::Timestamp;
-use crate::algorithm::{Algorithm, AnyAlgorithm, Charged, Word};
+use crate::algorithm::{Algorithm, AnyAlgorithm, SpendRecord, Word};
 
-/// The answer to one call: may it go ahead, what is left, and when to come back.
+/// The result of a check: allowed or denied, what remains, and when to retry.
 ///
-/// A refusal is an answer, not an error. [`is_allowed`](Self::is_allowed) is all
-/// that most callers need; the rest is worked out when asked for, so a caller
-/// who does not ask does not pay.
+/// A denial is a result, not an error. Most programs need only
+/// [`is_allowed`](Self::is_allowed); everything else is computed on demand.
 ///
 /// ```
 /// # use spillgate::{Limiter, Verdict};
@@ -16,8 +15,8 @@ use crate::algorithm::{Algorithm, AnyAlgorithm, Charged, Word};
 /// let decision = limiter.check("203.0.113.7");
 /// match decision.verdict() {
 ///     Verdict::Allowed => println!("{} of {} left", decision.remaining(), decision.limit()),
-///     Verdict::Denied { retry_after } => println!("again in {retry_after:?}"),
-///     Verdict::Never => println!("no waiting helps"),
+///     Verdict::Denied { retry_after } => println!("retry in {retry_after:?}"),
+///     _ => println!("never: the cost exceeds the limit"),
 /// }
 /// # Ok::<(), spillgate::Error>(())
 /// ```
@@ -36,35 +35,36 @@ pub struct Decision {
 enum Outcome {
     Allowed,
     Denied,
-    /// It would have been allowed, but nothing was to be spent.
+    /// A peek that would have been allowed.
     WouldPass,
-    /// The table has no slot for a new client for so many nanoseconds, or ever.
+    /// The table has no slot for a new caller for this many nanoseconds, or ever.
     Full {
         nanos: Option<u64>,
     },
 }
 
-/// The three answers.
+/// What a check decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
-    /// The call may go ahead, after [`Decision::wait`] if a shaper decided.
+    /// The call may proceed, after [`Decision::wait`] if a shaper decided.
     Allowed,
-    /// The call is refused now, and would pass `retry_after` from now if nothing
+    /// The call is denied, and would be allowed `retry_after` from now if nothing
     /// else were spent.
     Denied {
-        /// The exact time until the same call would pass: never zero.
+        /// The exact time until the same call would be allowed: never zero.
         retry_after: Duration,
     },
-    /// No waiting helps: the call costs more than can ever be available, or what there
-    /// was is used up and never refilled.
+    /// Waiting does not help: the cost exceeds the limit, or a quota that never refills is
+    /// used up.
     Never,
 }
 
 impl Decision {
-    /// What `algorithm` answers to a call of `cost` at `now` by a client whose
-    /// word is `word`, and the word to store, if it changes.
+    /// The decision of `algorithm` on a call of `cost` at `now` by a caller with this word,
+    /// and the word to store, if it changes.
     ///
-    /// This is how a store that keeps words elsewhere decides.
+    /// For stores that keep words elsewhere.
     #[inline(always)]
     pub fn of<A>(algorithm: A, word: Word, now: Timestamp, cost: u64) -> (Self, Option<Word>)
     where
@@ -79,8 +79,8 @@ impl Decision {
         }
     }
 
-    /// What [`of`](Self::of) would answer, for a client who only asks: nothing is
-    /// spent, so what remains is what there is now.
+    /// What [`of`](Self::of) would decide, without spending: [`remaining`](Self::remaining)
+    /// is what there is now.
     pub fn peek<A>(algorithm: A, word: Word, now: Timestamp, cost: u64) -> Self
     where
         A: Algorithm + Into<AnyAlgorithm>,
@@ -90,7 +90,7 @@ impl Decision {
         Self { algorithm: algorithm.into(), word, now, cost, outcome }
     }
 
-    /// A call by a client never seen that finds no slot for some time, or ever.
+    /// A call by a new caller that finds no slot for some time, or ever.
     pub(crate) fn full(
         algorithm: AnyAlgorithm,
         fresh: Word,
@@ -102,42 +102,41 @@ impl Decision {
         Self { algorithm, word: fresh, now, cost, outcome: Outcome::Full { nanos } }
     }
 
-    /// True if the call may go ahead.
+    /// True if the call may proceed.
     #[inline]
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self.outcome, Outcome::Allowed | Outcome::WouldPass)
     }
 
-    /// The call, to be settled later; `None` if it was denied, or only looked at.
+    /// What the call has spent, for settling it later; `None` if it was denied or a peek.
     #[must_use]
-    pub fn charged(&self) -> Option<Charged> {
+    pub fn spent(&self) -> Option<SpendRecord> {
         let Self { algorithm, word, now, cost, outcome } = *self;
-        (outcome == Outcome::Allowed).then_some(Charged { algorithm, word, at: now, cost })
+        (outcome == Outcome::Allowed).then_some(SpendRecord { algorithm, word, at: now, cost })
     }
 
-    /// What the client had spent when this was decided, this call included if it was allowed: a
-    /// word, and the algorithm that reads it.
+    /// The caller's state after the decision: a word, and the algorithm that reads it.
     #[must_use]
-    pub fn spent(&self) -> (AnyAlgorithm, Word) {
+    pub fn state(&self) -> (AnyAlgorithm, Word) {
         (self.algorithm, self.word)
     }
 
-    /// True if the call is refused, now or for ever.
+    /// True if the call is denied, now or for ever.
     #[inline]
     #[must_use]
     pub fn is_denied(&self) -> bool {
         !self.is_allowed()
     }
 
-    /// True if the call was refused only because the table had no slot for a new
-    /// client, and was told to [deny](crate::WhenFull::Deny) in that case.
+    /// True if the call was denied because the table had no slot for a new caller: see
+    /// [`WhenFull`](crate::WhenFull).
     #[must_use]
     pub fn is_table_full(&self) -> bool {
         matches!(self.outcome, Outcome::Full { .. })
     }
 
-    /// The answer as one of three.
+    /// The decision as an enum.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.retry_after() {
@@ -147,13 +146,13 @@ impl Decision {
         }
     }
 
-    /// What the call cost, or would have.
+    /// The cost of the call, allowed or not.
     #[must_use]
     pub fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// When the decision was made.
+    /// The time of the decision.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
@@ -165,28 +164,28 @@ impl Decision {
         self.algorithm.limit()
     }
 
-    /// The time in which the whole [limit](Self::limit) is refilled, or begins anew, as the
-    /// quota says it; `None` if it never is.
+    /// The time in which the whole [limit](Self::limit) refills, or the length of the window,
+    /// as the quota states it; `None` if the quota never refills.
     #[must_use]
     pub fn window(&self) -> Option<Duration> {
         self.algorithm.nominal_window()
     }
 
-    /// How much can still be spent now.
+    /// How much can be spent now.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.algorithm.remaining(self.word, self.now)
     }
 
-    /// How much is spent, rounded up: more than the [limit](Self::limit) if the client is in
+    /// How much is spent, rounded up: more than the [limit](Self::limit) if the caller is in
     /// debt.
     #[must_use]
     pub fn owed(&self) -> u64 {
         self.algorithm.owed(self.word, self.now)
     }
 
-    /// The time until the same call would pass: zero if it was allowed, `None` if
-    /// no waiting helps.
+    /// The time until the same call would be allowed: zero if it was, `None` if waiting does
+    /// not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.outcome {
@@ -196,34 +195,41 @@ impl Decision {
         }
     }
 
-    /// The time until nothing is spent any more and the whole burst is available
-    /// again, as the quota says it; `None` if the quota is never refilled.
+    /// [`retry_after`](Self::retry_after) in seconds, rounded up, as a `Retry-After` header
+    /// has it.
+    #[must_use]
+    pub fn retry_after_secs(&self) -> Option<u64> {
+        self.retry_after().map(whole_seconds)
+    }
+
+    /// The time until the whole limit is available again, as the quota states it; `None` if
+    /// the quota never refills.
     ///
-    /// This is to be told: `3/s` is back after a second. Since a bucket keeps whole nanoseconds,
-    /// the last call may have to wait for up to one more per unit of the burst, and a window
-    /// that begins with the first call for up to 0.2 % of its period. For the very moment there
-    /// is [`idle_after`](Self::idle_after).
+    /// For display and headers: `3/s` resets after one second. Buckets keep whole nanoseconds,
+    /// so the actual reset may be later by up to one per unit of the burst, and that of a window
+    /// that begins with the first call by up to 0.2 % of its period. The exact time is
+    /// [`idle_after`](Self::idle_after).
     #[must_use]
     pub fn reset_after(&self) -> Option<Duration> {
         self.algorithm.nominal_reset_after(self.word, self.now)
     }
 
-    /// The time until nothing is spent any more, to the nanosecond, for whoever keeps words;
-    /// `None` if the quota is never refilled.
+    /// The time until the whole limit is available again, to the nanosecond: when a stored word
+    /// may expire. `None` if the quota never refills.
     #[must_use]
     pub fn idle_after(&self) -> Option<Duration> {
         self.algorithm.reset_after(self.word, self.now)
     }
 
-    /// The time until no more is spent than the [limit](Self::limit) holds: zero unless the
-    /// client is in debt. `None` if the quota is never refilled.
+    /// The time until the caller is out of debt: zero unless it owes more than the
+    /// [limit](Self::limit). `None` if the quota never refills.
     #[must_use]
     pub fn overdrawn_for(&self) -> Option<Duration> {
         Some(self.idle_after()?.saturating_sub(self.algorithm.window()?))
     }
 
-    /// How long an allowed call should wait before it goes ahead: zero unless a
-    /// [shaper](crate::algorithm::LeakyBucket::shaper) spaces calls out.
+    /// How long an allowed call should wait before it proceeds: zero unless the algorithm is a
+    /// [shaper](crate::algorithm::LeakyBucket::shaper).
     #[must_use]
     pub fn wait(&self) -> Duration {
         let word = match self.outcome {
@@ -236,10 +242,21 @@ impl Decision {
         self.algorithm.wait(word, self.now, self.cost)
     }
 
-    /// The client's word after the decision.
+    /// The caller's word after the decision.
     #[must_use]
     pub fn word(&self) -> Word {
         self.word
+    }
+}
+
+/// Rounds up, so that a retry after this many seconds is never too early.
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
+}
+
+impl From<SpendRecord> for Decision {
+    fn from(SpendRecord { algorithm, word, at, cost }: SpendRecord) -> Self {
+        Self { algorithm, word, now: at, cost, outcome: Outcome::Allowed }
     }
 }
 

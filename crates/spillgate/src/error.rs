@@ -3,11 +3,10 @@ use std::ops::Range;
 
 /// Why a quota, an algorithm or a limiter could not be built.
 ///
-/// The message names the value that is wrong and what would be right. A request
-/// that is refused is never an error: that is a [`Decision`](crate::Decision).
+/// The message names the wrong value and what would be right. A denied call is not an error
+/// but a [`Decision`](crate::Decision).
 ///
-/// An error about a quota's text knows which part is at fault, and the
-/// alternate form (`{:#}`) points at it:
+/// If a quota's text is invalid, the alternate form (`{:#}`) points at the wrong part:
 ///
 /// ```
 /// let error = "10/fortnight".parse::<spillgate::Quota>().unwrap_err();
@@ -33,7 +32,7 @@ enum Kind {
     Tier,
 }
 
-/// Where in a text the error lies.
+/// The wrong part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     text: String,
@@ -61,7 +60,7 @@ impl Error {
         Self { kind, message, place: None }
     }
 
-    /// Says where in `text` the fault lies. Long texts are not carried along.
+    /// Points at a part of `text`. Long texts are not kept.
     pub(crate) fn at(mut self, text: &str, span: Range<usize>) -> Self {
         const LONGEST: usize = 200;
         let text = if text.len() <= LONGEST { text.to_owned() } else { String::new() };
@@ -69,31 +68,31 @@ impl Error {
         self
     }
 
-    /// True if a quota is at fault: its numbers, or the text it was read from.
+    /// True if a quota is invalid: its numbers or its text.
     #[must_use]
     pub fn is_quota(&self) -> bool {
         self.kind == Kind::Quota
     }
 
-    /// True if the quota is sound, but the chosen algorithm cannot count it.
+    /// True if the quota is valid, but the algorithm cannot count it.
     #[must_use]
     pub fn is_algorithm(&self) -> bool {
         self.kind == Kind::Algorithm
     }
 
-    /// True if a table of the given capacity cannot be built.
+    /// True if the capacity is invalid, or there is no memory for it.
     #[must_use]
     pub fn is_capacity(&self) -> bool {
         self.kind == Kind::Capacity
     }
 
-    /// True if a tier is named that does not exist, or exists already.
+    /// True if a tier is unknown, duplicate or incompatible.
     #[must_use]
     pub fn is_tier(&self) -> bool {
         self.kind == Kind::Tier
     }
 
-    /// The bytes of the parsed text that are at fault, if a text was parsed.
+    /// The byte range of the wrong part, if a text was parsed.
     #[must_use]
     pub fn span(&self) -> Option<Range<usize>> {
         self.place.as_ref().map(|place| place.span.clone())
@@ -127,7 +126,7 @@ impl Place {
 
 impl std::error::Error for Error {}
 
-/// Lets an infallible conversion stand where a fallible one is asked for.
+/// For infallible conversions into a [`Quota`](crate::Quota).
 impl From<std::convert::Infallible> for Error {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

@@ -7,23 +7,23 @@ use crate::sync::lock_plain;
 
 /// The default hasher: keyed, randomly seeded, and strongly universal.
 ///
-/// A table tells clients apart by their hash alone, so the hash must not collide
+/// A table distinguishes callers by their hash alone, so the hash must not collide
 /// for keys that an attacker chooses. For any two strings, numbers or addresses,
 /// chosen without seeing hashes, the chance over random secrets that they collide
-/// is 2⁻⁶⁴: the least there can be. (Strings of more than 16 bytes: twice that, of
+/// is 2⁻⁶⁴, the minimum. (Strings of more than 16 bytes: twice that, of
 /// more than 256 bytes: 2⁻⁵⁹ for each 256. The secrets are expanded from 128 random
 /// bits. Keys of many parts: as stated for the first eight strings or 32 numbers.)
-/// It is not for outputs that an attacker sees.
+/// Do not show its outputs to an attacker.
 ///
-/// All states of a process share one random [`Seed`] unless they are given
-/// another, as a restored snapshot does.
+/// All states of a process share one random [`Seed`] unless given another, for example by a
+/// restored snapshot.
 #[derive(Clone, Copy)]
 pub struct KeyedState {
     keys: &'static Keys,
 }
 
-/// What a [`KeyedState`] is made from. Whoever knows it can make keys that
-/// collide: keep it as secret as a password.
+/// The secret of a [`KeyedState`]. It allows its holder to construct colliding keys: protect
+/// it like a password.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Seed([u64; 2]);
 
@@ -31,7 +31,7 @@ impl Seed {
     /// A new seed from the operating system's randomness.
     #[must_use]
     pub fn random() -> Self {
-        // `RandomState` is the standard library's door to that randomness.
+        // The standard library exposes that randomness only through `RandomState`.
         let random = RandomState::new();
         Self([random.hash_one(0), random.hash_one(1)])
     }
@@ -43,7 +43,7 @@ impl Seed {
         Self([both as u64, (both >> 64) as u64])
     }
 
-    /// The bytes, for a snapshot that its owner alone can read.
+    /// The bytes, for a snapshot that only its owner can read.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
         ((self.0[1] as u128) << 64 | self.0[0] as u128).to_le_bytes()
@@ -66,11 +66,11 @@ impl KeyedState {
 
     /// A state with the given seed.
     ///
-    /// Each distinct seed takes about a kilobyte for the life of the process.
+    /// Each distinct seed takes about one kilobyte for the life of the process.
     #[must_use]
     pub fn with_seed(seed: Seed) -> Self {
         // A `Hasher` cannot borrow from its state, and copying the keys into it
-        // would cost more than hashing. So they live for ever, one set a seed.
+        // would cost more than hashing. So they are leaked, one set per seed.
         static KNOWN: OnceLock<Mutex<HashMap<Seed, &'static Keys>>> = OnceLock::new();
         let known = KNOWN.get_or_init(Mutex::default);
         let mut known = lock_plain(known);
@@ -78,7 +78,7 @@ impl KeyedState {
         Self { keys }
     }
 
-    /// The seed, which makes a state that hashes alike.
+    /// The seed: a state made from it hashes the same way.
     #[must_use]
     pub fn seed(&self) -> Seed {
         self.keys.seed
@@ -152,7 +152,7 @@ impl Keys {
         self.initial.wrapping_add(self.fold.wrapping_mul(sum >> 64))
     }
 
-    /// Two words that stand for a string of more than 16 bytes: a digest of its whole
+    /// Two words that represent a string of more than 16 bytes: a digest of its whole
     /// words, and its last eight bytes.
     #[inline(never)]
     fn digest(&self, bytes: &[u8]) -> (u64, u64) {
@@ -196,12 +196,12 @@ pub(crate) const fn scramble(mut bits: u64) -> u64 {
 ///
 /// Multilinear hashing: the sum over the key's 64-bit words of word times secret,
 /// modulo 2¹²⁸, of which the upper half is the hash. (D. Lemire and O. Kaser,
-/// "Strongly universal string hashing is fast", 2014.) The multiplications do not
-/// wait for one another.
+/// "Strongly universal string hashing is fast", 2014.) The multiplications are
+/// independent of one another.
 ///
 /// A string is three words: its first and last eight bytes, which overlap if it
-/// has fewer than 16, and its length. If it has more, a digest of its words stands
-/// for the first.
+/// has fewer than 16, and its length. If it has more, a digest of its words replaces
+/// the first.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "would show secrets")]
 pub struct KeyedHasher {

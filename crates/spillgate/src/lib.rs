@@ -18,8 +18,8 @@ pub use self::decision::{Decision, Verdict};
 pub use self::error::Error;
 pub use self::hasher::{KeyedHasher, KeyedState, Seed};
 pub use self::limiter::{
-    AllDecision, Builder, CheckMany, Counts, Limiter, Reservation, Saved, SavedOverride,
-    SavedTable, Settled, Spend, TierOf, check_all,
+    AllDecision, CheckMany, Counts, Limiter, LimiterBuilder, Reservation, Saved, SavedOverride,
+    SavedTable, Settled, Spend, TierOf, check_all, check_all_at,
 };
 pub use self::quota::{Quota, QuotaBuilder};
 pub use self::table::{Fingerprint, Table, WhenFull};

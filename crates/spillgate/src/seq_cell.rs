@@ -1,9 +1,9 @@
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// A few numbers that are read together without a lock and seldom written.
+/// A few numbers that are read together without a lock and rarely written.
 ///
-/// A sequence lock: the epoch is odd while the numbers change, and a reader who
-/// finds it odd, or changed after reading, has read nothing. Writers must exclude
+/// A sequence lock: the epoch is odd while the numbers change, and a reader that
+/// finds it odd, or changed after reading, discards what it read. Writers must exclude
 /// one another.
 pub(crate) struct SeqCell<const N: usize> {
     epoch: AtomicU64,
@@ -24,7 +24,7 @@ impl<const N: usize> SeqCell<N> {
             return None;
         }
         let decoded = decode(Numbers(&self.numbers));
-        // Pairs with the fence in `begin`: whoever read a new number sees the
+        // Pairs with the fence in `begin`: a reader of a new number sees the
         // odd epoch that came before it, or a later one.
         fence(Ordering::Acquire);
         (self.epoch.load(Ordering::Relaxed) == epoch).then_some(decoded)
@@ -36,7 +36,7 @@ impl<const N: usize> SeqCell<N> {
         self.finish(numbers);
     }
 
-    /// Turns readers away until [`finish`](Self::finish).
+    /// Makes reads fail until [`finish`](Self::finish).
     pub(crate) fn begin(&self) {
         let epoch = self.epoch.load(Ordering::Relaxed);
         self.epoch.store(epoch + 1, Ordering::Relaxed);
@@ -44,7 +44,7 @@ impl<const N: usize> SeqCell<N> {
         fence(Ordering::Release);
     }
 
-    /// Shows readers the new numbers.
+    /// Publishes the new numbers.
     pub(crate) fn finish(&self, numbers: [u64; N]) {
         for (cell, number) in self.numbers.iter().zip(numbers) {
             cell.store(number, Ordering::Relaxed);

@@ -13,8 +13,7 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering, fence},
 };
 
-/// Locks, also after another holder panicked: nothing that a lock here guards is
-/// left half done by a panic.
+/// Locks, ignoring poison: no state that a lock here guards is left half changed by a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -25,9 +24,8 @@ pub(crate) use std::thread::yield_now;
 #[cfg(spillgate_loom)]
 pub(crate) use loom::thread::yield_now;
 
-/// Leaves a word that two callers fight over to the other one for a moment: the
-/// cache line then moves between their cores less often. With two threads on one
-/// client this makes each check take 15 ns rather than 24.
+/// Backs off after a lost race for a word, so that its cache line moves between cores less
+/// often. With two threads on one caller, a check takes 15 ns instead of 24.
 #[cold]
 #[inline(never)]
 pub(crate) fn back_off() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Every decision is a function of a `Timestamp`, so a limiter can be driven by
 /// a [`Clock`](crate::Clock), by a recorded log or by a test. The range is 2⁶²
 /// nanoseconds, which ends in the year 2116; later moments saturate there, so
-/// time stands still rather than wraps and nothing is refilled by mistake.
+/// time stops instead of wrapping, and nothing refills by mistake.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,7 +24,7 @@ impl Timestamp {
     /// The Unix epoch.
     pub const ZERO: Self = Self(0);
 
-    /// The last moment that can be told apart.
+    /// The last moment that can be represented.
     ///
     /// Two spans of this length can be added to it without leaving `u64`, which
     /// is what lets every algorithm add without checking.

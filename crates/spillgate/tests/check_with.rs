@@ -1,7 +1,7 @@
 //! Quotas that come with each call.
 
 use spillgate::algorithm::TokenBucket;
-use spillgate::{Clock, Limiter, ManualClock, check_all};
+use spillgate::{Limiter, ManualClock, check_all};
 
 #[test]
 fn a_quota_that_comes_with_a_call_is_spent_with_others_or_not_at_all() {
@@ -12,7 +12,7 @@ fn a_quota_that_comes_with_a_call_is_spent_with_others_or_not_at_all() {
         Limiter::builder("1/h burst 3").clock(clock.clone()).build().unwrap();
     let call = |own: &str, cost| {
         let spends = [by_call.spend_with("a", bucket(own), 2), limit.spend("a", cost)];
-        check_all(spends, clock.now()).is_allowed()
+        check_all(spends).is_allowed()
     };
     assert!(call("1/min burst 5", 1));
     assert!(!call("1/min burst 5", 3), "denied by the limit");
@@ -27,7 +27,7 @@ fn what_was_spent_by_the_quota_of_a_call_is_given_back_and_cancelled_by_it() {
     let clock = ManualClock::default();
     let limiter: Limiter<str, _> = Limiter::builder("1/s").clock(clock.clone()).build().unwrap();
     let left = || limiter.peek_with("a", bucket, 0).remaining();
-    let spent = limiter.check_with("a", bucket, 4, clock.now());
+    let spent = limiter.check_with("a", bucket, 4);
     assert_eq!((spent.remaining(), left()), (1, 1));
     limiter.refund_with("a", bucket, 1);
     assert_eq!(left(), 2);
@@ -37,7 +37,7 @@ fn what_was_spent_by_the_quota_of_a_call_is_given_back_and_cancelled_by_it() {
     assert_eq!(left(), 0);
     limiter.refund_with("a", bucket, 3);
     assert_eq!(left(), 1, "what was beyond the burst is owed first");
-    let spent = limiter.check_with("a", bucket, 1, clock.now());
-    assert!(limiter.cancel_charged("a", Some(bucket), &spent.charged().unwrap()));
+    let spent = limiter.check_with("a", bucket, 1);
+    assert!(limiter.cancel(limiter.reservation("a", Some(bucket), spent.spent().unwrap())));
     assert_eq!(left(), 1);
 }

@@ -1,4 +1,4 @@
-//! Many threads on few clients never get more than the quota, and no less.
+//! Many threads on few callers never get more than the quota, and no less.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,20 +83,20 @@ fn the_real_clock_lets_through_no_more_than_burst_and_rate() {
 }
 
 #[test]
-fn clients_racing_into_a_crowded_table_get_their_burst_once() {
+fn callers_racing_into_a_crowded_table_get_their_burst_once() {
     let limiter: Limiter<u64, _> = Limiter::builder("1/h burst 3")
         .capacity(10_000)
         .when_full(WhenFull::Deny)
         .clock(ManualClock::default())
         .build()
         .unwrap();
-    // Every thread makes the first call of every client, in the same order.
+    // Every thread makes the first call of every caller, in the same order.
     let passed = on_threads(|_| {
         let calls = (0..3_000).flat_map(|key| [key; 2]);
         calls.filter(|key| limiter.check(key).is_allowed()).count() as u64
     });
     assert_eq!(passed, 3 * 3_000);
-    assert_eq!(limiter.len(), 3_000);
+    assert_eq!(limiter.active_callers(), 3_000);
 }
 
 #[test]
@@ -122,17 +122,16 @@ fn all_or_nothing_spends_everywhere_or_nowhere() {
     let clock = ManualClock::default();
     let limiter = |quota| Limiter::<u64, _>::builder(quota).clock(clock.clone()).build().unwrap();
     let (own, shared) = (limiter("1000/h"), limiter("3000/h"));
-    let now = clock.now();
     let passed = on_threads(|thread| {
         let calls = (0..2_000)
-            .filter(|_| check_all([own.spend(&thread, 1), shared.spend(&0, 1)], now).is_allowed());
+            .filter(|_| check_all([own.spend(&thread, 1), shared.spend(&0, 1)]).is_allowed());
         calls.count() as u64
     });
     assert_eq!(passed, 3_000);
-    let kept = own.counts().kept_charges;
+    let kept = own.counts().kept_spends;
     let spent: u64 = (0..THREADS).map(|key| 1_000 - own.peek(&key).remaining()).sum();
     assert_eq!(spent, passed + kept, "what was denied by the one is not spent on the other");
-    assert_eq!(kept, 0, "nobody else spends on a thread's own client");
+    assert_eq!(kept, 0, "nobody else spends on a thread's own caller");
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn every_thread_counts_even_those_that_come_and_go() {
 }
 
 #[test]
-fn a_client_that_never_rests_is_saved_every_time() {
+fn a_caller_that_never_rests_is_saved_every_time() {
     let limiter: Limiter<str> = Limiter::builder("1/h burst 1000000").capacity(1).build().unwrap();
     assert!(limiter.check("hot").is_allowed());
     let done = AtomicBool::new(false);
@@ -162,35 +161,35 @@ fn a_client_that_never_rests_is_saved_every_time() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    limiter.debit("hot", 1);
+                    limiter.debit_n("hot", 1);
                 }
             });
         }
-        let missed = (0..200_000).filter(|_| limiter.save().tables[0].clients.is_empty()).count();
+        let missed = (0..200_000).filter(|_| limiter.save().tables[0].callers.is_empty()).count();
         done.store(true, Ordering::Relaxed);
         assert_eq!(missed, 0);
     });
 }
 
 #[test]
-fn a_client_is_saved_also_while_its_override_comes_and_goes() {
+fn a_caller_is_saved_also_while_its_override_comes_and_goes() {
     let limiter: Limiter<str> = Limiter::builder("1/h burst 1000").capacity(1).build().unwrap();
-    limiter.debit("client", 500);
-    let client = limiter.fingerprint("client");
+    limiter.debit_n("caller", 500);
+    let caller = limiter.fingerprint("caller");
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                limiter.set_override("client", "1/h burst 2000").unwrap();
-                limiter.remove_override("client");
+                limiter.set_override("caller", "1/h burst 2000").unwrap();
+                limiter.remove_override("caller");
             }
         });
         let is_missed = |_: &u32| {
             let saved = limiter.save();
-            let mut counted = saved.tables.iter().flat_map(|table| &table.clients);
+            let mut counted = saved.tables.iter().flat_map(|table| &table.callers);
             let mut pinned = saved.overrides.iter();
-            !counted.any(|(known, _)| *known == client)
-                && !pinned.any(|known| known.client == client)
+            !counted.any(|(known, _)| *known == caller)
+                && !pinned.any(|known| known.caller == caller)
         };
         let missed = (0..1_000_000).filter(is_missed).count();
         done.store(true, Ordering::Relaxed);
@@ -199,7 +198,7 @@ fn a_client_is_saved_also_while_its_override_comes_and_goes() {
 }
 
 #[test]
-fn an_override_frees_no_exhausted_client_however_it_comes_and_goes() {
+fn an_override_frees_no_exhausted_caller_however_it_comes_and_goes() {
     // Set once while others ask.
     let mut passed = 0;
     for _ in 0..1_000 {
@@ -311,12 +310,12 @@ fn everything_that_moves_at_once_charges_every_call_once() {
                         5 => limiter.restore(&limiter.save(), limiter.clock().now()),
                         6..10 => {
                             let amount = 1 + draw(9);
-                            let settled = limiter.debit(&key, amount);
+                            let settled = limiter.debit_n(&key, amount);
                             spent.fetch_add(amount - settled.uncharged, Ordering::Relaxed);
                         }
                         10..16 => {
                             let (estimate, actual) = (1 + draw(5), draw(9));
-                            if let Ok(reservation) = limiter.reserve(&key, estimate) {
+                            if let Ok(reservation) = limiter.reserve_n(&key, estimate) {
                                 limiter.settle(reservation, actual);
                                 spent.fetch_add(estimate.max(actual), Ordering::Relaxed);
                                 let unused = estimate.saturating_sub(actual);

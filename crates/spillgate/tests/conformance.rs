@@ -8,7 +8,7 @@ use spillgate::{
 use spillgate_testing::conformance::{histories, recorded};
 use spillgate_testing::{Limit, Observed, Subject};
 
-/// So few clients share a dozen slots that they reclaim each other's.
+/// So few callers share a dozen slots that they reclaim each other's.
 const CAPACITY: usize = 7;
 
 struct InTable(Table);
@@ -18,30 +18,30 @@ impl InTable {
         Self(Table::new(limit.algorithm().unwrap(), CAPACITY).unwrap())
     }
 
-    fn client(&self, key: &str) -> Fingerprint {
+    fn caller(&self, key: &str) -> Fingerprint {
         self.0.fingerprint(key)
     }
 }
 
 impl Subject for InTable {
     fn check(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
-        self.0.check_at(self.client(key), cost, now).into()
+        self.0.check_at(self.caller(key), cost, now).into()
     }
 
     fn peek(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
-        self.0.peek_at(self.client(key), cost, now).into()
+        self.0.peek_at(self.caller(key), cost, now).into()
     }
 
     fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.0.debit_at(self.client(key), amount, now);
+        self.0.debit_at(self.caller(key), amount, now);
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.0.refund_at(self.client(key), amount, now);
+        self.0.refund_at(self.caller(key), amount, now);
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {
-        self.0.reset_at(self.client(key), now);
+        self.0.reset_at(self.caller(key), now);
     }
 }
 
@@ -87,13 +87,13 @@ impl Subject for InLimiter {
     fn debit(&mut self, key: &str, amount: u64, now: Timestamp) {
         self.clock.set(now);
         // Nothing in advance, and all of it when it is known.
-        let reservation = self.limiter.reserve(key, 0).unwrap();
+        let reservation = self.limiter.reserve_n(key, 0).unwrap();
         self.limiter.settle(reservation, amount);
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
         self.clock.set(now);
-        self.limiter.refund(key, amount);
+        self.limiter.refund_n(key, amount);
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {
@@ -132,7 +132,7 @@ fn a_limiter_answers_as_the_model() {
 
 /// Idle is the same as never seen, unless who is never seen has nothing.
 #[test]
-fn a_refund_lifts_nobody_above_a_client_never_seen() {
+fn a_refund_lifts_nobody_above_a_caller_never_seen() {
     let now = Timestamp::from_secs(1_700_000_000);
     for kind in [AlgorithmKind::TokenBucket, AlgorithmKind::IntervalBucket] {
         let quota = "1/s burst 5".parse().unwrap();

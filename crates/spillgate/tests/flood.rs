@@ -1,4 +1,4 @@
-//! A flood of new clients neither frees a throttled one nor takes memory. These tests run one
+//! A flood of new callers neither frees a throttled one nor takes memory. These tests run one
 //! after the other, since they weigh the memory of their process.
 
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use spillgate::{Limiter, ManualClock, WhenFull};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Clients whom a table of no more than 65,536 slots is made for.
+/// Callers whom a table of no more than 65,536 slots is made for.
 const CAPACITY: usize = 40_000;
 const FLOOD: u64 = 10_000_000;
 
@@ -19,7 +19,7 @@ fn resident_kib() -> Option<u64> {
 }
 
 #[test]
-fn ten_million_exhausted_clients_free_nobody_who_is_protected() {
+fn ten_million_exhausted_callers_free_nobody_who_is_protected() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // One call each, and the whole burst at that: all have spent the same share.
     for (quota, cost) in [("1/h", 1), ("5/h", 5)] {
@@ -51,7 +51,7 @@ fn ten_million_exhausted_clients_free_nobody_who_is_protected() {
 }
 
 #[test]
-fn a_throttled_client_stays_throttled_through_ten_million_fresh_ones() {
+fn a_throttled_caller_stays_throttled_through_ten_million_fresh_ones() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let clock = ManualClock::default();
     let limiter = Limiter::<u64>::builder("10/h burst 20")

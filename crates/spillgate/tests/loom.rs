@@ -14,24 +14,24 @@ fn bucket(burst: u64) -> AnyAlgorithm {
     TokenBucket::new(&Quota::per_second(1).burst(burst).build().unwrap()).unwrap().into()
 }
 
-/// A table of two slots, which all clients share.
+/// A table of two slots, which all callers share.
 fn table(burst: u64) -> Arc<Table> {
     Arc::new(Table::new(bucket(burst), 1).unwrap())
 }
 
 /// The first two enter under one lock, the others under the other.
-const CLIENTS: [Fingerprint; 4] = [client(3), client(11), client(4), client(6)];
+const CALLERS: [Fingerprint; 4] = [caller(3), caller(11), caller(4), caller(6)];
 
-const fn client(bits: u64) -> Fingerprint {
+const fn caller(bits: u64) -> Fingerprint {
     Fingerprint::from_bits(bits)
 }
 
-fn spend(table: &Table, client: Fingerprint, now: Timestamp) -> usize {
-    spend_n(table, client, 1, now)
+fn spend(table: &Table, caller: Fingerprint, now: Timestamp) -> usize {
+    spend_n(table, caller, 1, now)
 }
 
-fn spend_n(table: &Table, client: Fingerprint, cost: u64, now: Timestamp) -> usize {
-    usize::from(table.check_at(client, cost, now).is_allowed())
+fn spend_n(table: &Table, caller: Fingerprint, cost: u64, now: Timestamp) -> usize {
+    usize::from(table.check_at(caller, cost, now).is_allowed())
 }
 
 /// The quota of the table, but each token takes twice as long: so a word that is
@@ -42,33 +42,33 @@ fn slower(burst: u64) -> AnyAlgorithm {
 }
 
 #[test]
-fn two_first_calls_of_one_client_share_one_entry() {
+fn two_first_calls_of_one_caller_share_one_entry() {
     loom::model(|| {
         let table = table(1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, CLIENTS[0], NOW));
-        let here = spend(&table, CLIENTS[0], NOW);
+        let thread = thread::spawn(move || spend(&other, CALLERS[0], NOW));
+        let here = spend(&table, CALLERS[0], NOW);
         assert_eq!(here + thread.join().unwrap(), 1);
         assert_eq!(table.iter().count(), 1);
     });
 }
 
 #[test]
-fn calls_of_a_known_client_never_spend_a_token_twice() {
+fn calls_of_a_known_caller_never_spend_a_token_twice() {
     loom::model(|| {
         let table = table(2);
-        assert_eq!(spend(&table, CLIENTS[0], NOW), 1);
+        assert_eq!(spend(&table, CALLERS[0], NOW), 1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, CLIENTS[0], NOW));
-        let here = spend(&table, CLIENTS[0], NOW);
+        let thread = thread::spawn(move || spend(&other, CALLERS[0], NOW));
+        let here = spend(&table, CALLERS[0], NOW);
         assert_eq!(here + thread.join().unwrap(), 1);
     });
 }
 
 #[test]
-fn a_client_whose_idle_slot_is_taken_over_is_neither_doubled_nor_denied() {
+fn a_caller_whose_idle_slot_is_taken_over_is_neither_doubled_nor_denied() {
     loom::model(|| {
-        let [ours, neighbour, newcomer, _] = CLIENTS;
+        let [ours, neighbour, newcomer, _] = CALLERS;
         let table = table(1);
         // Both are idle later, ours for longer: so it is the one to lose its slot, and
         // has the other one to go to.
@@ -86,9 +86,9 @@ fn a_client_whose_idle_slot_is_taken_over_is_neither_doubled_nor_denied() {
 }
 
 #[test]
-fn a_client_reclaimed_later_is_not_full_earlier() {
+fn a_caller_reclaimed_later_is_not_full_earlier() {
     loom::model(|| {
-        let [ours, _, newcomer, heavy] = CLIENTS;
+        let [ours, _, newcomer, heavy] = CALLERS;
         let table = table(1);
         // Nobody takes this one's slot, so ours is the one that is reclaimed.
         table.debit_at(heavy, 10, NOW);
@@ -103,7 +103,7 @@ fn a_client_reclaimed_later_is_not_full_earlier() {
 #[test]
 fn a_denial_is_never_decided_on_a_strangers_word() {
     loom::model(|| {
-        let [ours, _, stranger, heavy] = CLIENTS;
+        let [ours, _, stranger, heavy] = CALLERS;
         let table = table(3);
         // Nobody spends more than this one, so it keeps its slot and the other slot
         // changes hands: to the stranger, who spends all, and back to us.
@@ -120,9 +120,9 @@ fn a_denial_is_never_decided_on_a_strangers_word() {
 }
 
 #[test]
-fn evictions_leave_each_client_at_most_one_entry() {
+fn evictions_leave_each_caller_at_most_one_entry() {
     loom::model(|| {
-        let [one, two, three, _] = CLIENTS;
+        let [one, two, three, _] = CALLERS;
         let table = table(3);
         spend(&table, one, NOW);
         let other = Arc::clone(&table);
@@ -132,7 +132,7 @@ fn evictions_leave_each_client_at_most_one_entry() {
         });
         spend(&table, one, NOW);
         thread.join().unwrap();
-        let mut entries: Vec<_> = table.iter().map(|(client, _)| client).collect();
+        let mut entries: Vec<_> = table.iter().map(|(caller, _)| caller).collect();
         entries.sort();
         let count = entries.len();
         entries.dedup();
@@ -143,62 +143,62 @@ fn evictions_leave_each_client_at_most_one_entry() {
 #[test]
 fn a_change_of_quota_loses_no_charge() {
     loom::model(|| {
-        let client = CLIENTS[0];
+        let caller = CALLERS[0];
         let table = table(4);
-        spend(&table, client, NOW);
+        spend(&table, caller, NOW);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend_n(&other, client, 2, NOW));
+        let thread = thread::spawn(move || spend_n(&other, caller, 2, NOW));
         table.set_algorithm_at(slower(4), NOW);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(table.peek_at(client, 1, NOW).remaining(), 1);
+        assert_eq!(table.peek_at(caller, 1, NOW).remaining(), 1);
     });
 }
 
 #[test]
-fn a_change_of_quota_loses_no_charge_of_an_idle_client() {
+fn a_change_of_quota_loses_no_charge_of_an_idle_caller() {
     loom::model(|| {
-        let client = CLIENTS[0];
+        let caller = CALLERS[0];
         let table = table(4);
-        spend(&table, client, NOW);
+        spend(&table, caller, NOW);
         // Idle since this very moment, the hardest case to tell apart.
         let later = NOW + Duration::from_secs(1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend_n(&other, client, 2, later));
+        let thread = thread::spawn(move || spend_n(&other, caller, 2, later));
         table.set_algorithm_at(slower(4), later);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(table.peek_at(client, 1, later).remaining(), 2);
+        assert_eq!(table.peek_at(caller, 1, later).remaining(), 2);
     });
 }
 
 #[test]
 fn a_change_of_quota_and_a_first_call_agree_on_what_was_spent() {
     loom::model(|| {
-        let client = CLIENTS[0];
+        let caller = CALLERS[0];
         let table = table(4);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend_n(&other, client, 2, NOW));
+        let thread = thread::spawn(move || spend_n(&other, caller, 2, NOW));
         table.set_algorithm_at(slower(4), NOW);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(table.peek_at(client, 1, NOW).remaining(), 2);
+        assert_eq!(table.peek_at(caller, 1, NOW).remaining(), 2);
     });
 }
 
 #[test]
 fn purging_never_forgets_what_is_spent() {
     loom::model(|| {
-        let client = CLIENTS[0];
+        let caller = CALLERS[0];
         let table = table(1);
-        spend(&table, client, NOW);
+        spend(&table, caller, NOW);
         let later = NOW + Duration::from_secs(1);
         let other = Arc::clone(&table);
-        let thread = thread::spawn(move || spend(&other, client, later));
+        let thread = thread::spawn(move || spend(&other, caller, later));
         table.purge_idle_at(later);
         assert_eq!(thread.join().unwrap(), 1);
-        assert_eq!(spend(&table, client, later), 0);
+        assert_eq!(spend(&table, caller, later), 0);
     });
 }
 
-/// A limiter of one slot line, whose client has spent all but `left` of four.
+/// A limiter of one slot line, whose caller has spent all but `left` of four.
 fn limiter(left: u64) -> Arc<Limiter<u64, ManualClock>> {
     let builder = Limiter::<u64>::builder("1/s burst 4").capacity(1).clock(ManualClock::default());
     let limiter = Arc::new(builder.build().unwrap());
@@ -234,7 +234,7 @@ fn an_override_that_goes_charges_every_call_once() {
 }
 
 #[test]
-fn a_client_that_is_given_an_override_in_its_first_call_is_charged_once() {
+fn a_caller_that_is_given_an_override_in_its_first_call_is_charged_once() {
     loom::model(|| {
         let builder = Limiter::<u64>::builder("1/s burst 1").capacity(1);
         let limiter = Arc::new(builder.clock(ManualClock::default()).build().unwrap());
@@ -248,7 +248,7 @@ fn a_client_that_is_given_an_override_in_its_first_call_is_charged_once() {
 #[test]
 fn a_call_whose_slot_a_stranger_took_over_with_the_same_word_is_charged_itself() {
     loom::model(|| {
-        let [ours, _, stranger, heavy] = CLIENTS;
+        let [ours, _, stranger, heavy] = CALLERS;
         let table = table(2);
         // Nobody takes this one's slot, so there is one other to fight over.
         table.debit_at(heavy, 10, NOW);
@@ -258,13 +258,13 @@ fn a_call_whose_slot_a_stranger_took_over_with_the_same_word_is_charged_itself()
         let thread = thread::spawn(move || spend(&other, stranger, NOW));
         let here = spend(&table, ours, NOW);
         thread.join().unwrap();
-        let owed = table.iter().map(|(client, word)| {
+        let owed = table.iter().map(|(caller, word)| {
             use spillgate::algorithm::Algorithm;
-            (client, table.algorithm().owed(word, NOW))
+            (caller, table.algorithm().owed(word, NOW))
         });
         // Whoever is there has paid for itself.
-        for (client, owed) in owed.filter(|(client, _)| *client != heavy) {
-            assert!((1..=2).contains(&owed), "{client:?} owes {owed}");
+        for (caller, owed) in owed.filter(|(caller, _)| *caller != heavy) {
+            assert!((1..=2).contains(&owed), "{caller:?} owes {owed}");
         }
         assert_eq!(here, 1, "two of two never fail");
     });

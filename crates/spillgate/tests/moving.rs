@@ -10,7 +10,7 @@ use spillgate::{
 
 type TestLimiter = Limiter<str, ManualClock>;
 
-fn builder(kind: AlgorithmKind, quota: &str) -> spillgate::Builder<str, ManualClock> {
+fn builder(kind: AlgorithmKind, quota: &str) -> spillgate::LimiterBuilder<str, ManualClock> {
     Limiter::builder(quota).algorithm(kind).clock(ManualClock::default())
 }
 
@@ -30,10 +30,10 @@ fn retry_after(limiter: &TestLimiter) -> Duration {
     limiter.peek("debtor").retry_after().unwrap()
 }
 
-/// A limiter whose client owes 60 times what a minute refills.
+/// A limiter whose caller owes 60 times what a minute refills.
 fn with_debtor(kind: AlgorithmKind) -> TestLimiter {
     let limiter = limiter(kind, "1000/min");
-    let reservation = limiter.reserve("debtor", 500).unwrap();
+    let reservation = limiter.reserve_n("debtor", 500).unwrap();
     assert_eq!(limiter.settle(reservation, 60_000).uncharged, 0);
     limiter
 }
@@ -123,7 +123,7 @@ fn what_an_override_remembers_changes_with_the_quota() {
     assert_eq!(limiter.peek("a").remaining(), 96, "four spent stay four spent");
 }
 
-/// `gold:x`, `silver:x` and `x` are one client, `x`, in different tiers.
+/// `gold:x`, `silver:x` and `x` are one caller, `x`, in different tiers.
 struct Tiered(&'static str, &'static str);
 
 impl std::hash::Hash for Tiered {
@@ -149,14 +149,14 @@ fn passed(limiter: &Limiter<Tiered, ManualClock>, tier: &'static str) -> usize {
 }
 
 #[test]
-fn a_client_has_one_allowance_whatever_its_tier() {
+fn a_caller_has_one_allowance_whatever_its_tier() {
     for kind in AlgorithmKind::ALL {
         let limiter = tiered(kind, ["5/day", "7/day", "6/day"]);
         let passed = ["gold", "silver", ""].map(|tier| passed(&limiter, tier));
         assert_eq!(passed, [7, 0, 0], "{kind}");
         let limiter = tiered(kind, ["5/day", "5/day", "6/day"]);
         assert_eq!(["", "gold"].map(|tier| self::passed(&limiter, tier)), [5, 0], "{kind}");
-        assert_eq!(limiter.len(), 1, "{kind}: in one slot");
+        assert_eq!(limiter.active_callers(), 1, "{kind}: in one slot");
     }
 }
 
@@ -212,11 +212,11 @@ fn reservations_settled_late_give_back_nothing_that_was_refilled() {
         let limiter = limiter(kind, "10/min");
         let mut open = Vec::new();
         for _ in 0..20 {
-            open.extend((0..10).map_while(|_| limiter.reserve("a", 1).ok()));
+            open.extend((0..10).map_while(|_| limiter.reserve_n("a", 1).ok()));
             limiter.clock().advance(Duration::from_secs(60));
         }
         assert!(open.len() >= 100, "{kind}: {} are open", open.len());
-        open.extend((0..10).map_while(|_| limiter.reserve("a", 1).ok()));
+        open.extend((0..10).map_while(|_| limiter.reserve_n("a", 1).ok()));
         for reservation in open {
             limiter.settle(reservation, 0);
         }
@@ -229,7 +229,7 @@ fn reservations_settled_late_give_back_nothing_that_was_refilled() {
 fn a_reservation_settled_at_once_gives_back_all_that_it_did_not_use() {
     for kind in AlgorithmKind::ALL {
         let limiter = limiter(kind, "10/min");
-        let reservation = limiter.reserve("a", 9).unwrap();
+        let reservation = limiter.reserve_n("a", 9).unwrap();
         let settled = limiter.settle(reservation, 2);
         assert_eq!(settled.left.remaining(), 8, "{kind}");
         assert_eq!(settled.uncharged, 0, "{kind}");
@@ -240,7 +240,7 @@ fn a_reservation_settled_at_once_gives_back_all_that_it_did_not_use() {
 fn a_window_gets_back_only_what_was_charged_in_it() {
     for kind in [AlgorithmKind::FixedWindow, AlgorithmKind::FirstHitWindow] {
         let limiter = limiter(kind, "10/min");
-        let reservation = limiter.reserve("a", 5).unwrap();
+        let reservation = limiter.reserve_n("a", 5).unwrap();
         limiter.clock().advance(Duration::from_secs(90));
         assert!(limiter.check_n("a", 7).is_allowed());
         limiter.settle(reservation, 0);
@@ -250,7 +250,7 @@ fn a_window_gets_back_only_what_was_charged_in_it() {
     let limiter = limiter(AlgorithmKind::SlidingWindow, "10/min");
     let start = limiter.clock().now().as_nanos() / 60_000_000_000 * 60;
     limiter.clock().set(Timestamp::from_secs(start + 60));
-    let reservation = limiter.reserve("a", 10).unwrap();
+    let reservation = limiter.reserve_n("a", 10).unwrap();
     limiter.clock().advance(Duration::from_secs(90));
     assert_eq!(limiter.peek("a").remaining(), 5);
     limiter.settle(reservation, 0);
@@ -262,7 +262,7 @@ fn a_reservation_from_before_a_change_of_quota_gives_back_no_more_than_is_owed()
     for kind in AlgorithmKind::ALL {
         for quota in ["1/min", "10000/min"] {
             let limiter = limiter(kind, "10/min");
-            let reservation = limiter.reserve("a", 10).unwrap();
+            let reservation = limiter.reserve_n("a", 10).unwrap();
             limiter.set_quota(quota).unwrap();
             limiter.clock().advance(Duration::from_secs(59));
             limiter.set_quota("10/min").unwrap();
@@ -278,7 +278,7 @@ fn a_reservation_from_before_a_change_of_quota_gives_back_no_more_than_is_owed()
 fn a_debt_has_a_bound_and_what_is_beyond_it_is_told() {
     for kind in AlgorithmKind::ALL {
         let limiter = limiter(kind, "1000/min");
-        let reservation = limiter.reserve("a", 500).unwrap();
+        let reservation = limiter.reserve_n("a", 500).unwrap();
         let settled = limiter.settle(reservation, u64::MAX);
         let most = limiter.peek("a").reset_after().unwrap();
         let charged = u64::MAX - 500 - settled.uncharged;
@@ -288,23 +288,23 @@ fn a_debt_has_a_bound_and_what_is_beyond_it_is_told() {
         if BUCKETS.contains(&kind) {
             assert_eq!(charged + 500, 1_000 + 1_440_000, "{kind}");
         }
-        assert_eq!(limiter.debit("a", 1).uncharged, 1, "{kind}: not one more");
+        assert_eq!(limiter.debit_n("a", 1).uncharged, 1, "{kind}: not one more");
         let day = Duration::from_secs(25 * 60 * 60);
         limiter.clock().advance(day);
         assert!(limiter.check("a").is_allowed(), "{kind}: nobody is locked out for ever");
     }
     // Ten bursts, if a day refills less.
     let limiter = limiter(AlgorithmKind::TokenBucket, "1/day burst 20");
-    assert_eq!(limiter.debit("a", 1_000).uncharged, 1_000 - 220);
+    assert_eq!(limiter.debit_n("a", 1_000).uncharged, 1_000 - 220);
 }
 
 #[test]
 fn a_bound_of_ones_own_holds_and_one_that_no_word_can_tell_is_refused() {
     for kind in AlgorithmKind::ALL {
         let limiter = builder(kind, "10/min").max_debt(5).build().unwrap();
-        assert_eq!(limiter.debit("a", 100).uncharged, 85, "{kind}");
+        assert_eq!(limiter.debit_n("a", 100).uncharged, 85, "{kind}");
         let zero = builder(kind, "10/min").max_debt(0).build().unwrap();
-        assert_eq!(zero.debit("a", 11).uncharged, 1, "{kind}");
+        assert_eq!(zero.debit_n("a", 11).uncharged, 1, "{kind}");
         let error = builder(kind, "10/min").max_debt(u64::MAX).build().unwrap_err();
         assert!(error.is_algorithm() && error.to_string().contains("at most"), "{error}");
     }
@@ -318,10 +318,10 @@ fn a_full_table_answers_at_the_end_of_time() {
                 kind.with_quota(&"1/h".parse().unwrap(), spillgate::Start::Full, Timestamp::ZERO);
             let table =
                 Table::with_hasher(algorithm.unwrap(), 1, when_full, KeyedState::new()).unwrap();
-            let clients = 1..=1_000_u64;
-            let denied = clients.filter(|client| {
-                let client = spillgate::Fingerprint::from_bits(client << 32);
-                table.check_at(client, 1, Timestamp::MAX).is_denied()
+            let callers = 1..=1_000_u64;
+            let denied = callers.filter(|caller| {
+                let caller = spillgate::Fingerprint::from_bits(caller << 32);
+                table.check_at(caller, 1, Timestamp::MAX).is_denied()
             });
             assert!(denied.count() > 900, "{kind}, {when_full:?}");
         }
@@ -332,7 +332,7 @@ fn a_full_table_answers_at_the_end_of_time() {
 fn a_reservation_cancels_its_own_call_and_no_other() {
     for kind in AlgorithmKind::ALL {
         let limiter = limiter(kind, "10/min");
-        let old = limiter.reserve("a", 1).unwrap();
+        let old = limiter.reserve_n("a", 1).unwrap();
         let word = old.decision().word();
         assert!(limiter.cancel(old), "{kind}");
         // Another call leaves the same word. The old one is used up: it cannot be given again.
@@ -376,7 +376,7 @@ fn rates_that_whole_nanoseconds_cannot_keep_are_refused() {
 fn a_deep_debt_of_one_tier_is_owed_as_long_when_another_tier_changes() {
     let limiter = tiered(AlgorithmKind::IntervalBucket, ["100/min", "50/min", "10/min"]);
     let owed = || limiter.peek(&Tiered("", "x")).retry_after().unwrap();
-    limiter.debit(&Tiered("", "x"), 10_100);
+    limiter.debit_n(&Tiered("", "x"), 10_100);
     let before = owed();
     assert!(before >= Duration::from_secs(100 * 60), "{before:?}");
     limiter.set_tier_quota("gold", "51/min").unwrap();
@@ -397,23 +397,23 @@ fn refills_larger_than_a_word_can_count_neither_hide_a_debt_nor_make_it_endless(
     let bucket = |quota: &str| limiter(AlgorithmKind::IntervalBucket, quota);
     let minutes = |limiter: &TestLimiter| retry_after(limiter).as_secs() / 60;
     let limiter = bucket("1000/min burst 10");
-    assert_eq!(limiter.debit("debtor", 1_000_000).uncharged, 0, "all of it was charged");
+    assert_eq!(limiter.debit_n("debtor", 1_000_000).uncharged, 0, "all of it was charged");
     assert!((999..=1_002).contains(&minutes(&limiter)), "{} min", minutes(&limiter));
     // A day's refill is all that anyone owes.
     for _ in 0..5 {
-        limiter.debit("debtor", 1_000_000);
+        limiter.debit_n("debtor", 1_000_000);
     }
     assert!((1_440..=1_443).contains(&minutes(&limiter)), "{} min", minutes(&limiter));
     for (quota, least) in [("1000/min burst 5000", 1_434), ("1000/h burst 10", 1_440 * 60)] {
         let limiter = bucket("1000/min burst 10");
-        limiter.debit("debtor", u64::MAX);
+        limiter.debit_n("debtor", u64::MAX);
         limiter.set_quota(quota).unwrap();
         assert!(minutes(&limiter) >= least, "{quota}: {} min", minutes(&limiter));
     }
     // Of a tier with a smaller burst, nothing is left that another could spend.
     let limiter =
         tiered(AlgorithmKind::IntervalBucket, ["10/min", "24/min burst 5", "10/min burst 10"]);
-    limiter.debit(&Tiered("gold", "x"), 105);
+    limiter.debit_n(&Tiered("gold", "x"), 105);
     for tier in ["silver", "", "gold"] {
         assert_eq!(passed(&limiter, tier), 0, "{tier}");
     }
@@ -424,7 +424,7 @@ fn a_reservation_gives_back_no_more_time_than_it_took_when_its_tier_becomes_slow
     let limiter = tiered(AlgorithmKind::TokenBucket, ["60/min", "6000/min", "1/min"]);
     let gold = Tiered("gold", "x");
     assert!(limiter.check_n(&gold, 5_940).is_allowed());
-    let reservation = limiter.reserve(&gold, 60).unwrap();
+    let reservation = limiter.reserve_n(&gold, 60).unwrap();
     limiter.set_tier_quota("gold", "60/min").unwrap();
     limiter.settle(reservation, 0);
     assert_eq!(passed(&limiter, "gold"), 0, "60 tokens were 0.6 s of 60");
@@ -445,7 +445,7 @@ fn a_table_with_tiers_may_be_given_another_rule_by_itself() {
 #[test]
 fn what_was_saved_of_a_rate_that_is_refused_by_now_is_read() {
     let limiter = limiter(AlgorithmKind::TokenBucket, "1 per 334 ns burst 50");
-    limiter.debit("debtor", 1_000_000);
+    limiter.debit_n("debtor", 1_000_000);
     let owed = retry_after(&limiter);
     let mut saved = limiter.save();
     // As it was written before.

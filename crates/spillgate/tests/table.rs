@@ -13,11 +13,11 @@ fn bucket(quota: &str) -> AnyAlgorithm {
     TokenBucket::new(&quota.parse().unwrap()).unwrap().into()
 }
 
-fn client(bits: u64) -> Fingerprint {
+fn caller(bits: u64) -> Fingerprint {
     Fingerprint::from_bits(bits)
 }
 
-/// The smallest table: one group, so that every client may live in every slot.
+/// The smallest table: one group, so that every caller may live in every slot.
 fn smallest(quota: &str, when_full: WhenFull) -> Table {
     let table = Table::with_hasher(bucket(quota), 1, when_full, KeyedState::new()).unwrap();
     assert_eq!(table.slots(), 12);
@@ -25,17 +25,17 @@ fn smallest(quota: &str, when_full: WhenFull) -> Table {
 }
 
 #[test]
-fn a_full_table_forgets_the_client_that_has_spent_least() {
+fn a_full_table_forgets_the_caller_that_has_spent_least() {
     let table = smallest("1/s burst 100", WhenFull::Evict);
     for bits in 1..=12 {
-        assert!(table.check_at(client(bits), 10 + bits, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), 10 + bits, NOW).is_allowed());
     }
     assert_eq!(table.evictions(), 0);
-    assert!(table.check_at(client(13), 50, NOW).is_allowed());
+    assert!(table.check_at(caller(13), 50, NOW).is_allowed());
     assert_eq!(table.evictions(), 1);
-    assert_eq!(table.peek_at(client(1), 1, NOW).remaining(), 100, "client 1 had spent least");
+    assert_eq!(table.peek_at(caller(1), 1, NOW).remaining(), 100, "caller 1 had spent least");
     for bits in 2..=12 {
-        assert_eq!(table.peek_at(client(bits), 1, NOW).remaining(), 90 - bits);
+        assert_eq!(table.peek_at(caller(bits), 1, NOW).remaining(), 90 - bits);
     }
 }
 
@@ -43,17 +43,17 @@ fn a_full_table_forgets_the_client_that_has_spent_least() {
 fn a_full_table_can_deny_newcomers_until_the_first_slot_is_idle() {
     let table = smallest("1/s burst 100", WhenFull::Deny);
     for bits in 1..=12 {
-        assert!(table.check_at(client(bits), 10 + bits, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), 10 + bits, NOW).is_allowed());
     }
-    let refused = table.check_at(client(13), 1, NOW);
+    let refused = table.check_at(caller(13), 1, NOW);
     assert!(refused.is_denied() && refused.is_table_full());
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(11)));
     assert_eq!(refused.remaining(), 100);
-    assert!(table.check_at(client(5), 1, NOW).is_allowed(), "known clients are served");
+    assert!(table.check_at(caller(5), 1, NOW).is_allowed(), "known callers are served");
 
     let almost = NOW + Duration::from_secs(11) - Duration::from_nanos(1);
-    assert!(table.check_at(client(13), 1, almost).is_denied());
-    assert!(table.check_at(client(13), 1, NOW + Duration::from_secs(11)).is_allowed());
+    assert!(table.check_at(caller(13), 1, almost).is_denied());
+    assert!(table.check_at(caller(13), 1, NOW + Duration::from_secs(11)).is_allowed());
     assert_eq!(table.evictions(), 0);
 }
 
@@ -61,9 +61,9 @@ fn a_full_table_can_deny_newcomers_until_the_first_slot_is_idle() {
 fn a_full_table_of_quotas_that_never_refill_denies_newcomers_for_ever() {
     let table = smallest("burst 5", WhenFull::Deny);
     for bits in 1..=12 {
-        assert!(table.check_at(client(bits), 1, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), 1, NOW).is_allowed());
     }
-    let refused = table.check_at(client(13), 1, NOW);
+    let refused = table.check_at(caller(13), 1, NOW);
     assert!(refused.is_table_full());
     assert_eq!(refused.retry_after(), None);
 }
@@ -71,11 +71,11 @@ fn a_full_table_of_quotas_that_never_refill_denies_newcomers_for_ever() {
 #[test]
 fn denials_and_peeks_take_no_slot() {
     let table = smallest("1/s burst 5", WhenFull::Evict);
-    assert!(table.check_at(client(1), 6, NOW).is_denied());
-    assert!(table.peek_at(client(2), 1, NOW).is_allowed());
-    assert!(table.check_at(client(3), 0, NOW).is_allowed());
-    table.refund_at(client(4), 1, NOW);
-    table.reset_at(client(5), NOW);
+    assert!(table.check_at(caller(1), 6, NOW).is_denied());
+    assert!(table.peek_at(caller(2), 1, NOW).is_allowed());
+    assert!(table.check_at(caller(3), 0, NOW).is_allowed());
+    table.refund_at(caller(4), 1, NOW);
+    table.reset_at(caller(5), NOW);
     assert_eq!(table.iter().count(), 0);
 }
 
@@ -84,53 +84,53 @@ fn idle_slots_are_used_again_without_an_eviction() {
     let table = smallest("1/s burst 1", WhenFull::Deny);
     for second in 0..1_000 {
         let now = NOW + Duration::from_secs(second);
-        assert!(table.check_at(client(second + 1), 1, now).is_allowed());
+        assert!(table.check_at(caller(second + 1), 1, now).is_allowed());
     }
     assert_eq!(table.evictions(), 0);
 }
 
 #[test]
-fn a_client_forgotten_while_idle_gains_nothing_when_time_goes_back() {
+fn a_caller_forgotten_while_idle_gains_nothing_when_time_goes_back() {
     let table = smallest("1/s burst 100", WhenFull::Evict);
-    assert!(table.check_at(client(1), 90, NOW).is_allowed());
+    assert!(table.check_at(caller(1), 90, NOW).is_allowed());
     let later = NOW + Duration::from_secs(100);
     for bits in 2..=20 {
-        assert!(table.check_at(client(bits), 50, later).is_allowed());
+        assert!(table.check_at(caller(bits), 50, later).is_allowed());
     }
     // Ninety seconds of refill are undone: at least the debt it would have had.
     let earlier = NOW + Duration::from_secs(10);
-    assert!(table.peek_at(client(1), 1, earlier).remaining() <= 20);
+    assert!(table.peek_at(caller(1), 1, earlier).remaining() <= 20);
 }
 
 #[test]
 fn a_newcomer_whose_clock_is_a_little_behind_is_not_denied() {
     let table = smallest("1/s burst 1", WhenFull::Deny);
     for bits in 1..=12 {
-        assert!(table.check_at(client(bits), 1, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), 1, NOW).is_allowed());
     }
-    // Slots of clients that have been idle for long are reclaimed at one time, and
+    // Slots of callers that have been idle for long are reclaimed at one time, and
     // another thread calls with a clock that it read just before.
     let later = NOW + Duration::from_secs(10);
-    assert!(table.check_at(client(13), 1, later).is_allowed());
+    assert!(table.check_at(caller(13), 1, later).is_allowed());
     let just_before = later - Duration::from_micros(1);
-    let decision = table.check_at(client(14), 1, just_before);
+    let decision = table.check_at(caller(14), 1, just_before);
     assert!(decision.is_allowed());
     assert_eq!(decision.remaining(), 0);
 }
 
 #[test]
-fn clients_of_a_fixed_window_gain_nothing_when_time_goes_back() {
+fn callers_of_a_fixed_window_gain_nothing_when_time_goes_back() {
     let quota: Quota = "10/min".parse().unwrap();
     let window = FixedWindow::aligned(&quota).unwrap();
     let table = Table::new(window.into(), 1).unwrap();
     let minute = |n: u64| Timestamp::from_secs(60 * n);
-    assert!(table.check_at(client(1), 10, minute(5)).is_allowed());
+    assert!(table.check_at(caller(1), 10, minute(5)).is_allowed());
     for bits in 2..=20 {
-        assert!(table.check_at(client(bits), 1, minute(6)).is_allowed());
+        assert!(table.check_at(caller(bits), 1, minute(6)).is_allowed());
     }
     // Whatever is admitted now counts for minute 6, not for minute 5 again.
-    assert!(table.check_at(client(1), 10, minute(5)).is_allowed());
-    assert!(table.check_at(client(1), 1, minute(6)).is_denied());
+    assert!(table.check_at(caller(1), 10, minute(5)).is_allowed());
+    assert!(table.check_at(caller(1), 1, minute(6)).is_denied());
 }
 
 #[test]
@@ -138,23 +138,23 @@ fn what_is_spent_survives_a_restore() {
     let quota = "1/min burst 50";
     let table = Table::new(bucket(quota), 1_000).unwrap();
     for bits in 1..=1_000 {
-        assert!(table.check_at(client(bits), 1 + bits % 50, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), 1 + bits % 50, NOW).is_allowed());
     }
     let restored = Table::new(bucket(quota), 1_000).unwrap();
     restored.restore_at(table.iter(), NOW);
-    assert_eq!(restored.len_at(NOW), 1_000);
+    assert_eq!(restored.active_callers_at(NOW), 1_000);
     for bits in 1..=1_000 {
-        assert_eq!(restored.peek_at(client(bits), 1, NOW).remaining(), 49 - bits % 50);
+        assert_eq!(restored.peek_at(caller(bits), 1, NOW).remaining(), 49 - bits % 50);
     }
 }
 
 #[test]
-fn a_client_restored_twice_keeps_the_larger_debt() {
+fn a_caller_restored_twice_keeps_the_larger_debt() {
     let table = Table::new(bucket("1/min burst 50"), 10).unwrap();
     let word =
         |spent| table.algorithm().debit_up_to(table.algorithm().fresh(NOW), NOW, spent, u64::MAX);
-    table.restore_at([(client(7), word(20)), (client(7), word(30)), (client(7), word(10))], NOW);
-    assert_eq!(table.peek_at(client(7), 1, NOW).remaining(), 20);
+    table.restore_at([(caller(7), word(20)), (caller(7), word(30)), (caller(7), word(10))], NOW);
+    assert_eq!(table.peek_at(caller(7), 1, NOW).remaining(), 20);
     assert_eq!(table.iter().count(), 1);
 }
 
@@ -162,25 +162,25 @@ fn a_client_restored_twice_keeps_the_larger_debt() {
 fn purging_empties_idle_slots_only() {
     let table = Table::new(bucket("1/s burst 100"), 100).unwrap();
     for bits in 1..=100 {
-        assert!(table.check_at(client(bits), bits, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), bits, NOW).is_allowed());
     }
     let later = NOW + Duration::from_secs(40);
-    assert_eq!(table.len_at(later), 60);
+    assert_eq!(table.active_callers_at(later), 60);
     assert_eq!(table.purge_idle_at(later), 40);
     assert_eq!(table.iter().count(), 60);
     assert_eq!(table.purge_idle_at(later), 0);
 }
 
 #[test]
-fn a_change_of_quota_keeps_what_each_client_has_spent() {
+fn a_change_of_quota_keeps_what_each_caller_has_spent() {
     let table = Table::new(bucket("10/s"), 100).unwrap();
     for bits in 1..=10 {
-        assert!(table.check_at(client(bits), bits, NOW).is_allowed());
+        assert!(table.check_at(caller(bits), bits, NOW).is_allowed());
     }
     table.set_algorithm_at(bucket("5/min burst 8"), NOW);
     for bits in 1..=10 {
         let left = 8_u64.saturating_sub(bits);
-        assert_eq!(table.peek_at(client(bits), 1, NOW).remaining(), left, "client {bits}");
+        assert_eq!(table.peek_at(caller(bits), 1, NOW).remaining(), left, "caller {bits}");
     }
     assert_eq!(table.algorithm(), bucket("5/min burst 8"));
 }
@@ -204,8 +204,8 @@ fn keys_with_one_fingerprint_share_one_allowance() {
     let hasher = BuildHasherDefault::<Constant>::new();
     let table = Table::with_hasher(bucket("1/s burst 3"), 10, WhenFull::Evict, hasher).unwrap();
     let passed = ["a", "b", "c", "d", "e"].map(|key| {
-        let client = table.fingerprint(key);
-        table.check_at(client, 1, NOW).is_allowed()
+        let caller = table.fingerprint(key);
+        table.check_at(caller, 1, NOW).is_allowed()
     });
     assert_eq!(passed, [true, true, true, false, false]);
 }
@@ -225,18 +225,18 @@ fn a_capacity_of_zero_or_beyond_all_bounds_is_an_error_that_says_so() {
 fn quotas_that_come_with_each_call_share_one_word() {
     let quota = |text: &str| TokenBucket::new(&text.parse().unwrap()).unwrap();
     let table = Table::new(bucket("1/s"), 10).unwrap();
-    let first = table.check_with(client(1), quota("1/s burst 3600"), 60, NOW);
+    let first = table.check_with_at(caller(1), quota("1/s burst 3600"), 60, NOW);
     assert!(first.is_allowed());
     assert_eq!((first.limit(), first.remaining()), (3600, 3540));
     // A minute is owed, whatever a token is worth to the next call.
-    let slower = table.check_with(client(1), quota("1 per 10s burst 10"), 0, NOW);
+    let slower = table.check_with_at(caller(1), quota("1 per 10s burst 10"), 0, NOW);
     assert_eq!((slower.limit(), slower.remaining()), (10, 4));
-    let smaller = table.check_with(client(1), quota("1/s burst 10"), 1, NOW);
+    let smaller = table.check_with_at(caller(1), quota("1/s burst 10"), 1, NOW);
     assert_eq!(smaller.retry_after(), Some(Duration::from_secs(51)));
     let later = NOW + Duration::from_secs(51);
-    assert!(table.check_with(client(1), quota("1/s burst 10"), 1, later).is_allowed());
-    // Idle is idle under every quota: nothing is kept of a client that owes nothing.
-    assert_eq!(table.len_at(later + Duration::from_secs(10)), 0);
+    assert!(table.check_with_at(caller(1), quota("1/s burst 10"), 1, later).is_allowed());
+    // Idle is idle under every quota: nothing is kept of a caller that owes nothing.
+    assert_eq!(table.active_callers_at(later + Duration::from_secs(10)), 0);
 }
 
 #[test]
@@ -245,18 +245,18 @@ fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
         let table = smallest("1/s", when_full);
         // The first owes the least time, though the most tokens.
-        assert!(table.check_with(client(1), quota("1000/s"), 1000, NOW).is_allowed());
+        assert!(table.check_with_at(caller(1), quota("1000/s"), 1000, NOW).is_allowed());
         for bits in 2..=12 {
-            assert!(table.check_with(client(bits), quota("1/min burst 2"), 1, NOW).is_allowed());
+            assert!(table.check_with_at(caller(bits), quota("1/min burst 2"), 1, NOW).is_allowed());
         }
-        let newcomer = table.check_with(client(13), quota("7/min"), 1, NOW);
+        let newcomer = table.check_with_at(caller(13), quota("7/min"), 1, NOW);
         assert_eq!(newcomer.limit(), 7);
         if when_full == WhenFull::Deny {
             assert!(newcomer.is_denied() && newcomer.is_table_full());
             assert_eq!(newcomer.retry_after(), Some(Duration::from_secs(1)));
         } else {
             assert!(newcomer.is_allowed());
-            let evicted = table.check_with(client(1), quota("1000/s"), 0, NOW);
+            let evicted = table.check_with_at(caller(1), quota("1000/s"), 0, NOW);
             assert_eq!(evicted.remaining(), 1000);
         }
     }

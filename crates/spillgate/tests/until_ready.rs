@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use spillgate::{AlgorithmKind, Builder, Clock, Limiter, Timestamp};
+use spillgate::{AlgorithmKind, Clock, Limiter, LimiterBuilder, Timestamp};
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ impl Clock for TokioClock {
     }
 }
 
-fn builder(quota: &str) -> Builder<str, TokioClock> {
+fn builder(quota: &str) -> LimiterBuilder<str, TokioClock> {
     Limiter::builder(quota).clock(TokioClock(Instant::now()))
 }
 
@@ -119,7 +119,7 @@ async fn a_shapers_last_in_line_gives_its_place_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_many_clients_leaves_nothing_behind() {
+async fn waiting_for_many_callers_leaves_nothing_behind() {
     let limiter = Arc::new(builder("1/s burst 1").build().unwrap());
     let tasks: Vec<_> = (0..1_000)
         .map(|call| {

@@ -85,7 +85,7 @@ impl TableState {
 
     fn of<C: Clock>(limiter: &Limiter<IpAddr, C>) -> Self {
         Self {
-            live: limiter.len() as u64,
+            live: limiter.active_callers() as u64,
             evictions: limiter.evictions(),
             capacity: limiter.table().capacity() as u64,
             slots: limiter.table().slots() as u64,

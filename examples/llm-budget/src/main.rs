@@ -39,7 +39,7 @@ fn call(
 ) {
     println!("\n{prompt}: about {estimate} tokens");
     let reservation = loop {
-        match budget.reserve("team", estimate) {
+        match budget.reserve_n("team", estimate) {
             Ok(reservation) => break reservation,
             Err(denied) => match denied.retry_after() {
                 Some(wait) => {

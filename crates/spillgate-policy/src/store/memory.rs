@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use spillgate::algorithm::{AnyAlgorithm, Word};
 use spillgate::{
     Clock, Decision, KeyedState, Limiter, Quota, Seed, Settled, SystemClock, TierOf, Timestamp,
-    check_all,
+    check_all_at,
 };
 
 use super::removed::RemovedLimits;
@@ -46,7 +46,7 @@ impl<C: Clock + Clone> Memory<C> {
         &self.clock
     }
 
-    fn builder(&self, spec: &LimitSpec) -> spillgate::Builder<Key, C> {
+    fn builder(&self, spec: &LimitSpec) -> spillgate::LimiterBuilder<Key, C> {
         let names = spec.tiers.iter().map(|(name, _)| name.clone()).collect();
         let builder = Limiter::<Key>::builder(spec.quota)
             .clock(self.clock.clone())
@@ -164,9 +164,10 @@ impl<C: Clock> MemoryLimits<C> {
     /// Takes an allowed spend back, if nothing has been spent since. Tells whether it did.
     #[expect(clippy::needless_pass_by_value, reason = "a spend is cancelled once")]
     pub fn cancel(&self, spend: Spend) -> bool {
-        let charged = spend.decision.and_then(|decision| decision.charged());
-        charged.is_some_and(|charged| {
-            self.limiter(&spend).cancel_charged(&spend.key, spend.bucket(), &charged)
+        let spent = spend.decision.and_then(|decision| decision.spent());
+        spent.is_some_and(|spent| {
+            let limiter = self.limiter(&spend);
+            limiter.cancel(limiter.reservation(&spend.key, spend.bucket(), spent))
         })
     }
 
@@ -193,7 +194,7 @@ impl<C: Clock> MemoryLimits<C> {
         let Spend { key, cost, .. } = &*spend;
         let decision = match spend.bucket() {
             None => self.limiter(spend).check_at(key, *cost, now),
-            Some(bucket) => self.limiter(spend).check_with(key, bucket, *cost, now),
+            Some(bucket) => self.limiter(spend).check_with_at(key, bucket, *cost, now),
         };
         spend.decision = Some(decision);
     }
@@ -215,7 +216,7 @@ impl<C: Clock> MemoryLimits<C> {
                 Some(bucket) => self.limiter(spend).spend_with(&spend.key, bucket, spend.cost),
             })
             .collect();
-        let decided = check_all(&mut all[..], now);
+        let decided = check_all_at(&mut all[..], now);
         for (spend, decision) in enforced.iter_mut().zip(decided.decisions()) {
             spend.decision = Some(decision);
         }
@@ -293,14 +294,14 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         actual: u64,
     ) -> Result<Settled, Error> {
         let (limiter, key, bucket) = (limits.limiter(spend), &spend.key, spend.bucket());
-        if let Some(charged) = spend.decision.and_then(|decision| decision.charged()) {
-            return Ok(limiter.settle_charged(key, bucket, &charged, actual));
+        if let Some(spent) = spend.decision.and_then(|decision| decision.spent()) {
+            return Ok(limiter.settle(limiter.reservation(key, bucket, spent), actual));
         }
         let missing = actual.saturating_sub(spend.cost);
         let unused = spend.cost.saturating_sub(actual);
         match bucket {
-            None if missing > 0 => return Ok(limiter.debit(key, missing)),
-            None => limiter.refund(key, unused),
+            None if missing > 0 => return Ok(limiter.debit_n(key, missing)),
+            None => limiter.refund_n(key, unused),
             Some(bucket) if missing > 0 => return Ok(limiter.debit_with(key, bucket, missing)),
             Some(bucket) => limiter.refund_with(key, bucket, unused),
         }
@@ -336,7 +337,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
         limits.removed().forget(self.clock.now());
         let limiter = &limits.held[limit].limiter;
-        Some(Usage { callers: limiter.len() as u64, evictions: limiter.evictions() })
+        Some(Usage { callers: limiter.active_callers() as u64, evictions: limiter.evictions() })
     }
 }
 

@@ -93,7 +93,7 @@ mod tests {
     fn limit(name: &str, callers: u64) -> SavedLimit {
         let limiter = Limiter::<str>::builder("1/s burst 3000000").clock(ManualClock::new(NOW));
         let mut spent: Saved = limiter.capacity(1).build().unwrap().save();
-        spent.tables[0].clients = (1..=callers)
+        spent.tables[0].callers = (1..=callers)
             .map(|caller| {
                 let word = Word::from_bits(NOW.as_nanos() + caller * 1_000_000_000);
                 (Fingerprint::from_bits(caller), word)
@@ -119,14 +119,14 @@ mod tests {
         kept.keep(limit("d", 1_000_100), NOW, NOW);
         assert_eq!(callers(&kept), [MOST_CALLERS]);
         let mut overridden = limit("e", 1_000_100);
-        let (client, word) = overridden.spent.tables[0].clients[0];
+        let (caller, word) = overridden.spent.tables[0].callers[0];
         let quota = overridden.spent.tables[0].quota;
-        overridden.spent.overrides.push(SavedOverride { client, quota, word, base: None });
+        overridden.spent.overrides.push(SavedOverride { caller, quota, word, base: None });
         kept.keep(overridden, NOW, NOW);
         assert_eq!(callers(&kept), [MOST_CALLERS], "an override takes a place, too");
         kept.0.clear();
         kept.keep(limit("d", 1_000_100), NOW, NOW);
-        let words = kept.0[0].limit.spent.tables[0].clients.iter();
+        let words = kept.0[0].limit.spent.tables[0].callers.iter();
         let least = words.map(|(_, word)| word.to_bits()).min().unwrap();
         let owed = least - NOW.as_nanos();
         assert_eq!(owed, 101 * 1_000_000_000, "those who owe most are kept");
@@ -159,7 +159,7 @@ mod tests {
             let table = &mut limit.spent.tables[0];
             table.quota = quota;
             let pair = |word: &u64| (Fingerprint::from_bits(*word | 1), Word::from_bits(*word));
-            table.clients = words.iter().map(pair).collect();
+            table.callers = words.iter().map(pair).collect();
             limit.algorithm = kind;
             let (then, now) = (Timestamp::from_nanos(then), Timestamp::from_nanos(now));
             limit.spent.rebase(kind, then, now);

@@ -79,12 +79,12 @@ impl<C: Clock> Held<C> {
         let set_at_run_time = spent
             .overrides
             .iter()
-            .filter(|saved| by_policy.get(&saved.client).is_none_or(|quota| *quota != saved.quota));
+            .filter(|saved| by_policy.get(&saved.caller).is_none_or(|quota| *quota != saved.quota));
         SavedLimit {
             name: self.spec.name.clone(),
             per: self.spec.per.clone(),
             algorithm: self.spec.algorithm,
-            set_at_run_time: set_at_run_time.map(|saved| saved.client).collect(),
+            set_at_run_time: set_at_run_time.map(|saved| saved.caller).collect(),
             removed_for: None,
             spent,
         }
@@ -94,7 +94,7 @@ impl<C: Clock> Held<C> {
         let mut spent = saved.spent.clone();
         // What the policy said may have changed: there, what was spent is taken over by
         // whatever quota the caller has now.
-        let is_kept = |kept: &SavedOverride| saved.set_at_run_time.contains(&kept.client);
+        let is_kept = |kept: &SavedOverride| saved.set_at_run_time.contains(&kept.caller);
         (spent.overrides, spent.lapsed) = spent.overrides.into_iter().partition(is_kept);
         self.limiter.restore(&spent, then);
     }

@@ -195,7 +195,7 @@ impl Op {
             }
             Self::GiveBack { amount, charged: None } => algorithm.refund(word, now, amount),
             Self::GiveBack { amount, charged: Some(charged) } => {
-                algorithm.give_back(word, now, amount, charged)
+                algorithm.refund_call(word, now, amount, charged)
             }
             Self::Reset => algorithm.fresh(now),
             Self::Look | Self::Read | Self::Spend { .. } | Self::Take { .. } => word,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use spillgate::algorithm::Charged;
+use spillgate::algorithm::SpendRecord;
 use spillgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
@@ -129,7 +129,7 @@ impl<C> Lease<C> {
     }
 
     /// Takes back as much of a cost, if it is the last that was spent of a slice.
-    pub(super) fn undo(&mut self, spent: &Charged, unused: u64) -> bool {
+    pub(super) fn undo(&mut self, spent: &SpendRecord, unused: u64) -> bool {
         self.bucket.is_some_and(|bucket| self.held.undo(&bucket, spent, unused))
     }
 

@@ -1,5 +1,5 @@
 use smallvec::SmallVec;
-use spillgate::algorithm::Charged;
+use spillgate::algorithm::SpendRecord;
 use spillgate::{Decision, Timestamp};
 
 use super::bucket::Bucket;
@@ -58,7 +58,7 @@ impl Held {
     }
 
     /// Takes back as much of a cost, if it is the last that was spent of a slice.
-    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged, unused: u64) -> bool {
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &SpendRecord, unused: u64) -> bool {
         self.0.iter_mut().any(|slice| slice.undo(bucket, spent, unused))
     }
 

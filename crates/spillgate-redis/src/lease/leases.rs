@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use spillgate::algorithm::Charged;
+use spillgate::algorithm::SpendRecord;
 use spillgate::{Decision, KeyedState, Timestamp};
 
 use super::caller_lease::Spent;
@@ -122,13 +122,13 @@ impl<S: Source> Leases<S> {
     }
 
     /// Takes back a cost that was allowed, if nothing was spent since. Tells whether it did.
-    pub(crate) fn undo(&self, place: Place, spent: &Charged) -> bool {
+    pub(crate) fn undo(&self, place: Place, spent: &SpendRecord) -> bool {
         self.give_back(place, spent, spent.cost)
     }
 
     /// Takes back so much of a cost that was allowed, if nothing was spent since. Tells whether
     /// it did.
-    pub(crate) fn give_back(&self, place: Place, spent: &Charged, unused: u64) -> bool {
+    pub(crate) fn give_back(&self, place: Place, spent: &SpendRecord, unused: u64) -> bool {
         self.0.table.shard(place).lease(place).is_some_and(|lease| lease.undo(spent, unused))
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use spillgate::algorithm::{Algorithm, Charged, Word};
+use spillgate::algorithm::{Algorithm, SpendRecord, Word};
 use spillgate::{Decision, Timestamp};
 
 use super::Taken;
@@ -69,7 +69,7 @@ impl Slice {
     }
 
     /// Takes back as much of a cost, if it is the last that was spent. Tells whether it is.
-    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &Charged, unused: u64) -> bool {
+    pub(super) fn undo(&mut self, bucket: &Bucket, spent: &SpendRecord, unused: u64) -> bool {
         // Slots of another tier may end at the same moment, but are not as long.
         let is_last = self.at == spent.word.to_bits() && bucket.algorithm == spent.algorithm;
         if is_last {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use spillgate::algorithm::{Algorithm, Charged, Layout, Word};
+use spillgate::algorithm::{Algorithm, Layout, SpendRecord, Word};
 use spillgate::{Decision, Settled, Timestamp};
 
 use super::core::{Caller, Core, TRIES, counted_by, unsettled};
@@ -29,7 +29,7 @@ enum Unused {
     /// Up to so much is given back.
     Any(u64),
     /// So much of this charge, but nothing that has been refilled since.
-    Of(Charged, u64),
+    Of(SpendRecord, u64),
 }
 
 /// How often, and after what time each, what could not be settled is tried again.
@@ -75,7 +75,7 @@ impl<E: Engine> Core<E> {
     pub(super) async fn settle(
         &self,
         mut caller: Caller,
-        charged: Option<Charged>,
+        charged: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
     ) -> Result<Settled, EngineError> {
@@ -98,7 +98,7 @@ impl<E: Engine> Core<E> {
     pub(super) async fn settle_when_it_can(
         &self,
         caller: Caller,
-        charged: Option<Charged>,
+        charged: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
     ) {
@@ -144,7 +144,7 @@ impl<E: Engine> Core<E> {
             if let (Unused::Of(charged, amount), false) = (unused, is_settled) {
                 let algorithm = left.counted.algorithm.starting_from(left.fresh);
                 let has_tiers = caller.limit.base.terms.is_tiered;
-                left.word = charged.give_back(&algorithm, left.found, left.now, amount, has_tiers);
+                left.word = charged.refund(&algorithm, left.found, left.now, amount, has_tiers);
                 is_settled = self.replace(&caller, &left).await?;
             }
             if is_settled {
@@ -213,8 +213,8 @@ impl<E: Engine> Core<E> {
     }
 
     /// Takes a charge back, if nothing has been spent since.
-    pub(super) async fn cancel(&self, caller: &Caller, charged: &Charged) {
-        let Charged { algorithm, word, at, cost } = *charged;
+    pub(super) async fn cancel(&self, caller: &Caller, charged: &SpendRecord) {
+        let SpendRecord { algorithm, word, at, cost } = *charged;
         let counted = caller.counted();
         if counted.algorithm != algorithm {
             return;

@@ -82,7 +82,7 @@ impl<E: Engine> RedisStore<E> {
 
     /// What a spend was counted by, if it is anything that nodes share.
     fn paid(&self, limit: &Limit, spend: &Spend) -> Option<Paid> {
-        let charged = spend.decision.and_then(|decision| decision.charged())?;
+        let charged = spend.decision.and_then(|decision| decision.spent())?;
         let own = *limit.counted(&spend.key);
         let given = self.core.given.last(limit.caller(&spend.key)).flatten();
         let by_call = spend.quota.as_deref().map(|call| {

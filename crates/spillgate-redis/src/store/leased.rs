@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spillgate::algorithm::Charged;
+use spillgate::algorithm::SpendRecord;
 use spillgate::{Decision, Timestamp};
 use spillgate_policy::Key;
 use spillgate_policy::store::Spend;
@@ -67,7 +67,7 @@ impl<E: Engine> RedisStore<E> {
         for spend in spends.iter_mut().rev() {
             let limit = limits.limit(spend.limit);
             let (place, own) = (self.place(limit, &spend.key), limit.counted(&spend.key));
-            if let Some(charged) = spend.decision.take().and_then(|it| it.charged()) {
+            if let Some(charged) = spend.decision.take().and_then(|it| it.spent()) {
                 self.leases.undo(place, &charged);
             }
             if is_denied {
@@ -142,7 +142,7 @@ impl<E: Engine> RedisStore<E> {
         for (asked, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
             let Some(place) = asked.lease else { continue };
             let counters = &self.core.counters;
-            let charged = decision.charged();
+            let charged = decision.spent();
             let is_undone = charged.is_some_and(|charged| self.leases.undo(place, &charged));
             if is_undone { &counters.undone } else { &counters.kept_charges }.add(1);
             let own = &asked.caller.own;
@@ -174,7 +174,7 @@ impl<E: Engine> RedisStore<E> {
         &self,
         caller: &Caller,
         lease: Option<Place>,
-        charged: Option<Charged>,
+        charged: Option<SpendRecord>,
         actual: u64,
     ) -> Option<Decision> {
         let (place, charged) = (lease?, charged?);

@@ -192,7 +192,7 @@ impl<E: Engine> Store for RedisStore<E> {
         if let Some(left) = self.charge_lease(&caller, lease, reserved, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
-        let charged = spend.decision.and_then(|decision| decision.charged());
+        let charged = spend.decision.and_then(|decision| decision.spent());
         if let Some(left) = self.give_back_to_lease(&caller, lease, charged, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
@@ -231,7 +231,7 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 
     fn cancel(&self, limits: &RedisLimits, spend: Spend) {
-        let Some(charged) = spend.decision.and_then(|decision| decision.charged()) else { return };
+        let Some(charged) = spend.decision.and_then(|decision| decision.spent()) else { return };
         let lease = self.lease_of(limits.limit(spend.limit), &spend);
         if lease.is_some_and(|place| self.leases.undo(place, &charged)) {
             return;

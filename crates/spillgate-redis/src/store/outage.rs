@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use spillgate::algorithm::{Algorithm, AnyAlgorithm, Charged, Word};
+use spillgate::algorithm::{Algorithm, AnyAlgorithm, SpendRecord, Word};
 use spillgate::{Decision, Settled};
 use spillgate_policy::store::{Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
@@ -148,14 +148,14 @@ impl<E: Engine> RedisStore<E> {
         let (memory, among) = (&limits.local.memory, limits.local.among(nodes));
         let local = self.core.local();
         let owed = |decision: &Decision| {
-            let (share, word) = decision.spent();
+            let (share, word) = decision.state();
             share.owed(word, local)
         };
         let before = owed(&memory.peek(&among, &own).await?);
         let settled = memory.settle(&among, &own, actual).await?;
         let after = owed(&settled.left);
         if after > before {
-            self.owe_more(caller, after - before, settled.left.spent());
+            self.owe_more(caller, after - before, settled.left.state());
         } else {
             // What has been refilled already is not given back.
             self.core.unreported.subtract(caller, before - after);
@@ -168,7 +168,7 @@ impl<E: Engine> RedisStore<E> {
     pub(super) fn settle_later(
         &self,
         caller: Caller,
-        charged: Option<Charged>,
+        charged: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
     ) -> Settled {
@@ -198,7 +198,7 @@ impl<E: Engine> RedisStore<E> {
 
     /// Has a caller charged at the engine, once that is back, for what its share let through.
     pub(super) fn owe(&self, caller: &Caller, decision: &Decision) {
-        self.owe_more(caller, decision.charged().map_or(0, |it| it.cost), decision.spent());
+        self.owe_more(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
     }
 
     fn owe_more(&self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word)) {

@@ -122,10 +122,10 @@ impl<R: Read> Reader<R> {
         for _ in 0..self.count()? {
             let is_set_at_run_time = self.flag("override")?;
             let quota = self.quota()?;
-            let (client, word) = self.pair()?;
+            let (caller, word) = self.pair()?;
             let base = if self.version == 1 { None } else { self.base()? };
-            spent.overrides.push(SavedOverride { client, quota, word, base });
-            at_run_time.extend(is_set_at_run_time.then_some(client));
+            spent.overrides.push(SavedOverride { caller, quota, word, base });
+            at_run_time.extend(is_set_at_run_time.then_some(caller));
         }
         let mut limit = SavedLimit::new(name, per, algorithm, spent, at_run_time);
         limit.removed_for = removed_for;
@@ -153,13 +153,13 @@ impl<R: Read> Reader<R> {
             is_tiered |= others;
         }
         let quota = self.quota()?;
-        let mut clients = Vec::new();
+        let mut callers = Vec::new();
         loop {
             let row = self.row()?;
             if row.is_empty() {
-                return Ok(SavedTable { quota, is_tiered, clients });
+                return Ok(SavedTable { quota, is_tiered, callers });
             }
-            clients.extend(row);
+            callers.extend(row);
         }
     }
 

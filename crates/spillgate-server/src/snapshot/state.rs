@@ -77,12 +77,12 @@ pub fn restore<S: Saves>(
                 limit.removed_for = limit.removed_for.map(|time| time + passed);
                 into_gate(SavedState::new(vec![limit], Vec::new()))?;
             }
-            Piece::Keys(clients) => {
+            Piece::Keys(callers) => {
                 let Some(keys) = throttle.table() else { continue };
                 let (algorithm, then, now) = (keys.algorithm(), then(), throttle.clock().now());
-                let rebased = clients
+                let rebased = callers
                     .into_iter()
-                    .map(|(client, word)| (client, algorithm.rebase(word, then, now)));
+                    .map(|(caller, word)| (caller, algorithm.rebase(word, then, now)));
                 keys.restore_at(rebased, now);
             }
         }

@@ -15,7 +15,7 @@ use super::*;
 
 fn pairs() -> impl Strategy<Value = Vec<(Fingerprint, Word)>> {
     vec((1..u64::MAX, 0..u64::MAX), 0..40).prop_map(|pairs| {
-        let pair = |(client, word)| (Fingerprint::from_bits(client), Word::from_bits(word));
+        let pair = |(caller, word)| (Fingerprint::from_bits(caller), Word::from_bits(word));
         pairs.into_iter().map(pair).collect()
     })
 }
@@ -28,26 +28,26 @@ fn quota() -> impl Strategy<Value = Quota> {
 
 fn limit() -> impl Strategy<Value = SavedLimit> {
     let table = (any::<bool>(), quota(), pairs())
-        .prop_map(|(is_tiered, quota, clients)| SavedTable { quota, is_tiered, clients });
+        .prop_map(|(is_tiered, quota, callers)| SavedTable { quota, is_tiered, callers });
     let overrides = (hash_set(1..u64::MAX, 0..5), quota(), any::<bool>());
     let kind = proptest::sample::select(&AlgorithmKind::ALL[..]);
     (".{0,12}", ".{0,12}", kind, vec(table, 0..3), overrides).prop_map(
-        |(name, per, kind, tables, (clients, quota, at_run_time))| {
+        |(name, per, kind, tables, (callers, quota, at_run_time))| {
             let mut spent = Saved::default();
             spent.tables = tables;
-            spent.overrides = clients
+            spent.overrides = callers
                 .iter()
-                .map(|client| SavedOverride {
-                    client: Fingerprint::from_bits(*client),
+                .map(|caller| SavedOverride {
+                    caller: Fingerprint::from_bits(*caller),
                     quota,
-                    word: Word::from_bits(client / 2),
-                    base: (client % 2 == 0).then(|| Word::from_bits(client / 3)),
+                    word: Word::from_bits(caller / 2),
+                    base: (caller % 2 == 0).then(|| Word::from_bits(caller / 3)),
                 })
                 .collect();
-            let set = spent.overrides.iter().map(|saved| saved.client);
+            let set = spent.overrides.iter().map(|saved| saved.caller);
             let set = set.filter(|_| at_run_time).collect();
             let mut limit = SavedLimit::new(name, per, kind, spent, set);
-            limit.removed_for = at_run_time.then(|| Duration::from_nanos(clients.len() as u64));
+            limit.removed_for = at_run_time.then(|| Duration::from_nanos(callers.len() as u64));
             limit
         },
     )
@@ -261,10 +261,10 @@ async fn words_move_by_the_time_that_has_passed() {
     gate.list(ListKind::Block, "198.51.100.0/24").unwrap();
     let hasher = KeyedState::with_seed(gate.store().seed());
     let keys = Throttle::with(100, WhenFull::Evict, hasher, clock.clone()).unwrap();
-    let client = keys.table().unwrap().fingerprint("key");
+    let caller = keys.table().unwrap().fingerprint("key");
     let minute = Duration::from_secs(60);
     let word = Word::from_bits((clock.now() + 8 * minute).as_nanos());
-    keys.table().unwrap().restore_at([(client, word)], clock.now());
+    keys.table().unwrap().restore_at([(caller, word)], clock.now());
     let mut bytes = Vec::new();
     save(&gate, &keys, &mut bytes).unwrap();
 
@@ -282,7 +282,7 @@ async fn words_move_by_the_time_that_has_passed() {
         restore(&mut reader, &gate, &keys, || now).unwrap();
         let decision = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
         assert_eq!(decision.remaining(), left, "after {minutes} minutes");
-        let owed = keys.table().unwrap().iter().find(|(known, _)| *known == client);
+        let owed = keys.table().unwrap().iter().find(|(known, _)| *known == caller);
         let owed = owed.map_or(0, |(_, word)| word.to_bits() - clock.now().as_nanos());
         let expected = 8_u32.saturating_sub(minutes) * minute;
         assert_eq!(u128::from(owed), expected.as_nanos(), "after {minutes} minutes");
@@ -320,22 +320,22 @@ fn earlier_versions_are_read_for_ever() {
 fn check_earlier_version(text: &str, base: Option<Word>) {
     let mut spent = Saved::default();
     let quota = "10/s burst 20".parse().unwrap();
-    let client = Fingerprint::from_bits(0x0102_0304);
+    let caller = Fingerprint::from_bits(0x0102_0304);
     let word = Word::from_bits(0x0506_0708);
-    let clients = vec![(client, word)];
-    spent.tables.push(SavedTable { quota, is_tiered: true, clients });
-    spent.overrides.push(SavedOverride { client, quota, word, base });
+    let callers = vec![(caller, word)];
+    spent.tables.push(SavedTable { quota, is_tiered: true, callers });
+    spent.overrides.push(SavedOverride { caller, quota, word, base });
     let limit = SavedLimit::new(
         "api".to_owned(),
         "caller".to_owned(),
         AlgorithmKind::TokenBucket,
         spent,
-        [client].into(),
+        [caller].into(),
     );
     let pieces = vec![
         Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true),
         Piece::Limit(limit),
-        Piece::Keys(vec![(client, word)]),
+        Piece::Keys(vec![(caller, word)]),
     ];
     let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
     let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();

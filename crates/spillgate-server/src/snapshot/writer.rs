@@ -67,10 +67,10 @@ impl<W: Write> Writer<W> {
         }
         self.count(limit.spent.overrides.len())?;
         for saved in &limit.spent.overrides {
-            let at_run_time = limit.set_at_run_time.contains(&saved.client);
+            let at_run_time = limit.set_at_run_time.contains(&saved.caller);
             self.bytes(&[u8::from(at_run_time)])?;
             self.text(&saved.quota.to_string())?;
-            self.pair((saved.client, saved.word))?;
+            self.pair((saved.caller, saved.word))?;
             self.bytes(&[u8::from(saved.base.is_some())])?;
             self.number(saved.base.map_or(0, Word::to_bits))?;
         }
@@ -110,7 +110,7 @@ impl<W: Write> Writer<W> {
     fn table(&mut self, table: &SavedTable) -> io::Result<()> {
         self.bytes(&[u8::from(table.is_tiered)])?;
         self.text(&table.quota.to_string())?;
-        table.clients.chunks(ROW).try_for_each(|row| self.row(row))?;
+        table.callers.chunks(ROW).try_for_each(|row| self.row(row))?;
         self.row(&[])
     }
 
@@ -124,8 +124,8 @@ impl<W: Write> Writer<W> {
         row.iter().try_for_each(|pair| self.pair(*pair))
     }
 
-    fn pair(&mut self, (client, word): (Fingerprint, Word)) -> io::Result<()> {
-        self.number(client.to_bits())?;
+    fn pair(&mut self, (caller, word): (Fingerprint, Word)) -> io::Result<()> {
+        self.number(caller.to_bits())?;
         self.number(word.to_bits())
     }
 

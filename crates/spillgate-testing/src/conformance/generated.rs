@@ -10,8 +10,8 @@ use crate::{Limit, Observed, Subject};
 
 /// Compares `cases` generated histories of each shape with the model.
 ///
-/// One client whose time also goes back, and several clients whose time does not,
-/// must be answered exactly as by the model. Several clients whose time goes back
+/// One caller whose time also goes back, and several callers whose time does not,
+/// must be answered exactly as by the model. Several callers whose time goes back
 /// must be admitted no more by a bucket than by the model: a store may forget who
 /// is idle, and then has to assume the worst.
 ///
@@ -19,16 +19,16 @@ use crate::{Limit, Observed, Subject};
 ///
 /// If an answer differs. The message holds the shortest such history found.
 pub fn histories<S: Subject>(kind: AlgorithmKind, cases: u32, make: impl Fn(&Limit) -> S) {
-    let one = Shape { clients: 1, backwards: true, resets: true };
+    let one = Shape { callers: 1, backwards: true, resets: true };
     run(kind, cases, one, &make, step_exactly);
-    let several = Shape { clients: 4, backwards: false, resets: true };
+    let several = Shape { callers: 4, backwards: false, resets: true };
     run(kind, cases, several, &make, step_exactly);
     let is_bucket = matches!(
         kind,
         AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket | AlgorithmKind::LeakyShaper
     );
     if is_bucket {
-        let wild = Shape { clients: 4, backwards: true, resets: false };
+        let wild = Shape { callers: 4, backwards: true, resets: false };
         run(kind, cases, wild, &make, step_within_bounds);
     }
 }

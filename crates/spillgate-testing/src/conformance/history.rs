@@ -13,7 +13,7 @@ pub struct History {
     pub calls: Vec<Call>,
 }
 
-/// One call of one client.
+/// One call of one caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     /// When it is made.

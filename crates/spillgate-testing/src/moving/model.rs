@@ -27,26 +27,26 @@ pub(super) fn model(kind: AlgorithmKind, quotas: &Quotas) -> Result<Box<dyn Mode
     use AlgorithmKind as Kind;
     Ok(match kind {
         Kind::LeakyBucket | Kind::LeakyShaper => {
-            Box::new(Clients::new(kind, quotas, |limit, _| LeakyBucket::new(limit))?)
+            Box::new(Callers::new(kind, quotas, |limit, _| LeakyBucket::new(limit))?)
         }
-        Kind::IntervalBucket => Box::new(Clients::new(kind, quotas, |limit, real| match real {
+        Kind::IntervalBucket => Box::new(Callers::new(kind, quotas, |limit, real| match real {
             AnyAlgorithm::IntervalBucket(real) => IntervalBucket::new(limit, real),
             other => panic!("{other:?} is no interval bucket"),
         })?),
-        Kind::FixedWindow => Box::new(Clients::new(kind, quotas, |limit, real| match real {
+        Kind::FixedWindow => Box::new(Callers::new(kind, quotas, |limit, real| match real {
             AnyAlgorithm::FixedWindow(real) => FixedWindow::new(&limit.quota, real.length()),
             other => panic!("{other:?} is no window"),
         })?),
-        Kind::FirstHitWindow => Box::new(Clients::new(kind, quotas, |limit, real| match real {
+        Kind::FirstHitWindow => Box::new(Callers::new(kind, quotas, |limit, real| match real {
             AnyAlgorithm::FixedWindow(real) => {
                 FirstHitWindow::new(&limit.quota, real.length(), real.resolution())
             }
             other => panic!("{other:?} is no window"),
         })?),
         Kind::SlidingWindow => {
-            Box::new(Clients::new(kind, quotas, |limit, _| SlidingWindow::new(&limit.quota))?)
+            Box::new(Callers::new(kind, quotas, |limit, _| SlidingWindow::new(&limit.quota))?)
         }
-        _ => Box::new(Clients::new(kind, quotas, |limit, _| TokenBucket::new(limit))?),
+        _ => Box::new(Callers::new(kind, quotas, |limit, _| TokenBucket::new(limit))?),
     })
 }
 
@@ -62,23 +62,23 @@ struct Ruled<R> {
     deep: u64,
 }
 
-struct Clients<R: Rule> {
+struct Callers<R: Rule> {
     kind: AlgorithmKind,
     make: Make<R>,
     quotas: Quotas,
     /// The limit's own, then of each tier.
     rules: Vec<Ruled<R>>,
-    known: BTreeMap<&'static str, Client<R>>,
+    known: BTreeMap<&'static str, Entry<R>>,
     open: BTreeMap<usize, Open<R>>,
 }
 
 /// What is known of one caller.
-struct Client<R: Rule> {
+struct Entry<R: Rule> {
     state: R::State,
     own: Option<Own<R>>,
 }
 
-/// A quota of its own, and what was spent under it. What was spent before stays in the client's
+/// A quota of its own, and what was spent under it. What was spent before stays in the entry's
 /// own state.
 struct Own<R: Rule> {
     ruled: Ruled<R>,
@@ -96,7 +96,7 @@ struct Open<R: Rule> {
     state: R::State,
 }
 
-impl<R: Rule> Clients<R> {
+impl<R: Rule> Callers<R> {
     fn new(kind: AlgorithmKind, quotas: &Quotas, make: Make<R>) -> Result<Self, String> {
         let rules = ruled(kind, &quotas.all(), make)?;
         let (known, open) = (BTreeMap::new(), BTreeMap::new());
@@ -113,9 +113,9 @@ impl<R: Rule> Clients<R> {
         caller.tier.and_then(named).map_or(0, |tier| tier + 1)
     }
 
-    fn client(&mut self, key: &'static str) -> &mut Client<R> {
+    fn entry(&mut self, key: &'static str) -> &mut Entry<R> {
         let fresh = self.rules[0].rule.fresh(0);
-        self.known.entry(key).or_insert(Client { state: fresh, own: None })
+        self.known.entry(key).or_insert(Entry { state: fresh, own: None })
     }
 
     /// Changes what a caller has spent by the rule that it is counted by.
@@ -125,25 +125,25 @@ impl<R: Rule> Clients<R> {
         now: Nanos,
         change: impl Fn(&Ruled<R>, &R::State) -> R::State,
     ) {
-        self.client(caller.key);
+        self.entry(caller.key);
         let rules = std::mem::take(&mut self.rules);
         let tier = self.tier(caller);
-        let client = self.client_or_else(caller.key);
-        match &mut client.own {
+        let entry = self.entry_or_else(caller.key);
+        match &mut entry.own {
             Some(own) => own.state = change(&own.ruled, &own.state),
             None => {
                 // All tiers have one state: in the unit of the first.
-                let seen = rules[tier].rule.in_tier(&client.state, now, &rules[0].rule);
+                let seen = rules[tier].rule.in_tier(&entry.state, now, &rules[0].rule);
                 let changed = change(&rules[tier], &seen);
-                client.state = rules[0].rule.in_tier(&changed, now, &rules[tier].rule);
+                entry.state = rules[0].rule.in_tier(&changed, now, &rules[tier].rule);
             }
         }
         self.rules = rules;
     }
 
-    fn client_or_else(&mut self, key: &str) -> &mut Client<R> {
+    fn entry_or_else(&mut self, key: &str) -> &mut Entry<R> {
         match self.known.get_mut(key) {
-            Some(client) => client,
+            Some(entry) => entry,
             None => panic!("{key} is known"),
         }
     }
@@ -153,8 +153,8 @@ impl<R: Rule> Clients<R> {
         let base = &self.rules[0];
         let tier = &self.rules[self.tier(caller)];
         match self.known.get(caller.key) {
-            Some(Client { own: Some(own), .. }) => (&own.ruled, own.state.clone()),
-            Some(client) => (tier, tier.rule.in_tier(&client.state, now, &base.rule)),
+            Some(Entry { own: Some(own), .. }) => (&own.ruled, own.state.clone()),
+            Some(entry) => (tier, tier.rule.in_tier(&entry.state, now, &base.rule)),
             None => (tier, tier.rule.fresh(0)),
         }
     }
@@ -190,7 +190,7 @@ impl<R: Rule> Ruled<R> {
     }
 }
 
-impl<R: Rule> Model for Clients<R> {
+impl<R: Rule> Model for Callers<R> {
     fn remaining_in(&self, caller: Caller, now: Timestamp) -> u64 {
         let now = nanos(now);
         let (ruled, state) = self.counted(caller, now);
@@ -200,9 +200,9 @@ impl<R: Rule> Model for Clients<R> {
     fn is_untold(&self, now: Timestamp) -> bool {
         let now = nanos(now);
         let is_deep = |ruled: &Ruled<R>, state| ruled.rule.spent(state, now) > whole(ruled.deep);
-        self.known.values().any(|client| {
-            is_deep(&self.rules[0], &client.state)
-                || client.own.as_ref().is_some_and(|own| is_deep(&own.ruled, &own.state))
+        self.known.values().any(|entry| {
+            is_deep(&self.rules[0], &entry.state)
+                || entry.own.as_ref().is_some_and(|own| is_deep(&own.ruled, &own.state))
         })
     }
 
@@ -221,7 +221,7 @@ impl<R: Rule> Model for Clients<R> {
     }
 }
 
-impl<R: Rule> Moving for Clients<R> {
+impl<R: Rule> Moving for Callers<R> {
     fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> (bool, u64) {
         let passes = self.remaining_in(caller, now) >= cost;
         if passes {
@@ -273,9 +273,9 @@ impl<R: Rule> Moving for Clients<R> {
 
     fn reset(&mut self, key: &'static str, now: Timestamp) {
         let fresh = self.rules[0].rule.fresh(nanos(now));
-        let client = self.client(key);
-        client.state = fresh;
-        if let Some(own) = &mut client.own {
+        let entry = self.entry(key);
+        entry.state = fresh;
+        if let Some(own) = &mut entry.own {
             own.state = own.ruled.rule.fresh(nanos(now));
         }
     }
@@ -291,14 +291,14 @@ impl<R: Rule> Moving for Clients<R> {
                 let idle = time_until(now, |at| rule.spent(state, at) == whole(0));
                 (rule.spent(state, now), idle.unwrap_or(Duration::MAX))
             };
-            let Some(client) = self.known.get(key).filter(|client| client.own.is_some()) else {
+            let Some(entry) = self.known.get(key).filter(|entry| entry.own.is_some()) else {
                 return;
             };
-            let is_stricter = spent(&carried) > spent(&client.state);
-            let client = self.client(key);
-            client.own = None;
+            let is_stricter = spent(&carried) > spent(&entry.state);
+            let entry = self.entry(key);
+            entry.own = None;
             if is_stricter {
-                client.state = carried;
+                entry.state = carried;
             }
             return;
         };
@@ -307,7 +307,7 @@ impl<R: Rule> Moving for Clients<R> {
             true => own.rule.keep(&state, now, &ruled.rule),
             false => own.rule.carry_over(&state, now, &ruled.rule),
         };
-        self.client(key).own = Some(Own { ruled: own, state });
+        self.entry(key).own = Some(Own { ruled: own, state });
     }
 
     fn reload(&mut self, quotas: &Quotas, now: Timestamp) -> bool {
@@ -322,10 +322,10 @@ impl<R: Rule> Moving for Clients<R> {
         let (old, new) = (&old, &rules[0].rule);
         // Nobody knows who was in which tier, so that only what has none is told in tokens.
         let is_kept = !self.quotas.tiers.is_empty() || self.quotas.base == quotas.base;
-        for client in self.known.values_mut() {
-            client.state = match is_kept {
-                true => new.keep(&client.state, now, old),
-                false => new.carry_over(&client.state, now, old),
+        for entry in self.known.values_mut() {
+            entry.state = match is_kept {
+                true => new.keep(&entry.state, now, old),
+                false => new.carry_over(&entry.state, now, old),
             };
         }
         (self.rules, self.quotas) = (rules, quotas.clone());

@@ -29,11 +29,11 @@ impl FirstHitWindow {
 
     /// The window that a call at `now` belongs to: a new one if the last is over,
     /// or if no call is left in it; but never one that begins before the last.
-    fn current(&self, client: &Window, now: Nanos) -> Window {
-        if client.count > 0 && now < client.begin + self.length {
-            return client.clone();
+    fn current(&self, caller: &Window, now: Nanos) -> Window {
+        if caller.count > 0 && now < caller.begin + self.length {
+            return caller.clone();
         }
-        Window { begin: client.begin.max(round_up(now, self.step)), count: 0 }
+        Window { begin: caller.begin.max(round_up(now, self.step)), count: 0 }
     }
 }
 
@@ -48,22 +48,22 @@ impl Rule for FirstHitWindow {
         Window { begin: round_up(idle_at, self.step), count: 0 }
     }
 
-    fn spent(&self, client: &Window, now: Nanos) -> Rational {
-        whole(self.current(client, now).count)
+    fn spent(&self, caller: &Window, now: Nanos) -> Rational {
+        whole(self.current(caller, now).count)
     }
 
-    fn take(&self, client: &Window, now: Nanos, amount: u64) -> Window {
-        let Window { begin, count } = self.current(client, now);
+    fn take(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { begin, count } = self.current(caller, now);
         Window { begin, count: count + amount }
     }
 
-    fn give_back(&self, client: &Window, now: Nanos, amount: u64) -> Window {
-        let Window { begin, count } = self.current(client, now);
+    fn give_back(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { begin, count } = self.current(caller, now);
         Window { begin, count: count.saturating_sub(amount) }
     }
 
-    fn carry_over(&self, client: &Window, now: Nanos, old: &Self) -> Window {
-        let kept = self.keep(client, now, old);
+    fn carry_over(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
+        let kept = self.keep(caller, now, old);
         Window { count: carried(kept.count, old.limit, self.limit), ..kept }
     }
 
@@ -71,8 +71,8 @@ impl Rule for FirstHitWindow {
         self.clone()
     }
 
-    fn keep(&self, client: &Window, now: Nanos, old: &Self) -> Window {
-        let Window { begin, count } = old.current(client, now);
+    fn keep(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { begin, count } = old.current(caller, now);
         // Lengths are rounded up to steps.
         let is_alike = self.length.abs_diff(old.length) < self.step.max(old.step);
         let begin = round_up(if is_alike { begin } else { now }, self.step);
@@ -81,14 +81,14 @@ impl Rule for FirstHitWindow {
 
     fn give_back_charged(
         &self,
-        client: &Window,
+        caller: &Window,
         now: Nanos,
         amount: u64,
         charged: &Window,
     ) -> Window {
-        let (current, charged) = (self.current(client, now), self.current(charged, now));
+        let (current, charged) = (self.current(caller, now), self.current(charged, now));
         let is_same = current.begin.abs_diff(charged.begin) < self.length;
         let amount = amount.min(charged.count);
-        if is_same { self.give_back(client, now, amount) } else { client.clone() }
+        if is_same { self.give_back(caller, now, amount) } else { caller.clone() }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct FixedWindow {
     length: Nanos,
 }
 
-/// The last window in which the client was written.
+/// The last window in which the caller was written.
 #[derive(Clone)]
 pub(crate) struct Window {
     number: Nanos,
@@ -25,10 +25,10 @@ impl FixedWindow {
         Self { limit: quota.burst(), length: length.as_nanos() }
     }
 
-    /// The window that counts at `now`: not one before the client's own.
-    fn current(&self, client: &Window, now: Nanos) -> Window {
+    /// The window that counts at `now`: not one before the caller's own.
+    fn current(&self, caller: &Window, now: Nanos) -> Window {
         let number = now / self.length;
-        if number > client.number { Window { number, count: 0 } } else { client.clone() }
+        if number > caller.number { Window { number, count: 0 } } else { caller.clone() }
     }
 }
 
@@ -43,22 +43,22 @@ impl Rule for FixedWindow {
         Window { number: idle_at / self.length, count: 0 }
     }
 
-    fn spent(&self, client: &Window, now: Nanos) -> Rational {
-        whole(self.current(client, now).count)
+    fn spent(&self, caller: &Window, now: Nanos) -> Rational {
+        whole(self.current(caller, now).count)
     }
 
-    fn take(&self, client: &Window, now: Nanos, amount: u64) -> Window {
-        let Window { number, count } = self.current(client, now);
+    fn take(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { number, count } = self.current(caller, now);
         Window { number, count: count + amount }
     }
 
-    fn give_back(&self, client: &Window, now: Nanos, amount: u64) -> Window {
-        let Window { number, count } = self.current(client, now);
+    fn give_back(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
+        let Window { number, count } = self.current(caller, now);
         Window { number, count: count.saturating_sub(amount) }
     }
 
-    fn carry_over(&self, client: &Window, now: Nanos, old: &Self) -> Window {
-        let Window { number, count } = old.current(client, now);
+    fn carry_over(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { number, count } = old.current(caller, now);
         let number = if self.length == old.length { number } else { now / self.length };
         Window { number, count: carried(count, old.limit, self.limit) }
     }
@@ -67,21 +67,21 @@ impl Rule for FixedWindow {
         self.clone()
     }
 
-    fn keep(&self, client: &Window, now: Nanos, old: &Self) -> Window {
-        let Window { number, count } = old.current(client, now);
+    fn keep(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
+        let Window { number, count } = old.current(caller, now);
         let number = if self.length == old.length { number } else { now / self.length };
         Window { number, count }
     }
 
     fn give_back_charged(
         &self,
-        client: &Window,
+        caller: &Window,
         now: Nanos,
         amount: u64,
         charged: &Window,
     ) -> Window {
-        let is_same = self.current(client, now).number == self.current(charged, now).number;
+        let is_same = self.current(caller, now).number == self.current(charged, now).number;
         let amount = amount.min(self.current(charged, now).count);
-        if is_same { self.give_back(client, now, amount) } else { client.clone() }
+        if is_same { self.give_back(caller, now, amount) } else { caller.clone() }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct IntervalBucket {
     /// False if refills are so large that a word cannot tell by refills yet to come how deep a
     /// debt is.
     is_exact: bool,
-    /// A client never seen.
+    /// A caller never seen.
     start: Refilled,
 }
 
@@ -33,15 +33,15 @@ impl IntervalBucket {
         let burst = limit.quota.burst();
         let (period, step) = (real.period(), real.resolution().as_nanos());
         let start = match limit.start {
-            Start::Full => Refilled { at: 0, spent: 0 },
             Start::Empty => Refilled { at: period_from(nanos(limit.born), step), spent: burst },
+            _ => Refilled { at: 0, spent: 0 },
         };
         Self {
             amount: limit.quota.amount(),
             burst,
             period: period.as_nanos(),
             step,
-            is_exact: real.tells_debts_exactly(),
+            is_exact: real.counts_debt_exactly(),
             start,
         }
     }
@@ -52,22 +52,22 @@ impl IntervalBucket {
     }
 
     /// True if time went back behind a debtor's last refill, by more than a step.
-    fn is_behind(&self, client: &Refilled, now: Nanos) -> bool {
-        client.spent > self.burst && client.at > round_up(now, self.step) + self.step
+    fn is_behind(&self, caller: &Refilled, now: Nanos) -> bool {
+        caller.spent > self.burst && caller.at > round_up(now, self.step) + self.step
     }
 
-    /// The client after every refill that is due. If time went back behind a debtor's last
+    /// The caller after every refill that is due. If time went back behind a debtor's last
     /// refills, those are missing again.
-    fn refilled(&self, client: &Refilled, now: Nanos) -> Refilled {
-        if self.is_behind(client, now) && self.is_exact {
-            let ahead = client.at - round_up(now, self.step);
-            let undone = ahead.div_ceil(self.period).min(client.at / self.period);
-            let spent = Nanos::from(client.spent) + undone * Nanos::from(self.amount);
-            return Refilled { at: client.at - undone * self.period, spent: spent as u64 };
+    fn refilled(&self, caller: &Refilled, now: Nanos) -> Refilled {
+        if self.is_behind(caller, now) && self.is_exact {
+            let ahead = caller.at - round_up(now, self.step);
+            let undone = ahead.div_ceil(self.period).min(caller.at / self.period);
+            let spent = Nanos::from(caller.spent) + undone * Nanos::from(self.amount);
+            return Refilled { at: caller.at - undone * self.period, spent: spent as u64 };
         }
-        let refills = now.saturating_sub(client.at) / self.period;
-        let missing = Nanos::from(client.spent).saturating_sub(refills * Nanos::from(self.amount));
-        Refilled { at: client.at + refills * self.period, spent: missing as u64 }
+        let refills = now.saturating_sub(caller.at) / self.period;
+        let missing = Nanos::from(caller.spent).saturating_sub(refills * Nanos::from(self.amount));
+        Refilled { at: caller.at + refills * self.period, spent: missing as u64 }
     }
 }
 
@@ -85,45 +85,45 @@ impl Rule for IntervalBucket {
         Refilled { at: period_from(idle_at, self.step), spent: 0 }
     }
 
-    fn spent(&self, client: &Refilled, now: Nanos) -> Rational {
-        whole(self.refilled(client, now).spent)
+    fn spent(&self, caller: &Refilled, now: Nanos) -> Rational {
+        whole(self.refilled(caller, now).spent)
     }
 
-    fn take(&self, client: &Refilled, now: Nanos, amount: u64) -> Refilled {
-        let Refilled { at, spent } = self.refilled(client, now);
+    fn take(&self, caller: &Refilled, now: Nanos, amount: u64) -> Refilled {
+        let Refilled { at, spent } = self.refilled(caller, now);
         // Whoever finds the bucket full begins a period, but none before the last.
         let at = if spent == 0 { at.max(period_from(now, self.step)) } else { at };
         Refilled { at, spent: spent + amount }
     }
 
-    fn give_back(&self, client: &Refilled, now: Nanos, amount: u64) -> Refilled {
-        let Refilled { at, spent } = self.refilled(client, now);
-        // Not beyond what a client never seen would have; nor below the burst while a debt
+    fn give_back(&self, caller: &Refilled, now: Nanos, amount: u64) -> Refilled {
+        let Refilled { at, spent } = self.refilled(caller, now);
+        // Not beyond what a caller never seen would have; nor below the burst while a debt
         // cannot be told.
         let least = self.refilled(&self.start, now).spent;
         let is_behind = self.is_behind(&Refilled { at, spent }, now);
         let least = if is_behind { least.max(self.burst) } else { least };
         match spent.saturating_sub(amount).max(least) {
             left if left < spent => Refilled { at, spent: left },
-            _ => client.clone(),
+            _ => caller.clone(),
         }
     }
 
-    fn carry_over(&self, client: &Refilled, now: Nanos, old: &Self) -> Refilled {
-        let Refilled { at, spent } = old.refilled(client, now);
+    fn carry_over(&self, caller: &Refilled, now: Nanos, old: &Self) -> Refilled {
+        let Refilled { at, spent } = old.refilled(caller, now);
         let at = if self.is_as_long_as(old) { at } else { now };
         Refilled { at: period_from(at, self.step), spent: carried(spent, old.burst, self.burst) }
     }
 
-    fn keep(&self, client: &Refilled, now: Nanos, old: &Self) -> Refilled {
+    fn keep(&self, caller: &Refilled, now: Nanos, old: &Self) -> Refilled {
         let rule = |it: &Self| (it.amount, it.burst, it.period, it.step);
         if rule(self) == rule(old) {
-            return client.clone();
+            return caller.clone();
         }
-        if client.at > round_up(now, old.step) {
-            return Refilled { at: period_from(client.at, self.step), ..client.clone() };
+        if caller.at > round_up(now, old.step) {
+            return Refilled { at: period_from(caller.at, self.step), ..caller.clone() };
         }
-        let Refilled { at, spent } = old.refilled(client, now);
+        let Refilled { at, spent } = old.refilled(caller, now);
         let at = if self.is_as_long_as(old) { at } else { now };
         Refilled { at: period_from(at, self.step), spent }
     }
@@ -133,18 +133,18 @@ impl Rule for IntervalBucket {
     }
 
     /// Refills that are due are those of the tier that asks.
-    fn in_tier(&self, client: &Refilled, _: Nanos, _: &Self) -> Refilled {
-        client.clone()
+    fn in_tier(&self, caller: &Refilled, _: Nanos, _: &Self) -> Refilled {
+        caller.clone()
     }
 
     fn give_back_charged(
         &self,
-        client: &Refilled,
+        caller: &Refilled,
         now: Nanos,
         amount: u64,
         charged: &Refilled,
     ) -> Refilled {
-        self.give_back(client, now, amount.min(self.refilled(charged, now).spent))
+        self.give_back(caller, now, amount.min(self.refilled(charged, now).spent))
     }
 }
 

@@ -4,7 +4,7 @@
 //! an exact number, and what taking and giving back change. Everything else that
 //! a decision tells follows from what is spent, in the same way for all.
 
-mod clients;
+mod callers;
 mod first_hit_window;
 mod fixed_window;
 mod interval_bucket;
@@ -18,7 +18,7 @@ use num_rational::BigRational as Rational;
 use spillgate::algorithm::AnyAlgorithm;
 use spillgate::{AlgorithmKind, Error, Timestamp};
 
-use self::clients::Clients;
+use self::callers::Callers;
 pub(crate) use self::first_hit_window::FirstHitWindow;
 pub(crate) use self::fixed_window::FixedWindow;
 pub(crate) use self::interval_bucket::IntervalBucket;
@@ -30,7 +30,7 @@ use crate::{Limit, Subject};
 
 /// A [`Subject`] that is right.
 pub trait Reference: Subject {
-    /// How much more can be charged to a client before its debt is deeper than
+    /// How much more can be charged to a caller before its debt is deeper than
     /// every store must be able to remember.
     fn room_for_debt(&self, key: &str, now: Timestamp) -> u64;
 }
@@ -45,17 +45,17 @@ pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
     // The steps to which the real algorithms round are theirs to choose.
     Ok(match limit.algorithm()? {
         AnyAlgorithm::IntervalBucket(real) => {
-            Box::new(Clients::new(IntervalBucket::new(limit, &real)))
+            Box::new(Callers::new(IntervalBucket::new(limit, &real)))
         }
         AnyAlgorithm::FixedWindow(real) if limit.kind == AlgorithmKind::FirstHitWindow => {
-            Box::new(Clients::new(FirstHitWindow::new(quota, real.length(), real.resolution())))
+            Box::new(Callers::new(FirstHitWindow::new(quota, real.length(), real.resolution())))
         }
         AnyAlgorithm::FixedWindow(real) => {
-            Box::new(Clients::new(FixedWindow::new(quota, real.length())))
+            Box::new(Callers::new(FixedWindow::new(quota, real.length())))
         }
-        AnyAlgorithm::SlidingWindow(_) => Box::new(Clients::new(SlidingWindow::new(quota))),
-        AnyAlgorithm::LeakyBucket(_) => Box::new(Clients::new(LeakyBucket::new(limit))),
-        _ => Box::new(Clients::new(TokenBucket::new(limit))),
+        AnyAlgorithm::SlidingWindow(_) => Box::new(Callers::new(SlidingWindow::new(quota))),
+        AnyAlgorithm::LeakyBucket(_) => Box::new(Callers::new(LeakyBucket::new(limit))),
+        _ => Box::new(Callers::new(TokenBucket::new(limit))),
     })
 }
 
@@ -66,7 +66,7 @@ fn carried(spent: u64, old: u64, new: u64) -> u64 {
 
 /// How one algorithm counts.
 pub(crate) trait Rule {
-    /// What is known of one client.
+    /// What is known of one caller.
     type State: Clone;
 
     /// The most that can be spent at once.
@@ -77,16 +77,16 @@ pub(crate) trait Rule {
         2 * self.limit()
     }
 
-    /// A client that has done nothing but idle until `idle_at`.
+    /// A caller that has done nothing but idle until `idle_at`.
     fn fresh(&self, idle_at: Nanos) -> Self::State;
 
     /// How much of the limit is spent. Never grows while time goes on.
     fn spent(&self, state: &Self::State, now: Nanos) -> Rational;
 
-    /// The client after it has spent `amount` more.
+    /// The caller after it has spent `amount` more.
     fn take(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
-    /// The client after it has spent up to `amount` more, but no more than `most` in all.
+    /// The caller after it has spent up to `amount` more, but no more than `most` in all.
     fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State
     where
         Self: Sized,
@@ -94,14 +94,14 @@ pub(crate) trait Rule {
         self.take(state, now, amount.min(floor(&(whole(most) - self.spent(state, now)))))
     }
 
-    /// The client after it has got back `amount` of what it had spent.
+    /// The caller after it has got back `amount` of what it had spent.
     fn give_back(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
-    /// The client under this rule, which was in a state of another: what it has spent stays
+    /// The caller under this rule, which was in a state of another: what it has spent stays
     /// spent, in tokens, of the old limit no more than the new one has, and all beyond it.
     fn carry_over(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
 
-    /// The client under the rule of another tier: in time, or counted as before.
+    /// The caller under the rule of another tier: in time, or counted as before.
     fn keep(&self, state: &Self::State, now: Nanos, old: &Self) -> Self::State;
 
     /// How many whole tokens take as long to refill as `tokens` of another rule: as many, unless
@@ -110,15 +110,15 @@ pub(crate) trait Rule {
         tokens
     }
 
-    /// This rule with the slower refill of two: if nobody knows in which tier a client was.
+    /// This rule with the slower refill of two: if nobody knows in which tier a caller was.
     fn slower(&self, _other: &Self) -> Self;
 
-    /// The client as another tier of the limit sees it.
+    /// The caller as another tier of the limit sees it.
     fn in_tier(&self, state: &Self::State, now: Nanos, other: &Self) -> Self::State {
         self.keep(state, now, other)
     }
 
-    /// The client after it has got back up to `amount` of a call that left `charged` behind,
+    /// The caller after it has got back up to `amount` of a call that left `charged` behind,
     /// but nothing of what has been refilled since.
     fn give_back_charged(
         &self,
@@ -128,7 +128,7 @@ pub(crate) trait Rule {
         charged: &Self::State,
     ) -> Self::State;
 
-    /// How long the call of a client that was in this state should wait.
+    /// How long the call of a caller that was in this state should wait.
     fn wait(&self, _before: &Self::State, _now: Nanos) -> Duration {
         Duration::ZERO
     }

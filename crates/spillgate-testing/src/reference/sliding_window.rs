@@ -13,7 +13,7 @@ pub(crate) struct SlidingWindow {
     period: Nanos,
 }
 
-/// The calls of every window, and the last window in which the client was written.
+/// The calls of every window, and the last window in which the caller was written.
 #[derive(Clone)]
 pub(crate) struct Windows {
     calls: BTreeMap<Nanos, u64>,
@@ -33,34 +33,34 @@ impl SlidingWindow {
         Self { limit: quota.burst(), period }
     }
 
-    /// The window that counts at `now`: not one before the client's own.
-    fn current(&self, client: &Windows, now: Nanos) -> Nanos {
-        client.last.max(now / self.period)
+    /// The window that counts at `now`: not one before the caller's own.
+    fn current(&self, caller: &Windows, now: Nanos) -> Nanos {
+        caller.last.max(now / self.period)
     }
 
-    /// The client after the calls of its current window have become `changed`.
-    fn with(&self, client: &Windows, now: Nanos, changed: impl Fn(u64) -> u64) -> Windows {
-        let window = self.current(client, now);
-        let mut calls = client.calls.clone();
-        calls.insert(window, changed(client.calls_in(Some(window))));
+    /// The caller after the calls of its current window have become `changed`.
+    fn with(&self, caller: &Windows, now: Nanos, changed: impl Fn(u64) -> u64) -> Windows {
+        let window = self.current(caller, now);
+        let mut calls = caller.calls.clone();
+        calls.insert(window, changed(caller.calls_in(Some(window))));
         Windows { calls, last: window }
     }
 }
 
 impl SlidingWindow {
-    /// A client of another rule, with what `change` makes of what it has spent.
+    /// A caller of another rule, with what `change` makes of what it has spent.
     fn moved(
         &self,
-        client: &Windows,
+        caller: &Windows,
         now: Nanos,
         old: &Self,
         change: impl Fn(u64) -> u64,
     ) -> Windows {
         if self.period == old.period {
             // What the previous window weighs is not cut.
-            return old.with(client, now, change);
+            return old.with(caller, now, change);
         }
-        let spent = floor(&old.spent(client, now).ceil());
+        let spent = floor(&old.spent(caller, now).ceil());
         let last = now / self.period;
         Windows { calls: BTreeMap::from([(last, change(spent))]), last }
     }
@@ -78,47 +78,47 @@ impl Rule for SlidingWindow {
     }
 
     /// Of the previous window counts the part that a period ending now still covers.
-    fn spent(&self, client: &Windows, now: Nanos) -> Rational {
-        let window = self.current(client, now);
+    fn spent(&self, caller: &Windows, now: Nanos) -> Rational {
+        let window = self.current(caller, now);
         let elapsed = fraction(difference(now, window * self.period), self.period).max(whole(0));
-        let previous = whole(client.calls_in(window.checked_sub(1)));
-        whole(client.calls_in(Some(window))) + previous * (whole(1) - elapsed)
+        let previous = whole(caller.calls_in(window.checked_sub(1)));
+        whole(caller.calls_in(Some(window))) + previous * (whole(1) - elapsed)
     }
 
-    fn take(&self, client: &Windows, now: Nanos, amount: u64) -> Windows {
-        self.with(client, now, |calls| calls + amount)
+    fn take(&self, caller: &Windows, now: Nanos, amount: u64) -> Windows {
+        self.with(caller, now, |calls| calls + amount)
     }
 
-    fn give_back(&self, client: &Windows, now: Nanos, amount: u64) -> Windows {
-        self.with(client, now, |calls| calls.saturating_sub(amount))
+    fn give_back(&self, caller: &Windows, now: Nanos, amount: u64) -> Windows {
+        self.with(caller, now, |calls| calls.saturating_sub(amount))
     }
 
-    fn carry_over(&self, client: &Windows, now: Nanos, old: &Self) -> Windows {
-        self.moved(client, now, old, |count| carried(count, old.limit, self.limit))
+    fn carry_over(&self, caller: &Windows, now: Nanos, old: &Self) -> Windows {
+        self.moved(caller, now, old, |count| carried(count, old.limit, self.limit))
     }
 
     fn slower(&self, _other: &Self) -> Self {
         self.clone()
     }
 
-    fn keep(&self, client: &Windows, now: Nanos, old: &Self) -> Windows {
-        self.moved(client, now, old, |count| count)
+    fn keep(&self, caller: &Windows, now: Nanos, old: &Self) -> Windows {
+        self.moved(caller, now, old, |count| count)
     }
 
     fn give_back_charged(
         &self,
-        client: &Windows,
+        caller: &Windows,
         now: Nanos,
         amount: u64,
         charged: &Windows,
     ) -> Windows {
-        let (window, last) = (self.current(client, now), charged.last);
+        let (window, last) = (self.current(caller, now), charged.last);
         if last > window || window - last > 1 {
-            return client.clone();
+            return caller.clone();
         }
         let amount = amount.min(charged.calls_in(Some(last)));
-        let mut calls = client.calls.clone();
-        calls.insert(last, client.calls_in(Some(last)).saturating_sub(amount));
+        let mut calls = caller.calls.clone();
+        calls.insert(last, caller.calls_in(Some(last)).saturating_sub(amount));
         Windows { calls, last: window }
     }
 }

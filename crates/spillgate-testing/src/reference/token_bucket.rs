@@ -11,11 +11,11 @@ pub(crate) struct TokenBucket {
     burst: u64,
     /// How long a token takes to fall, if any ever does.
     interval: Option<Nanos>,
-    /// A client never seen.
+    /// A caller never seen.
     start: Debt,
 }
 
-/// How many tokens were missing when the client was last written.
+/// How many tokens were missing when the caller was last written.
 #[derive(Clone)]
 pub(crate) struct Debt {
     tokens: Rational,
@@ -26,8 +26,8 @@ impl TokenBucket {
     pub(crate) fn new(limit: &Limit) -> Self {
         let burst = limit.quota.burst();
         let (tokens, born) = match limit.start {
-            Start::Full => (0, 0),
             Start::Empty => (burst, nanos(limit.born)),
+            _ => (0, 0),
         };
         let interval = limit.quota.interval().map(|interval| interval.as_nanos());
         Self { burst, interval, start: Debt { tokens: whole(tokens), at: born } }
@@ -84,7 +84,7 @@ impl Rule for TokenBucket {
         if spent == whole(0) {
             return debt.clone();
         }
-        // Not beyond what a client never seen would have.
+        // Not beyond what a caller never seen would have.
         let least = self.spent(&self.start, now);
         Debt { tokens: (spent - whole(amount)).max(least), at: now }
     }

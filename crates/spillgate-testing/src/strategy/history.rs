@@ -9,11 +9,11 @@ use crate::conformance::{Call, History, Op};
 /// What a generated history may contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// How many clients call.
-    pub clients: usize,
+    /// How many callers call.
+    pub callers: usize,
     /// Whether time may go back.
     pub backwards: bool,
-    /// Whether clients may be reset.
+    /// Whether callers may be reset.
     pub resets: bool,
 }
 
@@ -30,12 +30,12 @@ pub fn histories(kind: AlgorithmKind, shape: Shape) -> impl Strategy<Value = His
     })
 }
 
-const CLIENTS: [&str; 4] = ["ann", "bob", "cid", "dot"];
+const CALLERS: [&str; 4] = ["ann", "bob", "cid", "dot"];
 
 /// A call under a limit yet to be chosen.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    client: usize,
+    caller: usize,
     /// Since the call before, or until it if time goes back.
     pause: Pause,
     back: bool,
@@ -61,9 +61,9 @@ fn steps(shape: Shape) -> impl Strategy<Value = Step> {
         1 => Just(if shape.resets { Verb::Reset } else { Verb::Check }),
     ];
     let back = prop::bool::weighted(if shape.backwards { 0.25 } else { 0.0 });
-    let clients = 0..shape.clients.clamp(1, CLIENTS.len());
-    (clients, pauses(), back, verbs, sizes()).prop_map(|(client, pause, back, verb, size)| Step {
-        client,
+    let callers = 0..shape.callers.clamp(1, CALLERS.len());
+    (callers, pauses(), back, verbs, sizes()).prop_map(|(caller, pause, back, verb, size)| Step {
+        caller,
         pause,
         back,
         verb,
@@ -87,6 +87,6 @@ impl Step {
             Verb::Refund => Op::Refund(size.max(1)),
             Verb::Reset => Op::Reset,
         };
-        Call { at: now, key: CLIENTS[self.client], op }
+        Call { at: now, key: CALLERS[self.caller], op }
     }
 }

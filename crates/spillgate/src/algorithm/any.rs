@@ -63,8 +63,8 @@ impl Algorithm for AnyAlgorithm {
         chosen!(self, algorithm => algorithm.refund(word, now, amount))
     }
 
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
-        chosen!(self, algorithm => algorithm.give_back(word, now, amount, charged))
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
+        chosen!(self, algorithm => algorithm.refund_call(word, now, amount, spent))
     }
 
     #[inline]
@@ -130,7 +130,7 @@ impl Algorithm for AnyAlgorithm {
     }
 
     /// Words of different algorithms have nothing in common: between them, a
-    /// client starts afresh.
+    /// caller starts afresh.
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word {
         of_one_kind!(self, old, |new, old| new.carry_over(word, now, old), self.fresh(now))
     }
@@ -144,9 +144,9 @@ impl Algorithm for AnyAlgorithm {
     }
 }
 
-/// An algorithm as plain numbers, for a cell that is read without a lock: a tag
-/// and the algorithm's own. What was rounded stands above the tag, so that the busiest
-/// path reads no number more for it.
+/// An algorithm as plain numbers, for a cell that is read without a lock: a tag and the
+/// algorithm's own numbers. The rounding shares the tag's number, so that the hot path reads
+/// no extra number for it.
 pub(crate) type Raw = [u64; 7];
 
 const REFILLING_TOKEN_BUCKET: u64 = 0;
@@ -161,8 +161,7 @@ impl AnyAlgorithm {
         }
     }
 
-    /// By what slots are told idle that several quotas share: nobody is before it is under
-    /// all of them.
+    /// The rule by which slots shared by two quotas are idle: idle under it is idle under both.
     pub(crate) fn slower(self, other: Self) -> Self {
         match (self, other) {
             (Self::IntervalBucket(one), Self::IntervalBucket(other)) => one.slower(other).into(),
@@ -170,8 +169,8 @@ impl AnyAlgorithm {
         }
     }
 
-    /// The stricter of two words: the one that has more spent, or, if they are even, for longer.
-    /// The second, if that is even too.
+    /// The stricter of two words: the one with more spent or, if equal, for longer. If that is
+    /// equal too, the second.
     #[must_use]
     pub fn larger(&self, one: Word, other: Word, now: Timestamp) -> Word {
         let rank = |word| {

@@ -1,4 +1,4 @@
-//! How deep a debt may go.
+//! Limits of debt.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::{Error, Timestamp};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl AnyAlgorithm {
-    /// The most that a client may owe in all: the limit, and beyond it the debt that it may go
-    /// into. That is `max_debt` or, if it is not given, what a day refills or ten times the
-    /// limit, whichever is more; but never more than the word can tell.
+    /// The most that a caller may owe in total: the limit plus `max_debt`, which defaults to the
+    /// refill of one day or ten times the limit, whichever is more; bounded by what the word can
+    /// represent.
     #[must_use]
     pub fn most_owed(&self, max_debt: Option<u64>) -> u64 {
         let day_or_ten_bursts = || self.refill_in(DAY).max(self.limit().saturating_mul(10));
@@ -18,8 +18,8 @@ impl AnyAlgorithm {
         self.limit().saturating_add(max_debt).min(self.deepest())
     }
 
-    /// Takes `amount` whether or not it passes, going into debt up to
-    /// [`most_owed`](Self::most_owed). Tells the word that is left, and how much was not charged.
+    /// Spends `amount` unconditionally, into debt up to [`most_owed`](Self::most_owed). Returns
+    /// the new word, and how much was not spent.
     #[must_use]
     pub fn debit(
         &self,
@@ -35,18 +35,18 @@ impl AnyAlgorithm {
         (next, self.uncharged(word, next, now, amount))
     }
 
-    /// How much of `amount` was not charged between two words.
+    /// How much of `amount` was not spent between two words.
     #[must_use]
     pub fn uncharged(&self, before: Word, after: Word, now: Timestamp, amount: u64) -> u64 {
         let owed = self.owed(before, now).saturating_add(amount);
         owed.saturating_sub(self.owed(after, now)).min(amount)
     }
 
-    /// Checks that a debt can be told.
+    /// Checks that the word can represent a debt.
     ///
     /// # Errors
     ///
-    /// If it is deeper than the word can tell.
+    /// If the word cannot represent it.
     pub fn expect_debt(&self, max_debt: u64) -> Result<(), Error> {
         let deepest = self.deepest() - self.limit();
         if max_debt <= deepest {
@@ -57,7 +57,7 @@ impl AnyAlgorithm {
             _ => ", or a token-bucket",
         };
         Err(Error::algorithm(format!(
-            "a debt of {max_debt} beyond a limit of {} is deeper than this algorithm can tell; \
+            "a debt of {max_debt} beyond a limit of {} is more than this algorithm can count; \
              use at most {deepest}{instead}",
             self.limit(),
         )))

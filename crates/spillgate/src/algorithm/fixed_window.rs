@@ -4,23 +4,22 @@ use super::packing::{Packing, carried, period_of, refill_in, without_burst};
 use super::{Algorithm, Word};
 use crate::{Error, Quota, Timestamp};
 
-/// A count that starts again with every window.
+/// A count per window.
 ///
-/// At most `amount` in each window; across the boundary of two windows as many
-/// as twice that can pass at once. Windows either follow the clock
+/// At most `amount` per window; across the boundary of two windows, up to twice that can pass
+/// at once. Windows are either aligned to the clock
 /// ([`aligned`](Self::aligned): a daily window begins at midnight UTC) or begin
-/// with a client's first call ([`from_first_hit`](Self::from_first_hit)).
+/// with a caller's first call ([`from_first_hit`](Self::from_first_hit)).
 ///
-/// The word is the window and the count. An aligned window of one second counts
-/// to 10⁹, of a millisecond to 10⁶, and any quota that is one can be counted. A
-/// window that begins with the first call counts to 10⁶ in a second, and twice as
-/// far with every doubling of the period; beginning and length are each rounded up
-/// by less than 0.1 % of the period. Debt goes at least as deep as the amount, and is
-/// forgotten when the window ends.
+/// The word is the window and the count. The limit of an aligned window is 10⁹ for one second
+/// and 10⁶ for one millisecond: every valid quota fits. A window that begins with the first
+/// call can count to 10⁶ in one second, and every doubling of the period doubles that; its
+/// beginning and length are each rounded up by less than 0.1 % of the period. Debt can be at
+/// least as deep as the amount, and expires with the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     packing: Packing,
-    /// How long a window is, in quanta: 1 if windows follow the clock.
+    /// The length of a window in quanta: 1 if windows are aligned.
     length: u64,
     limit: u64,
     /// How much longer that is than the period, in nanoseconds.
@@ -68,8 +67,7 @@ impl FixedWindow {
         Duration::from_nanos(self.length * self.packing.quantum)
     }
 
-    /// The step in which a window's beginning is kept: the whole period if
-    /// windows follow the clock.
+    /// The resolution of a window's beginning: the whole period if windows are aligned.
     #[must_use]
     pub fn resolution(&self) -> Duration {
         Duration::from_nanos(self.packing.quantum)
@@ -157,12 +155,12 @@ impl Algorithm for FixedWindow {
         self.packing.pack(begun, count.saturating_sub(amount))
     }
 
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
         let (begun, _) = self.counted(word, now);
-        let (charged, count) = self.counted(charged, now);
-        // Only into the window that was charged, which has no count if it is over. A word that
-        // has moved may be late by a step, but windows do not overlap.
-        let is_same = charged.abs_diff(begun) < self.length;
+        let (written, count) = self.counted(spent, now);
+        // Only in the window of the call, whose count is zero if it is over. A carried-over
+        // word may be late by a step, but windows do not overlap.
+        let is_same = written.abs_diff(begun) < self.length;
         if is_same { self.refund(word, now, amount.min(count)) } else { word }
     }
 

@@ -4,8 +4,8 @@ use super::Word;
 use super::nominal::{longer, roundest, rounding_of};
 use crate::{Error, Quota, Timestamp};
 
-/// The arithmetic that token and leaky bucket share: the generic cell rate
-/// algorithm over the time at which everything spent is restored.
+/// The arithmetic that token bucket and leaky bucket share: the generic cell rate
+/// algorithm over the time at which the bucket is full again.
 ///
 /// With `T` the interval of one unit, `word - now` is the debt in nanoseconds,
 /// and a cost passes if the debt it leaves is at most `burst·T`. All terms are at
@@ -19,15 +19,15 @@ pub(super) struct Gcra {
     span: u64,
     /// How much [longer](rounding_of) `T` is than the quota says.
     rounding: u64,
-    /// False for a quota that is never refilled: then time stands still at zero,
-    /// `T` is 1 and the word simply counts what is spent.
+    /// False for a quota that never refills: time is then always zero, `T` is 1 and the word
+    /// counts what is spent.
     refills: bool,
 }
 
 /// No word is later, so that words stay clear of `u64::MAX`.
 const LATEST: u64 = 1 << 63;
 
-/// Any debt of so many nanoseconds can be told, at any time.
+/// Any debt of up to this many nanoseconds can be represented, at any time.
 const DEEPEST: u64 = 1 << 62;
 
 impl Gcra {
@@ -82,11 +82,11 @@ impl Gcra {
         if base - now <= room {
             return Some(if cost == 0 { word } else { Word(base + price) });
         }
-        // A peek passes even for a client in debt beyond its burst.
+        // A peek passes even for a caller in debt beyond its burst.
         (cost == 0).then_some(word)
     }
 
-    /// Takes `amount`, but leaves no more than `most` spent in all.
+    /// Spends `amount`, but leaves no more than `most` spent in total.
     pub(super) fn debit_up_to(self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word {
         let price = amount.saturating_mul(self.interval);
         let now = self.time(now);
@@ -96,13 +96,13 @@ impl Gcra {
     }
 
     pub(super) fn refund(self, word: Word, now: Timestamp, amount: u64) -> Word {
-        self.give_back(word, now, amount, Word(u64::MAX))
+        self.refund_call(word, now, amount, Word(u64::MAX))
     }
 
-    /// Gives `amount` back, but nothing of a charge that left `charged` behind and has been
-    /// refilled since: refill reaches `charged` at that very moment.
-    pub(super) fn give_back(self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
-        let price = amount.saturating_mul(self.interval).min(self.spent(charged, now));
+    /// Refunds `amount` of a call that left the word `spent`, except what has been refilled
+    /// since: refill is complete at the time that `spent` is.
+    pub(super) fn refund_call(self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
+        let price = amount.saturating_mul(self.interval).min(self.spent(spent, now));
         // Not below `now`: idle is as full as a bucket gets, also if time steps back.
         Word(word.0.saturating_sub(price).max(self.time(now).min(word.0)))
     }
@@ -117,7 +117,7 @@ impl Gcra {
         DEEPEST / self.interval
     }
 
-    /// How many tokens are refilled in some time.
+    /// How many tokens refill in some time.
     pub(super) fn refill_in(self, time: Duration) -> u64 {
         let tokens = if self.refills { time.as_nanos() / u128::from(self.interval) } else { 0 };
         u64::try_from(tokens).unwrap_or(u64::MAX)
@@ -168,7 +168,7 @@ impl Gcra {
         Some(roundest(debt.saturating_sub(earliest), debt - latest))
     }
 
-    /// How long before a call that left `word` behind reaches the head of the queue.
+    /// The time until a call that left `word` reaches the head of the queue.
     pub(super) fn wait(self, word: Word, now: Timestamp, cost: u64) -> Duration {
         let price = cost.saturating_mul(self.interval);
         Duration::from_nanos(self.spent(word, now).saturating_sub(price))
@@ -188,8 +188,8 @@ impl Gcra {
         let debt = debt.div_ceil(old_interval);
         let now = self.time(now);
         let carried = (u128::from(now) + debt).min(u128::from(LATEST)) as u64;
-        // A call that is under way was priced under the old quota: it must not find the word
-        // that it started from. An idle word moves as well, and stays idle.
+        // A concurrent call was priced under the old quota: it must not find the word that it
+        // started from. An idle word changes as well, and stays idle.
         let is_misread = carried == word.0 && self.interval != old.interval;
         Word(match (is_misread, debt) {
             (false, _) => carried,
@@ -213,8 +213,8 @@ impl Gcra {
     }
 }
 
-/// Refuses a rate that whole nanoseconds between two tokens would make slower by more than a
-/// thousandth: only rates above a million a second can be.
+/// Rejects a rate that whole nanoseconds between two tokens would slow down by more than
+/// 0.1 %: only rates above a million per second can be.
 fn refuse_a_slow_rate(quota: &Quota, interval: u64) -> Result<(), Error> {
     let Some(period) = quota.period() else { return Ok(()) };
     let kept = u128::from(interval) * u128::from(quota.amount());

@@ -4,21 +4,20 @@ use super::packing::{Packing, carried, period_of, refill_in};
 use super::{Algorithm, Word};
 use crate::{Error, Quota, Timestamp};
 
-/// A bucket of `burst` tokens into which `amount` tokens fall every `period`,
-/// and none in between.
+/// A bucket of `burst` tokens that receives `amount` tokens once per `period`, all at once.
 ///
-/// A client's periods begin with the call that found its bucket full, so a full
-/// bucket that is emptied is refilled one whole period later. Where a call falls
-/// between two refills, the time already waited is kept. Around a refill nearly
-/// `burst + amount` tokens can be taken in an instant (nearly twice the burst, if
+/// A caller's periods begin with the call that found its bucket full, so a full
+/// bucket that is emptied refills one whole period later. A call between two refills
+/// does not restart the period. Around a refill, nearly
+/// `burst + amount` tokens can be taken at once (nearly twice the burst, if
 /// the amount is larger); over any time `t` at most
 /// `burst + amount·(⌊t/period⌋ + 1)`.
 ///
 /// The word is the time of the last refill and what is spent. The time is kept
 /// in steps of less than a thousandth of the period and rounded up, so the rate
-/// is never above the stated one and below it by less than 0.1 %. Bursts of up
-/// to a million can be counted for a period of a second; every doubling of the
-/// period doubles that. Debt goes as deep as what 36 years refill.
+/// is never above the stated one and below it by less than 0.1 %. For a period of one second,
+/// the burst can be up to a million; every doubling of the period doubles that. Debt is limited
+/// to the refill of 36 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntervalBucket {
     packing: Packing,
@@ -26,9 +25,9 @@ pub struct IntervalBucket {
     period: u64,
     amount: u64,
     burst: u64,
-    /// The word of a client never seen.
+    /// The word of a new caller.
     start: Word,
-    /// How much longer the period is than the quota says, in nanoseconds.
+    /// How much longer the period is than the quota states, in nanoseconds.
     rounding: u64,
 }
 
@@ -98,7 +97,7 @@ impl IntervalBucket {
         Self { packing, period, amount, burst, start: Word(start), rounding }
     }
 
-    /// The same for clients of whom `start` is the word before they are seen.
+    /// The same with `start` as the word of a new caller.
     pub(super) const fn starting_from(self, start: Word) -> Self {
         Self { start, ..self }
     }
@@ -109,17 +108,17 @@ impl IntervalBucket {
 
     /// The last refill and what is spent, after every refill due by `now`.
     fn refilled(&self, word: Word, now: Timestamp) -> (u64, u64) {
-        if self.tells_debts_exactly() {
+        if self.counts_debt_exactly() {
             return self.all_owed(word, now);
         }
         self.after_refills(self.packing.unpack(word), now)
     }
 
-    /// The same, with all that is owed: less than one refill too much, if debts are not told
-    /// [exactly](Self::tells_debts_exactly).
+    /// The same, with all that is owed: less than one refill too much, unless debt is counted
+    /// [exactly](Self::counts_debt_exactly).
     fn all_owed(&self, word: Word, now: Timestamp) -> (u64, u64) {
         let (last, spent) = self.packing.unpack(word);
-        if !self.is_told_by_a_refill(last, spent, now) {
+        if !self.is_debt_in_refill(last, spent, now) {
             return self.after_refills((last, spent), now);
         }
         let ahead = last - self.packing.ceil(now);
@@ -134,18 +133,18 @@ impl IntervalBucket {
         (last + periods * self.period, spent)
     }
 
-    /// True if a debt may be deeper than the count says, since the last refill is yet to come:
-    /// see [`pack`](Self::pack). Time that went back looks the same. One step is nothing: a
+    /// True if the debt may be deeper than the count, since the last refill is in the future:
+    /// see [`pack`](Self::pack). Time that went back looks the same. One step is ignored: a
     /// word that [moves](Self::moved) may be that late.
-    fn is_told_by_a_refill(&self, last: u64, spent: u64, now: Timestamp) -> bool {
+    fn is_debt_in_refill(&self, last: u64, spent: u64, now: Timestamp) -> bool {
         spent > self.burst && last > self.packing.ceil(now).saturating_add(1)
     }
 
-    /// True unless a refill is more than half of what the count has room for: then the rest of
-    /// one counts as a whole. Half, so that what is left of a debt is more than the burst of any
+    /// True unless a refill is more than half of what the count can hold: then part of a refill
+    /// counts as a whole one. Half, so that the rest of a debt is more than the burst of any
     /// tier.
     #[must_use]
-    pub const fn tells_debts_exactly(&self) -> bool {
+    pub const fn counts_debt_exactly(&self) -> bool {
         self.amount <= self.packing.most() / 2
     }
 
@@ -156,8 +155,8 @@ impl IntervalBucket {
         self.pack(last, spent.saturating_add(amount))
     }
 
-    /// The word of a refill and what is spent after it. A debt deeper than the count is told by
-    /// a later refill, after which the rest of it is left: what passes is the same.
+    /// The word of a refill and what is spent after it. A debt deeper than the count is stored as
+    /// a future refill and the debt left after it, which admits the same calls.
     fn pack(&self, last: u64, spent: u64) -> Word {
         let most = self.packing.most();
         if spent <= most {
@@ -166,11 +165,11 @@ impl IntervalBucket {
         let periods = (spent - most).div_ceil(self.amount);
         let left = spent.saturating_sub(periods.saturating_mul(self.amount));
         let refill = last.saturating_add(periods.saturating_mul(self.period));
-        let is_exact = self.tells_debts_exactly() && refill <= self.packing.last();
+        let is_exact = self.counts_debt_exactly() && refill <= self.packing.last();
         self.packing.pack(refill, if is_exact { left } else { most })
     }
 
-    /// True if periods are equally long, but for how they are rounded.
+    /// True if periods are equally long, except for rounding.
     fn is_as_long_as(&self, other: &Self) -> bool {
         self.packing.rounds_alike(self.period(), other.packing, other.period())
     }
@@ -184,13 +183,13 @@ impl IntervalBucket {
         if is_misread { self.pack(last + 1, spent) } else { packed }
     }
 
-    /// When a word's last refill was, if that counts here: time already waited does only
-    /// towards a period of the same length.
+    /// The time of a word's last refill, if periods are equally long; otherwise a period begins
+    /// now.
     fn refill_of(&self, old: &Self, last: u64, now: Timestamp) -> Timestamp {
         if self.is_as_long_as(old) { old.packing.begin(last) } else { now }
     }
 
-    /// What the periods in which so much is refilled are longer than the quota says.
+    /// How much longer the periods that refill `tokens` are than the quota states.
     const fn longer(&self, tokens: u64) -> u64 {
         tokens.div_ceil(self.amount).saturating_mul(self.rounding)
     }
@@ -218,17 +217,16 @@ impl Algorithm for IntervalBucket {
         if spent.saturating_add(counted) <= self.packing.most() {
             return self.take(last, spent, now, counted);
         }
-        // What the count has no room for is told with all that is owed.
+        // More than the count can hold.
         let (last, owed) = self.all_owed(word, now);
         self.take(last, owed, now, amount.min(most.saturating_sub(owed)))
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
         let (last, spent) = self.refilled(word, now);
-        // Not beyond what a client never seen would have, nor while nobody knows how deep a debt
-        // is.
+        // Not beyond what a new caller would have, nor while the depth of a debt is unknown.
         let (_, least) = self.refilled(self.start, now);
-        let is_unknown = self.is_told_by_a_refill(last, spent, now);
+        let is_unknown = self.is_debt_in_refill(last, spent, now);
         let least = if is_unknown { least.max(self.burst) } else { least };
         match spent.saturating_sub(amount).max(least) {
             left if left < spent => self.pack(last, left),
@@ -236,9 +234,9 @@ impl Algorithm for IntervalBucket {
         }
     }
 
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
-        // Refills pay for what was charged before, and then for this charge.
-        self.refund(word, now, amount.min(self.spent(charged, now)))
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
+        // Refills pay for what was spent before, and then for this call.
+        self.refund(word, now, amount.min(self.spent(spent, now)))
     }
 
     fn spent(&self, word: Word, now: Timestamp) -> u64 {

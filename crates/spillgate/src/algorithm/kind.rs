@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Error, Quota, Timestamp};
 
-/// The choice of an algorithm, without a quota.
+/// An algorithm, without a quota.
 ///
 /// ```
 /// use spillgate::AlgorithmKind;
@@ -20,15 +20,15 @@ pub enum AlgorithmKind {
     /// `token-bucket`: burst and steady refill. See [`TokenBucket`].
     #[default]
     TokenBucket,
-    /// `leaky-bucket`: a queue that is counted. See [`LeakyBucket::meter`].
+    /// `leaky-bucket`: a queue that is only counted. See [`LeakyBucket::meter`].
     LeakyBucket,
-    /// `leaky-shaper`: a queue that is waited in. See [`LeakyBucket::shaper`].
+    /// `leaky-shaper`: a queue in which calls wait. See [`LeakyBucket::shaper`].
     LeakyShaper,
-    /// `interval-bucket`: a whole refill every period. See [`IntervalBucket`].
+    /// `interval-bucket`: one whole refill per period. See [`IntervalBucket`].
     IntervalBucket,
-    /// `fixed-window`: by the clock. See [`FixedWindow::aligned`].
+    /// `fixed-window`: aligned to the clock. See [`FixedWindow::aligned`].
     FixedWindow,
-    /// `first-hit-window`: from a client's first call. See
+    /// `first-hit-window`: from a caller's first call. See
     /// [`FixedWindow::from_first_hit`].
     FirstHitWindow,
     /// `sliding-window`: two weighted windows. See [`SlidingWindow`].
@@ -66,7 +66,7 @@ impl AlgorithmKind {
     ///
     /// # Errors
     ///
-    /// If the algorithm cannot count the quota, or has no empty start.
+    /// If the algorithm cannot count the quota, or cannot start empty.
     pub fn with_quota(
         self,
         quota: &Quota,
@@ -96,15 +96,15 @@ impl AlgorithmKind {
         })
     }
 
-    /// The algorithms of several quotas, in their order, for callers who may have one now and
+    /// The algorithms of several quotas, in order, for callers that may have one now and
     /// another later: the tiers of a limit. A word of one is a word of all.
     ///
-    /// Token and leaky buckets owe time, whatever the quota. Windows and interval buckets
-    /// count, with room for the largest quota, so all must have the same period.
+    /// Words of token and leaky buckets are times, whatever the quota. Windows and interval
+    /// buckets count, with room for the largest quota, so all must have the same period.
     ///
     /// # Errors
     ///
-    /// As for [`with_quota`](Self::with_quota); or if the quotas have nothing in common.
+    /// As for [`with_quota`](Self::with_quota); or if the quotas are incompatible.
     pub fn with_quotas(
         self,
         quotas: &[Quota],
@@ -136,7 +136,7 @@ impl AlgorithmKind {
         })
     }
 
-    /// A quota by which the words of all [tiers](Self::with_quotas) can be read; the first is the
+    /// A quota that can read the words of all [tiers](Self::with_quotas); the first is the
     /// limit's own. `None` if there are none.
     #[must_use]
     pub fn widest(self, quotas: &[Quota]) -> Option<Quota> {
@@ -145,7 +145,7 @@ impl AlgorithmKind {
         Some(match self {
             // The words of buckets are times, whatever the quota.
             Self::TokenBucket | Self::LeakyBucket | Self::LeakyShaper => base,
-            // By the slowest refill, nobody is idle too early.
+            // By the slowest refill, no caller is idle too early.
             Self::IntervalBucket => {
                 let slowest = quotas.iter().map(Quota::amount).min()?;
                 let period = base.period().unwrap_or_default();
@@ -155,7 +155,7 @@ impl AlgorithmKind {
         })
     }
 
-    /// Refuses two quotas of which a word of one would not be a word of the other.
+    /// Rejects two quotas whose words are incompatible.
     fn expect_alike(self, one: &Quota, other: &Quota) -> Result<(), Error> {
         let (period, others) = (one.period(), other.period());
         match self {

@@ -1,9 +1,9 @@
 use super::{AnyAlgorithm, Word};
 
-/// What the bits of a [`Word`] mean, for whoever has to compute with words where the
-/// library does not run: a script inside a database, for example.
+/// What the bits of a [`Word`] mean, for code that computes with words where this library
+/// does not run: for example a script inside Redis.
 ///
-/// Times are nanoseconds since the epoch, or quanta: steps of so many nanoseconds. A word
+/// Times are nanoseconds since the epoch, or quanta: multiples of some nanoseconds. A word
 /// that holds times and counts has the last count in its lowest bits:
 ///
 /// ```text
@@ -26,16 +26,16 @@ use super::{AnyAlgorithm, Word};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// Of token and leaky buckets: the moment at which nothing is spent any more.
+    /// Token and leaky buckets: the time at which the bucket is full again.
     Bucket {
-        /// The time in which one unit is refilled.
+        /// The time in which one unit refills.
         interval: u64,
-        /// The time in which the whole burst is.
+        /// The time in which the whole burst refills.
         span: u64,
-        /// False if time stands still at zero, so that the word counts what is spent.
+        /// False if time is always zero, so that the word counts what is spent.
         refills: bool,
     },
-    /// Of interval buckets: the quantum of the last refill, and what is spent.
+    /// Interval buckets: the quantum of the last refill, and what is spent.
     IntervalBucket {
         /// The length of a quantum: `2^(count_bits - 2)`.
         quantum: u64,
@@ -43,30 +43,30 @@ pub enum Layout {
         count_bits: u32,
         /// The time between two refills, in quanta.
         period: u64,
-        /// How much is refilled.
+        /// How much refills per period.
         amount: u64,
-        /// How much there is at most.
+        /// The most that the bucket holds.
         burst: u64,
     },
-    /// Of fixed windows: the quantum at which the window began, and the count.
+    /// Fixed windows: the quantum at which the window began, and the count.
     FixedWindow {
-        /// The length of a quantum: of a window, if those follow the clock.
+        /// The length of a quantum: of a window, if windows are aligned.
         quantum: u64,
         /// How many bits the count has.
         count_bits: u32,
-        /// The length of a window in quanta: 1 if windows follow the clock.
+        /// The length of a window in quanta: 1 if windows are aligned.
         length: u64,
-        /// The most that is counted in one.
+        /// The limit per window.
         limit: u64,
     },
-    /// Of sliding windows: the window's number, and the counts of the previous and of the
-    /// current one.
+    /// Sliding windows: the window's number, and the counts of the previous and the current
+    /// window.
     SlidingWindow {
         /// The length of a window.
         quantum: u64,
         /// How many bits each of the two counts has: at most 31.
         count_bits: u32,
-        /// The most that is counted.
+        /// The limit per window.
         limit: u64,
     },
 }
@@ -100,8 +100,8 @@ impl AnyAlgorithm {
         }
     }
 
-    /// The same algorithm for clients of whom `start` is the word before they are seen: an
-    /// empty start that something else remembers. Only buckets have one.
+    /// The same algorithm with `start` as the word of a new caller: for an empty start that is
+    /// stored elsewhere. Only token and interval buckets have one.
     #[must_use]
     pub fn starting_from(self, start: Word) -> Self {
         match self {

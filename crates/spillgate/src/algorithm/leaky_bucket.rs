@@ -6,16 +6,15 @@ use crate::{Error, Quota, Timestamp};
 
 /// A queue of `burst` places that drains at a steady rate.
 ///
-/// As a [`meter`](Self::meter) it admits a call at once if there is a place for
-/// it, and so decides exactly as a [`TokenBucket`](super::TokenBucket) would. As
-/// a [`shaper`](Self::shaper) it also tells the call how long to
-/// [`wait`](Algorithm::wait), so that calls leave evenly spaced.
+/// As a [`meter`](Self::meter) it allows a call at once if there is a place for it, exactly
+/// as a [`TokenBucket`](super::TokenBucket) does. As a [`shaper`](Self::shaper) it also says
+/// how long the call should [`wait`](Algorithm::wait), so that calls leave evenly spaced.
 ///
 /// The capacity counts the call that is leaving: nginx's `limit_req` with
 /// `burst=b` is a shaper with `burst b+1`.
 ///
-/// The word is the time at which the queue is empty again. A `limit` of places
-/// are [`remaining`](Algorithm::remaining) when the queue is empty.
+/// The word is the time at which the queue is empty again. All places are
+/// [`remaining`](Algorithm::remaining) then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeakyBucket {
     gcra: Gcra,
@@ -23,21 +22,21 @@ pub struct LeakyBucket {
 }
 
 impl LeakyBucket {
-    /// A queue that is only counted: calls that find a place go ahead at once.
+    /// A queue that is only counted: calls that find a place proceed at once.
     ///
     /// # Errors
     ///
-    /// If the quota is never refilled: a queue has to drain. And as for
+    /// If the quota never refills: a queue has to drain. And as for
     /// [`TokenBucket::new`](super::TokenBucket::new).
     pub fn meter(quota: &Quota) -> Result<Self, Error> {
         Self::new(quota, false)
     }
 
-    /// A queue that is waited in: calls go ahead one interval apart.
+    /// A queue in which calls wait: they proceed one interval apart.
     ///
     /// # Errors
     ///
-    /// If the quota is never refilled: a queue has to drain. And as for
+    /// If the quota never refills: a queue has to drain. And as for
     /// [`TokenBucket::new`](super::TokenBucket::new).
     pub fn shaper(quota: &Quota) -> Result<Self, Error> {
         Self::new(quota, true)
@@ -82,8 +81,8 @@ impl Algorithm for LeakyBucket {
         self.gcra.refund(word, now, amount)
     }
 
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
-        self.gcra.give_back(word, now, amount, charged)
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
+        self.gcra.refund_call(word, now, amount, spent)
     }
 
     fn spent(&self, word: Word, now: Timestamp) -> u64 {

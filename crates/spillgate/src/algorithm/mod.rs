@@ -1,4 +1,4 @@
-//! How a quota is spent over time: pure functions over one 64-bit word.
+//! The algorithms: pure functions over one 64-bit word per caller.
 //!
 //! | algorithm | word | guarantee, for a quota of `amount` per `period` |
 //! |---|---|---|
@@ -8,11 +8,10 @@
 //! | [`FixedWindow`] | window, count | `amount` in each window, so up to twice that across a boundary |
 //! | [`SlidingWindow`] | window, previous and current count | up to nearly twice the amount in the worst case |
 //!
-//! Nothing here reads a clock, takes a lock or allocates, so the same functions
-//! decide in memory, in a test and over a remote store.
+//! Nothing here reads a clock, takes a lock or allocates. The same functions decide in memory,
+//! in tests and for a remote store.
 
 mod any;
-mod charged;
 mod debt;
 mod fixed_window;
 mod gcra;
@@ -23,25 +22,26 @@ mod leaky_bucket;
 mod nominal;
 mod packing;
 mod sliding_window;
+mod spend_record;
 mod token_bucket;
 
 use std::time::Duration;
 
 pub use self::any::AnyAlgorithm;
-pub use self::charged::Charged;
 pub use self::fixed_window::FixedWindow;
 pub use self::interval_bucket::IntervalBucket;
 pub use self::kind::AlgorithmKind;
 pub use self::layout::Layout;
 pub use self::leaky_bucket::LeakyBucket;
 pub use self::sliding_window::SlidingWindow;
+pub use self::spend_record::SpendRecord;
 pub use self::token_bucket::TokenBucket;
 use crate::Timestamp;
 
-/// All that is known of one client under one limit.
+/// The state of one caller under one limit.
 ///
-/// What the bits mean is the algorithm's business. `u64::MAX` is never a word:
-/// a [`Table`](crate::Table) uses it to mark a slot that is changing hands.
+/// The algorithm defines the [bits](Layout). `u64::MAX` is not a valid word: a
+/// [`Table`](crate::Table) uses it to mark a slot that is changing hands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word(u64);
 
@@ -62,61 +62,58 @@ impl Word {
     }
 }
 
-/// A quota being spent over time.
+/// A quota and how it is spent over time.
 ///
-/// Each method is a pure function of the word it is given. A word that is idle
-/// (nothing [`spent`](Self::spent)) means the same as no word at all. All
-/// arithmetic is on integers and rounds towards fewer admissions; none of it
+/// Each method is a pure function. An idle word (nothing [`spent`](Self::spent)) is equivalent
+/// to no word. All arithmetic is on integers and rounds towards fewer admissions; none
 /// overflows or panics, whatever the word, the time or the cost.
 ///
-/// Time may go backwards: no call passes then that would not have passed had time
-/// stood still.
+/// Time may go backwards: that never allows a call that would be denied if time had stopped.
 ///
-/// The trait is sealed: tables and snapshots know the five algorithms by name.
+/// The trait is sealed: tables and snapshots enumerate the five algorithms.
 pub trait Algorithm: Copy + sealed::Sealed {
-    /// Spends `cost` if it passes at `now`, and returns the word to store. A
-    /// cost of 0 always passes and changes nothing.
+    /// Spends `cost` if allowed at `now`, and returns the word to store. A cost of 0 is always
+    /// allowed and changes nothing.
     #[must_use]
     fn spend(&self, word: Word, now: Timestamp, cost: u64) -> Option<Word>;
 
-    /// Takes `amount` whether or not it passes, going into debt beyond the burst, but
-    /// leaves no more than `most` spent in all, nor more than the [deepest](Self::deepest)
-    /// debt. Who has more spent already keeps that.
+    /// Spends `amount` unconditionally, into debt beyond the burst, but leaves no more than
+    /// `most` spent in total, nor more than the [deepest](Self::deepest) debt. If more is spent
+    /// already, it stays.
     #[must_use]
     fn debit_up_to(&self, word: Word, now: Timestamp, amount: u64, most: u64) -> Word;
 
-    /// Gives `amount` back, never beyond what a client never seen would have.
+    /// Refunds `amount`, never beyond what a new caller would have.
     #[must_use]
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word;
 
-    /// Gives back up to `amount` of a call that left `charged` behind, but nothing of what
-    /// has been refilled since: of a bucket what `charged` still owes, of a window only
-    /// what counts in the window that was charged.
+    /// Refunds up to `amount` of a call that left the word `spent`, except what has been
+    /// refilled since: for a bucket what `spent` still owes, for a window only what counts in
+    /// the window of the call.
     #[must_use]
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word;
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word;
 
-    /// How much is spent, on a scale that orders the clients of one limit by
-    /// their share of the burst. Zero means idle.
+    /// How much is spent, on a scale that orders callers of one limit by their share of the
+    /// burst. Zero means idle.
     #[must_use]
     fn spent(&self, word: Word, now: Timestamp) -> u64;
 
     /// How many tokens are spent, rounded up: more than the [limit](Self::limit) if the
-    /// client is in debt.
+    /// caller is in debt.
     #[must_use]
     fn owed(&self, word: Word, now: Timestamp) -> u64;
 
-    /// The most that can be [owed](Self::owed): what the word can tell.
+    /// The most that the word can represent as [owed](Self::owed).
     #[must_use]
     fn deepest(&self) -> u64;
 
-    /// A moment, as early as can be told, since when an idle client has been idle.
+    /// The earliest known time since which an idle caller has been idle.
     #[must_use]
     fn idle_since(&self, _word: Word, now: Timestamp) -> Timestamp {
         now
     }
 
-    /// The word of a client of whom all that is known is that it was idle at
-    /// `floor`.
+    /// The word of a caller that was idle at `floor`.
     #[must_use]
     fn fresh(&self, floor: Timestamp) -> Word;
 
@@ -124,61 +121,59 @@ pub trait Algorithm: Copy + sealed::Sealed {
     #[must_use]
     fn limit(&self) -> u64;
 
-    /// How much is refilled in some time, or can be spent in the windows that it has.
+    /// How much refills in some time, or can be spent in the windows of that time.
     #[must_use]
     fn refill_in(&self, time: Duration) -> u64;
 
-    /// From how much [spent](Self::spent) on, nothing remains.
+    /// The smallest [spent](Self::spent) with which nothing remains.
     #[must_use]
     fn exhausted_from(&self) -> u64;
 
-    /// The time in which the whole limit is refilled, or begins anew; `None` if it
-    /// never is.
+    /// The time in which the whole limit refills, or the length of a window; `None` if the quota
+    /// never refills.
     #[must_use]
     fn window(&self) -> Option<Duration>;
 
-    /// The largest cost that would pass at `now`.
+    /// The largest cost that would be allowed at `now`.
     #[must_use]
     fn remaining(&self, word: Word, now: Timestamp) -> u64;
 
-    /// The time until `cost` would first pass, zero if it passes now; `None` if
-    /// no waiting helps.
+    /// The time until `cost` would be allowed, zero if it is now; `None` if waiting does not
+    /// help.
     #[must_use]
     fn retry_after(&self, word: Word, now: Timestamp, cost: u64) -> Option<Duration>;
 
-    /// The time until nothing is spent any more; `None` if that never comes.
+    /// The time until nothing is spent any more; `None` if the quota never refills.
     #[must_use]
     fn reset_after(&self, word: Word, now: Timestamp) -> Option<Duration>;
 
-    /// The [window](Self::window) as the quota says it: a word may keep it a little longer,
-    /// since it holds whole nanoseconds, or steps of several.
+    /// The [window](Self::window) as the quota states it: the actual one may be a little longer,
+    /// since words hold whole nanoseconds, or steps of several.
     #[must_use]
     fn nominal_window(&self) -> Option<Duration> {
         self.window()
     }
 
-    /// The time until nothing is spent any more as the quota says it: earlier than
-    /// [really](Self::reset_after) by no more than what was rounded up. Of the moments that the
-    /// quota allows for it is the roundest.
+    /// [`reset_after`](Self::reset_after) as the quota states it: earlier by no more than what
+    /// was rounded up, and the roundest of the possible times.
     #[must_use]
     fn nominal_reset_after(&self, word: Word, now: Timestamp) -> Option<Duration> {
         self.reset_after(word, now)
     }
 
-    /// How long a call of `cost` that has just left `word` behind should wait
-    /// before it goes ahead. Zero for everything but a shaper.
+    /// How long a call of `cost` that has just left `word` should wait before it proceeds. Zero
+    /// except for a shaper.
     #[must_use]
     fn wait(&self, _word: Word, _now: Timestamp, _cost: u64) -> Duration {
         Duration::ZERO
     }
 
     /// Translates a word of `old` into one of `self`, which may have another quota. The
-    /// same quota leaves the word as it is. Otherwise what is spent stays spent, in tokens:
-    /// of the old burst no more than the new one has, and all that is owed beyond it.
+    /// same quota leaves the word unchanged. Otherwise what is spent stays spent, in tokens:
+    /// of the old burst no more than the new one has, and all debt beyond it.
     ///
-    /// Where `word` would count for less under `self` than under `old`, the result
-    /// differs from it, so that a decision still under way on the old word fails its
-    /// exchange.
+    /// Where `word` would count for less under `self` than under `old`, the result differs, so
+    /// that the compare-exchange of a concurrent decision on the old word fails.
     #[must_use]
     fn carry_over(&self, word: Word, now: Timestamp, old: &Self) -> Word;
 
@@ -187,17 +182,17 @@ pub trait Algorithm: Copy + sealed::Sealed {
     #[must_use]
     fn keep(&self, word: Word, now: Timestamp, old: &Self) -> Word;
 
-    /// A word that means at `now` what `word` meant at `then`: for a client that comes
-    /// from another clock, out of a snapshot for example. Windows that follow the clock
-    /// follow the new one.
+    /// A word that means at `now` what `word` meant at `then`: for words from another clock,
+    /// for example in a snapshot. Aligned windows follow the new clock.
     #[must_use]
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word;
 }
 
-/// What a client that has never been seen may spend.
+/// What a new caller may spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Start {
-    /// The whole burst, at once.
+    /// The whole burst.
     #[default]
     Full,
     /// Nothing yet: the bucket fills from the moment the limiter is built.

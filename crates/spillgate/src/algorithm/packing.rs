@@ -20,12 +20,12 @@ pub(super) struct Packing {
     pub(super) count_bits: u64,
 }
 
-/// A quantum is at most this part of the period: rounding a time up to a
+/// A quantum is at most this fraction of the period: rounding a time up to a
 /// quantum then costs less than 0.1 % of the rate.
-const STEPS_A_PERIOD: u64 = 1024;
+const STEPS_PER_PERIOD: u64 = 1024;
 
 impl Packing {
-    /// Times as numbers of whole periods, for windows that follow the clock.
+    /// Times as numbers of whole periods, for aligned windows.
     pub(super) fn by_period(quota: &Quota, period: u64, counters: u64) -> Result<Self, Error> {
         let time_bits = bits(Timestamp::MAX.as_nanos() / period);
         let count_bits = (64 - time_bits) / counters;
@@ -33,10 +33,10 @@ impl Packing {
     }
 
     /// Times as fine as the room that the count leaves allows, for periods that
-    /// begin with a client's first call.
+    /// begin with a caller's first call.
     pub(super) fn fine(quota: &Quota, period: u64) -> Result<Self, Error> {
         // The most bits whose quantum, 2^(bits - 2), is still fine enough.
-        let widest = bits(period / STEPS_A_PERIOD).saturating_add(1).max(2);
+        let widest = bits(period / STEPS_PER_PERIOD).saturating_add(1).max(2);
         let needed = bits(quota.burst().saturating_mul(2).saturating_add(2)).max(2);
         let count_bits = needed.min(widest);
         Self { quantum: 1 << (count_bits - 2), count_bits }.holding(quota)
@@ -75,7 +75,7 @@ impl Packing {
         (word.0 >> self.count_bits, if count > self.most() { self.most() } else { count })
     }
 
-    /// The last time that can be told apart.
+    /// The last time that can be represented.
     pub(super) const fn last(self) -> u64 {
         u64::MAX >> self.count_bits
     }
@@ -136,7 +136,7 @@ impl Packing {
         }
         let latest = (time.as_nanos() as u64).saturating_sub(longer).max(1);
         // Of many periods no more than of one, as a part of the time.
-        let late = late.min(latest / STEPS_A_PERIOD) + self.quantum - 1;
+        let late = late.min(latest / STEPS_PER_PERIOD) + self.quantum - 1;
         roundest(latest.saturating_sub(late), latest)
     }
 

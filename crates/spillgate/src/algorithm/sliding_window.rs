@@ -7,15 +7,15 @@ use crate::{Error, Quota, Timestamp};
 /// Two counts, of this window and the one before, weighted by how much of the
 /// last period each covers.
 ///
-/// Smoother than a [`FixedWindow`](super::FixedWindow) for the same word. The
-/// weighting assumes that the previous window's calls were spread evenly; where
-/// they were not, up to nearly twice the amount can pass within one period. And
-/// since the previous window weighs something until it is quite past, a caller who
-/// asks all the time gets `amount - 1` a window: with small amounts, use a bucket.
+/// Smoother than a [`FixedWindow`](super::FixedWindow) in the same space. The
+/// weighting assumes that the calls of the previous window were spread evenly; where
+/// they were not, up to nearly twice the amount can pass within one period. Since the
+/// previous window keeps some weight to its end, a caller that never pauses gets
+/// `amount - 1` per window: with small amounts, use a bucket.
 ///
-/// The word is the window, which follows the clock, and the two counts. A second
-/// counts to 16,000, a minute to 131,000, an hour to a million, a day to eight
-/// million. Debt goes at least as deep as the amount, and is forgotten after two windows.
+/// The word is the window, aligned to the clock, and the two counts. The limit is 16,000 per
+/// second, 131,000 per minute, a million per hour, eight million per day. Debt can be at least
+/// as deep as the amount, and expires after two windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     /// The quantum is the period. Each of the two counts has `count_bits`.
@@ -138,13 +138,13 @@ impl Algorithm for SlidingWindow {
         self.pack(window, previous, current.saturating_sub(amount))
     }
 
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
         let Counts { window, previous, current, .. } = self.counts(word, now);
-        let (rest, count) = self.packing.unpack(charged);
-        let (charged, _) = self.packing.unpack(Word(rest));
+        let (rest, count) = self.packing.unpack(spent);
+        let (written, _) = self.packing.unpack(Word(rest));
         let amount = amount.min(count);
-        // Only into the window that was charged, as long as that counts.
-        match window.checked_sub(charged) {
+        // Only in the window of the call, while it counts.
+        match window.checked_sub(written) {
             Some(0) => self.pack(window, previous, current.saturating_sub(amount)),
             Some(1) => self.pack(window, previous.saturating_sub(amount), current),
             _ => word,

@@ -6,12 +6,11 @@ use crate::{Error, Quota, Timestamp};
 
 /// A bucket of `burst` tokens that refills continuously: the default.
 ///
-/// A call takes its cost in tokens if there are enough. In any time `t` at most
-/// `burst + t/T` tokens are taken, where `T` is the [interval] between two
-/// tokens, and never more than that by a single one.
+/// A call takes its cost in tokens if there are enough. In any time `t`, exactly at most
+/// `burst + t/T` tokens are taken, where `T` is the [interval] between two tokens.
 ///
-/// The word is the time at which the bucket is full again. Debt (see
-/// [`charge`](Algorithm::charge)) goes as deep as 2⁶² nanoseconds of refill.
+/// The word is the time at which the bucket is full again.
+/// [Debt](Algorithm::debit_up_to) is limited to 2⁶² nanoseconds of refill.
 ///
 /// [interval]: Quota::interval
 ///
@@ -29,7 +28,7 @@ use crate::{Error, Quota, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     gcra: Gcra,
-    /// The word of a client never seen.
+    /// The word of a new caller.
     start: Word,
 }
 
@@ -38,7 +37,7 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// If the rate is above 1,000,000 a second and whole nanoseconds between two tokens would
+    /// If the rate is above 1,000,000 per second and whole nanoseconds between two tokens would
     /// make it slower by more than 0.1 %.
     pub fn new(quota: &Quota) -> Result<Self, Error> {
         Ok(Self { gcra: Gcra::new(quota)?, start: Word(0) })
@@ -48,7 +47,7 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// If the quota is never refilled: such a bucket would stay empty. And as for
+    /// If the quota never refills: the bucket would stay empty. And as for
     /// [`new`](Self::new).
     pub fn starting_empty(quota: &Quota, born: Timestamp) -> Result<Self, Error> {
         let gcra = Gcra::new(quota)?;
@@ -60,7 +59,7 @@ impl TokenBucket {
         Ok(Self { gcra, start: gcra.exhausted(born) })
     }
 
-    /// What is given back leaves no more than a client never seen would have.
+    /// A refund leaves no more than a new caller would have.
     fn not_beyond_the_start(self, word: Word, refunded: Word) -> Word {
         Word(refunded.0.max(self.start.0.min(word.0)))
     }
@@ -83,7 +82,7 @@ impl TokenBucket {
         Self { gcra: Gcra::from_raw([interval, span], rounding, refills), start: Word(start) }
     }
 
-    /// The same for clients of whom `start` is the word before they are seen.
+    /// The same with `start` as the word of a new caller.
     pub(super) const fn starting_from(self, start: Word) -> Self {
         Self { start, ..self }
     }
@@ -107,8 +106,8 @@ impl Algorithm for TokenBucket {
         self.not_beyond_the_start(word, self.gcra.refund(word, now, amount))
     }
 
-    fn give_back(&self, word: Word, now: Timestamp, amount: u64, charged: Word) -> Word {
-        self.not_beyond_the_start(word, self.gcra.give_back(word, now, amount, charged))
+    fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
+        self.not_beyond_the_start(word, self.gcra.refund_call(word, now, amount, spent))
     }
 
     #[inline]

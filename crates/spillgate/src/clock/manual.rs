@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::Clock;
 use crate::Timestamp;
 
-/// A clock that moves only when told to, for tests and simulations.
+/// A clock that the test moves, for tests and simulations without sleeping.
 ///
-/// Clones share their time.
+/// Clones share one time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,26 +28,26 @@ pub struct ManualClock {
 
 // Relaxed throughout: the time is one number, and orders nothing else.
 impl ManualClock {
-    /// A clock that stands at `start`.
+    /// A clock that reads `start`.
     #[must_use]
     pub fn new(start: Timestamp) -> Self {
         Self { nanos: Arc::new(AtomicU64::new(start.as_nanos())) }
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         let moved = |nanos| Some((Timestamp::from_nanos(nanos) + by).as_nanos());
         // The closure never refuses, so there is always a new value.
         let _ = self.nanos.fetch_update(Ordering::Relaxed, Ordering::Relaxed, moved);
     }
 
-    /// Moves the clock to `now`, which may lie in the past.
+    /// Sets the clock to `now`, which may be in the past.
     pub fn set(&self, now: Timestamp) {
         self.nanos.store(now.as_nanos(), Ordering::Relaxed);
     }
 }
 
-/// Stands at a moment well after the epoch, as real clocks do.
+/// Starts well after the epoch, as real clocks do.
 impl Default for ManualClock {
     fn default() -> Self {
         Self::new(Timestamp::from_secs(1_700_000_000))

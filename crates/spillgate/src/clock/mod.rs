@@ -1,4 +1,4 @@
-//! Where time comes from.
+//! Sources of time.
 
 mod manual;
 mod system;
@@ -7,11 +7,10 @@ pub use self::manual::ManualClock;
 pub use self::system::SystemClock;
 use crate::Timestamp;
 
-/// Tells the time.
+/// A source of time.
 ///
-/// A limiter reads its clock once for each call that does not bring a time of its
-/// own. Time may go backwards: no call passes then that would not have passed had
-/// time stood still.
+/// A limiter reads its clock once per call, except in methods that take a time. Time may go
+/// backwards: it never allows a call that would be denied if time had stopped instead.
 pub trait Clock: Send + Sync {
     /// The current time.
     fn now(&self) -> Timestamp;

@@ -11,22 +11,22 @@ use crate::sync::lock_plain;
 /// The system's time, read from the processor's time-stamp counter.
 ///
 /// Nanoseconds since the Unix epoch. A reading costs a counter read and a multiplication, about
-/// a third of a `clock_gettime`. Every 17 ms one of the callers compares the counter with the
-/// operating system's clocks and corrects its pace; who calls in that moment waits for it. A
-/// counter whose pace changes by more than 3 % is not believed. Where there is no reliable
-/// counter, the operating system's clock is read every time.
+/// a third of `clock_gettime`. Every 17 ms one thread compares the counter with the operating
+/// system's clocks and corrects its rate; concurrent readings wait for it. A counter whose rate
+/// changes by more than 3 % is not trusted. Without a reliable counter, every reading reads the
+/// operating system's clock.
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// - **It never jumps.** The pace is that of the operating system's monotonic clock, so setting
-///   the time of day refills nobody.
-/// - **It follows the time of day**, since windows begin at whole minutes and midnights: where
+/// - **It never jumps.** The rate is that of the operating system's monotonic clock, so setting
+///   the time of day does not refill anything.
+/// - **It follows the time of day**, since windows begin at whole minutes and at midnight: where
 ///   the two differ, this clock runs faster or slower by 0.05 %, as time daemons do, until they
-///   meet. A correction of a second takes 34 minutes. After one of hours, or if the machine was
-///   suspended for as long, restart the process if windows shall begin on time at once.
-/// - **Within a thread it never goes back.** Between threads it may, by some microseconds:
-///   two cores read their counters at slightly different moments. No call passes by that which
-///   would not have passed had time stood still.
+///   agree. Correcting one second takes 34 minutes. After a correction of hours, or a suspend of
+///   that length, restart the process if windows must be aligned at once.
+/// - **Within a thread it is monotonic.** Between threads it may go back by a few microseconds,
+///   since two cores read their counters at slightly different moments. That never allows a
+///   call that would be denied if time had stopped instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -38,37 +38,35 @@ impl Clock for SystemClock {
     }
 }
 
-/// Time as a straight line through the last comparison with the system's clock.
+/// Time as a straight line from the last comparison with the system's clock.
 struct Counted {
     counter: quanta::Clock,
-    /// How many ticks one line serves.
+    /// How many ticks one line is valid for.
     serves: u64,
-    /// The pace that the counter was calibrated to.
+    /// The calibrated rate of the counter.
     calibrated: u64,
     line: SeqCell<3>,
     last: Mutex<Last>,
-    /// The system's two clocks when the process began to read time: the second as
-    /// nanoseconds since the epoch.
+    /// The system's two clocks at the first reading: the second as nanoseconds since the
+    /// epoch.
     began: (Instant, u64),
 }
 
-/// The last comparison, and by how much the time of day was followed until then.
+/// The last comparison, and the accumulated correction towards the time of day.
 #[derive(Clone, Copy)]
 struct Last {
     comparison: Comparison,
     followed: i64,
 }
 
-/// One reading of the counter and of the system's clock, as close together as
-/// can be.
+/// One reading of the counter and of the system's clock, as close together as possible.
 #[derive(Clone, Copy)]
 struct Comparison {
     ticks: u64,
     nanos: u64,
 }
 
-/// From `ticks` on, time is `nanos` and advances by `pace / 2³²` nanoseconds a
-/// tick.
+/// From `ticks` on, time is `nanos` and advances by `pace / 2³²` nanoseconds per tick.
 #[derive(Clone, Copy)]
 struct Line {
     ticks: u64,
@@ -76,16 +74,15 @@ struct Line {
     pace: u64,
 }
 
-/// How many nanoseconds one line serves. Pace errors of the order of 10⁻⁵ then stay
-/// below a microsecond, and a comparison costs one caller some hundred nanoseconds.
+/// How many nanoseconds one line is valid for. Rate errors of the order of 10⁻⁵ then stay
+/// below one microsecond. A comparison takes some hundred nanoseconds.
 const SERVES: u64 = 1 << 24;
 
-/// A pace that differs from the calibrated one by more than this part of it is not believed: a
-/// counter may start again when a machine wakes up.
+/// A rate that differs from the calibrated one by more than this fraction is not trusted: the
+/// counter may restart when a machine wakes up.
 const BELIEVED: u64 = 32;
 
-/// The time of day is followed by at most this part of what has passed: 0.05 %, as much as time
-/// daemons change the pace of clocks.
+/// The correction is at most this fraction of the elapsed time: 0.05 %, as for time daemons.
 const FOLLOWED: i64 = 2_000;
 
 impl Counted {
@@ -118,7 +115,7 @@ impl Counted {
         }
     }
 
-    /// Draws a new line, unless another caller just has.
+    /// Draws a new line, unless another thread just has.
     #[cold]
     fn compare(&self) {
         let mut last = lock_plain(&self.last);
@@ -131,13 +128,13 @@ impl Counted {
         }
         let next = self.comparison(last.followed);
         let pace = next.pace_since(last.comparison, self.calibrated);
-        // Nobody was told a time after the end of the old line, so time may
+        // No reading was later than the end of the old line, so time may
         // continue from there if the line had run ahead.
-        let told = line.after(self.serves);
+        let latest = line.after(self.serves);
         let elapsed = next.nanos.saturating_sub(last.comparison.nanos);
         let followed = last.followed + step_towards(time_of_day(), next.nanos, elapsed);
         *last = Last { comparison: next, followed };
-        self.line.write(Line::through(next, told, pace, self.serves).to_numbers());
+        self.line.write(Line::through(next, latest, pace, self.serves).to_numbers());
     }
 
     /// The tightest of a few readings: an interrupt may come between the two clocks.
@@ -156,7 +153,7 @@ impl Counted {
 }
 
 impl Comparison {
-    /// The pace of the counter since an earlier comparison, if it can be believed.
+    /// The rate of the counter since an earlier comparison, if it can be trusted.
     fn pace_since(self, earlier: Self, calibrated: u64) -> u64 {
         let elapsed = u128::from(self.nanos.saturating_sub(earlier.nanos));
         let Some(ticks) = self.ticks.checked_sub(earlier.ticks).filter(|ticks| *ticks > 0) else {
@@ -168,14 +165,14 @@ impl Comparison {
     }
 }
 
-/// Nanoseconds since the epoch, as the system says now. If it says later than this it is wrong,
-/// and would leave no room to count on from there.
+/// Nanoseconds since the epoch by the system's clock, bounded so that time can continue from
+/// there.
 fn time_of_day() -> u64 {
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     unix.as_nanos().min(u128::from(Timestamp::MAX.as_nanos() - (1 << 58))) as u64
 }
 
-/// How far to follow the time of day now, after some time.
+/// The next correction towards the time of day, after some elapsed time.
 fn step_towards(time_of_day: u64, now: u64, elapsed: u64) -> i64 {
     let most = (elapsed / FOLLOWED.unsigned_abs()).min(SERVES) as i64;
     let ahead = i128::from(time_of_day) - i128::from(now);
@@ -183,18 +180,18 @@ fn step_towards(time_of_day: u64, now: u64, elapsed: u64) -> i64 {
 }
 
 impl Line {
-    /// A line from `comparison` on that never falls below `told`. If that is
-    /// ahead of the system's clock, it runs slower until the two meet.
-    fn through(comparison: Comparison, told: u64, pace: u64, serves: u64) -> Self {
+    /// A line from `comparison` on that never falls below `latest`. If that is
+    /// ahead of the system's clock, it runs slower until the two agree.
+    fn through(comparison: Comparison, latest: u64, pace: u64, serves: u64) -> Self {
         let serves = (u128::from(serves) * u128::from(pace)) >> 32;
-        let ahead = u128::from(told.saturating_sub(comparison.nanos)).min(serves / 2);
+        let ahead = u128::from(latest.saturating_sub(comparison.nanos)).min(serves / 2);
         let slowed = u128::from(pace) * (serves - ahead) / serves.max(1);
-        Self { ticks: comparison.ticks, nanos: comparison.nanos.max(told), pace: slowed as u64 }
+        Self { ticks: comparison.ticks, nanos: comparison.nanos.max(latest), pace: slowed as u64 }
     }
 
     #[inline(always)]
     fn after(self, ticks: u64) -> u64 {
-        // Shifted beforehand, since the upper half of a product is to be had without.
+        // Shifted beforehand: the upper half of a product then needs no shift.
         self.nanos + ((u128::from(ticks << 32) * u128::from(self.pace)) >> 64) as u64
     }
 
@@ -212,7 +209,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// A counter of one tick a nanosecond.
+    /// A counter of one tick per nanosecond.
     const CALIBRATED: u64 = 1 << 32;
     const SECOND: u64 = 1_000_000_000;
 
@@ -252,7 +249,7 @@ mod tests {
         assert_eq!(step(0), 0);
         assert_eq!((step(7), step(-7)), (7, -7));
         assert_eq!((step(3_600 * SECOND as i64), step(-3_600 * SECOND as i64)), (most, -most));
-        // However long nobody has asked, one step is no longer than what a line serves.
+        // However long the clock was not read, one step is at most what a line is valid for.
         assert_eq!(step_towards(u64::MAX, now, u64::MAX), SERVES as i64);
     }
 }

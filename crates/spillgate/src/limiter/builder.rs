@@ -25,7 +25,7 @@ use crate::{Clock, Error, KeyedState, Quota, SystemClock, Table, Timestamp, When
 /// ```
 #[must_use = "a builder does nothing until `build`"]
 #[expect(missing_debug_implementations, reason = "a closure cannot be shown")]
-pub struct Builder<K: ?Sized, C = SystemClock, S = KeyedState> {
+pub struct LimiterBuilder<K: ?Sized, C = SystemClock, S = KeyedState> {
     quota: Result<Quota, Error>,
     kind: AlgorithmKind,
     start: Start,
@@ -39,10 +39,10 @@ pub struct Builder<K: ?Sized, C = SystemClock, S = KeyedState> {
     key: PhantomData<fn(&K)>,
 }
 
-/// Room for this many clients, in 2.6 MB, unless told otherwise.
+/// Takes 2.6 MB.
 const DEFAULT_CAPACITY: usize = 100_000;
 
-impl<K: ?Sized> Builder<K> {
+impl<K: ?Sized> LimiterBuilder<K> {
     pub(super) fn new<Q: TryInto<Quota>>(quota: Q) -> Self
     where
         Error: From<Q::Error>,
@@ -63,44 +63,42 @@ impl<K: ?Sized> Builder<K> {
     }
 }
 
-impl<K: ?Sized, C, S> Builder<K, C, S> {
-    /// Spends the quota in another way than a token bucket does.
+impl<K: ?Sized, C, S> LimiterBuilder<K, C, S> {
+    /// Sets the algorithm: a token bucket by default.
     pub fn algorithm(mut self, kind: AlgorithmKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Chooses what a client never seen may spend. Buckets only.
+    /// Sets what a new caller may spend. Token and interval buckets only.
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
-    /// Makes room for so many clients with something spent at once: 100,000 unless
-    /// set. Each takes about 26 bytes (52 up to 4,096), from the start. A client counts until
-    /// its allowance is whole again.
-    pub fn capacity(mut self, clients: usize) -> Self {
-        self.capacity = clients;
+    /// Sets how many callers can have something spent at the same time: 100,000 by default, at
+    /// about 26 bytes each (52 up to 4,096). A caller counts until it is back at its full quota.
+    pub fn capacity(mut self, callers: usize) -> Self {
+        self.capacity = callers;
         self
     }
 
-    /// Chooses what happens to a new client when there is no room.
+    /// Sets what happens to a new caller when the table is full.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// Lets clients owe no more than `tokens` beyond their burst: what
-    /// [settling](Limiter::settle) and [debits](Limiter::debit) would charge beyond it is not
-    /// charged. Unless set, that is what a day refills or ten bursts, whichever is more, so
-    /// that no mistake locks a client out for ever.
+    /// Limits debt to `tokens` beyond the burst: [settling](Limiter::settle) and
+    /// [debits](Limiter::debit) spend no more than that. The default is the refill of one day or
+    /// ten bursts, whichever is more, so that no mistake locks a caller out for ever.
     pub fn max_debt(mut self, tokens: u64) -> Self {
         self.max_debt = Some(tokens);
         self
     }
 
-    /// Adds a tier: clients whom [`tier_of`](Self::tier_of) gives this name have
-    /// this quota. All tiers share the limiter's table and its capacity.
+    /// Adds a tier: callers for which [`tier_of`](Self::tier_of) returns this name have this
+    /// quota. All tiers share the limiter's table and its capacity.
     pub fn tier<Q: TryInto<Quota>>(mut self, name: impl Into<String>, quota: Q) -> Self
     where
         Error: From<Q::Error>,
@@ -109,7 +107,7 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
         self
     }
 
-    /// Says which tier a client is in.
+    /// Sets the function that returns a caller's tier.
     ///
     /// ```
     /// # use spillgate::Limiter;
@@ -126,9 +124,9 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
         self
     }
 
-    /// Reads another clock than the system's.
-    pub fn clock<D: Clock>(self, clock: D) -> Builder<K, D, S> {
-        Builder {
+    /// Sets the clock: the system's by default.
+    pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<K, D, S> {
+        LimiterBuilder {
             clock,
             quota: self.quota,
             kind: self.kind,
@@ -143,10 +141,10 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
         }
     }
 
-    /// Hashes keys in another way. Clients are told apart by their hash alone, so
-    /// the hasher must be keyed with a secret unless all keys can be trusted.
-    pub fn hasher<T: BuildHasher + Clone>(self, hasher: T) -> Builder<K, C, T> {
-        Builder {
+    /// Sets the hasher. Callers are distinguished by their hash alone, so it must be keyed with a
+    /// secret unless all keys can be trusted.
+    pub fn hasher<T: BuildHasher + Clone>(self, hasher: T) -> LimiterBuilder<K, C, T> {
+        LimiterBuilder {
             hasher,
             quota: self.quota,
             kind: self.kind,
@@ -162,26 +160,25 @@ impl<K: ?Sized, C, S> Builder<K, C, S> {
     }
 }
 
-impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> Builder<K, C, S> {
-    /// Builds the limiter and takes its memory.
+impl<K: Hash + ?Sized, C: Clock, S: BuildHasher + Clone> LimiterBuilder<K, C, S> {
+    /// Builds the limiter and allocates its memory.
     ///
     /// # Errors
     ///
-    /// If a quota is not valid, or not for the algorithm; if the tiers have [nothing in
-    /// common](AlgorithmKind::with_quotas), or two have one name; if a debt is deeper than a
-    /// word can tell; if the capacity is 0 or more than memory can be had for.
+    /// If a quota is invalid, or the algorithm cannot count it; if tiers are
+    /// [incompatible](AlgorithmKind::with_quotas) or duplicate; if the maximum debt is more than
+    /// a word can represent; if the capacity is 0, or there is no memory for it.
     pub fn build(self) -> Result<Limiter<K, C, S>, Error> {
         let born = self.clock.now();
         self.build_born(born)
     }
 
-    /// Builds the limiter with what the clients of an old one have spent, in tokens, as for
-    /// [`set_quota`](Limiter::set_quota); with the old one's hasher and overrides. For changes
-    /// that a running limiter cannot make: of its capacity, its tiers, what it does when
-    /// full. If the algorithm changes, all start afresh.
+    /// Builds the limiter with the callers of an old one: with what they have spent, in tokens,
+    /// as for [`set_quota`](Limiter::set_quota), and with its hasher and overrides. For changes
+    /// that a running limiter cannot make: capacity, tiers, [`WhenFull`]. If the algorithm
+    /// changes, all callers start anew.
     ///
-    /// What is spent on the old limiter meanwhile may be missed, so nobody should use it by
-    /// then.
+    /// Spends on the old limiter during the build may be missed: stop using it before.
     ///
     /// # Errors
     ///

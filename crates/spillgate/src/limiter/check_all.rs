@@ -4,34 +4,39 @@ use std::time::Duration;
 
 use super::Limiter;
 use super::act::Own;
-use super::tiers::Client;
+use super::tiers::Caller;
 use crate::algorithm::TokenBucket;
+use crate::decision::whole_seconds;
 use crate::table::Written;
 use crate::{Clock, Decision, Timestamp, Verdict};
 
-/// Spends on several limiters at once, all or nothing: if any of them denies,
-/// nothing is spent on any.
+/// Spends on several limiters, all or nothing: if one of them denies, nothing is spent on any.
 ///
-/// All are decided at one time, `now`. Put the limiters that most callers share
-/// last: where two calls race for the last token of one, what the loser spent on
-/// those before it is taken back, and that is cheapest and surest where nobody
-/// else spends. If somebody has spent there meanwhile the spend stays, and is
-/// counted in [`Counts::kept_charges`](super::Counts::kept_charges).
+/// All decide at the same time, read from the clock of the first limiter. Put limiters that many
+/// callers share last: if two calls race for the last token of one limiter, the loser undoes its
+/// spends on those before it, which is cheap and reliable where no other call spends. If another
+/// call has spent there since, the spend stays and counts in
+/// [`Counts::kept_spends`](super::Counts::kept_spends).
 ///
 /// ```
-/// use spillgate::{check_all, Clock, Limiter, SystemClock};
+/// use spillgate::{Limiter, check_all};
 /// use std::net::IpAddr;
 ///
 /// let per_ip: Limiter<IpAddr> = Limiter::new("10/s")?;
 /// let in_all: Limiter<()> = Limiter::new("1000/s")?;
 ///
 /// let address = IpAddr::from([203, 0, 113, 7]);
-/// let spends = [per_ip.spend(&address, 1), in_all.spend(&(), 1)];
-/// let decision = check_all(spends, SystemClock.now());
+/// let decision = check_all([per_ip.spend(&address, 1), in_all.spend(&(), 1)]);
 /// assert!(decision.is_allowed());
 /// # Ok::<(), spillgate::Error>(())
 /// ```
-pub fn check_all<'a, A: AsMut<[Spend<'a>]>>(mut spends: A, now: Timestamp) -> AllDecision<A> {
+pub fn check_all<'a, A: AsMut<[Spend<'a>]>>(mut spends: A) -> AllDecision<A> {
+    let now = spends.as_mut().first().map_or(Timestamp::ZERO, |spend| spend.limiter.now());
+    check_all_at(spends, now)
+}
+
+/// [`check_all`] at a given time.
+pub fn check_all_at<'a, A: AsMut<[Spend<'a>]>>(mut spends: A, now: Timestamp) -> AllDecision<A> {
     let all = spends.as_mut();
     let allowed = evaluate(all, now) && spend_all(all, now);
     for spend in all {
@@ -40,7 +45,7 @@ pub fn check_all<'a, A: AsMut<[Spend<'a>]>>(mut spends: A, now: Timestamp) -> Al
     AllDecision { spends, allowed }
 }
 
-/// Looks at every spend, and tells whether all of them would pass.
+/// Peeks every spend, and returns whether all would be allowed.
 fn evaluate(spends: &mut [Spend<'_>], now: Timestamp) -> bool {
     let mut allowed = true;
     for spend in spends {
@@ -51,7 +56,7 @@ fn evaluate(spends: &mut [Spend<'_>], now: Timestamp) -> bool {
     allowed
 }
 
-/// Spends every spend, or takes all back if one does not pass after all.
+/// Spends all, or undoes them if one is denied after all.
 fn spend_all(spends: &mut [Spend<'_>], now: Timestamp) -> bool {
     for index in 0..spends.len() {
         let (earlier, rest) = spends.split_at_mut(index);
@@ -59,22 +64,22 @@ fn spend_all(spends: &mut [Spend<'_>], now: Timestamp) -> bool {
             break;
         };
         let (decision, written) =
-            spend.limiter.decide(spend.client, spend.own.as_ref(), spend.cost, now);
+            spend.limiter.decide(spend.caller, spend.own.as_ref(), spend.cost, now);
         spend.decision = Some(decision);
         spend.written = written;
         if decision.is_denied() {
-            take_back(earlier, now);
+            undo_all(earlier, now);
             return false;
         }
     }
     true
 }
 
-/// Undoes spends, the last one first, so that two on one client come apart.
-fn take_back(spends: &mut [Spend<'_>], now: Timestamp) {
+/// Undoes spends, the last one first, so that two of one caller can be undone.
+fn undo_all(spends: &mut [Spend<'_>], now: Timestamp) {
     for spend in spends.iter_mut().rev() {
         if let Some(written) = spend.written.take() {
-            spend.limiter.undo(spend.client, spend.own.as_ref(), written, now);
+            spend.limiter.undo(spend.caller, spend.own.as_ref(), written, now);
         }
     }
     for spend in spends {
@@ -82,11 +87,11 @@ fn take_back(spends: &mut [Spend<'_>], now: Timestamp) {
     }
 }
 
-/// A cost for one client of one limiter, to be spent by [`check_all`].
+/// A cost for one caller of one limiter, for [`check_all`].
 #[must_use = "a spend is spent by `check_all`"]
 pub struct Spend<'a> {
     limiter: &'a dyn Decide,
-    client: Client,
+    caller: Caller,
     /// The quota that comes with the call, if it is not the limiter's.
     own: Option<TokenBucket>,
     cost: u64,
@@ -95,13 +100,13 @@ pub struct Spend<'a> {
 }
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// A cost for one client, to be spent together with others by [`check_all`].
+    /// A cost for one caller, for [`check_all`].
     pub fn spend(&self, key: &K, cost: u64) -> Spend<'_>
     where
         S: Send + Sync,
     {
-        let client = self.client(key);
-        Spend { limiter: self, client, own: None, cost, decision: None, written: None }
+        let caller = self.caller(key);
+        Spend { limiter: self, caller, own: None, cost, decision: None, written: None }
     }
 }
 
@@ -112,7 +117,7 @@ impl Spend<'_> {
     }
 
     fn look(&self, now: Timestamp) -> Decision {
-        self.limiter.look(self.client, self.own.as_ref(), self.cost, now)
+        self.limiter.look(self.caller, self.own.as_ref(), self.cost, now)
     }
 }
 
@@ -125,7 +130,7 @@ impl fmt::Debug for Spend<'_> {
     }
 }
 
-/// What several limiters decided together.
+/// The result of [`check_all`].
 #[derive(Debug)]
 #[must_use]
 pub struct AllDecision<A> {
@@ -134,21 +139,20 @@ pub struct AllDecision<A> {
 }
 
 impl<'a, A: AsRef<[Spend<'a>]>> AllDecision<A> {
-    /// True if every limiter allowed the call, and all of it was spent.
+    /// True if every limiter allowed the call, and all costs were spent.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 
-    /// True if any limiter denied the call, and none of it was spent.
+    /// True if a limiter denied the call, and no cost was spent.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         !self.allowed
     }
 
-    /// What each limiter decided, in the order of the spends. If the call was
-    /// denied, those that would have allowed it say so, and show what is left
-    /// without it.
+    /// The decision of each limiter, in the order of the spends. If the call was denied, the
+    /// decisions of the other limiters are peeks.
     pub fn decisions<'s>(&'s self) -> impl Iterator<Item = Decision> + use<'s, 'a, A>
     where
         'a: 's,
@@ -156,7 +160,7 @@ impl<'a, A: AsRef<[Spend<'a>]>> AllDecision<A> {
         self.spends.as_ref().iter().filter_map(|spend| spend.decision)
     }
 
-    /// The answer as one of three. `retry_after` is the latest of all.
+    /// The decision as an enum. `retry_after` is the latest of all.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.retry_after() {
@@ -166,15 +170,22 @@ impl<'a, A: AsRef<[Spend<'a>]>> AllDecision<A> {
         }
     }
 
-    /// The time until the same call would pass everywhere; zero if it was allowed,
-    /// `None` if no waiting helps.
+    /// The time until all would allow the same call: zero if they did, `None` if waiting does
+    /// not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.decisions()
             .try_fold(Duration::ZERO, |latest, decision| Some(latest.max(decision.retry_after()?)))
     }
 
-    /// The longest that any shaper asks an allowed call to wait.
+    /// [`retry_after`](Self::retry_after) in seconds, rounded up, as a `Retry-After` header
+    /// has it.
+    #[must_use]
+    pub fn retry_after_secs(&self) -> Option<u64> {
+        self.retry_after().map(whole_seconds)
+    }
+
+    /// The longest [wait](Decision::wait) of an allowed call.
     #[must_use]
     pub fn wait(&self) -> Duration {
         let waits = self.decisions().map(|decision| decision.wait()).filter(|_| self.allowed);
@@ -182,42 +193,47 @@ impl<'a, A: AsRef<[Spend<'a>]>> AllDecision<A> {
     }
 }
 
-/// A limiter, whatever its keys, clock and hasher.
+/// A limiter of any key, clock and hasher.
 trait Decide: Send + Sync {
-    fn look(&self, client: Client, own: Own<'_>, cost: u64, now: Timestamp) -> Decision;
+    fn now(&self) -> Timestamp;
+    fn look(&self, caller: Caller, own: Own<'_>, cost: u64, now: Timestamp) -> Decision;
     fn decide(
         &self,
-        client: Client,
+        caller: Caller,
         own: Own<'_>,
         cost: u64,
         now: Timestamp,
     ) -> (Decision, Option<Written>);
-    fn undo(&self, client: Client, own: Own<'_>, written: Written, now: Timestamp);
+    fn undo(&self, caller: Caller, own: Own<'_>, written: Written, now: Timestamp);
     fn count(&self, decision: Option<&Decision>, allowed: bool);
 }
 
 impl<K: ?Sized, C: Clock, S: Send + Sync> Decide for Limiter<K, C, S> {
-    fn look(&self, client: Client, own: Own<'_>, cost: u64, now: Timestamp) -> Decision {
-        Limiter::look(self, client, own, cost, now)
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn look(&self, caller: Caller, own: Own<'_>, cost: u64, now: Timestamp) -> Decision {
+        Limiter::look(self, caller, own, cost, now)
     }
 
     fn decide(
         &self,
-        client: Client,
+        caller: Caller,
         own: Own<'_>,
         cost: u64,
         now: Timestamp,
     ) -> (Decision, Option<Written>) {
-        self.spend_and_tell(client, own, cost, now)
+        self.spend_and_record(caller, own, cost, now)
     }
 
-    fn undo(&self, client: Client, own: Own<'_>, written: Written, now: Timestamp) {
-        if !Limiter::undo(self, client, own, written, now) {
-            self.counters.kept_charge();
+    fn undo(&self, caller: Caller, own: Own<'_>, written: Written, now: Timestamp) {
+        if !Limiter::undo(self, caller, own, written, now) {
+            self.counters.kept_spend();
         }
     }
 
-    /// Counts a call that was spent, or that this limiter itself denied.
+    /// Counts a call that was allowed, or that this limiter denied.
     fn count(&self, decision: Option<&Decision>, allowed: bool) {
         if let Some(decision) = decision.filter(|decision| allowed || decision.is_denied()) {
             self.counters.count(decision);

@@ -2,21 +2,19 @@ use std::hash::{BuildHasher, Hash};
 use std::iter::Fuse;
 
 use super::Limiter;
-use super::tiers::Client;
+use super::tiers::Caller;
 use crate::{Clock, Decision, Timestamp};
 
-/// How many clients are looked up before the first of them is decided. More would
-/// outrun the memory accesses that a core keeps under way at once.
+/// How many callers are prefetched before the first is decided. More would exceed the memory
+/// accesses that a core keeps in flight.
 const AHEAD: usize = 16;
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// Spends 1 for each of many clients, in order, as [`check`](Self::check)
-    /// would.
+    /// [Checks](Self::check) many callers, in order.
     ///
-    /// With more clients than the processor's caches hold, a check spends most of
-    /// its time waiting for memory. In a batch those waits overlap. Like every
-    /// iterator this one is lazy: it checks as far as it is consumed, at most 16
-    /// at one reading of the clock.
+    /// With more callers than the CPU caches hold, a check spends most of its time waiting for
+    /// memory. In a batch those waits overlap. The iterator is lazy: it checks as far as it is
+    /// consumed, with one clock reading per 16 checks.
     ///
     /// ```
     /// # let limiter: spillgate::Limiter<str> = spillgate::Limiter::new("10/s")?;
@@ -42,13 +40,13 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 }
 
 /// The decisions of [`Limiter::check_many`].
-#[must_use = "clients are checked as the iterator is consumed"]
+#[must_use = "callers are checked as the iterator is consumed"]
 #[expect(missing_debug_implementations, reason = "the keys may be anything")]
 pub struct CheckMany<'l, I, K: ?Sized, C, S> {
     limiter: &'l Limiter<K, C, S>,
     keys: Fuse<I>,
-    /// Clients whose slots are on their way into the cache.
-    ahead: [Option<Client>; AHEAD],
+    /// Callers whose slots are being prefetched.
+    ahead: [Option<Caller>; AHEAD],
     next: usize,
     now: Timestamp,
 }
@@ -64,12 +62,11 @@ where
     fn look_ahead(&mut self) {
         let limiter = self.limiter;
         for place in &mut self.ahead {
-            *place = self.keys.next().map(|key| limiter.client(key));
+            *place = self.keys.next().map(|key| limiter.caller(key));
         }
-        // These loads depend on nothing, so the processor has all of them under
-        // way before the first exchange makes it wait.
-        for client in self.ahead.into_iter().flatten() {
-            limiter.table.touch(client.fingerprint);
+        // These loads are independent, so all are in flight before the first exchange waits.
+        for caller in self.ahead.into_iter().flatten() {
+            limiter.table.prefetch(caller.fingerprint);
         }
         self.now = limiter.clock.now();
         self.next = 0;
@@ -90,11 +87,11 @@ where
         if self.next == AHEAD {
             self.look_ahead();
         }
-        let client = (*self.ahead.get(self.next)?)?;
+        let caller = (*self.ahead.get(self.next)?)?;
         self.next += 1;
-        match self.limiter.check_at_home(client.fingerprint, 1, self.now) {
+        match self.limiter.check_at_home(caller.fingerprint, 1, self.now) {
             Some(decision) => Some(decision),
-            None => Some(self.limiter.check_anywhere(client, 1, self.now)),
+            None => Some(self.limiter.check_anywhere(caller, 1, self.now)),
         }
     }
 }

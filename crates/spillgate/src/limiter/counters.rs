@@ -6,33 +6,31 @@ use std::sync::{Mutex, OnceLock};
 use crate::Decision;
 use crate::sync::lock_plain;
 
-/// What a limiter has decided so far.
+/// Decisions of a limiter since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Calls that were allowed, without those of cost 0.
+    /// Allowed calls, except those of cost 0.
     pub allowed: u64,
-    /// Calls that were denied.
+    /// Denied calls.
     pub denied: u64,
-    /// Clients that were forgotten although they had something spent.
+    /// Callers evicted while they had something spent.
     pub evictions: u64,
-    /// Charges of a denied [`check_all`](crate::check_all) that could not be taken
-    /// back.
-    pub kept_charges: u64,
+    /// Spends of a denied [`check_all`](crate::check_all) that could not be undone.
+    pub kept_spends: u64,
 }
 
-/// Counts calls without slowing them down.
+/// Counts calls without contention.
 ///
-/// Each thread has a shard to itself, so it needs no atomic addition: it loads,
-/// adds and stores. Threads beyond the number of shards share one more, and add
-/// atomically there.
+/// Each thread has its own shard, so it needs no atomic addition: it loads, adds and stores.
+/// Threads beyond the number of shards share one more, and add atomically there.
 pub(super) struct Counters {
-    /// For the first threads, without a pointer to follow: half a nanosecond.
+    /// For the first threads, without an indirection: saves half a nanosecond.
     near: [Shard; NEAR],
-    /// For as many more as there are cores for.
+    /// For the others, up to [`shard_count`].
     far: Box<[Shard]>,
     shared: Shard,
-    kept_charges: AtomicU64,
+    kept_spends: AtomicU64,
 }
 
 const NEAR: usize = 16;
@@ -51,7 +49,7 @@ impl Counters {
             near: Default::default(),
             far: (NEAR..shard_count()).map(|_| Shard::default()).collect(),
             shared: Shard::default(),
-            kept_charges: AtomicU64::new(0),
+            kept_spends: AtomicU64::new(0),
         }
     }
 
@@ -77,19 +75,19 @@ impl Counters {
         }
     }
 
-    /// Counts a call that was given up, whatever would have been decided.
+    /// Counts a call that gave up waiting.
     #[cfg(feature = "tokio")]
     pub(super) fn count_denied(&self) {
         self.shared.denied.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn kept_charge(&self) {
-        self.kept_charges.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn kept_spend(&self) {
+        self.kept_spends.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn sum(&self, evictions: u64) -> Counts {
-        let kept_charges = self.kept_charges.load(Ordering::Relaxed);
-        let mut counts = Counts { evictions, kept_charges, ..Counts::default() };
+        let kept_spends = self.kept_spends.load(Ordering::Relaxed);
+        let mut counts = Counts { evictions, kept_spends, ..Counts::default() };
         for shard in self.near.iter().chain(&self.far).chain([&self.shared]) {
             counts.allowed += shard.allowed.load(Ordering::Relaxed);
             counts.denied += shard.denied.load(Ordering::Relaxed);
@@ -112,8 +110,7 @@ impl Shard {
     }
 }
 
-/// Twice as many shards as cores: runtimes run a thread a core, and programs some
-/// more of their own.
+/// Twice as many shards as cores: runtimes run one thread per core, and programs some more.
 fn shard_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| 2 * std::thread::available_parallelism().map_or(16, usize::from))
@@ -121,7 +118,7 @@ fn shard_count() -> usize {
 
 /// Not known yet.
 const UNKNOWN: usize = usize::MAX;
-/// Beyond every shard: for a thread that is ending.
+/// Beyond every shard: for a thread that is exiting.
 const ENDING: usize = usize::MAX - 1;
 
 thread_local! {
@@ -129,7 +126,7 @@ thread_local! {
     static OWNED: Owned = Owned::take();
 }
 
-/// A small number that no other living thread has.
+/// A small number, unique among running threads.
 fn thread_index() -> usize {
     if INDEX.get() == UNKNOWN {
         INDEX.set(OWNED.try_with(|owned| owned.0).unwrap_or(ENDING));
@@ -137,8 +134,8 @@ fn thread_index() -> usize {
     INDEX.get()
 }
 
-/// An index that is given back when its thread ends, so that short-lived threads
-/// do not use them up.
+/// An index that is released when its thread exits, so that short-lived threads do not use
+/// them up.
 struct Owned(usize);
 
 static FREE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
@@ -146,7 +143,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Owned {
     fn take() -> Self {
-        // The lock hands what the last owner counted over to the next.
+        // The lock makes the counts of the last owner visible to the next.
         let mut free = lock_plain(&FREE);
         Self(free.pop_first().unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed)))
     }

@@ -1,21 +1,20 @@
-//! Changing a running limiter, and looking at it from outside.
+//! Changing and inspecting a running limiter.
 
 use std::hash::{BuildHasher, Hash};
 
 use super::overrides::Pinned;
-use super::tiers::Client;
+use super::tiers::Caller;
 use super::{Counts, Limiter};
 use crate::algorithm::{Algorithm, AlgorithmKind, AnyAlgorithm, Start, Word};
 use crate::sync::{MutexGuard, Ordering};
 use crate::{Clock, Error, Quota, Table, Timestamp};
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
-    /// Changes the quota of all clients without a tier or an override.
+    /// Changes the quota of all callers without a tier or an override.
     ///
-    /// What each has spent stays spent, in tokens, up to the new burst: of 10, 7
-    /// used stay 7 used. What it owes beyond the old burst it owes beyond the new one. The
-    /// quota that there is already changes nothing. Looks at every slot of the table, some
-    /// 10 ms for a million clients, and checks wait meanwhile.
+    /// What a caller has spent stays spent, in tokens, up to the new burst: 7 of 10 stay 7.
+    /// Debt beyond the old burst becomes debt beyond the new one. Setting the current quota
+    /// changes nothing. Scans every slot, about 10 ms per million callers; checks wait.
     ///
     /// If the limiter has tiers, see [`set_tier_quota`](Self::set_tier_quota).
     ///
@@ -30,15 +29,15 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         self.change_quotas(|quotas| quotas[0] = quota)
     }
 
-    /// Changes the quota of a tier, for all who are in it from now on.
+    /// Changes the quota of a tier.
     ///
-    /// Clients of all tiers are in one table, which does not know who is in which: so what a
-    /// bucket owes stays owed in time, and windows and interval buckets keep their count. The
-    /// same holds for [`set_quota`](Self::set_quota) if there are tiers.
+    /// All tiers share one table, which does not know the tier of a caller: so buckets keep the
+    /// time that they owe, and windows and interval buckets their count. The same holds for
+    /// [`set_quota`](Self::set_quota) if there are tiers.
     ///
     /// # Errors
     ///
-    /// If there is no such tier, or the quota is not valid, or has nothing in common with
+    /// If there is no such tier, or the quota is invalid, or incompatible with
     /// [those of the others](AlgorithmKind::with_quotas).
     pub fn set_tier_quota<Q: TryInto<Quota>>(&self, tier: &str, quota: Q) -> Result<(), Error>
     where
@@ -48,8 +47,8 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         self.change_quotas(|quotas| quotas[tier] = quota)
     }
 
-    /// Changes the limiter's own quota and those of some tiers at once: for changes that no
-    /// single one of them could make, as of a period that all must have.
+    /// Changes the limiter's own quota and those of tiers at once: for changes that affect all of
+    /// them, such as a common period.
     ///
     /// # Errors
     ///
@@ -67,28 +66,22 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         })
     }
 
-    /// How many clients have something spent, without those that have an override.
-    /// Looks at every slot.
+    /// How many callers are currently below their full quota, excluding those with an
+    /// override. Scans every slot.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.table.len_at(self.clock.now())
+    pub fn active_callers(&self) -> usize {
+        self.table.active_callers_at(self.clock.now())
     }
 
-    /// True if no client has anything spent. Looks at every slot.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Empties the slots of idle clients and tells how many there were. Never
-    /// needed: see [`Table::purge_idle_at`].
+    /// Clears the slots of idle callers, and returns how many there were. Never necessary: see
+    /// [`Table::purge_idle_at`].
     pub fn purge_idle(&self) -> usize {
         self.table.purge_idle_at(self.clock.now())
     }
 
     fn change_quotas(&self, change: impl FnOnce(&mut [Quota])) -> Result<(), Error> {
-        // Held for the whole change: the quotas told are those in force, and the words that
-        // overrides keep change with those in the table.
+        // Held for the whole change: `quota` returns the one in force, and the words that
+        // overrides keep change together with those in the table.
         let _changing = self.overrides.hold();
         let mut quotas = self.tiers.quotas();
         let mut wanted = quotas.clone();
@@ -105,12 +98,11 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
 }
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// Gives one client a quota of its own, which goes before its tier's. What it
-    /// has spent stays spent, as for [`set_quota`](Self::set_quota).
+    /// Gives one caller its own quota, which takes precedence over its tier's. What it has spent
+    /// stays spent, as for [`set_quota`](Self::set_quota).
     ///
-    /// Every call of that client is charged once, to the word that it has before or to the
-    /// one that it has then. What is given back while the override is in force lowers what was
-    /// spent under it, not what had been spent before.
+    /// Every concurrent call counts exactly once, before the change or after it. A refund while
+    /// the override is in force reduces what was spent under it, not what was spent before.
     ///
     /// # Errors
     ///
@@ -121,50 +113,50 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     {
         let quota = quota.try_into()?;
         let algorithm = self.algorithm(&quota)?;
-        self.pin(&self.overrides.hold(), self.client(key), quota, algorithm);
+        self.pin(&self.overrides.hold(), self.caller(key), quota, algorithm);
         Ok(())
     }
 
-    /// Takes a client's own quota away, and tells what it was. What it has spent stays spent,
-    /// and so does what it had spent before: the stricter of both counts.
+    /// Removes a caller's own quota, and returns it. Of what the caller has spent under it and
+    /// what it had spent before, the stricter counts.
     pub fn remove_override(&self, key: &K) -> Option<Quota> {
-        let client = self.client(key);
-        self.overrides.remove(client.fingerprint, |pinned| {
-            // Quotas do not change while an override goes.
-            let (rule, now) = (self.table.rule_of(client.by()), self.clock.now());
-            self.table.raise(client.fingerprint, now, |_| pinned.left(&rule, now));
+        let caller = self.caller(key);
+        self.overrides.remove(caller.fingerprint, |pinned| {
+            // Quotas do not change while an override is removed.
+            let (rule, now) = (self.table.rule_of(caller.by()), self.clock.now());
+            self.table.raise_at(caller.fingerprint, |_| pinned.left(&rule, now), now);
         })
     }
 
-    /// The quota that a client has: its own, its tier's or the limiter's.
+    /// The quota of a caller: its override, its tier's or the limiter's.
     pub fn quota_of(&self, key: &K) -> Quota {
-        let client = self.client(key);
-        let own = self.overrides.with(client.fingerprint, |pinned| pinned.map(|it| it.quota));
-        own.unwrap_or_else(|| self.tiers.quotas()[client.tier])
+        let caller = self.caller(key);
+        let own = self.overrides.with(caller.fingerprint, |pinned| pinned.map(|it| it.quota));
+        own.unwrap_or_else(|| self.tiers.quotas()[caller.tier])
     }
 }
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
-    /// Gives a client a quota of its own, with what it has spent.
+    /// Gives a caller its own quota, and carries over what it has spent.
     pub(super) fn pin(
         &self,
         changing: &MutexGuard<'_, ()>,
-        client: Client,
+        caller: Caller,
         quota: Quota,
         algorithm: AnyAlgorithm,
     ) {
-        // A hint, given first: whoever sees it late finds the client nowhere in the table.
+        // A hint, set first: a check that sees it late does not find the caller in the table.
         self.plain.store(false, Ordering::Relaxed);
-        self.overrides.set(changing, client.fingerprint, |current| {
+        self.overrides.set(changing, caller.fingerprint, |current| {
             if let Some(pinned) = current {
                 let (base, now) = (pinned.base, self.clock.now().max(pinned.since));
                 let word = algorithm.carry_over(pinned.word, now, &pinned.algorithm);
                 return Pinned { quota, algorithm, word, base, since: now };
             }
-            let base = self.table.take_out(client.fingerprint);
-            // Read now: nobody can spend on that word any more.
+            let base = self.table.take_out(caller.fingerprint);
+            // Read only now, when no call can spend on that word any more.
             let now = self.clock.now();
-            let rule = self.table.rule_of(client.by());
+            let rule = self.table.rule_of(caller.by());
             let carry = |word: Word| algorithm.carry_over(word, now, &rule);
             let word = base.map_or_else(|| algorithm.fresh(now), carry);
             Pinned { quota, algorithm, word, base, since: now }
@@ -173,26 +165,26 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
 }
 
 impl<K: ?Sized, C, S> Limiter<K, C, S> {
-    /// The quota of clients without a tier or an override.
+    /// The quota of callers without a tier or an override.
     #[must_use]
     pub fn quota(&self) -> Quota {
         self.tiers.quotas()[0]
     }
 
-    /// What was decided so far, over all tiers.
+    /// Decisions since the limiter was built, over all tiers.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counters.sum(self.table.evictions())
     }
 
-    /// How many clients were forgotten although they had something spent. If this
-    /// keeps growing, the [capacity](super::Builder::capacity) is too small.
+    /// How many callers were evicted while they had something spent. If it keeps growing,
+    /// increase the [capacity](super::LimiterBuilder::capacity).
     #[must_use]
     pub fn evictions(&self) -> u64 {
         self.counts().evictions
     }
 
-    /// The table of all clients that have no override.
+    /// The table of all callers without an override.
     #[must_use]
     pub fn table(&self) -> &Table<S> {
         &self.table

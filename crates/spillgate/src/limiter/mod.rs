@@ -1,4 +1,4 @@
-//! One limit, for any number of clients.
+//! One limit for any number of callers.
 
 mod act;
 mod builder;
@@ -20,8 +20,8 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 
 pub use self::act::Settled;
-pub use self::builder::Builder;
-pub use self::check_all::{AllDecision, Spend, check_all};
+pub use self::builder::LimiterBuilder;
+pub use self::check_all::{AllDecision, Spend, check_all, check_all_at};
 pub use self::check_many::CheckMany;
 use self::counters::Counters;
 pub use self::counters::Counts;
@@ -29,31 +29,35 @@ use self::overrides::Overrides;
 pub use self::reservation::Reservation;
 pub use self::snapshot::{Saved, SavedOverride, SavedTable};
 pub use self::tiers::TierOf;
-use self::tiers::{Client, Tiers};
+use self::tiers::{Caller, Tiers};
 use crate::algorithm::{Algorithm, AlgorithmKind, AnyAlgorithm, Start, Word};
 use crate::sync::{AtomicBool, Ordering};
 use crate::{
     Clock, Decision, Error, Fingerprint, KeyedState, Quota, SystemClock, Table, Timestamp,
 };
 
-/// Limits how much each client may do: one quota, any number of clients.
+/// A rate limiter: one quota, any number of callers.
 ///
-/// Every client, named by a key of type `K`, has its own allowance. By default
+/// Every caller, identified by a key of type `K`, has its own allowance. By default
 /// that is a [token bucket](crate::algorithm::TokenBucket): it holds up to
-/// `burst` tokens and refills at a steady rate, and a call passes if there are
-/// tokens enough for its cost. In any time `t` at most `burst + rate·t` is let
-/// through, never one more. Other [algorithms](AlgorithmKind) can be chosen.
+/// `burst` tokens and refills at a steady rate, and a call is allowed if there are
+/// enough tokens for its cost. In any time `t` at most `burst + rate·t` is allowed,
+/// never one more. Other [algorithms](AlgorithmKind) can be chosen.
 ///
-/// - [`check`](Self::check) is what most programs call: it decides and spends.
-/// - [`peek`](Self::peek) looks without spending.
-/// - [`reserve`](Self::reserve) and [`settle`](Self::settle) are for a cost that
-///   is known only afterwards.
-/// - `until_ready` waits (feature `tokio`).
-/// - [`check_many`](Self::check_many) decides for a batch, faster than one by one.
-/// - [`check_all`](crate::check_all) asks several limiters, all or nothing.
+/// | | cost of 1, now | any cost, now | any cost, at a given time |
+/// |---|---|---|---|
+/// | decide and spend | [`check`](Self::check) | [`check_n`](Self::check_n) | [`check_at`](Self::check_at) |
+/// | decide without spending | [`peek`](Self::peek) | [`peek_n`](Self::peek_n) | [`peek_at`](Self::peek_at) |
+/// | spend unconditionally | [`debit`](Self::debit) | [`debit_n`](Self::debit_n) | [`debit_at`](Self::debit_at) |
+/// | return | [`refund`](Self::refund) | [`refund_n`](Self::refund_n) | [`refund_at`](Self::refund_at) |
+/// | spend an estimate | [`reserve`](Self::reserve) | [`reserve_n`](Self::reserve_n) | [`reserve_at`](Self::reserve_at) |
+/// | forget | | [`reset`](Self::reset) | [`reset_at`](Self::reset_at) |
 ///
-/// [`check_at`](Self::check_at) takes the time as an argument and does the work;
-/// `check` is shorthand for it.
+/// The last column does the work; the others are shorthand that reads the limiter's
+/// [clock](LimiterBuilder::clock). [`settle`](Self::settle) replaces an estimate with the actual
+/// cost, [`check_many`](Self::check_many) decides a batch, [`check_all`](crate::check_all)
+/// spends on several limiters or none, `until_ready` waits (feature `tokio`), and
+/// [`check_with`](Self::check_with) takes a quota with each call.
 ///
 /// ```
 /// use spillgate::Limiter;
@@ -68,15 +72,15 @@ use crate::{
 /// # Keys
 ///
 /// `K` is the borrowed form: `Limiter<str>` for strings, `Limiter<IpAddr>`,
-/// `Limiter<[u8]>`, or any other type that can be hashed. Keys are not stored;
-/// only their fingerprint is, so a check never allocates.
+/// `Limiter<[u8]>`, or any other type that implements `Hash`. Only a 64-bit fingerprint of the
+/// key is stored, so a check never allocates.
 ///
 /// # Memory and threads
 ///
-/// A limiter has the memory of its [`Table`], fixed when it is built: just under
-/// 26 bytes for each client of its [capacity](Builder::capacity) (twice that up to
-/// 4,096), and a kilobyte or two. It is `Sync`; share it by reference or in an `Arc`. Checks of known clients are lock-free,
-/// and there is no background task.
+/// Memory is allocated when the limiter is built: 26 bytes per caller of its
+/// [capacity](LimiterBuilder::capacity) (52 up to a capacity of 4,096), plus one or two
+/// kilobytes. A limiter is `Sync`; share it by reference or in an `Arc`. Checks of known callers
+/// are lock-free, and there is no background task.
 pub struct Limiter<K: ?Sized, C = SystemClock, S = KeyedState> {
     table: Table<S>,
     tiers: Tiers<K>,
@@ -95,12 +99,11 @@ pub struct Limiter<K: ?Sized, C = SystemClock, S = KeyedState> {
 }
 
 impl<K: Hash + ?Sized> Limiter<K> {
-    /// A limiter with defaults: a token bucket, room for 100,000 clients at once,
-    /// the system's clock.
+    /// A limiter with defaults: a token bucket, a capacity of 100,000 callers, the system clock.
     ///
     /// # Errors
     ///
-    /// If the quota is not valid.
+    /// If the quota is invalid.
     pub fn new<Q: TryInto<Quota>>(quota: Q) -> Result<Self, Error>
     where
         Error: From<Q::Error>,
@@ -108,34 +111,35 @@ impl<K: Hash + ?Sized> Limiter<K> {
         Self::builder(quota).build()
     }
 
-    /// A limiter to be configured.
-    pub fn builder<Q: TryInto<Quota>>(quota: Q) -> Builder<K>
+    /// A builder for a limiter.
+    pub fn builder<Q: TryInto<Quota>>(quota: Q) -> LimiterBuilder<K>
     where
         Error: From<Q::Error>,
     {
-        Builder::new(quota)
+        LimiterBuilder::new(quota)
     }
 }
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// Spends 1 for a client if it passes now.
+    /// Shorthand for [`check_n`](Self::check_n) with a cost of 1.
     #[inline(always)]
     pub fn check(&self, key: &K) -> Decision {
         self.check_n(key, 1)
     }
 
-    /// Spends `cost` for a client if all of it passes now. A cost of 0 peeks.
+    /// Spends `cost` if all of it is available now. A denial changes nothing. A cost of 0 is
+    /// always allowed.
     #[inline(always)]
     pub fn check_n(&self, key: &K, cost: u64) -> Decision {
-        // Before the clock, whose reading holds up what comes after it: 2 ns.
+        // Before the clock, whose reading stalls what follows: 2 ns.
         let fingerprint = self.table.fingerprint(key);
         self.check_fingerprint(fingerprint, key, cost, self.clock.now())
     }
 
-    /// Spends `cost` for a client if all of it passes at `now`. A cost of 0 peeks.
+    /// [`check_n`](Self::check_n) at a given time.
     ///
-    /// The clock is not read, so this also replays the past; but a limiter should
-    /// see one kind of time only. A denial changes nothing.
+    /// The clock is not read, so recorded traffic can be replayed. Use one time base per
+    /// limiter.
     #[inline(always)]
     pub fn check_at(&self, key: &K, cost: u64, now: Timestamp) -> Decision {
         self.check_fingerprint(self.table.fingerprint(key), key, cost, now)
@@ -152,41 +156,66 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         match self.check_at_home(fingerprint, cost, now) {
             Some(decision) => decision,
             None => {
-                let decision = self.check_anywhere(self.client_of(fingerprint, key), cost, now);
-                // Copied from where the compiler cannot see, the decision above need not be
-                // written to the same memory, and stays in registers: half a nanosecond.
+                let decision = self.check_anywhere(self.caller_of(fingerprint, key), cost, now);
+                // The copy is opaque to the compiler, so that the decision above need not be
+                // written to the same memory and stays in registers: half a nanosecond.
                 *black_box(&decision)
             }
         }
     }
 
-    /// What [`check`](Self::check) would answer now, without spending: what remains
-    /// is what there is now.
+    /// Shorthand for [`peek_n`](Self::peek_n) with a cost of 1.
     pub fn peek(&self, key: &K) -> Decision {
         self.peek_n(key, 1)
     }
 
-    /// What [`check_n`](Self::check_n) would answer now, without spending.
+    /// What [`check_n`](Self::check_n) would answer, without spending: what remains is what
+    /// there is now.
     pub fn peek_n(&self, key: &K, cost: u64) -> Decision {
-        self.look(self.client(key), None, cost, self.clock.now())
+        self.peek_at(key, cost, self.clock.now())
     }
 
-    /// Gives `amount` back to a client, never more than it has spent. What is given
-    /// back counts as never spent, also if it has been refilled since: for work that may take
-    /// a while, [`reserve`](Self::reserve) and [`settle`](Self::settle).
-    pub fn refund(&self, key: &K, amount: u64) {
-        self.give_back(self.client(key), None, amount, self.clock.now());
+    /// [`peek_n`](Self::peek_n) at a given time.
+    pub fn peek_at(&self, key: &K, cost: u64, now: Timestamp) -> Decision {
+        self.look(self.caller(key), None, cost, now)
     }
 
-    /// Takes `amount` from a client whether or not it passes, going into debt beyond
-    /// the burst, no deeper than the limiter's [bound](Builder::max_debt).
-    pub fn debit(&self, key: &K, amount: u64) -> Settled {
-        self.take(self.client(key), None, amount, self.clock.now())
+    /// Shorthand for [`debit_n`](Self::debit_n) with an amount of 1.
+    pub fn debit(&self, key: &K) -> Settled {
+        self.debit_n(key, 1)
     }
 
-    /// Makes a client owe at least what `word` says, by the algorithm that counts it and at the
-    /// limiter's present time: for what is known of it from elsewhere. It never owes less than
-    /// before.
+    /// Spends `amount` unconditionally, into debt beyond the burst if necessary, but not beyond
+    /// [`max_debt`](LimiterBuilder::max_debt).
+    pub fn debit_n(&self, key: &K, amount: u64) -> Settled {
+        self.debit_at(key, amount, self.clock.now())
+    }
+
+    /// [`debit_n`](Self::debit_n) at a given time.
+    pub fn debit_at(&self, key: &K, amount: u64, now: Timestamp) -> Settled {
+        self.take(self.caller(key), None, amount, now)
+    }
+
+    /// Shorthand for [`refund_n`](Self::refund_n) with an amount of 1.
+    pub fn refund(&self, key: &K) {
+        self.refund_n(key, 1);
+    }
+
+    /// Returns `amount` to a caller, but never more than it has spent.
+    ///
+    /// The amount counts as never spent, even if it has been refilled since. For work that may
+    /// take a while, [`reserve`](Self::reserve) and [`settle`](Self::settle) instead.
+    pub fn refund_n(&self, key: &K, amount: u64) {
+        self.refund_at(key, amount, self.clock.now());
+    }
+
+    /// [`refund_n`](Self::refund_n) at a given time.
+    pub fn refund_at(&self, key: &K, amount: u64, now: Timestamp) {
+        self.return_amount(self.caller(key), None, amount, now);
+    }
+
+    /// Makes a caller owe at least what `word` returns, given the caller's algorithm and the
+    /// current time: to merge state from elsewhere. It never owes less than before.
     ///
     /// ```
     /// use spillgate::Limiter;
@@ -201,65 +230,70 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// ```
     pub fn raise(&self, key: &K, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
         let now = self.clock.now();
-        self.rewrite(self.client(key), None, now, |algorithm, known| {
+        self.rewrite(self.caller(key), None, now, |algorithm, known| {
             ((), algorithm.larger(word(algorithm, now), known, now))
         });
     }
 
-    /// Makes a client as if it had never been seen, whatever its tier.
+    /// Forgets what a caller has spent, whatever its tier.
     pub fn reset(&self, key: &K) {
-        let (client, now) = (self.client(key), self.clock.now());
-        self.overrides.with(client.fingerprint, |pinned| match pinned {
+        self.reset_at(key, self.clock.now());
+    }
+
+    /// [`reset`](Self::reset) at a given time.
+    pub fn reset_at(&self, key: &K, now: Timestamp) {
+        let caller = self.caller(key);
+        self.overrides.with(caller.fingerprint, |pinned| match pinned {
             Some(pinned) => {
                 pinned.base = None;
                 pinned.word = pinned.algorithm.fresh(now);
             }
-            None => self.table.reset_at(client.fingerprint, now),
+            None => self.table.reset_at(caller.fingerprint, now),
         });
     }
 
-    /// The fingerprint by which a client is known.
+    /// The fingerprint of a key.
     pub fn fingerprint(&self, key: &K) -> Fingerprint {
         self.table.fingerprint(key)
     }
 
-    /// The clock that the limiter reads.
+    /// The limiter's clock.
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Who a key stands for, and in which tier.
+    /// The caller of a key, with its tier.
     #[inline(always)]
-    fn client(&self, key: &K) -> Client {
-        self.client_of(self.table.fingerprint(key), key)
+    fn caller(&self, key: &K) -> Caller {
+        self.caller_of(self.table.fingerprint(key), key)
     }
 
     #[inline]
-    fn client_of(&self, fingerprint: Fingerprint, key: &K) -> Client {
-        Client { fingerprint, tier: self.tiers.tier_of(key) }
+    fn caller_of(&self, fingerprint: Fingerprint, key: &K) -> Caller {
+        Caller { fingerprint, tier: self.tiers.tier_of(key) }
     }
 }
 
 impl<K: ?Sized, C, S> Limiter<K, C, S> {
-    /// Decides for a client that has the limiter's own quota and is found at once.
-    /// Most limiters have no other quota, and need not ask who is special.
+    /// Decides for a caller of the limiter's own quota that is found in its first line. Most
+    /// limiters have neither tiers nor overrides, and skip the lookup.
     #[inline(always)]
-    fn check_at_home(&self, client: Fingerprint, cost: u64, now: Timestamp) -> Option<Decision> {
-        // A hint: an override that is set meanwhile takes the client out of the table, and
-        // this check then finds it nowhere.
+    fn check_at_home(&self, caller: Fingerprint, cost: u64, now: Timestamp) -> Option<Decision> {
+        // A hint: an override that is set concurrently removes the caller from the table, where
+        // this check then does not find it.
         if !self.plain.load(Ordering::Relaxed) {
             return None;
         }
-        let decision = self.table.check_at_home(client, cost, now)?;
+        let decision = self.table.check_at_home(caller, cost, now)?;
         self.counters.count(&decision);
         Some(decision)
     }
 
-    /// Decides for any client.
+    /// Decides for any caller.
     #[cold]
     #[inline(never)]
-    fn check_anywhere(&self, client: Client, cost: u64, now: Timestamp) -> Decision {
-        let decision = self.try_spend(client, None, cost, now);
+    fn check_anywhere(&self, caller: Caller, cost: u64, now: Timestamp) -> Decision {
+        let decision = self.try_spend(caller, None, cost, now);
         self.counters.count(&decision);
         decision
     }

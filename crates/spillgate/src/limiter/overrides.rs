@@ -4,35 +4,35 @@ use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::{Fingerprint, Quota, Timestamp};
 
-/// The clients that have a quota of their own.
+/// The callers with their own quota.
 ///
-/// They are few and known by name, so each has a permanent word, outside the
-/// table and never evicted. Every check has to ask whether its client is one of
-/// them: a filter of 4096 bits says no at once for almost all that are not.
+/// They are few, so each has a permanent word outside the table that is never evicted. Every
+/// check has to know whether its caller is one of them: a filter of 4096 bits excludes almost
+/// all that are not.
 ///
-/// A client's word is in the table or here, never in both. Whoever the filter sends here
-/// holds the client's stripe for the whole call, also if it then goes to the table, so that
-/// no override comes or goes meanwhile. Whoever it does not send here may find the client's
-/// word in the table, which is the only one then; but before it enters a client there, it asks
-/// the filter again.
+/// A caller's word is in the table or here, never in both. A call that the filter sends here
+/// holds the caller's stripe throughout, even if it then goes to the table, so that the override
+/// does not change. A call that the filter does not send here may find the caller's word in the
+/// table, which is then the only one; but before it enters a caller there, it reads the filter
+/// again.
 pub(super) struct Overrides {
     filter: [AtomicU64; FILTER_WORDS],
     stripes: Box<[Mutex<Stripe>]>,
-    /// Held while one comes or goes, before a stripe is.
+    /// Held while an override is set or removed. Locked before a stripe.
     changing: Mutex<()>,
 }
 
 type Stripe = HashMap<Fingerprint, Pinned>;
 
-/// One client's own quota and word.
+/// The quota and word of one caller.
 pub(super) struct Pinned {
     pub(super) quota: Quota,
     pub(super) algorithm: AnyAlgorithm,
     pub(super) word: Word,
-    /// The word that the client had in the table, by the table's rule: it counts again when
-    /// the override goes.
+    /// The word that the caller had in the table, by the table's rule: it counts again when
+    /// the override is removed.
     pub(super) base: Option<Word>,
-    /// When it was last given: time does not go back for the next quota.
+    /// When it was last set: time does not go back for the next quota.
     pub(super) since: Timestamp,
 }
 
@@ -58,82 +58,81 @@ impl Overrides {
         }
     }
 
-    /// False if the client has no override, true if it may have one.
+    /// False if the caller has no override, true if it may have one.
     #[inline(always)]
-    pub(super) fn may_have(&self, client: Fingerprint) -> bool {
-        let (word, bit) = place(client);
-        // A hint, unless a stripe of the table is held: `set` takes the client out of the
+    pub(super) fn may_have(&self, caller: Fingerprint) -> bool {
+        let (word, bit) = place(caller);
+        // A hint, unless a stripe of the table is held: `set` takes the caller out of the
         // table, under that stripe, after it has set the bit.
         self.filter[word].load(Ordering::Relaxed) & bit != 0
     }
 
-    /// What `act` makes of the client's override, if it has one. None comes or goes meanwhile.
+    /// Calls `act` with the caller's override, if it has one, which does not change until then.
     pub(super) fn with<T>(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         act: impl FnOnce(Option<&mut Pinned>) -> T,
     ) -> T {
-        act(self.stripe(client).get_mut(&client))
+        act(self.stripe(caller).get_mut(&caller))
     }
 
-    /// Gives the client the override that `make` makes of its current one, while
-    /// [held](Self::hold).
+    /// Sets the override that `make` returns for the current one, while [held](Self::hold).
     pub(super) fn set(
         &self,
         _changing: &MutexGuard<'_, ()>,
-        client: Fingerprint,
+        caller: Fingerprint,
         make: impl FnOnce(Option<&mut Pinned>) -> Pinned,
     ) {
-        let mut stripe = self.stripe(client);
-        // First, so that nobody enters the client again once `make` has taken it out of the
+        let mut stripe = self.stripe(caller);
+        // First, so that no call enters the caller again once `make` has removed it from the
         // table.
-        let (word, bit) = place(client);
+        let (word, bit) = place(caller);
         self.filter[word].fetch_or(bit, Ordering::Relaxed);
-        let pinned = make(stripe.get_mut(&client));
-        stripe.insert(client, pinned);
+        let pinned = make(stripe.get_mut(&caller));
+        stripe.insert(caller, pinned);
     }
 
-    /// Takes the client's override away, after `hand_over` has found another place
-    /// for its word. Its bit stays in the filter, since others may share it.
+    /// Removes the caller's override, after `hand_over` has stored its word elsewhere. Its bit
+    /// stays in the filter, since others may share it.
     pub(super) fn remove(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         hand_over: impl FnOnce(&Pinned),
     ) -> Option<Quota> {
         let _changing = self.hold();
-        let mut stripe = self.stripe(client);
-        hand_over(stripe.get(&client)?);
-        stripe.remove(&client).map(|pinned| pinned.quota)
+        let mut stripe = self.stripe(caller);
+        hand_over(stripe.get(&caller)?);
+        stripe.remove(&caller).map(|pinned| pinned.quota)
     }
 
-    /// Lets no override come or go, and no quota change: the words that overrides keep of the
-    /// table, and the table's rule, go together.
+    /// Blocks changes of overrides and quotas: the table words that overrides keep must match
+    /// the table's rule.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
         lock(&self.changing)
     }
 
-    /// Every client's override. Locks one stripe after the other.
+    /// Visits every override. Locks one stripe after the other.
     pub(super) fn each(&self, mut visit: impl FnMut(Fingerprint, &mut Pinned)) {
         for stripe in &self.stripes {
-            lock(stripe).iter_mut().for_each(|(client, pinned)| visit(*client, pinned));
+            lock(stripe).iter_mut().for_each(|(caller, pinned)| visit(*caller, pinned));
         }
     }
 
-    fn stripe(&self, client: Fingerprint) -> MutexGuard<'_, Stripe> {
-        let index = client.to_bits() as usize % STRIPES;
+    fn stripe(&self, caller: Fingerprint) -> MutexGuard<'_, Stripe> {
+        let index = caller.to_bits() as usize % STRIPES;
         lock(&self.stripes[index])
     }
 }
 
-/// Which word and bit of the filter stand for a client.
+/// The word and bit of a caller in the filter.
 #[inline(always)]
-fn place(client: Fingerprint) -> (usize, u64) {
-    let bits = client.to_bits();
+fn place(caller: Fingerprint) -> (usize, u64) {
+    let bits = caller.to_bits();
     ((bits >> 6) as usize % FILTER_WORDS, 1 << (bits % 64))
 }
 
 impl Pinned {
-    /// Takes a step on the word, as a table does.
+    /// Applies a step to the word, as a table does.
     pub(super) fn act<T>(
         &mut self,
         mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
@@ -143,19 +142,19 @@ impl Pinned {
         answer
     }
 
-    /// Adds what the client had spent elsewhere: the larger debt stays.
+    /// Merges what the caller had spent elsewhere: the larger debt stays.
     pub(super) fn add(&mut self, word: Word, meaning: &AnyAlgorithm, now: Timestamp) {
         let carried = self.algorithm.carry_over(word, now, meaning);
         self.word = self.algorithm.larger(carried, self.word, now);
     }
 
-    /// Adds what the client had spent in a table, by the rule of the present one.
+    /// Merges what the caller had spent in a table, by the rule of the current one.
     pub(super) fn add_base(&mut self, word: Word, rule: &AnyAlgorithm, now: Timestamp) {
         self.base = Some(self.base.map_or(word, |base| rule.larger(word, base, now)));
     }
 
-    /// The word that the client has by the table's rule when the override goes: the stricter
-    /// of what it has spent under the override, and of what it had spent before.
+    /// The caller's word by the table's rule when the override is removed: the stricter of what
+    /// it has spent under the override and what it had spent before.
     pub(super) fn left(&self, rule: &AnyAlgorithm, now: Timestamp) -> Word {
         let carried = rule.carry_over(self.word, now, &self.algorithm);
         self.base.map_or(carried, |base| rule.larger(base, carried, now))

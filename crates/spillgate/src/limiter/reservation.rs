@@ -1,109 +1,131 @@
 use std::hash::{BuildHasher, Hash};
 
-use super::tiers::Client;
+use super::tiers::Caller;
 use super::{Limiter, Settled};
-use crate::algorithm::Charged;
-use crate::{Clock, Decision};
+use crate::algorithm::{SpendRecord, TokenBucket};
+use crate::{Clock, Decision, Timestamp};
 
-/// A cost taken in advance, to be [settled](Limiter::settle) when the true one is
-/// known, or [cancelled](Limiter::cancel).
+/// A cost spent in advance, to be [settled](Limiter::settle) once the actual cost is known,
+/// or [cancelled](Limiter::cancel).
 ///
-/// Dropped unsettled, the reservation stands: the estimate was spent.
+/// If a reservation is dropped, the estimate stays spent.
 #[derive(Debug)]
 #[must_use = "settle the reservation, or the estimate stays spent"]
 pub struct Reservation {
-    client: Client,
-    decision: Decision,
-    charged: Charged,
+    caller: Caller,
+    own: Option<TokenBucket>,
+    spent: SpendRecord,
 }
 
 impl Reservation {
-    /// What was taken in advance.
+    /// The estimate that was spent.
     #[must_use]
     pub fn reserved(&self) -> u64 {
-        self.decision.cost()
+        self.spent.cost
     }
 
     /// The decision that allowed it.
     pub fn decision(&self) -> Decision {
-        self.decision
+        self.spent.into()
     }
 }
 
-// A reservation is used once, so it is taken by value.
 #[expect(clippy::needless_pass_by_value, reason = "a reservation is used once")]
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// Takes an estimated cost in advance, for work whose true cost is known only
-    /// when it is done: tokens of a language model, bytes, failed logins.
+    /// Shorthand for [`reserve_n`](Self::reserve_n) with an estimate of 1.
+    ///
+    /// # Errors
+    ///
+    /// The decision, if the estimate is denied.
+    pub fn reserve(&self, key: &K) -> Result<Reservation, Decision> {
+        self.reserve_n(key, 1)
+    }
+
+    /// Spends an estimated cost in advance, for work whose actual cost is known only
+    /// afterwards: language-model tokens, bytes, failed logins.
     ///
     /// ```
     /// # use spillgate::{Limiter, ManualClock};
     /// # let clock = ManualClock::default();
     /// let tokens = Limiter::<str>::builder("1000/min").clock(clock).build()?;
-    /// match tokens.reserve("alice", 300) {
+    /// match tokens.reserve_n("alice", 300) {
     ///     Ok(reservation) => {
-    ///         let settled = tokens.settle(reservation, 450); // it was more
+    ///         let settled = tokens.settle(reservation, 450); // more than estimated
     ///         assert_eq!(settled.left.remaining(), 550);
     ///     }
-    ///     Err(denied) => println!("again in {:?}", denied.retry_after()),
+    ///     Err(denied) => println!("retry in {:?}", denied.retry_after()),
     /// }
     /// # Ok::<(), spillgate::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// The decision, if the estimate does not pass.
-    pub fn reserve(&self, key: &K, estimate: u64) -> Result<Reservation, Decision> {
-        let client = self.client(key);
-        let decision = self.check_anywhere(client, estimate, self.clock.now());
-        let charged = decision.charged().ok_or(decision)?;
-        Ok(Reservation { client, decision, charged })
+    /// The decision, if the estimate is denied.
+    pub fn reserve_n(&self, key: &K, estimate: u64) -> Result<Reservation, Decision> {
+        self.reserve_at(key, estimate, self.clock.now())
     }
 
-    /// Replaces a reservation's estimate by the actual cost: takes what is missing,
-    /// also beyond the burst, or gives back what was too much.
+    /// [`reserve_n`](Self::reserve_n) at a given time.
     ///
-    /// What has been refilled since is not given back: reservations that are open while an
-    /// allowance refills, and are settled together, give back at most one burst. So of
-    /// a bucket comes back what the charge still owes, and of a window only what was charged
-    /// in it. A debt goes no deeper than the limiter's [bound](super::Builder::max_debt).
+    /// # Errors
+    ///
+    /// The decision, if the estimate is denied.
+    pub fn reserve_at(
+        &self,
+        key: &K,
+        estimate: u64,
+        now: Timestamp,
+    ) -> Result<Reservation, Decision> {
+        let caller = self.caller(key);
+        let decision = self.check_anywhere(caller, estimate, now);
+        let spent = decision.spent().ok_or(decision)?;
+        Ok(Reservation { caller, own: None, spent })
+    }
+
+    /// The reservation of a call that [spent](Decision::spent) something on this limiter, under
+    /// a quota that came with the call if it had one: for what was spent by another method than
+    /// [`reserve`](Self::reserve). Settle or cancel each call once.
+    pub fn reservation(
+        &self,
+        key: &K,
+        bucket: Option<TokenBucket>,
+        spent: SpendRecord,
+    ) -> Reservation {
+        Reservation { caller: self.caller(key), own: bucket, spent }
+    }
+
+    /// Replaces a reservation's estimate with the actual cost: debits the difference, into debt
+    /// if necessary, or refunds it.
+    ///
+    /// A refund excludes what has been refilled since: reservations that stay open while an
+    /// allowance refills, and are settled together, return one burst at most. A bucket returns
+    /// what the estimate still owes, a window only what was spent in the current one. Debt is
+    /// limited by [`max_debt`](super::LimiterBuilder::max_debt).
     ///
     /// The reservation must come from this limiter.
     pub fn settle(&self, reservation: Reservation, actual: u64) -> Settled {
-        let Reservation { client, charged, .. } = reservation;
-        self.correct(client, None, &charged, actual, self.clock.now())
+        self.settle_at(reservation, actual, self.clock.now())
     }
 
-    /// Takes a reservation back if nothing has been spent since, and tells whether it did. If
-    /// something has, the estimate stays spent.
+    /// [`settle`](Self::settle) at a given time.
+    pub fn settle_at(&self, reservation: Reservation, actual: u64, now: Timestamp) -> Settled {
+        let Reservation { caller, own, spent } = reservation;
+        self.correct(caller, own.as_ref(), &spent, actual, now)
+    }
+
+    /// Undoes a reservation if nothing has been spent since, and returns whether it did.
+    /// Otherwise the estimate stays spent.
     ///
-    /// This is for whoever leaves a [shaper](crate::AlgorithmKind::LeakyShaper)'s queue:
-    /// only the last in line can go without leaving a gap that nobody may fill. Others
+    /// Use it to leave the queue of a [shaper](crate::AlgorithmKind::LeakyShaper), where only
+    /// the last call can leave without a gap that no other call may fill. Elsewhere,
     /// [settle](Self::settle) at 0.
     pub fn cancel(&self, reservation: Reservation) -> bool {
-        self.uncharge(reservation.client, None, &reservation.charged, self.clock.now())
+        self.cancel_at(reservation, self.clock.now())
     }
 
-    /// [Settles](Self::settle) a call whose charge was kept elsewhere, under a quota of its own
-    /// if it had one. A call must be settled once.
-    pub fn settle_charged(
-        &self,
-        key: &K,
-        bucket: Option<crate::algorithm::TokenBucket>,
-        charged: &Charged,
-        actual: u64,
-    ) -> Settled {
-        self.correct(self.client(key), bucket.as_ref(), charged, actual, self.clock.now())
-    }
-
-    /// [Cancels](Self::cancel) a call whose charge was kept elsewhere. A call must be cancelled
-    /// once: later, another may have left the same word.
-    pub fn cancel_charged(
-        &self,
-        key: &K,
-        bucket: Option<crate::algorithm::TokenBucket>,
-        charged: &Charged,
-    ) -> bool {
-        self.uncharge(self.client(key), bucket.as_ref(), charged, self.clock.now())
+    /// [`cancel`](Self::cancel) at a given time.
+    pub fn cancel_at(&self, reservation: Reservation, now: Timestamp) -> bool {
+        let Reservation { caller, own, spent } = reservation;
+        self.undo_last(caller, own.as_ref(), &spent, now)
     }
 }

@@ -4,17 +4,17 @@ use crate::sync::lock_plain;
 use crate::table::By;
 use crate::{Error, Fingerprint, Quota};
 
-/// Names the tier of a client, by its key.
+/// Returns the name of a caller's tier, by its key.
 ///
-/// Closures that return a fixed name are one. A client of no tier, or of one
-/// that the limiter does not have, has the limiter's own quota. It is asked on
-/// every check, so it should be quick.
+/// Implemented for closures that return a static name. A caller without a tier, or with one
+/// that the limiter does not have, has the limiter's own quota. Called on every check, so it
+/// should be fast.
 ///
-/// A client has one allowance, whatever its tier. If that changes, what a bucket owes stays
-/// owed in time: an upgrade gives the new rate at once, and the burst as it refills. Windows
-/// and interval buckets keep their count.
+/// A caller has one allowance, whatever its tier. When its tier changes, buckets keep the time
+/// that they owe: an upgrade applies the new rate at once, and the new burst as it refills.
+/// Windows and interval buckets keep their count.
 pub trait TierOf<K: ?Sized>: Send + Sync {
-    /// The name of the client's tier.
+    /// The name of the caller's tier.
     fn tier_of<'a>(&'a self, key: &'a K) -> Option<&'a str>;
 }
 
@@ -27,9 +27,9 @@ where
     }
 }
 
-/// A client, as the limiter's parts know it.
+/// A caller, as the parts of a limiter identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct Caller {
     pub(super) fingerprint: Fingerprint,
     pub(super) tier: TierIndex,
 }
@@ -37,19 +37,19 @@ pub(super) struct Client {
 /// Zero is the limiter's own quota, others count from one.
 pub(super) type TierIndex = usize;
 
-impl Client {
-    /// A client of which only the fingerprint is known.
+impl Caller {
+    /// A caller of the limiter's own quota.
     pub(super) fn of_base(fingerprint: Fingerprint) -> Self {
         Self { fingerprint, tier: 0 }
     }
 
-    /// What its word counts by.
+    /// The rule of its word.
     pub(super) fn by(self) -> By<'static> {
         self.tier.checked_sub(1).map_or(By::Base, By::Tier)
     }
 }
 
-/// The limiter's own quota, those of its tiers, and who has which.
+/// The limiter's own quota, its tiers, and the function that assigns them.
 pub(super) struct Tiers<K: ?Sized> {
     names: Vec<String>,
     /// The limiter's own first.
@@ -65,12 +65,12 @@ impl<K: ?Sized> Tiers<K> {
     ) -> Result<Self, Error> {
         for (index, (name, _)) in named.iter().enumerate() {
             if named.iter().take(index).any(|(other, _)| other == name) {
-                return Err(Error::tier(format!("the tier {name:?} is given twice; give it once")));
+                return Err(Error::tier(format!("duplicate tier {name:?}; define it once")));
             }
         }
         if let (Some((name, _)), None) = (named.first(), &resolver) {
             return Err(Error::tier(format!(
-                "nobody is in the tier {name:?}; say who is with `tier_of`"
+                "no caller can be in tier {name:?}; assign tiers with `tier_of`"
             )));
         }
         let (names, quotas): (Vec<_>, Vec<_>) = named.into_iter().unzip();
@@ -97,8 +97,8 @@ impl<K: ?Sized> Tiers<K> {
     pub(super) fn named(&self, name: &str) -> Result<TierIndex, Error> {
         self.index(name).ok_or_else(|| {
             Error::tier(match &self.names[..] {
-                [] => format!("there is no tier {name:?}; this limiter has none"),
-                known => format!("there is no tier {name:?}; use one of {}", known.join(", ")),
+                [] => format!("unknown tier {name:?}; this limiter has none"),
+                known => format!("unknown tier {name:?}; use one of {}", known.join(", ")),
             })
         })
     }

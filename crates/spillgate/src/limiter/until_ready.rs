@@ -6,34 +6,16 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Limiter;
-use super::tiers::Client;
+use super::tiers::Caller;
 use crate::sync::lock_plain;
 use crate::{Clock, Decision, Fingerprint};
 
 impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
-    /// Waits until 1 passes for a client, and spends it; gives up if that would take
-    /// longer than `patience`: at once, or when it has run out for a caller who stands
-    /// in line behind others.
-    ///
-    /// Callers who wait for the same client are served in the order in which they
-    /// came; a plain [`check`](Self::check) may pass in between. With a
-    /// [shaper](crate::AlgorithmKind::LeakyShaper) the call also waits for its
-    /// turn.
-    ///
-    /// tokio's timer is fine to a millisecond, and what is refilled beyond the burst
-    /// while it is late is lost: at rates of hundreds a second and more, allow for it
-    /// with a burst of some milliseconds' worth.
+    /// Shorthand for [`until_ready_n`](Self::until_ready_n) with a cost of 1.
     ///
     /// # Errors
     ///
-    /// The decision that stood in the way, if the wait would have been too long. It may
-    /// be one that would pass, if it was the line or a shaper that took too long;
-    /// nothing is spent.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future spends nothing. (With a shaper: unless others have
-    /// queued behind it by then; its place is passed on to nobody.)
+    /// The last decision, if the wait would exceed the timeout.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -52,38 +34,52 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     pub fn until_ready(
         &self,
         key: &K,
-        patience: Duration,
+        timeout: Duration,
     ) -> impl Future<Output = Result<Decision, Decision>> + use<'_, K, C, S> {
-        self.until_ready_n(key, 1, patience)
+        self.until_ready_n(key, 1, timeout)
     }
 
-    /// Waits until `cost` passes for a client, and spends it; otherwise as
-    /// [`until_ready`](Self::until_ready).
+    /// Waits until `cost` is allowed, and spends it. Fails at once if the wait would exceed the
+    /// timeout, or when the timeout expires in the queue behind other calls.
+    ///
+    /// Calls that wait for the same caller are served first come, first served; a plain
+    /// [`check`](Self::check) may pass in between. With a
+    /// [shaper](crate::AlgorithmKind::LeakyShaper) the call also waits for its slot.
+    ///
+    /// tokio's timer has a resolution of one millisecond, and what refills beyond the burst
+    /// while it is late is lost: at hundreds per second and more, use a burst of a few
+    /// milliseconds' worth.
     ///
     /// # Errors
     ///
-    /// The decision that stood in the way, if the wait would have been too long.
+    /// The last decision, if the wait would exceed the timeout. It may be an allowing one, if
+    /// the queue or a shaper took too long; nothing is spent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future spends nothing, except with a shaper once other calls have queued
+    /// behind it.
     pub fn until_ready_n(
         &self,
         key: &K,
         cost: u64,
-        patience: Duration,
+        timeout: Duration,
     ) -> impl Future<Output = Result<Decision, Decision>> + use<'_, K, C, S> {
-        let client = self.client(key);
+        let caller = self.caller(key);
         async move {
-            // Added to the present, an endless patience would overflow.
+            // `Duration::MAX` would overflow.
             const YEARS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-            let deadline = Instant::now() + patience.min(YEARS);
-            let answer = self.wait(client, cost, deadline).await;
-            match &answer {
+            let deadline = Instant::now() + timeout.min(YEARS);
+            let result = self.wait(caller, cost, deadline).await;
+            match &result {
                 Ok(decision) => self.counters.count(decision),
                 Err(_) => self.counters.count_denied(),
             }
-            answer
+            result
         }
     }
 
-    /// How many clients somebody waits for.
+    /// How many callers have calls waiting.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queues.len()
@@ -91,18 +87,18 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
 
     async fn wait(
         &self,
-        client: Client,
+        caller: Caller,
         cost: u64,
         deadline: Instant,
     ) -> Result<Decision, Decision> {
-        let line = self.queues.join(client.fingerprint);
+        let line = self.queues.join(caller.fingerprint);
         let Ok(_turn) = timeout_at(deadline, line.turn.lock()).await else {
-            return Err(self.look(client, None, cost, self.clock.now()));
+            return Err(self.look(caller, None, cost, self.clock.now()));
         };
         loop {
-            let decision = self.try_spend(client, None, cost, self.clock.now());
+            let decision = self.try_spend(caller, None, cost, self.clock.now());
             if decision.is_allowed() {
-                return self.wait_for_turn(client, decision, deadline).await;
+                return self.wait_for_turn(caller, decision, deadline).await;
             }
             match decision.retry_after() {
                 Some(after) if in_time(after, deadline) => sleep(after).await,
@@ -111,18 +107,17 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         }
     }
 
-    /// Waits as a shaper asks, holding a place that is given back if the wait is
-    /// too long or cancelled.
+    /// Waits for a shaper's slot, which is released if the wait is too long or cancelled.
     async fn wait_for_turn(
         &self,
-        client: Client,
+        caller: Caller,
         decision: Decision,
         deadline: Instant,
     ) -> Result<Decision, Decision> {
         if decision.wait().is_zero() {
             return Ok(decision);
         }
-        let place = Place { limiter: self, client, decision };
+        let place = Place { limiter: self, caller, decision };
         if !in_time(decision.wait(), deadline) {
             return Err(decision);
         }
@@ -136,33 +131,32 @@ fn in_time(wait: Duration, deadline: Instant) -> bool {
     Instant::now().checked_add(wait).is_some_and(|ready| ready <= deadline)
 }
 
-/// A place in a shaper's queue, given back when dropped.
+/// A slot in a shaper's queue, released on drop.
 struct Place<'l, K: ?Sized, C: Clock, S> {
     limiter: &'l Limiter<K, C, S>,
-    client: Client,
+    caller: Caller,
     decision: Decision,
 }
 
 impl<K: ?Sized, C: Clock, S> Drop for Place<'_, K, C, S> {
     fn drop(&mut self) {
-        // Only the last in line can leave without a gap that nobody may fill.
-        if let Some(charged) = self.decision.charged() {
-            self.limiter.uncharge(self.client, None, &charged, self.limiter.clock.now());
+        // Only the last in the queue can leave without a gap that no other call may fill.
+        if let Some(spent) = self.decision.spent() {
+            self.limiter.undo_last(self.caller, None, &spent, self.limiter.clock.now());
         }
     }
 }
 
-/// Where callers who wait for one client stand in line. There is an entry for a
-/// client only while somebody waits, so the map is as large as the waiting are many.
+/// A queue per caller with waiting calls. An entry exists only while calls wait.
 #[derive(Default)]
 pub(super) struct Queues {
     waiting: Mutex<HashMap<Fingerprint, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// A caller's stay in a line.
+/// A call's place in a queue.
 struct Line<'q> {
     queues: &'q Queues,
-    client: Fingerprint,
+    caller: Fingerprint,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -171,19 +165,19 @@ impl Queues {
         lock_plain(&self.waiting).len()
     }
 
-    fn join(&self, client: Fingerprint) -> Line<'_> {
+    fn join(&self, caller: Fingerprint) -> Line<'_> {
         let mut waiting = lock_plain(&self.waiting);
-        let turn = Arc::clone(waiting.entry(client).or_default());
-        Line { queues: self, client, turn }
+        let turn = Arc::clone(waiting.entry(caller).or_default());
+        Line { queues: self, caller, turn }
     }
 }
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let mut waiting = lock_plain(&self.queues.waiting);
-        // Two are left, the map's and this one: the line is empty.
+        // Two are left, the map's and this one: the queue is empty.
         if Arc::strong_count(&self.turn) == 2 {
-            waiting.remove(&self.client);
+            waiting.remove(&self.caller);
         }
     }
 }

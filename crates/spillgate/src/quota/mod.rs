@@ -1,4 +1,4 @@
-//! How much, over how long.
+//! Quotas: an amount, a period and a burst.
 
 mod parse;
 #[cfg(feature = "serde")]
@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use crate::{Error, Timestamp};
 
-/// How much may be spent, over how long: an amount, a period and a burst.
+/// How much may be spent in what time: an amount, a period and a burst.
 ///
-/// A quota of 10 per second with a burst of 20 lets a caller who has been idle
-/// spend 20 at once and 10 a second from then on. The burst is the amount
-/// unless it is set. A `Quota` that exists is valid; the checks are made by
-/// [`QuotaBuilder::build`] and by the parser.
+/// With 10 per second and a burst of 20, an idle caller can spend 20 at once, and 10 per
+/// second from then on. The burst defaults to the amount. Every `Quota` is valid:
+/// [`QuotaBuilder::build`] and the parser check it.
 ///
 /// ```
 /// use spillgate::Quota;
@@ -30,27 +29,26 @@ use crate::{Error, Timestamp};
 ///
 /// # Text
 ///
-/// `AMOUNT/[N] UNIT` or `AMOUNT per [N] UNIT`, perhaps followed by `burst N`; or
-/// `burst N` alone for a quota that is used up once and never refilled. Units
-/// are `ns`, `us`, `ms`, `s`, `min`, `h`, `day`, `week` and their usual long
-/// forms; digits may be grouped with `_`. [`Display`](fmt::Display) writes the
-/// shortest such form.
+/// `AMOUNT/[N] UNIT` or `AMOUNT per [N] UNIT`, optionally followed by `burst N`; or
+/// `burst N` alone for a quota that never refills. Units are `ns`, `us`, `ms`, `s`, `min`,
+/// `h`, `day`, `week` and their usual long forms; digits may be grouped with `_`.
+/// [`Display`](fmt::Display) writes the shortest form.
 ///
 /// # Limits
 ///
 /// The interval between two units, `period / amount`, is rounded up to a whole
 /// nanosecond: the rate is never above the stated one, and below it by less
-/// than 0.1 % up to 1,000,000 a second (by less than 1 % up to 10,000,000).
-/// Rates above one a nanosecond are refused, and so are a period, or the time
-/// to refill the whole burst, of 2⁶² nanoseconds (146 years) and more. To
-/// limit bytes at high rates, count kilobytes.
+/// than 0.1 % up to 1,000,000 per second (by less than 1 % up to 10,000,000).
+/// Rates above one per nanosecond are invalid, as are a period, or a time to refill
+/// the whole burst, of 2⁶² nanoseconds (146 years) and more. To limit bytes at high
+/// rates, count kilobytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quota {
     refill: Option<Refill>,
     burst: NonZeroU64,
 }
 
-/// `amount` every `period` nanoseconds.
+/// `amount` per `period` nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Refill {
     amount: NonZeroU64,
@@ -61,38 +59,37 @@ struct Refill {
 pub(crate) const MAX_SPAN: u64 = Timestamp::MAX.as_nanos();
 
 impl Quota {
-    /// `amount` a second.
+    /// `amount` per second.
     pub const fn per_second(amount: u64) -> QuotaBuilder {
         Self::per(amount, Duration::from_secs(1))
     }
 
-    /// `amount` a minute.
+    /// `amount` per minute.
     pub const fn per_minute(amount: u64) -> QuotaBuilder {
         Self::per(amount, Duration::from_secs(60))
     }
 
-    /// `amount` an hour.
+    /// `amount` per hour.
     pub const fn per_hour(amount: u64) -> QuotaBuilder {
         Self::per(amount, Duration::from_secs(60 * 60))
     }
 
-    /// `amount` a day of 24 hours.
+    /// `amount` per day of 24 hours.
     pub const fn per_day(amount: u64) -> QuotaBuilder {
         Self::per(amount, Duration::from_secs(24 * 60 * 60))
     }
 
-    /// `amount` every `period`.
+    /// `amount` per `period`.
     pub const fn per(amount: u64, period: Duration) -> QuotaBuilder {
         QuotaBuilder { refill: Some((amount, period)), burst: None }
     }
 
-    /// `burst` in all: used up once and never refilled.
+    /// `burst` in total: never refilled.
     pub const fn once(burst: u64) -> QuotaBuilder {
         QuotaBuilder { refill: None, burst: Some(burst) }
     }
 
-    /// How much is refilled each [`period`](Self::period); zero if the quota is
-    /// never refilled.
+    /// How much refills per [`period`](Self::period); zero if the quota never refills.
     #[must_use]
     pub const fn amount(&self) -> u64 {
         match self.refill {
@@ -101,8 +98,8 @@ impl Quota {
         }
     }
 
-    /// How long it takes to refill the [`amount`](Self::amount); `None` if the
-    /// quota is never refilled.
+    /// The time in which the [`amount`](Self::amount) refills; `None` if the quota never
+    /// refills.
     #[must_use]
     pub const fn period(&self) -> Option<Duration> {
         match self.refill {
@@ -111,14 +108,14 @@ impl Quota {
         }
     }
 
-    /// How much can be spent at once after idling.
+    /// How much an idle caller can spend at once.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.burst.get()
     }
 
-    /// The time in which one unit is refilled, rounded up to a nanosecond;
-    /// `None` if the quota is never refilled.
+    /// The time in which one unit refills, rounded up to a nanosecond; `None` if the quota
+    /// never refills.
     #[must_use]
     pub const fn interval(&self) -> Option<Duration> {
         match self.refill {
@@ -157,10 +154,9 @@ impl Refill {
     }
 }
 
-/// A quota being described; [`build`](Self::build) checks it.
+/// Builds a [`Quota`].
 ///
-/// Everything that takes a quota takes a `QuotaBuilder` too, so `build` is
-/// seldom written.
+/// Every function that takes a quota also takes a `QuotaBuilder`, so `build` is rarely needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct QuotaBuilder {
@@ -169,7 +165,7 @@ pub struct QuotaBuilder {
 }
 
 impl QuotaBuilder {
-    /// Lets `burst` be spent at once after idling, instead of the amount.
+    /// Sets how much an idle caller can spend at once, instead of the amount.
     pub const fn burst(mut self, burst: u64) -> Self {
         self.burst = Some(burst);
         self

@@ -63,7 +63,7 @@ fn refilled(tokens: &mut Tokens<'_>) -> Result<Quota, Error> {
     quota.build().map_err(|error| error.at(text, whole))
 }
 
-/// Numbers, words and marks, with their places.
+/// Numbers, words and punctuation, with their spans.
 struct Tokens<'a> {
     text: &'a str,
     rest: usize,
@@ -93,7 +93,7 @@ impl<'a> Tokens<'a> {
         Some(token)
     }
 
-    /// The next token, or an error that says what should have stood there.
+    /// The next token, or an error that says what is expected.
     fn expect(&mut self, what: &str) -> Result<(Range<usize>, &'a str), Error> {
         let end = self.text.trim_end().len();
         self.next().ok_or_else(|| {
@@ -122,7 +122,8 @@ impl<'a> Tokens<'a> {
         if matches!(part, "/" | "per") {
             return Ok(());
         }
-        let message = format!("{part:?} stands where \"/\" or \"per\" belongs, as in \"10/s\"");
+        let message =
+            format!("expected \"/\" or \"per\" but found {part:?}; write it as in \"10/s\"");
         Err(Error::quota(message).at(self.text, span))
     }
 

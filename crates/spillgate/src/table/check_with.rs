@@ -6,33 +6,31 @@ use crate::algorithm::{Algorithm, TokenBucket};
 use crate::{Decision, Timestamp};
 
 impl<S> Table<S> {
-    /// Spends `cost` for a client at `now`, if it passes under a quota of the
-    /// caller's own.
+    /// [`check_at`](Self::check_at) under a quota that comes with the call.
     ///
-    /// The word of a token bucket is the time at which it is full again, whatever its
-    /// quota. So one table can serve quotas that come with each call: what a client
-    /// owes stays owed, in time, when its next call brings another one. The table's
-    /// own quota decides nothing then, and clients are evicted by the time for which
-    /// they still owe something.
+    /// The word of a token bucket is the time at which it is full again, whatever its quota. So
+    /// one table can serve quotas that come with each call: a caller keeps the time that it owes
+    /// when its next call brings another quota. The table's own quota does not apply, and
+    /// callers are evicted by the time that they still owe.
     ///
-    /// Both this table's algorithm and `bucket` must be token buckets that refill;
-    /// words of anything else are not times.
+    /// Both this table's algorithm and `bucket` must be token buckets that refill; other words
+    /// are not times.
     #[inline]
-    pub fn check_with(
+    pub fn check_with_at(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         bucket: TokenBucket,
         cost: u64,
         now: Timestamp,
     ) -> Decision {
-        let home = &self.lines[self.geometry.home(client)];
+        let home = &self.lines[self.geometry.home(caller)];
         let spend = |bucket: &TokenBucket, word| Decision::of(*bucket, word, now, cost);
         let at_home = home
-            .slot_of(client)
-            .and_then(|slot| attempt::<false, _, _>(home, slot, client, || Some(bucket), spend));
+            .slot_of(caller)
+            .and_then(|slot| attempt::<false, _, _>(home, slot, caller, || Some(bucket), spend));
         match at_home {
             Some(decision) => decision,
-            None => self.check_with_anywhere(client, bucket, cost, now),
+            None => self.check_with_anywhere(caller, bucket, cost, now),
         }
     }
 
@@ -40,41 +38,40 @@ impl<S> Table<S> {
     #[inline(never)]
     fn check_with_anywhere(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         bucket: TokenBucket,
         cost: u64,
         now: Timestamp,
     ) -> Decision {
-        self.check_by(client, By::Call(&bucket), cost, now)
+        self.check_by(caller, By::Call(&bucket), cost, now)
     }
 
-    /// Takes `amount` from a client whether or not it passes under a quota of the caller's own,
-    /// but leaves no more than `most` spent in all.
-    pub fn debit_with(
+    /// [`debit_at`](Self::debit_at) under a quota that comes with the call, but leaves no more
+    /// than `most` spent in total.
+    pub fn debit_with_at(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         bucket: TokenBucket,
         amount: u64,
         most: u64,
         now: Timestamp,
     ) {
         if amount > 0 {
-            self.rewrite(client, By::Call(&bucket), now, |bucket, word| {
+            self.rewrite(caller, By::Call(&bucket), now, |bucket, word| {
                 bucket.debit_up_to(word, now, amount, most)
             });
         }
     }
 
-    /// Gives `amount` back to a client under a quota of the caller's own, as
-    /// [`check_with`](Self::check_with) has spent it, and never more than that.
-    pub fn refund_with(
+    /// [`refund_at`](Self::refund_at) under a quota that comes with the call.
+    pub fn refund_with_at(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         bucket: TokenBucket,
         amount: u64,
         now: Timestamp,
     ) {
-        self.rewrite(client, By::Call(&bucket), now, |bucket, word| {
+        self.rewrite(caller, By::Call(&bucket), now, |bucket, word| {
             bucket.refund(word, now, amount)
         });
     }

@@ -1,21 +1,21 @@
-//! Entering a client: choose a slot, and take it from whoever had it.
+//! Entering a caller: choose a slot, and take it over.
 
 use std::time::Duration;
 
-use super::geometry::{Group, Line, PREFERRED_UP_TO, SLOTS_A_LINE};
+use super::geometry::{Group, Line, PREFERRED_UP_TO, SLOTS_PER_LINE};
 use super::update::{By, Full};
 use super::{CLAIMED, Fingerprint, Table, WhenFull};
 use crate::Timestamp;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::sync::{Ordering, yield_now};
 
-/// A slot as it was looked at.
+/// A slot as it was read.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     line: &'a Line,
     slot: usize,
     bits: u64,
-    /// What its client has spent. Zero if the slot is idle.
+    /// What its caller has spent. Zero if the slot is idle.
     spent: u64,
 }
 
@@ -24,41 +24,40 @@ impl Candidate<'_> {
         self.bits == 0
     }
 
-    /// Slots of a lower rank are taken first: empty ones, then of whoever has been
-    /// idle longest, since times are in a word's upper bits, then of whoever has
-    /// spent least.
+    /// Slots of a lower rank are taken first: empty ones, then those idle longest (times are in
+    /// a word's upper bits), then those that have spent least.
     fn rank(self) -> (u64, u64) {
         (self.spent, self.bits)
     }
 }
 
 impl<S> Table<S> {
-    /// Takes `step` for a client that has no slot, and finds it one if there is
-    /// anything to remember. The client's stripe must be held.
-    // Called once, but by every kind of step: out of line it would be 2 % of a first call.
+    /// Applies `step` for a caller without a slot, and finds one if there is anything to store.
+    /// The caller's stripe must be held.
+    // Instantiated for every kind of step: out of line, it would cost 2 % of a first call.
     #[inline(always)]
     pub(super) fn enter<T>(
         &self,
-        client: Fingerprint,
+        caller: Fingerprint,
         by: By<'_>,
         groups: &[Group; 2],
         now: Timestamp,
         when_full: WhenFull,
         mut step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
     ) -> Result<T, Full> {
-        // Changes of quota hold every stripe, so this one is not changing.
+        // A change of quota holds every stripe, so the quota does not change here.
         let base = self.algorithm();
         let idle_rule = self.idle_rule_of(base);
         let algorithm = if matches!(by, By::Base) { base } else { self.rule_of(by) };
         let fresh = algorithm.fresh(self.reclaimed());
-        // Whatever can panic does so here, before a slot is claimed.
+        // A panic can only happen here, before a slot is claimed.
         let (answer, word) = step(&algorithm, fresh);
         let Some(word) = word.filter(|word| idle_rule.spent(*word, now) > 0) else {
             return Ok(answer);
         };
         loop {
             let Some(candidate) = self.candidate(groups, &idle_rule, now) else {
-                // Every slot is changing hands, which takes a few instructions.
+                // Every slot is changing hands, which takes only a few instructions.
                 yield_now();
                 continue;
             };
@@ -73,24 +72,24 @@ impl<S> Table<S> {
                     _ => self.first_idle(groups, &idle_rule, now),
                 };
                 if after == Some(Duration::ZERO) {
-                    // A slot has fallen idle since it was looked at.
+                    // A slot has become idle since it was read.
                     continue;
                 }
                 return Err(Full { algorithm, fresh, after });
             }
             let idle_since = idle_rule.idle_since(Word::from_bits(candidate.bits), now);
-            if self.claim(candidate, client, word, idle_since) {
+            if self.claim(candidate, caller, word, idle_since) {
                 return Ok(answer);
             }
         }
     }
 
-    /// Gives a slot to a client, unless it has moved on since it was looked at. If it
-    /// is idle, it has been so since `idle_since`.
+    /// Gives a slot to a caller, unless it has changed since it was read. If it is idle, it has
+    /// been so since `idle_since`.
     fn claim(
         &self,
         candidate: Candidate<'_>,
-        client: Fingerprint,
+        caller: Fingerprint,
         word: Word,
         idle_since: Timestamp,
     ) -> bool {
@@ -108,13 +107,13 @@ impl<S> Table<S> {
         }
         // Pairs with the load in `attempt` and the fence in `reclaimed`, as does the
         // word: fingerprint first.
-        line.fingerprints[slot].store(client.to_bits(), Ordering::Release);
+        line.fingerprints[slot].store(caller.to_bits(), Ordering::Release);
         cell.store(word.to_bits(), Ordering::Release);
         true
     }
 
-    /// The slot for a new client: idle if there is one, or else of the client that
-    /// has spent least. `None` if every slot is changing hands.
+    /// The slot for a new caller: an idle one, or else that of the caller that has spent least.
+    /// `None` if every slot is changing hands.
     fn candidate(
         &self,
         [preferred, other]: &[Group; 2],
@@ -128,7 +127,7 @@ impl<S> Table<S> {
         }
         let (other_crowd, second) = self.look(other, algorithm, now);
         if is_roomy {
-            // An idle client may come back: rather than its slot, take an empty one.
+            // Prefer an empty slot: an idle caller may come back.
             return second.filter(Candidate::is_empty).or(first);
         }
         let (emptier, fuller) = if other_crowd < crowd { (second, first) } else { (first, second) };
@@ -136,8 +135,7 @@ impl<S> Table<S> {
         emptier.into_iter().chain(fuller).min_by_key(|candidate| candidate.spent)
     }
 
-    /// How many clients of a group have something spent, and the slot that is best
-    /// taken: the first of those that rank lowest.
+    /// How many callers of a group have something spent, and the first slot of the lowest rank.
     fn look(
         &self,
         group: &Group,
@@ -148,8 +146,8 @@ impl<S> Table<S> {
         let mut least: Option<Candidate<'_>> = None;
         for line in group {
             let line = &self.lines[*line];
-            for slot in 0..SLOTS_A_LINE {
-                // Not acted upon unless `claim` finds it unmoved.
+            for slot in 0..SLOTS_PER_LINE {
+                // Only used if `claim` finds it unchanged.
                 let bits = line.words[slot].load(Ordering::Relaxed);
                 if bits == CLAIMED {
                     crowd += 1;
@@ -166,7 +164,7 @@ impl<S> Table<S> {
         (crowd, least)
     }
 
-    /// The time until the first slot that a client could live in falls idle, if ever.
+    /// The time until one of these slots becomes idle, if ever.
     fn first_idle(
         &self,
         groups: &[Group; 2],
@@ -176,8 +174,8 @@ impl<S> Table<S> {
         self.words(groups).filter_map(|word| algorithm.reset_after(word, now)).min()
     }
 
-    /// The time until the first client in those slots is not exhausted any more, if ever: not
-    /// zero, since the one that has spent least was.
+    /// The time until one of these callers is not exhausted any more, if ever: not zero, since
+    /// the one that has spent least was exhausted.
     fn first_not_exhausted(
         &self,
         groups: &[Group; 2],
@@ -189,8 +187,8 @@ impl<S> Table<S> {
         after.map(|after| after.max(Duration::from_nanos(1)))
     }
 
-    /// The rule by which a client is exhausted: of all tiers, since nobody can tell which it is
-    /// in, the one with the least to spend.
+    /// The rule by which a caller is exhausted: that of the tier with the least to spend, since
+    /// its tier is unknown.
     fn strictest(&self, by: By<'_>) -> AnyAlgorithm {
         match by {
             By::Call(bucket) => (*bucket).into(),
@@ -201,8 +199,8 @@ impl<S> Table<S> {
         }
     }
 
-    /// The words of all slots that a client could live in. One that changes hands reads as a
-    /// word that is never idle.
+    /// The words of all slots of these groups. One that is changing hands reads as a word that is
+    /// never idle.
     fn words(&self, groups: &[Group; 2]) -> impl Iterator<Item = Word> {
         let lines = groups.as_flattened().iter().map(|line| &self.lines[*line]);
         let words = lines.flat_map(|line| &line.words);

@@ -1,7 +1,6 @@
-//! What looks at every slot: for people, snapshots and changes of quota, off the
-//! path of any call.
+//! Scans of every slot: for inspection, snapshots and changes of quota.
 
-use super::geometry::{Line, SLOTS_A_LINE};
+use super::geometry::{Line, SLOTS_PER_LINE};
 use super::update::By;
 use super::{CLAIMED, Fingerprint, Table};
 use crate::Timestamp;
@@ -10,64 +9,63 @@ use crate::seq_cell::SeqCell;
 use crate::sync::{Ordering, lock};
 
 impl<S> Table<S> {
-    /// How many clients have something spent at `now`. Looks at every slot.
+    /// How many callers have something spent at `now`. Scans every slot.
     #[must_use]
-    pub fn len_at(&self, now: Timestamp) -> usize {
+    pub fn active_callers_at(&self, now: Timestamp) -> usize {
         self.live(now).count()
     }
 
-    /// Empties the slots of idle clients and tells how many there were.
+    /// Clears the slots of idle callers, and returns how many there were.
     ///
-    /// Never needed: an idle slot is as good as an empty one. Looks at every slot.
+    /// Never necessary: an idle slot is as good as an empty one. Scans every slot.
     pub fn purge_idle_at(&self, now: Timestamp) -> usize {
         self.each_slot().filter(|(line, slot)| self.purge(line, *slot, now)).count()
     }
 
-    /// The fingerprint and word of every client that has a slot, idle or not.
+    /// The fingerprint and word of every caller that has a slot, idle or not.
     ///
-    /// Each pair is one that stood in the table at some moment of the iteration.
-    /// Clients that enter meanwhile may or may not be among them.
+    /// Each pair was in the table at some time during the iteration. Callers that enter
+    /// concurrently may or may not be included.
     pub fn iter(&self) -> impl Iterator<Item = (Fingerprint, Word)> {
         self.each_slot().filter_map(|(line, slot)| line.entry(slot))
     }
 
-    /// The same of clients with something spent at `now`.
+    /// The same for callers with something spent at `now`.
     pub(crate) fn live(&self, now: Timestamp) -> impl Iterator<Item = (Fingerprint, Word)> {
         let rule = self.idle_rule();
         self.iter().filter(move |(_, word)| rule.spent(*word, now) > 0)
     }
 
-    /// Enters clients with the words they had, as [`iter`](Self::iter) gave them.
+    /// Restores callers and words from [`iter`](Self::iter).
     ///
     /// The words must be of this table's algorithm and quota, and the fingerprints
-    /// of its hasher. Where a client is known already, the larger debt stays.
+    /// of its hasher. Where a caller is known already, the larger debt stays.
     pub fn restore_at(
         &self,
-        clients: impl IntoIterator<Item = (Fingerprint, Word)>,
+        callers: impl IntoIterator<Item = (Fingerprint, Word)>,
         now: Timestamp,
     ) {
-        for (client, word) in clients {
-            self.rewrite(client, By::Base, now, |algorithm, known| {
+        for (caller, word) in callers {
+            self.rewrite(caller, By::Base, now, |algorithm, known| {
                 algorithm.larger(word, known, now)
             });
         }
     }
 
-    /// Changes the quota. What each client has spent stays spent, in tokens: of the old burst
-    /// no more than the new one has, and all that is owed beyond it. The same quota changes
-    /// nothing. If the algorithm changes too, all start afresh.
+    /// Changes the quota. What a caller has spent stays spent, in tokens: of the old burst no
+    /// more than the new one has, and all debt beyond it. Setting the current quota changes
+    /// nothing. If the algorithm changes, all callers start anew.
     ///
-    /// Looks at every slot, some 10 ms for a million; calls wait meanwhile.
+    /// Scans every slot, about 10 ms per million; calls wait.
     pub fn set_algorithm_at(&self, new: AnyAlgorithm, now: Timestamp) {
         let _ = self.set_rules(new, &[], || now);
     }
 
-    /// Changes the quotas of the table and of its tiers. If there are tiers, nobody can tell
-    /// which words are of which, so buckets owe the time that they did, and windows keep
-    /// their counts.
+    /// Changes the quotas of the table and of its tiers. If there are tiers, the tier of a word
+    /// is unknown, so buckets keep the time that they owe, and windows their counts.
     ///
-    /// The clock is read once nobody decides by the old rules any more: no word is from later.
-    /// Tells the table's old rule and the time, if anything has changed.
+    /// The clock is read when no call decides by the old rules any more: no word is from later.
+    /// Returns the table's old rule and the time, if anything has changed.
     pub(crate) fn set_rules(
         &self,
         new: AnyAlgorithm,
@@ -83,8 +81,8 @@ impl<S> Table<S> {
         if rules.iter().eq([&new].into_iter().chain(&tiers)) {
             return None;
         }
-        // From here on, callers who look for the quota wait for a stripe. Those
-        // who have read the old one fail to exchange any word carried over.
+        // From here on, calls that read the quota wait for a stripe. Those that have read the
+        // old one fail to exchange a word that was carried over.
         self.rule.begin();
         self.tiers.iter().for_each(SeqCell::begin);
         let now = self.turnover.change(now());
@@ -96,7 +94,7 @@ impl<S> Table<S> {
         Some((old, now))
     }
 
-    /// A word of this table after its rule has changed.
+    /// A word of this table after a change of rule.
     pub(crate) fn carried(
         &self,
         word: Word,
@@ -110,30 +108,35 @@ impl<S> Table<S> {
         }
     }
 
-    /// Makes a client owe at least what the word says that `make` makes under the table's
-    /// algorithm. Where it is known already, the larger debt stays.
-    pub fn raise(&self, client: Fingerprint, now: Timestamp, make: impl Fn(&AnyAlgorithm) -> Word) {
-        self.rewrite(client, By::Base, now, |rule, known| {
-            // What is nothing in one tier may be something in another.
+    /// Makes a caller owe at least what `make` returns, given the table's algorithm. If it owes
+    /// more already, that stays.
+    pub fn raise_at(
+        &self,
+        caller: Fingerprint,
+        make: impl Fn(&AnyAlgorithm) -> Word,
+        now: Timestamp,
+    ) {
+        self.rewrite(caller, By::Base, now, |rule, known| {
+            // A word that is idle in one tier may not be in another.
             let idle_rule = self.rules().fold(*rule, AnyAlgorithm::slower);
             idle_rule.larger(make(rule), known, now)
         });
     }
 
     fn each_slot(&self) -> impl Iterator<Item = (&Line, usize)> {
-        self.lines.iter().flat_map(|line| (0..SLOTS_A_LINE).map(move |slot| (line, slot)))
+        self.lines.iter().flat_map(|line| (0..SLOTS_PER_LINE).map(move |slot| (line, slot)))
     }
 
-    /// Empties one slot if its client is idle.
+    /// Empties one slot if its caller is idle.
     fn purge(&self, line: &Line, slot: usize, now: Timestamp) -> bool {
-        let Some((client, word)) = line.entry(slot) else {
+        let Some((caller, word)) = line.entry(slot) else {
             return false;
         };
-        // Under a stripe, so that the word and the quota go together: a word that is
-        // still in place below was of this quota all along.
-        let _entering = lock(self.stripe(client));
+        // Under a stripe, so that word and quota match: a word that is still in place below
+        // was of this quota all along.
+        let _entering = lock(self.stripe(caller));
         let algorithm = self.idle_rule();
-        let unmoved = line.entry(slot) == Some((client, word));
+        let unmoved = line.entry(slot) == Some((caller, word));
         if !unmoved || algorithm.spent(word, now) > 0 {
             return false;
         }
@@ -143,8 +146,7 @@ impl<S> Table<S> {
         if cell.compare_exchange(bits, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
-        // Should the slot have a new client by now, that one is idle just as well:
-        // it has the same word.
+        // If the slot has a new caller by now, that one is idle as well: it has the same word.
         line.fingerprints[slot].store(0, Ordering::Release);
         cell.store(0, Ordering::Release);
         true
@@ -152,10 +154,10 @@ impl<S> Table<S> {
 }
 
 impl Line {
-    /// The client of a slot and its word; `None` if it is empty or changes hands.
+    /// The caller of a slot and its word; `None` if it is empty or changing hands.
     fn entry(&self, slot: usize) -> Option<(Fingerprint, Word)> {
-        // The word on both sides of the fingerprint, as in `attempt`. One that has moved is
-        // looked at again: a client that never rests must not be missing in a snapshot.
+        // The word on both sides of the fingerprint, as in `attempt`. One that has changed is
+        // read again: a caller that never pauses must not be missing in a snapshot.
         let mut bits = self.words[slot].load(Ordering::Acquire);
         loop {
             let fingerprint = self.fingerprints[slot].load(Ordering::Acquire);
@@ -170,8 +172,8 @@ impl Line {
         }
     }
 
-    /// Replaces the word of a slot, whatever other callers make of it meanwhile.
-    /// Every stripe must be held, so that the slot keeps its client.
+    /// Replaces the word of a slot, retrying if a call changes it concurrently. Every stripe must
+    /// be held, so that the slot keeps its caller.
     fn carry_over(&self, slot: usize, change: impl Fn(Word) -> Word) {
         if self.fingerprints[slot].load(Ordering::Relaxed) == 0 {
             return;
@@ -180,7 +182,7 @@ impl Line {
         loop {
             let bits = cell.load(Ordering::Acquire);
             let next = change(Word::from_bits(bits)).to_bits();
-            // Release pairs with the load in `attempt`: whoever sees this word
+            // Release pairs with the load in `attempt`: a call that sees this word
             // also sees that the quota is changing.
             if cell.compare_exchange(bits, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 return;

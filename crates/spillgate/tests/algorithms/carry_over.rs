@@ -1,4 +1,4 @@
-//! What becomes of a client when the quota changes under it.
+//! What becomes of a caller when the quota changes under it.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use spillgate_testing::{Limit, strategy};
 
 use crate::situation::{Situation, lived};
 
-/// A client, and the algorithm of the same kind that it is to be carried over to.
+/// A caller, and the algorithm of the same kind that it is to be carried over to.
 #[derive(Clone, Debug)]
 struct Change {
-    client: Situation,
+    caller: Situation,
     to: Limit,
     new: AnyAlgorithm,
 }
@@ -21,11 +21,11 @@ struct Change {
 fn changes() -> impl Strategy<Value = Change> {
     (lived(), strategy::quotas(), any::<bool>()).prop_filter_map(
         "countable",
-        |(client, quota, alike)| {
-            let Limit { kind, quota: old, start, born } = client.limit;
+        |(caller, quota, alike)| {
+            let Limit { kind, quota: old, start, born } = caller.limit;
             let quota = if alike { with_period_of(&old, &quota)? } else { quota };
             let to = strategy::limit_of(kind, quota, start, born)?;
-            Some(Change { new: to.algorithm().ok()?, client, to })
+            Some(Change { new: to.algorithm().ok()?, caller, to })
         },
     )
 }
@@ -41,9 +41,9 @@ impl Change {
 
     /// What is spent under the old quota, and what after the change.
     fn spent(&self) -> (u64, u64) {
-        let Self { client, new, .. } = self;
-        let carried = new.carry_over(client.word, client.now, &client.algorithm);
-        (client.algorithm.spent(client.word, client.now), new.spent(carried, client.now))
+        let Self { caller, new, .. } = self;
+        let carried = new.carry_over(caller.word, caller.now, &caller.algorithm);
+        (caller.algorithm.spent(caller.word, caller.now), new.spent(carried, caller.now))
     }
 }
 
@@ -68,7 +68,7 @@ fn a_sliding_window_keeps_what_its_previous_window_weighs() {
 fn a_sliding_window_never_keeps_bits_that_mean_something_else() {
     let window = |text: &str| SlidingWindow::new(&text.parse().unwrap()).unwrap();
     let (old, new) = (window("1024 per 4194304 ns"), window("2 per 16 ns"));
-    // In the first window of all, both would write a client at rest as 0.
+    // In the first window of all, both would write a caller at rest as 0.
     let now = Timestamp::from_nanos(1);
     let idle = old.fresh(now);
     let carried = new.carry_over(idle, now, &old);
@@ -85,15 +85,15 @@ proptest! {
             return Ok(());
         }
         let (owed, owes) = change.spent();
-        let (old, new) = (interval(&change.client.limit.quota), interval(&change.to.quota));
+        let (old, new) = (interval(&change.caller.limit.quota), interval(&change.to.quota));
         let [old_burst, new_burst] =
-            [&change.client.limit.quota, &change.to.quota].map(|quota| u128::from(quota.burst()));
+            [&change.caller.limit.quota, &change.to.quota].map(|quota| u128::from(quota.burst()));
         // As fractions of a nanosecond: what is spent of the burst, but no more than the new
         // one has, and all that is owed beyond it.
         let within = u128::from(owed).min(old_burst * old);
         let beyond = u128::from(owed) - within;
         let exact = (within * new).min(new_burst * new * old) + beyond * new;
-        let now = change.to.quota.period().map_or(0, |_| change.client.now.as_nanos());
+        let now = change.to.quota.period().map_or(0, |_| change.caller.now.as_nanos());
         let deepest = u128::from((1_u64 << 63) - now) * old;
         let (exact, carried) = (exact.min(deepest), u128::from(owes) * old);
         prop_assert!(carried >= exact, "{owed} ns of {old} became {owes} of {new}");
@@ -102,30 +102,30 @@ proptest! {
     }
 
     #[test]
-    fn the_same_quota_changes_no_bit(client in lived()) {
-        let old = client.algorithm;
-        prop_assert_eq!(old.carry_over(client.word, client.now, &old), client.word);
-        prop_assert_eq!(old.keep(client.word, client.now, &old), client.word);
+    fn the_same_quota_changes_no_bit(caller in lived()) {
+        let old = caller.algorithm;
+        prop_assert_eq!(old.carry_over(caller.word, caller.now, &old), caller.word);
+        prop_assert_eq!(old.keep(caller.word, caller.now, &old), caller.word);
     }
 
     #[test]
     fn a_window_keeps_its_count(change in changes()) {
         let (had, has) = change.spent();
-        let (old, new) = (change.client.algorithm.limit(), change.new.limit());
+        let (old, new) = (change.caller.algorithm.limit(), change.new.limit());
         let all = had.min(old).min(new) + had.saturating_sub(old);
         let kept = all.min(change.new.deepest());
         match change.new {
             AnyAlgorithm::FixedWindow(_) => prop_assert_eq!(has, kept),
             AnyAlgorithm::IntervalBucket(bucket) => {
                 // Where refills are too large, or time ends, nobody can tell how deep a debt is.
-                let is_late = change.client.now.as_nanos() > 1 << 61;
-                if !bucket.tells_debts_exactly() || is_late {
+                let is_late = change.caller.now.as_nanos() > 1 << 61;
+                if !bucket.counts_debt_exactly() || is_late {
                     prop_assert!(has >= kept.min(new + 1), "{had} became {has}");
                     return Ok(());
                 }
                 prop_assert!(has >= kept, "{had} became {has}, not {all}");
-                let is_told = matches!(change.client.algorithm, AnyAlgorithm::IntervalBucket(old)
-                    if old.tells_debts_exactly());
+                let is_told = matches!(change.caller.algorithm, AnyAlgorithm::IntervalBucket(old)
+                    if old.counts_debt_exactly());
                 // A refill that has just been may be yet to come in coarser steps.
                 let most = all + change.to.quota.amount();
                 prop_assert!(has <= most || !is_told, "{had} became {has}, not {all}");
@@ -140,11 +140,11 @@ proptest! {
 
     #[test]
     fn another_algorithm_starts_afresh(change in changes(), to in crate::situation::limits()) {
-        let Change { client, .. } = change;
+        let Change { caller, .. } = change;
         let new = to.algorithm().unwrap();
-        if std::mem::discriminant(&new) != std::mem::discriminant(&client.algorithm) {
-            let word = new.carry_over(client.word, client.now, &client.algorithm);
-            prop_assert_eq!(word, new.fresh(client.now));
+        if std::mem::discriminant(&new) != std::mem::discriminant(&caller.algorithm) {
+            let word = new.carry_over(caller.word, caller.now, &caller.algorithm);
+            prop_assert_eq!(word, new.fresh(caller.now));
         }
     }
 
@@ -152,14 +152,14 @@ proptest! {
     /// moved. What it leaves behind must then count as if it had come first.
     #[test]
     fn a_call_that_overlaps_the_change_is_counted(change in changes()) {
-        let Change { client, new, .. } = &change;
-        let (old, now) = (&client.algorithm, client.now);
-        let moves = new.carry_over(client.word, now, old) != client.word;
+        let Change { caller, new, .. } = &change;
+        let (old, now) = (&caller.algorithm, caller.now);
+        let moves = new.carry_over(caller.word, now, old) != caller.word;
         // An idle word moves back in time, which at the epoch it cannot.
         if moves || now == Timestamp::ZERO {
             return Ok(());
         }
-        if let Some(late) = old.spend(client.word, now, client.cost) {
+        if let Some(late) = old.spend(caller.word, now, caller.cost) {
             let in_order = new.carry_over(late, now, old);
             let (has, should) = (new.spent(late, now), new.spent(in_order, now));
             prop_assert!(has >= should, "{has} spent rather than {should}");

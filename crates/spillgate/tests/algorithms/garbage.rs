@@ -20,8 +20,8 @@ fn ask_everything(algorithm: &AnyAlgorithm, word: Word, now: Timestamp, cost: u6
         algorithm.debit_up_to(word, now, cost, u64::MAX),
         algorithm.debit_up_to(word, now, u64::MAX, cost),
         algorithm.refund(word, now, cost),
-        algorithm.give_back(word, now, cost, Word::from_bits(cost)),
-        algorithm.give_back(word, now, u64::MAX, word),
+        algorithm.refund_call(word, now, cost, Word::from_bits(cost)),
+        algorithm.refund_call(word, now, u64::MAX, word),
         algorithm.fresh(now),
     ];
     words.extend(algorithm.spend(word, now, cost));
@@ -32,30 +32,30 @@ proptest! {
     #![proptest_config(strategy::cases(20_000))]
 
     #[test]
-    fn any_word_can_be_asked_anything(client in garbage()) {
-        for word in ask_everything(&client.algorithm, client.word, client.now, client.cost) {
+    fn any_word_can_be_asked_anything(caller in garbage()) {
+        for word in ask_everything(&caller.algorithm, caller.word, caller.now, caller.cost) {
             prop_assert_ne!(word.to_bits(), u64::MAX);
-            ask_everything(&client.algorithm, word, Timestamp::MAX, u64::MAX);
-            ask_everything(&client.algorithm, word, Timestamp::ZERO, client.cost);
+            ask_everything(&caller.algorithm, word, Timestamp::MAX, u64::MAX);
+            ask_everything(&caller.algorithm, word, Timestamp::ZERO, caller.cost);
         }
     }
 
     #[test]
-    fn a_charge_never_lowers_a_debt(client in garbage()) {
-        let charged = client.algorithm.debit_up_to(client.word, client.now, client.cost, u64::MAX);
-        let spent = |word| client.algorithm.spent(word, client.now);
-        prop_assert!(spent(charged) >= spent(client.word));
+    fn a_charge_never_lowers_a_debt(caller in garbage()) {
+        let charged = caller.algorithm.debit_up_to(caller.word, caller.now, caller.cost, u64::MAX);
+        let spent = |word| caller.algorithm.spent(word, caller.now);
+        prop_assert!(spent(charged) >= spent(caller.word));
     }
 
     #[test]
-    fn any_word_can_be_carried_over(client in garbage(), to in limits()) {
+    fn any_word_can_be_carried_over(caller in garbage(), to in limits()) {
         let new = to.algorithm().unwrap();
         for word in [
-            new.carry_over(client.word, client.now, &client.algorithm),
-            new.keep(client.word, client.now, &client.algorithm),
+            new.carry_over(caller.word, caller.now, &caller.algorithm),
+            new.keep(caller.word, caller.now, &caller.algorithm),
         ] {
             prop_assert_ne!(word.to_bits(), u64::MAX);
-            ask_everything(&new, word, client.now, client.cost);
+            ask_everything(&new, word, caller.now, caller.cost);
         }
     }
 }

@@ -12,7 +12,7 @@ fn split(bits: u64, count_bits: u32) -> (u64, u64) {
     (bits >> count_bits, bits & ((1 << count_bits) - 1))
 }
 
-/// What has been spent by a client who was charged for `amount` and never before.
+/// What has been spent by a caller who was charged for `amount` and never before.
 fn spent_by_layout(word: Word, layout: Layout, now: Timestamp) -> u64 {
     match layout {
         Layout::Bucket { interval, refills, .. } => {
@@ -44,8 +44,8 @@ proptest! {
     #![proptest_config(strategy::cases(5_000))]
 
     #[test]
-    fn the_layout_tells_what_is_spent(client in lived(), share in 1..=256_u64) {
-        let Situation { algorithm, now, .. } = client;
+    fn the_layout_tells_what_is_spent(caller in lived(), share in 1..=256_u64) {
+        let Situation { algorithm, now, .. } = caller;
         let amount = (algorithm.limit() / share).max(1);
         let word = algorithm.starting_from(Word::from_bits(0)).fresh(Timestamp::ZERO);
         let word = algorithm.debit_up_to(word, now, amount, u64::MAX);
@@ -53,13 +53,13 @@ proptest! {
     }
 
     #[test]
-    fn a_start_that_is_remembered_is_the_same(limit in limits(), client in lived()) {
+    fn a_start_that_is_remembered_is_the_same(limit in limits(), caller in lived()) {
         let algorithm = limit.algorithm().unwrap();
         let start = algorithm.fresh(Timestamp::ZERO);
         let full = spillgate_testing::Limit { start: spillgate::Start::Full, ..limit };
         let remembered = full.algorithm().unwrap().starting_from(start);
         prop_assert_eq!(remembered, algorithm);
         prop_assert_eq!(remembered.layout(), algorithm.layout());
-        prop_assert_eq!(remembered.fresh(client.now), algorithm.fresh(client.now));
+        prop_assert_eq!(remembered.fresh(caller.now), algorithm.fresh(caller.now));
     }
 }

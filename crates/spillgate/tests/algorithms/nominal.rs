@@ -63,7 +63,7 @@ fn a_window_of_seconds_is_told_as_such_and_so_is_what_is_left_of_it() {
     }
 }
 
-/// A limit, and some of what it has, spent at once by a client who has been idle.
+/// A limit, and some of what it has, spent at once by a caller who has been idle.
 fn spent() -> impl Strategy<Value = (Limit, AnyAlgorithm, Decision)> {
     let kinds = proptest::sample::select(&AlgorithmKind::ALL[..]);
     let spent = (strategy::limits(kinds), strategy::sizes(), strategy::moments());

@@ -1,4 +1,4 @@
-//! A client at a moment, under any limit.
+//! A caller at a moment, under any limit.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limit> {
     strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]))
 }
 
-/// Clients with a past, and clients whose word is garbage.
+/// Callers with a past, and callers whose word is garbage.
 pub(crate) fn situations() -> impl Strategy<Value = Situation> {
     prop_oneof![3 => lived(), 1 => garbage()]
 }

@@ -1,4 +1,4 @@
-use spillgate::algorithm::{Charged, Word};
+use spillgate::algorithm::{SpendRecord, Word};
 use spillgate::{Quota, Timestamp};
 
 use super::state::{
@@ -43,7 +43,7 @@ pub(crate) struct Paid {
 
 impl Paid {
     /// A charge that was counted so.
-    pub(crate) fn new(counted: &Counted, charged: &Charged) -> Self {
+    pub(crate) fn new(counted: &Counted, charged: &SpendRecord) -> Self {
         let (quota, packed_by) = (counted.quota, counted.terms.quota);
         Self { quota, packed_by, word: charged.word, at: charged.at }
     }
@@ -143,10 +143,10 @@ impl Deposit {
     }
 
     /// The charge, if it is known.
-    pub(crate) fn charged(&self) -> Option<Charged> {
+    pub(crate) fn charged(&self) -> Option<SpendRecord> {
         let Paid { quota, packed_by, word, at } = self.charge?;
         let algorithm = Terms::new(self.terms.kind, packed_by).algorithm_of(&quota).ok()?;
-        Some(Charged { algorithm, word, at, cost: self.reserved })
+        Some(SpendRecord { algorithm, word, at, cost: self.reserved })
     }
 }
 

@@ -229,7 +229,7 @@ async fn a_cost_is_taken_back_by_its_decision() {
     let (Spent::Allowed(first), Spent::Allowed(second)) = (spend(), spend()) else {
         panic!("both are allowed");
     };
-    let [undone, undoable] = [first, second].map(|decision| decision.charged().unwrap());
+    let [undone, undoable] = [first, second].map(|decision| decision.spent().unwrap());
     assert!(!node.leases.undo(node.place(0), &undone));
     assert!(node.leases.undo(node.place(0), &undoable));
     let Spent::Allowed(again) = spend() else { panic!("it is allowed") };
@@ -252,5 +252,5 @@ async fn a_caller_in_another_tier_does_not_spend_the_slices_of_the_one_before() 
     assert!(node.try_call(0, 1).await.is_ok());
     sleep(Duration::from_millis(10)).await;
     assert_eq!(node.leases.stats().given_back, 1);
-    assert!(!node.leases.undo(node.place(0), &spent.charged().unwrap()));
+    assert!(!node.leases.undo(node.place(0), &spent.spent().unwrap()));
 }

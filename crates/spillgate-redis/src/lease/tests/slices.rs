@@ -131,7 +131,7 @@ impl Fleet {
             }
             Event::Undo => {
                 if let Some((node, decision)) = last {
-                    let charged = decision.charged().unwrap();
+                    let charged = decision.spent().unwrap();
                     assert!(self.nodes[node].undo(&self.bucket, &charged, charged.cost));
                     self.admitted.pop();
                 }
@@ -228,7 +228,7 @@ fn only_the_last_cost_is_taken_back_and_only_once() {
     fleet.take(1, 10, 0);
     let local = fleet.local(1);
     let (bucket, held) = (fleet.bucket, &mut fleet.nodes[1]);
-    let mut spend = |cost| held.spend(&bucket, cost, local).unwrap().charged().unwrap();
+    let mut spend = |cost| held.spend(&bucket, cost, local).unwrap().spent().unwrap();
     let (first, second) = (spend(3), spend(4));
     assert!(!held.undo(&bucket, &first, 3));
     assert!(held.undo(&bucket, &second, 4));

@@ -110,7 +110,7 @@ impl<K> Throttle<K> {
         // All are known before the first is loaded, so that no load waits for a hash.
         let mut few = [None; AHEAD];
         few.iter_mut().zip(clients).for_each(|(place, client)| *place = Some(client));
-        few.into_iter().flatten().for_each(|client| table.touch(client));
+        few.into_iter().flatten().for_each(|client| table.prefetch(client));
     }
 
     fn decide(&self, key: &[u8], share: &Share, quantity: u64) -> Result<Decision, CommandError>
@@ -123,9 +123,9 @@ impl<K> Throttle<K> {
         let (client, now) = (table.fingerprint(key), self.clock.now());
         if !share.owed.is_zero() {
             let full_at = now + share.owed;
-            table.raise(client, now, |_| Word::from_bits(full_at.as_nanos()));
+            table.raise_at(client, |_| Word::from_bits(full_at.as_nanos()), now);
         }
-        Ok(table.check_with(client, bucket, quantity, now))
+        Ok(table.check_with_at(client, bucket, quantity, now))
     }
 }
 

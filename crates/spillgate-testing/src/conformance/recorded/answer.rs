@@ -47,7 +47,7 @@ impl Answer {
             retry_after: match self.verdict {
                 Verdict::Allowed => Some(Duration::ZERO),
                 Verdict::Denied { retry_after } => Some(retry_after),
-                Verdict::Never => None,
+                _ => None,
             },
             reset_after: self.reset,
             wait: self.wait,

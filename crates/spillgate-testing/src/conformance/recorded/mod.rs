@@ -16,7 +16,7 @@ use self::answer::Answer;
 use super::{Call, Op};
 use crate::{Limit, Subject};
 
-/// Calls of one client, and the answers to them.
+/// Calls of one caller, and the answers to them.
 struct Recording {
     title: &'static str,
     kind: AlgorithmKind,

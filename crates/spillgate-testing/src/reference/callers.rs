@@ -7,13 +7,13 @@ use super::{Reference, Rule};
 use crate::exact::{Nanos, floor, nanos, time_until, whole};
 use crate::{Observed, Subject};
 
-/// Many clients under one rule.
-pub(crate) struct Clients<R: Rule> {
+/// Many callers under one rule.
+pub(crate) struct Callers<R: Rule> {
     rule: R,
     known: BTreeMap<String, R::State>,
 }
 
-impl<R: Rule> Clients<R> {
+impl<R: Rule> Callers<R> {
     pub(crate) fn new(rule: R) -> Self {
         Self { rule, known: BTreeMap::new() }
     }
@@ -22,7 +22,7 @@ impl<R: Rule> Clients<R> {
         self.known.get(key).cloned().unwrap_or_else(|| self.rule.fresh(0))
     }
 
-    /// Remembers a client, unless it was not known and there is nothing to remember.
+    /// Remembers a caller, unless it was not known and there is nothing to remember.
     fn remember(&mut self, key: &str, now: Nanos, state: R::State) {
         if self.known.contains_key(key) || !self.is_idle(&state, now) {
             self.known.insert(key.to_owned(), state);
@@ -39,7 +39,7 @@ impl<R: Rule> Clients<R> {
         cost == 0 || total <= whole(self.rule.limit())
     }
 
-    /// What a client in the state `before` is told of a call that leaves it in the
+    /// What a caller in the state `before` is told of a call that leaves it in the
     /// state that `spend` makes of it, if the call passes.
     fn answer(
         &self,
@@ -67,7 +67,7 @@ impl<R: Rule> Clients<R> {
     }
 }
 
-impl<R: Rule> Subject for Clients<R> {
+impl<R: Rule> Subject for Callers<R> {
     fn check(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed {
         let (before, now) = (self.state(key), nanos(now));
         if cost == 0 {
@@ -106,7 +106,7 @@ impl<R: Rule> Subject for Clients<R> {
     }
 }
 
-impl<R: Rule> Reference for Clients<R> {
+impl<R: Rule> Reference for Callers<R> {
     fn room_for_debt(&self, key: &str, now: Timestamp) -> u64 {
         let spent = self.rule.spent(&self.state(key), nanos(now));
         floor(&(whole(self.rule.deepest()) - spent))

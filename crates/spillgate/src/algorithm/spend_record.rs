@@ -1,29 +1,28 @@
 use super::{Algorithm, AnyAlgorithm, Layout, Word};
 use crate::Timestamp;
 
-/// A call that was paid for: what it takes to settle it later.
+/// What an allowed call has spent, and what it takes to settle the call later.
 ///
-/// What a call has not used is given back, but only as far as it has not been refilled since.
-/// Otherwise a caller could keep calls open while its allowance refills, and settle all of
-/// them at one instant.
+/// A refund excludes what has been refilled since. Otherwise a caller could keep calls open
+/// while its allowance refills, and settle all of them at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Charged {
-    /// What it was counted by.
+pub struct SpendRecord {
+    /// The algorithm that decided.
     pub algorithm: AnyAlgorithm,
-    /// The word that it left behind.
+    /// The caller's word after the call.
     pub word: Word,
-    /// When.
+    /// The time of the decision.
     pub at: Timestamp,
-    /// What it cost.
+    /// The cost of the call.
     pub cost: u64,
 }
 
-impl Charged {
-    /// The word that is left when `unused` of the cost is given back, as far as it has not been
-    /// refilled. If the quota has changed since, of a limit that `has_tiers`, words of buckets
-    /// have kept their time and not their tokens.
+impl SpendRecord {
+    /// The word after a refund of `unused`, except what has been refilled since. `has_tiers`
+    /// says that, if the quota has changed since, buckets of this limit have kept the time they
+    /// owe and not the tokens.
     #[must_use]
-    pub fn give_back(
+    pub fn refund(
         &self,
         algorithm: &AnyAlgorithm,
         word: Word,
@@ -32,17 +31,17 @@ impl Charged {
         has_tiers: bool,
     ) -> Word {
         if self.algorithm == *algorithm {
-            return algorithm.give_back(word, now, unused, self.word);
+            return algorithm.refund_call(word, now, unused, self.word);
         }
-        // The quota has changed since, nobody knows when: so both count, what would not be
-        // refilled yet had it changed just now, and had it changed at once.
+        // The quota has changed at an unknown time since: refund the smaller of what would not
+        // be refilled yet had it changed just now, and had it changed right after the call.
         let late = self.algorithm.whole_owed(self.word, now);
         let moved = algorithm.carry_over(self.word, self.at, &self.algorithm);
         let kept = if has_tiers { self.in_time(algorithm, unused) } else { unused };
-        algorithm.give_back(word, now, unused.min(late).min(kept), moved)
+        algorithm.refund_call(word, now, unused.min(late).min(kept), moved)
     }
 
-    /// How many tokens of another bucket take as long as so many of this one.
+    /// How many tokens of another bucket refill in the time of `tokens` of this one.
     fn in_time(&self, algorithm: &AnyAlgorithm, tokens: u64) -> u64 {
         match (self.algorithm.layout(), algorithm.layout()) {
             (Layout::Bucket { interval: old, .. }, Layout::Bucket { interval: new, .. }) => {
