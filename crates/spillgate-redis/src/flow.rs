@@ -1,4 +1,4 @@
-//! On whose behalf an engine is called: where more is asked than it answers, calls take turns by
+//! On whose behalf Redis is called: where more is asked than it answers, calls take turns by
 //! this.
 
 use std::future::Future;

@@ -1,19 +1,21 @@
 #![doc = include_str!("../README.md")]
 
-mod counted;
-mod counter;
-pub mod engine;
+pub mod backend;
+pub mod client;
+mod clock_sample;
+mod effective_quota;
 mod fingerprint;
 mod flow;
 mod lease;
 mod name;
-mod sighting;
+pub mod script;
 mod state;
+mod stats;
 mod store;
 
 pub use self::fingerprint::Fingerprint;
 pub use self::flow::inherit_client;
-pub use self::lease::LeaseStats;
 pub use self::name::{Name, Secret};
 pub use self::state::{Base, State, Terms};
-pub use self::store::{Agreement, RedisLimits, RedisStore, Settings, Share, Stats};
+pub use self::stats::{LeaseStats, Stats};
+pub use self::store::{Agreement, RedisLimits, RedisStore, Settings, Share};

@@ -6,7 +6,7 @@ use spillgate_policy::Error;
 /// Whom a state is of: a hash, under a secret that the nodes share, of a limit and of whom
 /// it counts.
 ///
-/// 128 bits, so that no two callers meet by chance, and nobody who can read the engine
+/// 128 bits, so that no two callers meet by chance, and nobody who can read Redis
 /// reads an API key there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name([u8; 16]);
@@ -46,7 +46,7 @@ impl fmt::Debug for Name {
 /// What the nodes of a cluster hash callers under, the same on every node: nodes with
 /// different secrets share nothing.
 ///
-/// Without one ([`Secret::public`]), whoever can read the engine and guess a caller's key
+/// Without one ([`Secret::public`]), whoever can read Redis and guess a caller's key
 /// can tell whether that caller is there, and so learns addresses and weak keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; blake3::KEY_LEN]);

@@ -68,7 +68,7 @@ impl Terms {
     }
 }
 
-/// All that an engine keeps of a caller under one limit.
+/// All that Redis keeps of a caller under one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// By what it is counted.

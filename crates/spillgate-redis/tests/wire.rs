@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use spillgate::algorithm::Word;
 use spillgate::{AlgorithmKind, Timestamp};
-use spillgate_redis::engine::wire::{self, Keys};
-use spillgate_redis::engine::{Fault, Found};
+use spillgate_redis::backend::{Fault, Found};
+use spillgate_redis::script::{self, Keys};
 use spillgate_redis::{Base, Name, State, Terms};
 use spillgate_testing::strategy;
 
@@ -85,13 +85,13 @@ proptest! {
         answers in proptest::collection::vec(found(), 0..4),
     ) {
         let bytes = reply(now, &answers);
-        let read = wire::reply(&bytes, answers.len()).unwrap();
+        let read = script::reply(&bytes, answers.len()).unwrap();
         prop_assert_eq!((read.now, &read.answers[..]), (now, &answers[..]));
         for end in 0..bytes.len() {
-            prop_assert!(wire::reply(&bytes[..end], answers.len()).is_err());
+            prop_assert!(script::reply(&bytes[..end], answers.len()).is_err());
         }
-        prop_assert!(wire::reply(&bytes, answers.len() + 1).is_err());
-        prop_assert!(wire::reply(&[&bytes[..], &[0]].concat(), answers.len()).is_err());
+        prop_assert!(script::reply(&bytes, answers.len() + 1).is_err());
+        prop_assert!(script::reply(&[&bytes[..], &[0]].concat(), answers.len()).is_err());
     }
 }
 
@@ -172,18 +172,18 @@ fn what_could_not_have_been_written_is_refused() {
 #[test]
 fn moments_beyond_the_last_are_nonsense() {
     let bytes = (1_u64 << 62).to_be_bytes();
-    assert_eq!(wire::reply(&bytes, 0).unwrap_err().fault(), Fault::Nonsense);
+    assert_eq!(script::reply(&bytes, 0).unwrap_err().fault(), Fault::Nonsense);
 }
 
 #[test]
 fn births_of_later_versions_are_told_as_such() {
     let mut bytes = vec![1];
     bytes.extend(1_700_000_000_000_000_000_u64.to_be_bytes());
-    assert_eq!(wire::born(&bytes), Ok(Timestamp::from_secs(1_700_000_000)));
+    assert_eq!(script::born(&bytes), Ok(Timestamp::from_secs(1_700_000_000)));
     bytes[0] = 2;
-    assert_eq!(wire::born(&bytes).unwrap_err().fault(), Fault::NewerState);
-    assert_eq!(wire::born(&bytes[..4]).unwrap_err().fault(), Fault::NewerState);
-    assert_eq!(wire::born(&[1, 2]).unwrap_err().fault(), Fault::Corrupt);
+    assert_eq!(script::born(&bytes).unwrap_err().fault(), Fault::NewerState);
+    assert_eq!(script::born(&bytes[..4]).unwrap_err().fault(), Fault::NewerState);
+    assert_eq!(script::born(&[1, 2]).unwrap_err().fault(), Fault::Corrupt);
 }
 
 #[test]

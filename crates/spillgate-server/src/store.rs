@@ -8,7 +8,7 @@ use spillgate_policy::store::{
     LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Spend, Store, Usage,
 };
 use spillgate_policy::{Error, Key};
-use spillgate_redis::engine::Server;
+use spillgate_redis::client::Client;
 use spillgate_redis::{RedisLimits, RedisStore};
 
 /// Any of the stores that a server may have: its own memory, which is the default.
@@ -21,7 +21,7 @@ pub enum AnyStore {
 }
 
 /// A store in a real Redis or Valkey.
-pub type SharedStore = RedisStore<Server>;
+pub type SharedStore = RedisStore<Client>;
 
 /// The limits of one policy, with the store that has made them ready.
 #[derive(Debug)]

@@ -5,8 +5,9 @@ use redis::aio::MultiplexedConnection;
 use spillgate::algorithm::Algorithm as _;
 use spillgate::{AlgorithmKind, Quota, Timestamp};
 use spillgate_policy::{Gate, Policy};
-use spillgate_redis::engine::wire::{Keys, ask};
-use spillgate_redis::engine::{Entry, Op, Options, Server, scripts};
+use spillgate_redis::backend::{Entry, Op};
+use spillgate_redis::client::{Client, Options};
+use spillgate_redis::script::{self, Keys, encode_entry};
 use spillgate_redis::{Name, RedisStore, Settings as Sharing, Terms};
 use tokio::runtime::{Builder, Runtime};
 
@@ -19,7 +20,7 @@ pub struct Bed {
     pub runtime: Runtime,
     /// Runs for as long as this lives.
     pub redis: Running,
-    pub gate: Gate<RedisStore<Server>>,
+    pub gate: Gate<RedisStore<Client>>,
     pub client: MultiplexedConnection,
     pub bare: Bare,
     /// As whom the node is asked.
@@ -56,11 +57,11 @@ impl Bed {
     }
 }
 
-async fn gate(url: &str) -> Result<Gate<RedisStore<Server>>> {
+async fn gate(url: &str) -> Result<Gate<RedisStore<Client>>> {
     // A turn with hundreds of tasks on two processors is no outage.
     let options = Options::new(url)?.command_time_out(Duration::from_secs(1));
-    let engine = Server::connect(options).await?;
-    let store = RedisStore::new(engine, &Sharing::default().nodes(NonZeroU32::MIN))?;
+    let client = Client::connect(options).await?;
+    let store = RedisStore::new(client, &Sharing::default().nodes(NonZeroU32::MIN))?;
     Ok(Gate::with_store(Policy::from_toml(&policy())?, store)?)
 }
 
@@ -82,7 +83,7 @@ fn policy() -> String {
 
 impl Bare {
     async fn load(client: &mut MultiplexedConnection) -> Result<Self> {
-        let script = redis::Script::new(scripts::RUN);
+        let script = redis::Script::new(script::RUN);
         script.prepare_invoke().load_async(client).await?;
         let quota = Quota::per_second(PLENTY).burst(PLENTY).build()?;
         let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
@@ -92,7 +93,7 @@ impl Bare {
         let call = |caller: usize| {
             let name = Name::from_bytes((caller as u128).to_be_bytes());
             let op = Op::Spend { cost: 1, is_shadow: false };
-            let asked = ask(&Entry { name, terms, algorithm, fresh, op })?;
+            let asked = encode_entry(&Entry { name, terms, algorithm, fresh, op })?;
             Result::Ok((keys.state(&name).to_vec(), asked.to_vec()))
         };
         let calls = (0..CALLERS).map(call).collect::<Result<_>>()?;

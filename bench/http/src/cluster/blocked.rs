@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::bed::Bed;
-use super::engine::command;
+use super::redis_cost::command;
 use crate::Result;
 use crate::report::{Table, digits, progress};
 use crate::results::{Bound, Promise};

@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use super::bed::Bed;
 use super::contender::Contender;
-use super::engine::command;
+use super::redis_cost::command;
 use crate::Result;
 use crate::results::Series;
 use crate::settings::Settings;

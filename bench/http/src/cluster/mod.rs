@@ -4,8 +4,8 @@ mod asker;
 mod bed;
 mod blocked;
 mod contender;
-mod engine;
 mod lane;
+mod redis_cost;
 mod served;
 mod tables;
 mod verdict;
@@ -36,7 +36,7 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
     let served = served::measure(&bed, settings)?;
     let mut tables = tables::speeds(&lanes);
     tables.extend([tables::leases(&lanes), served::table(&served)]);
-    tables.extend([blocked::table(&blocked), engine::costs(&bed)?]);
+    tables.extend([blocked::table(&blocked), redis_cost::costs(&bed)?]);
     let mut promises = verdict::promises(&lanes);
     promises.extend(blocked.iter().map(blocked::Blocked::promise));
     let series = lanes.into_iter().flat_map(Lane::into_series);
@@ -47,5 +47,5 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
 /// Who is asked, as a line of a Markdown list.
 pub fn describe(settings: &Settings) -> String {
     let version = Program::Redis.version(&settings.programs);
-    format!("- engine: {}\n", version.unwrap_or_else(facts::unknown))
+    format!("- Redis: {}\n", version.unwrap_or_else(facts::unknown))
 }

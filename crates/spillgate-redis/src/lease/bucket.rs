@@ -6,7 +6,7 @@ use spillgate::algorithm::{Algorithm, AnyAlgorithm, Layout};
 
 use super::size::LASTS;
 
-use crate::counted::Counted;
+use crate::effective_quota::EffectiveQuota;
 
 /// A bucket that slices can be taken of: one whose word is a time and whose tokens are
 /// refilled one by one.
@@ -46,8 +46,8 @@ impl Bucket {
     /// Windows and interval buckets are refilled all at once, so nothing in them melts; a
     /// shaper's places are in an order that slices would upset; and what is lost of a quota
     /// that is never refilled would be lost for good.
-    pub(super) fn of(counted: &Counted) -> Option<Self> {
-        let (kind, algorithm) = (counted.terms.kind, counted.algorithm);
+    pub(super) fn of(effective: &EffectiveQuota) -> Option<Self> {
+        let (kind, algorithm) = (effective.terms.kind, effective.algorithm);
         let is_line = matches!(kind, AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket);
         match algorithm.layout() {
             Layout::Bucket { interval, refills: true, .. } if is_line => {
@@ -102,11 +102,13 @@ impl Bucket {
 mod tests {
     use super::*;
     use crate::Terms;
-    use crate::counted::Whose;
+    use crate::effective_quota::QuotaOwner;
 
     fn bucket(kind: AlgorithmKind, quota: &str) -> Option<Bucket> {
         let terms = Terms::new(kind, quota.parse().unwrap());
-        Counted::of(terms, Whose::Limit).ok().and_then(|counted| Bucket::of(&counted))
+        EffectiveQuota::of(terms, QuotaOwner::Limit)
+            .ok()
+            .and_then(|effective| Bucket::of(&effective))
     }
 
     #[test]

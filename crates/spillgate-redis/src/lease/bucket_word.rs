@@ -4,15 +4,15 @@ use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{Decision, Timestamp};
 
 use super::bucket::{Bucket, Pace};
-use crate::sighting::Sighting;
+use crate::clock_sample::ClockSample;
 
-/// What the engine said last of a bucket, and when it is to be asked again.
+/// What Redis said last of a bucket, and when it is to be asked again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketWord {
     /// The word that the last take left.
     word: Word,
-    seen: Sighting,
-    /// Before this moment of the engine's time nothing is taken.
+    sample: ClockSample,
+    /// Before this moment of Redis's time nothing is taken.
     next: Timestamp,
 }
 
@@ -23,36 +23,42 @@ impl BucketWord {
     /// What a take has left that brought something. If that is much less than a batch, the next
     /// waits until a batch is there. With a share it waits for what a call costs as well, which
     /// is not held.
-    pub(super) fn left(bucket: &Bucket, word: Word, seen: Sighting, pace: Pace, cost: u64) -> Self {
-        let is_enough = bucket.algorithm.remaining(word, seen.now) >= pace.batch - pace.batch / 8;
+    pub(super) fn left(
+        bucket: &Bucket,
+        word: Word,
+        sample: ClockSample,
+        pace: Pace,
+        cost: u64,
+    ) -> Self {
+        let is_enough = bucket.algorithm.remaining(word, sample.now) >= pace.batch - pace.batch / 8;
         let wanted = match pace.is_a_share() {
             true => bucket.within_reach(pace.batch.saturating_add(cost)).max(pace.batch),
             false => pace.batch,
         };
         let at = Timestamp::from_nanos(bucket.has_at(word.to_bits(), wanted));
-        Self { word, seen, next: if is_enough { seen.now } else { at } }
+        Self { word, sample, next: if is_enough { sample.now } else { at } }
     }
 
     /// What a take has found that got nothing. Whatever there is, the next waits.
-    pub(super) fn found(word: Word, seen: Sighting, pace: Pace) -> Self {
-        Self { word, seen, next: seen.now + pace.gap }
+    pub(super) fn found(word: Word, sample: ClockSample, pace: Pace) -> Self {
+        Self { word, sample, next: sample.now + pace.gap }
     }
 
     /// The same, a little later, so that nodes which wait for one bucket do not go on taking in
     /// the same order: who always came right after another would get nothing.
     pub(super) fn spread(self, within: Duration) -> Self {
-        if self.next <= self.seen.now {
+        if self.next <= self.sample.now {
             return self;
         }
         // Anything will do that differs between nodes, and from time to time.
-        let mixed = (self.word.to_bits() ^ self.seen.now.as_nanos().rotate_left(32))
+        let mixed = (self.word.to_bits() ^ self.sample.now.as_nanos().rotate_left(32))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let later = (u128::from(mixed >> 32) * within.as_nanos()) >> 32;
         Self { next: self.next + Duration::from_nanos(later as u64), ..self }
     }
 
     /// The denial of a cost, if it is certain that nothing can be taken for it yet. When the
-    /// word is too old, one call asks the engine again, and meanwhile the others still go by
+    /// word is too old, one call asks Redis again, and meanwhile the others still go by
     /// it.
     pub(super) fn denial(
         &self,
@@ -61,8 +67,8 @@ impl BucketWord {
         local: Timestamp,
         is_asking: bool,
     ) -> Option<Decision> {
-        let is_believed = is_asking || local.since(self.seen.sent) < BELIEVED;
-        let decide = || self.decide(bucket, cost, self.seen.earliest(local));
+        let is_believed = is_asking || local.since(self.sample.sent) < BELIEVED;
+        let decide = || self.decide(bucket, cost, self.sample.earliest(local));
         is_believed.then(decide).filter(Decision::is_denied)
     }
 
@@ -75,7 +81,7 @@ impl BucketWord {
 
     /// How much there is to be taken.
     pub(super) fn available(&self, bucket: &Bucket, local: Timestamp) -> u64 {
-        let now = self.seen.earliest(local);
+        let now = self.sample.earliest(local);
         if now < self.next { 0 } else { bucket.algorithm.remaining(self.word, now) }
     }
 

@@ -19,7 +19,7 @@ impl Held {
     /// Adds a slice, and tells where it is now. If there are too many, the oldest is lost.
     pub(super) fn add(&mut self, slice: Slice) -> usize {
         let slices = &mut self.0;
-        slices.retain(|held| !held.has_passed(slice.seen()));
+        slices.retain(|held| !held.has_passed(slice.sample()));
         if slices.len() == FEW {
             slices.remove(0);
         }

@@ -3,36 +3,36 @@ use std::sync::Arc;
 use spillgate::algorithm::SpendRecord;
 use spillgate::{Decision, KeyedState, Timestamp};
 
-use super::caller_lease::Spent;
-use super::flight::{Flight, Landed, Order};
-use super::inner::Inner;
-use super::source::Source;
-use super::stats::LeaseStats;
-use super::table::Place;
-use crate::counted::Counted;
-use crate::engine::EngineError;
+use super::core::LeaseCore;
+use super::lease::Spent;
+use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
+use super::source::LeaseSource;
+use super::table::LeaseId;
+use crate::backend::BackendError;
+use crate::effective_quota::EffectiveQuota;
+use crate::stats::LeaseStats;
 
 /// The slices of buckets that this node holds, by caller.
 ///
-/// Nothing here waits for the engine but [`decide`](Self::decide) and
+/// Nothing here waits for Redis but [`decide`](Self::decide) and
 /// [`shutdown`](Self::shutdown).
 #[derive(Debug)]
-pub(crate) struct Leases<S: Source>(Arc<Inner<S>>);
+pub(crate) struct Leases<S: LeaseSource>(Arc<LeaseCore<S>>);
 
 /// How often a call looks for tokens here, each time after waiting for a take, before it
-/// asks the engine for its own.
+/// asks Redis for its own.
 const ATTEMPTS: usize = 4;
 
-impl<S: Source> Leases<S> {
+impl<S: LeaseSource> Leases<S> {
     /// No leases, with room for so many.
     pub(crate) fn new(source: Arc<S>, hasher: KeyedState, capacity: usize) -> Self {
-        Self(Arc::new(Inner::new(source, hasher, capacity)))
+        Self(Arc::new(LeaseCore::new(source, hasher, capacity)))
     }
 
     /// Where the lease of a caller is. The number tells the limit from others.
     #[inline]
-    pub(crate) fn place(&self, limit: u64, key: &[u8]) -> Place {
-        self.0.table.place(limit, key)
+    pub(crate) fn id(&self, limit: u64, key: &[u8]) -> LeaseId {
+        self.0.table.id(limit, key)
     }
 
     /// Spends a cost if it can be decided here and now. `asked` is what the policy
@@ -42,13 +42,13 @@ impl<S: Source> Leases<S> {
     #[inline]
     pub(crate) fn spend(
         &self,
-        place: Place,
-        asked: &Counted,
+        id: LeaseId,
+        asked: &EffectiveQuota,
         cost: u64,
         local: Timestamp,
     ) -> Spent {
-        let mut shard = self.0.table.shard(place);
-        let Some(lease) = shard.lease(place).filter(|lease| lease.is_of(asked)) else {
+        let mut shard = self.0.table.shard(id);
+        let Some(lease) = shard.lease(id).filter(|lease| lease.is_of(asked)) else {
             return Spent::Empty;
         };
         let spent = lease.spend(cost, local);
@@ -66,23 +66,23 @@ impl<S: Source> Leases<S> {
             Spent::Empty => {}
         }
         drop(shard);
-        if let Some(order) = ahead {
-            self.0.send(place, order);
+        if let Some(request) = ahead {
+            self.0.send(id, request);
         }
         spent
     }
 
-    /// What [`spend`](Self::spend) would answer, without spending; `None` if the engine has
+    /// What [`spend`](Self::spend) would answer, without spending; `None` if Redis has
     /// to be asked.
     pub(crate) fn peek(
         &self,
-        place: Place,
-        asked: &Counted,
+        id: LeaseId,
+        asked: &EffectiveQuota,
         cost: u64,
         local: Timestamp,
     ) -> Option<Decision> {
-        let mut shard = self.0.table.shard(place);
-        shard.lease(place).filter(|lease| lease.is_of(asked))?.peek(cost, local)
+        let mut shard = self.0.table.shard(id);
+        shard.lease(id).filter(|lease| lease.is_of(asked))?.peek(cost, local)
     }
 
     /// Spends a cost, out of a slice that is taken for it if need be.
@@ -92,62 +92,62 @@ impl<S: Source> Leases<S> {
     ///
     /// # Errors
     ///
-    /// If the engine does not answer.
+    /// If Redis does not answer.
     pub(crate) async fn decide(
         &self,
-        place: Place,
-        asked: &Counted,
+        id: LeaseId,
+        asked: &EffectiveQuota,
         caller: &S::Caller,
         cost: u64,
-    ) -> Result<Option<Decision>, EngineError> {
+    ) -> Result<Option<Decision>, BackendError> {
         self.0.start();
         for attempt in 0..ATTEMPTS {
-            let step = self.0.step(place, asked, caller, cost, attempt == 0);
-            let (flight, is_mine) = match step {
+            let step = self.0.step(id, asked, caller, cost, attempt == 0);
+            let (pending, is_mine) = match step {
                 Step::Answer(decision) => return Ok(Some(decision)),
                 Step::AskStrictly => return Ok(None),
-                Step::Wait(flight) => (flight, false),
-                Step::Take(flight, order) => {
-                    self.0.send(place, order);
-                    (flight, true)
+                Step::Wait(pending) => (pending, false),
+                Step::Take(pending, request) => {
+                    self.0.send(id, request);
+                    (pending, true)
                 }
             };
-            match flight.landed().await {
-                Landed::Decided(decision) if is_mine => return Ok(Some(decision)),
-                Landed::Failed(error) => return Err(error),
-                Landed::Decided(_) | Landed::Again => {}
+            match pending.outcome().await {
+                TakeOutcome::Decided(decision) if is_mine => return Ok(Some(decision)),
+                TakeOutcome::Failed(error) => return Err(error),
+                TakeOutcome::Decided(_) | TakeOutcome::Again => {}
             }
         }
         Ok(None)
     }
 
     /// Takes back a cost that was allowed, if nothing was spent since. Tells whether it did.
-    pub(crate) fn undo(&self, place: Place, spent: &SpendRecord) -> bool {
-        self.give_back(place, spent, spent.cost)
+    pub(crate) fn undo(&self, id: LeaseId, spent: &SpendRecord) -> bool {
+        self.give_back(id, spent, spent.cost)
     }
 
     /// Takes back so much of a cost that was allowed, if nothing was spent since. Tells whether
     /// it did.
-    pub(crate) fn give_back(&self, place: Place, spent: &SpendRecord, unused: u64) -> bool {
-        self.0.table.shard(place).lease(place).is_some_and(|lease| lease.undo(spent, unused))
+    pub(crate) fn give_back(&self, id: LeaseId, spent: &SpendRecord, unused: u64) -> bool {
+        self.0.table.shard(id).lease(id).is_some_and(|lease| lease.undo(spent, unused))
     }
 
     /// Notes that a call was a reservation, which another node may settle. As many calls of the
-    /// caller ask the engine: slices beyond what is settled could not be given back.
-    pub(crate) fn reserve(&self, place: Place) {
-        self.0.table.shard(place).reserve(place);
+    /// caller ask Redis: slices beyond what is settled could not be given back.
+    pub(crate) fn reserve(&self, id: LeaseId) {
+        self.0.table.shard(id).reserve(id);
     }
 
-    /// Believes the engine's last word of a caller no more, as something was given back.
-    pub(crate) fn unlearn(&self, place: Place) {
-        if let Some(lease) = self.0.table.shard(place).lease(place) {
+    /// Believes Redis's last word of a caller no more, as something was given back.
+    pub(crate) fn unlearn(&self, id: LeaseId) {
+        if let Some(lease) = self.0.table.shard(id).lease(id) {
             lease.unlearn();
         }
     }
 
     /// Forgets a caller, and loses what is held of its bucket.
-    pub(crate) fn forget(&self, place: Place) {
-        self.0.table.shard(place).remove(place);
+    pub(crate) fn forget(&self, id: LeaseId) {
+        self.0.table.shard(id).remove(id);
     }
 
     /// Gives everything back, and holds nothing from then on.
@@ -165,10 +165,10 @@ impl<S: Source> Leases<S> {
 pub(super) enum Step<C> {
     /// It is decided.
     Answer(Decision),
-    /// It asks the engine for itself.
+    /// It asks Redis for itself.
     AskStrictly,
     /// It waits for a take that is under way.
-    Wait(Flight),
+    Wait(PendingTake),
     /// It takes, and waits for that.
-    Take(Flight, Order<C>),
+    Take(PendingTake, TakeRequest<C>),
 }

@@ -5,7 +5,7 @@ use spillgate::Timestamp;
 /// How often callers without a lease have asked lately: of a fixed number, those seen last.
 ///
 /// A slice costs a call to take and perhaps one to give back, and room in the table. So the
-/// first calls of a caller ask the engine, as under a strict limit, and a lease begins with
+/// first calls of a caller ask Redis, as under a strict limit, and a lease begins with
 /// the one that comes soon after them.
 #[derive(Debug)]
 pub(super) struct Recent(Box<[Set]>);
@@ -18,9 +18,9 @@ struct Seen {
     place: u64,
     /// When counting began, by this node's clock.
     since: Timestamp,
-    /// How often the engine was to be asked since then.
+    /// How often Redis was to be asked since then.
     calls: u32,
-    /// How many calls are still to ask the engine since as many were reservations.
+    /// How many calls are still to ask Redis since as many were reservations.
     reserved: u32,
 }
 
@@ -39,7 +39,7 @@ impl Recent {
         Self(vec![Set::default(); callers.div_ceil(WAYS).max(1)].into())
     }
 
-    /// Counts a call that cannot be decided without the engine. Tells whether a lease pays.
+    /// Counts a call that cannot be decided without Redis. Tells whether a lease pays.
     pub(super) fn pays(&mut self, place: u64, local: Timestamp) -> bool {
         let seen = self.seen(place);
         if seen.calls == 0 || local.since(seen.since) >= TIME {

@@ -21,7 +21,7 @@ pub(super) struct Size {
     sent: Timestamp,
     /// What it was to bring.
     last: u64,
-    /// How far ahead of the engine's time the last slice began.
+    /// How far ahead of Redis's time the last slice began.
     lead: Duration,
     /// How long it was on its way.
     trip: Duration,
@@ -93,7 +93,7 @@ impl Size {
     }
 
     /// Notes how far ahead the slice began that the take brought at `local`.
-    pub(super) fn landed(&mut self, lead: Duration, local: Timestamp) {
+    pub(super) fn completed(&mut self, lead: Duration, local: Timestamp) {
         (self.lead, self.trip) = (lead, local.since(self.sent));
     }
 }
@@ -104,13 +104,13 @@ mod tests {
 
     use super::*;
     use crate::Terms;
-    use crate::counted::{Counted, Whose};
+    use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 
     const START: Timestamp = Timestamp::from_secs(1000);
 
     fn bucket(quota: &str) -> Bucket {
         let terms = Terms::new(AlgorithmKind::TokenBucket, quota.parse().unwrap());
-        Bucket::of(&Counted::of(terms, Whose::Limit).unwrap()).unwrap()
+        Bucket::of(&EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap()).unwrap()
     }
 
     /// The sizes of takes by a caller who asks for one token every so often, for as long as
@@ -123,7 +123,7 @@ mod tests {
             size.ask(1, local);
             let next = size.next(bucket, 1);
             size.sent(next, local);
-            size.landed(lead, local);
+            size.completed(lead, local);
             taken.push(next);
             let lasts = lead + Duration::from_nanos(bucket.span(next));
             let calls = next.min((lasts.as_nanos() / gap.as_nanos()) as u64).max(1);
@@ -165,7 +165,7 @@ mod tests {
     fn a_slice_shrinks_when_demand_does() {
         let bucket = bucket("1000/s");
         let mut size = Size::new(START);
-        size.landed(Duration::from_secs(1), START);
+        size.completed(Duration::from_secs(1), START);
         size.ask(800, START);
         let mut after = |millis, cost| {
             let local = START + Duration::from_millis(millis);
@@ -182,7 +182,7 @@ mod tests {
     fn a_burst_that_comes_again_is_taken_at_once() {
         let bucket = bucket("1000/s");
         let mut size = Size::new(START);
-        size.landed(Duration::from_secs(1), START);
+        size.completed(Duration::from_secs(1), START);
         for _ in 0..60 {
             size.ask(1, START);
         }
@@ -201,7 +201,7 @@ mod tests {
         }
         let bucket = bucket("1_000_000/s");
         assert_eq!(size.next(&bucket, 2), 600 * 4);
-        size.landed(Duration::ZERO, later);
+        size.completed(Duration::ZERO, later);
         assert_eq!(size.next(&bucket, 2), 600 * 4 + 1000, "and what passes meanwhile");
     }
 }

@@ -5,8 +5,8 @@ use spillgate::{Decision, Timestamp};
 
 use super::Taken;
 use super::bucket::Bucket;
-use crate::engine::{self, Exchange};
-use crate::sighting::Sighting;
+use crate::backend::{self, Exchange};
+use crate::clock_sample::ClockSample;
 use crate::{Name, State, Terms};
 
 /// Slots of a bucket that belong to this node alone: see the [proof](super).
@@ -14,21 +14,21 @@ use crate::{Name, State, Terms};
 pub(super) struct Slice {
     /// Where the first slot begins that is not spent.
     at: u64,
-    /// Where the last slot ends: the word that the take left in the engine.
+    /// Where the last slot ends: the word that the take left in Redis.
     end: u64,
     /// Where the second half begins.
     half: u64,
-    seen: Sighting,
+    sample: ClockSample,
 }
 
 impl Slice {
     /// What a take got that was to bring as many times `least` as there were, up to `most`.
     pub(super) fn of(bucket: &Bucket, taken: &Taken, least: u64, most: u64) -> Option<Self> {
-        let now = taken.seen.now;
-        let tokens = engine::taken(&bucket.algorithm, taken.word, now, least, most);
+        let now = taken.sample.now;
+        let tokens = backend::taken(&bucket.algorithm, taken.word, now, least, most);
         let end = bucket.algorithm.spend(taken.word, now, tokens)?.to_bits();
         let at = end - bucket.span(tokens);
-        Some(Self { at, end, half: at.midpoint(end), seen: taken.seen })
+        Some(Self { at, end, half: at.midpoint(end), sample: taken.sample })
     }
 
     /// Spends a cost if there are slots for it that have not passed.
@@ -39,13 +39,13 @@ impl Slice {
         cost: u64,
         local: Timestamp,
     ) -> Option<Decision> {
-        self.spend_at(bucket, cost, self.seen.latest(local))
+        self.spend_at(bucket, cost, self.sample.latest(local))
     }
 
     /// Spends the cost of the call that the slice was taken for, at the moment when the
     /// engine granted it: none of it has melted on the way.
     pub(super) fn spend_as_granted(&mut self, bucket: &Bucket, cost: u64) -> Option<Decision> {
-        self.spend_at(bucket, cost, self.seen.now)
+        self.spend_at(bucket, cost, self.sample.now)
     }
 
     #[inline]
@@ -63,7 +63,7 @@ impl Slice {
 
     /// What [`spend`](Self::spend) would answer, without spending.
     pub(super) fn peek(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> Option<Decision> {
-        let (mut rest, now) = (*self, self.seen.latest(local));
+        let (mut rest, now) = (*self, self.sample.latest(local));
         let passes = rest.spend_at(bucket, cost, now).is_some();
         passes.then(|| Decision::peek(bucket.algorithm, Word::from_bits(self.at), now, cost))
     }
@@ -78,9 +78,9 @@ impl Slice {
         is_last
     }
 
-    /// True if all of it has been spent, or had passed when the engine was seen so.
-    pub(super) fn has_passed(&self, seen: Sighting) -> bool {
-        self.at >= self.end || self.end <= seen.now.as_nanos()
+    /// True if all of it has been spent, or had passed when Redis was sample so.
+    pub(super) fn has_passed(&self, sample: ClockSample) -> bool {
+        self.at >= self.end || self.end <= sample.now.as_nanos()
     }
 
     /// True if the slots of another lie behind those of this one.
@@ -88,9 +88,9 @@ impl Slice {
         self.end <= other.at
     }
 
-    /// The engine's time, as it was when the slice was taken.
-    pub(super) fn seen(&self) -> Sighting {
-        self.seen
+    /// Redis's time, as it was when the slice was taken.
+    pub(super) fn sample(&self) -> ClockSample {
+        self.sample
     }
 
     /// How many slots have neither been spent nor passed.
@@ -109,21 +109,21 @@ impl Slice {
         if later.at != self.end {
             return Err(later);
         }
-        let at = self.next(later.seen.sent);
+        let at = self.next(later.sample.sent);
         *self = Self { at: self.at, half: at.midpoint(later.end), ..later };
         Ok(())
     }
 
-    /// What has to be exchanged for the engine to have the slots back that are not spent.
+    /// What has to be exchanged for Redis to have the slots back that are not spent.
     /// The slice is gone with that, so they are given back once at most.
     ///
     /// If anything was taken or spent since, the exchange fails: a lower word would hand out the
     /// slots of others. Then they are still this node's.
     pub(super) fn give_back(self, name: Name, terms: Terms, margin: Duration) -> Option<Exchange> {
         let state = |word| Some(State::new(terms, Word::from_bits(word)));
-        // The engine's time has gone on since it was seen, so this is no shorter than what
+        // Redis's time has gone on since it was sample, so this is no shorter than what
         // remains.
-        let busy = Duration::from_nanos(self.at.saturating_sub(self.seen.now.as_nanos()));
+        let busy = Duration::from_nanos(self.at.saturating_sub(self.sample.now.as_nanos()));
         (self.at < self.end).then(|| Exchange {
             name,
             old: state(self.end),
@@ -133,19 +133,19 @@ impl Slice {
         })
     }
 
-    /// The word that the take left in the engine.
+    /// The word that the take left in Redis.
     pub(super) fn word(&self) -> Word {
         Word::from_bits(self.end)
     }
 
-    /// How far ahead of the engine's time the slice began when it was taken.
+    /// How far ahead of Redis's time the slice began when it was taken.
     pub(super) fn lead(&self) -> Duration {
-        Duration::from_nanos(self.at.saturating_sub(self.seen.now.as_nanos()))
+        Duration::from_nanos(self.at.saturating_sub(self.sample.now.as_nanos()))
     }
 
     /// Where the next slot begins that can be spent.
     #[inline]
     fn next(&self, local: Timestamp) -> u64 {
-        self.at.max(self.seen.latest(local).as_nanos())
+        self.at.max(self.sample.latest(local).as_nanos())
     }
 }

@@ -7,12 +7,12 @@ use spillgate::Timestamp;
 use spillgate::algorithm::Word;
 
 use crate::Name;
-use crate::counted::Counted;
-use crate::engine::{EngineError, Exchange};
-use crate::sighting::Sighting;
+use crate::backend::{BackendError, Exchange};
+use crate::clock_sample::ClockSample;
+use crate::effective_quota::EffectiveQuota;
 
-/// What leases need of the store: an engine to take from, and what the node knows.
-pub(crate) trait Source: fmt::Debug + Send + Sync + 'static {
+/// What leases need of the store: Redis to take from, and what the node knows.
+pub(crate) trait LeaseSource: fmt::Debug + Send + Sync + 'static {
     /// All that is needed to ask about one caller under one limit, also later.
     type Caller: Named + Clone + fmt::Debug + Send + Sync + 'static;
 
@@ -22,7 +22,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync + 'static {
     /// How many nodes there are; `None` until it is known.
     fn nodes(&self) -> Option<NonZeroU32>;
 
-    /// For how long the engine keeps a state after nothing is spent any more.
+    /// For how long Redis keeps a state after nothing is spent any more.
     fn margin(&self) -> Duration;
 
     /// Takes up to `most`, but not less than `least`, of a bucket that is counted by `wanted`.
@@ -32,31 +32,31 @@ pub(crate) trait Source: fmt::Debug + Send + Sync + 'static {
     fn take(
         &self,
         caller: &Self::Caller,
-        wanted: &Counted,
+        wanted: &EffectiveQuota,
         least: u64,
         most: u64,
-    ) -> impl Future<Output = Result<Taken, EngineError>> + Send;
+    ) -> impl Future<Output = Result<Taken, BackendError>> + Send;
 
     /// Puts a state in place of another, if that is still the one there.
     fn exchange(
         &self,
         exchange: &Exchange,
-    ) -> impl Future<Output = Result<bool, EngineError>> + Send;
+    ) -> impl Future<Output = Result<bool, BackendError>> + Send;
 }
 
-/// A caller as the engine knows it.
+/// A caller as Redis knows it.
 pub(crate) trait Named {
     /// Its name.
     fn name(&self) -> Name;
 }
 
-/// What the engine answered to a take.
+/// What Redis answered to a take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// When.
-    pub(crate) seen: Sighting,
+    pub(crate) sample: ClockSample,
     /// What the caller is counted by.
-    pub(crate) counted: Counted,
+    pub(crate) effective: EffectiveQuota,
     /// The word that was there.
     pub(crate) word: Word,
     /// Whether anything was taken.

@@ -4,10 +4,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spillgate::{Decision, KeyedState, Timestamp};
 
-use super::caller_lease::Lease;
+use super::lease::Lease;
 use super::recent::Recent;
 use super::source::Named;
-use super::take::Back;
+use super::take::SliceReturn;
 
 /// The leases of many callers, each at a place of its own.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Table<C> {
 /// Where the lease of one caller under one limit is: a hash, by which callers are told apart
 /// as in [`spillgate::Table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u64);
+pub(crate) struct LeaseId(u64);
 
 /// Leases that share a lock, and how often they answered.
 #[derive(Debug)]
@@ -53,18 +53,18 @@ impl<C> Table<C> {
 
     /// The place of a caller's lease.
     #[inline]
-    pub(super) fn place(&self, limit: u64, key: &[u8]) -> Place {
+    pub(super) fn id(&self, limit: u64, key: &[u8]) -> LeaseId {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u64(limit);
         hasher.write(key);
-        Place(hasher.finish())
+        LeaseId(hasher.finish())
     }
 
     /// The shard in which a place is.
     #[inline]
-    pub(super) fn shard(&self, place: Place) -> MutexGuard<'_, Shard<C>> {
+    pub(super) fn shard(&self, id: LeaseId) -> MutexGuard<'_, Shard<C>> {
         // Not the bits by which the map within finds it.
-        lock(&self.shards[(place.0 >> 32) as usize % SHARDS])
+        lock(&self.shards[(id.0 >> 32) as usize % SHARDS])
     }
 
     /// Every shard, one after the other.
@@ -84,60 +84,60 @@ impl<C> Shard<C> {
     }
 
     /// Counts a call of a caller who has no lease. Tells whether one pays.
-    pub(super) fn pays(&mut self, place: Place, local: Timestamp) -> bool {
-        self.recent.pays(place.0, local)
+    pub(super) fn pays(&mut self, id: LeaseId, local: Timestamp) -> bool {
+        self.recent.pays(id.0, local)
     }
 
     /// Notes that a call was a reservation.
-    pub(super) fn reserve(&mut self, place: Place) {
-        self.recent.reserve(place.0);
+    pub(super) fn reserve(&mut self, id: LeaseId) {
+        self.recent.reserve(id.0);
     }
 
     /// True once for each call that was.
-    pub(super) fn is_reserving(&mut self, place: Place) -> bool {
-        self.recent.is_reserving(place.0)
+    pub(super) fn is_reserving(&mut self, id: LeaseId) -> bool {
+        self.recent.is_reserving(id.0)
     }
 
     /// The lease at a place.
     #[inline]
-    pub(super) fn lease(&mut self, place: Place) -> Option<&mut Lease<C>> {
-        self.leases.get_mut(&place.0)
+    pub(super) fn lease(&mut self, id: LeaseId) -> Option<&mut Lease<C>> {
+        self.leases.get_mut(&id.0)
     }
 
     /// The lease at a place, which is made if there is none.
     pub(super) fn lease_or(
         &mut self,
-        place: Place,
+        id: LeaseId,
         make: impl FnOnce() -> Lease<C>,
     ) -> &mut Lease<C> {
-        self.leases.entry(place.0).or_insert_with(make)
+        self.leases.entry(id.0).or_insert_with(make)
     }
 
     /// Has the lease at a place go on holding a slice, and tells whether it does.
-    pub(super) fn keep(&mut self, place: Place, back: &Back) -> bool
+    pub(super) fn keep(&mut self, id: LeaseId, back: &SliceReturn) -> bool
     where
         C: Named + Clone,
     {
-        self.lease(place).is_some_and(|lease| lease.keep(back))
+        self.lease(id).is_some_and(|lease| lease.keep(back))
     }
 
     /// Takes the lease from a place.
-    pub(super) fn remove(&mut self, place: Place) -> Option<Lease<C>> {
-        self.leases.remove(&place.0)
+    pub(super) fn remove(&mut self, id: LeaseId) -> Option<Lease<C>> {
+        self.leases.remove(&id.0)
     }
 
     /// Takes out the lease that has been idle longest, of some: to look at all of them would take
-    /// longer than to ask the engine.
+    /// longer than to ask Redis.
     pub(super) fn remove_idle(&mut self, local: Timestamp) -> Option<Lease<C>> {
         let some = self.leases.iter().take(SOME);
         let idlest = some.max_by_key(|(_, lease)| lease.idle(local));
-        let place = *idlest?.0;
-        self.leases.remove(&place)
+        let id = *idlest?.0;
+        self.leases.remove(&id)
     }
 
     /// Keeps the leases of which this is true.
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(Place, &mut Lease<C>) -> bool) {
-        self.leases.retain(|place, lease| is_kept(Place(*place), lease));
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(LeaseId, &mut Lease<C>) -> bool) {
+        self.leases.retain(|id, lease| is_kept(LeaseId(*id), lease));
     }
 
     /// How many leases there are.
@@ -163,8 +163,8 @@ pub(super) struct Spread(u64);
 
 impl Hasher for Spread {
     #[inline]
-    fn write_u64(&mut self, place: u64) {
-        self.0 = place;
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id;
     }
 
     fn write(&mut self, bytes: &[u8]) {

@@ -5,15 +5,15 @@ use spillgate::Timestamp;
 
 use super::bucket::Bucket;
 use super::bucket_word::BucketWord;
-use super::caller_lease::Lease;
-use super::flight::{Flight, Landed, Order};
+use super::lease::Lease;
 use super::leases::Step;
+use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
 use super::slice::Slice;
 use super::source::{Named, Taken};
-use crate::counted::Counted;
-use crate::engine::{EngineError, Exchange};
+use crate::backend::{BackendError, Exchange};
+use crate::effective_quota::EffectiveQuota;
 
-/// For how long nothing is taken ahead from an engine that failed.
+/// For how long nothing is taken ahead from Redis that failed.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// For how long after a take nothing is taken ahead.
@@ -35,12 +35,12 @@ struct Amount {
 impl<C: Named + Clone> Lease<C> {
     /// What a call does that finds nothing here.
     pub(super) fn next_step(&mut self, cost: u64, nodes: NonZeroU32, local: Timestamp) -> Step<C> {
-        if let Some(flight) = self.flight().cloned() {
+        if let Some(pending) = self.pending().cloned() {
             self.wait(cost);
-            return Step::Wait(flight);
+            return Step::Wait(pending);
         }
         let begun = self.begin(cost, nodes, local);
-        begun.map_or(Step::AskStrictly, |(flight, order)| Step::Take(flight, order))
+        begun.map_or(Step::AskStrictly, |(pending, request)| Step::Take(pending, request))
     }
 
     /// Begins a take for a call that cannot be decided here. `None` if the bucket is none to
@@ -50,7 +50,7 @@ impl<C: Named + Clone> Lease<C> {
         cost: u64,
         nodes: NonZeroU32,
         local: Timestamp,
-    ) -> Option<(Flight, Order<C>)> {
+    ) -> Option<(PendingTake, TakeRequest<C>)> {
         let bucket = self.bucket?;
         let share = bucket.most_held(nodes)?;
         // What is spent at once is not held: by this call, and by those that will have come
@@ -60,7 +60,7 @@ impl<C: Named + Clone> Lease<C> {
         let wanted = self.size.next(&bucket, cost);
         let most = wanted.max(at_once).min(share.saturating_add(at_once));
         let amount = Amount { least: cost, most, nodes };
-        Some(self.order(Some(cost), amount, local))
+        Some(self.request(Some(cost), amount, local))
     }
 
     /// Begins a take before what is held runs out, if calls come often enough.
@@ -70,12 +70,12 @@ impl<C: Named + Clone> Lease<C> {
         cost: u64,
         nodes: impl FnOnce() -> Option<NonZeroU32>,
         local: Timestamp,
-    ) -> Option<Order<C>> {
+    ) -> Option<TakeRequest<C>> {
         let is_due = self.held.is_half_gone(local) && self.size.since_take(local) >= AHEAD;
-        if !is_due || local < self.quiet_until || self.flight().is_some() {
+        if !is_due || local < self.quiet_until || self.pending().is_some() {
             return None;
         }
-        self.begin_due(cost, nodes()?, local).map(|(_, order)| order)
+        self.begin_due(cost, nodes()?, local).map(|(_, request)| request)
     }
 
     fn begin_due(
@@ -83,7 +83,7 @@ impl<C: Named + Clone> Lease<C> {
         cost: u64,
         nodes: NonZeroU32,
         local: Timestamp,
-    ) -> Option<(Flight, Order<C>)> {
+    ) -> Option<(PendingTake, TakeRequest<C>)> {
         let bucket = self.bucket?;
         let room = bucket.most_held(nodes)?.saturating_sub(self.held.left(&bucket, local));
         let most = self.size.next(&bucket, cost).min(room);
@@ -94,92 +94,97 @@ impl<C: Named + Clone> Lease<C> {
         if most < worth_it || available < worth_it {
             return None;
         }
-        Some(self.order(None, Amount { least: cost, most, nodes }, local))
+        Some(self.request(None, Amount { least: cost, most, nodes }, local))
     }
 
-    fn order(&mut self, cost: Option<u64>, amount: Amount, local: Timestamp) -> (Flight, Order<C>) {
+    fn request(
+        &mut self,
+        cost: Option<u64>,
+        amount: Amount,
+        local: Timestamp,
+    ) -> (PendingTake, TakeRequest<C>) {
         let Amount { least, most, nodes } = amount;
         self.size.sent(most, local);
-        let (flight, landing) = Flight::begin();
-        self.flight = Some(flight.clone());
-        let (caller, counted) = (self.caller.clone(), self.counted);
-        (flight, Order { caller, counted, least, cost, most, nodes, landing })
+        let (pending, notifier) = PendingTake::begin();
+        self.pending = Some(pending.clone());
+        let (caller, effective) = (self.caller.clone(), self.effective);
+        (pending, TakeRequest { caller, effective, least, cost, most, nodes, notifier })
     }
 
     /// True if this is what the order was for.
-    pub(super) fn expects(&self, order: &Order<C>) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.is_of(&order.landing))
+    pub(super) fn expects(&self, request: &TakeRequest<C>) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.is_of(&request.notifier))
     }
 
     /// Adds what a take has brought, and decides the call that it was for.
-    pub(super) fn land(
+    pub(super) fn complete(
         &mut self,
-        order: &Order<C>,
-        taken: Result<Taken, EngineError>,
+        request: &TakeRequest<C>,
+        taken: Result<Taken, BackendError>,
         local: Timestamp,
-    ) -> Landed {
-        self.flight = None;
+    ) -> TakeOutcome {
+        self.pending = None;
         self.woken = std::mem::take(&mut self.waiting);
-        if order.cost.is_some() {
+        if request.cost.is_some() {
             self.waited = self.woken;
         }
         let taken = match taken {
             Ok(taken) => taken,
             Err(error) => {
                 self.quiet_until = local + QUIET;
-                return Landed::Failed(error);
+                return TakeOutcome::Failed(error);
             }
         };
-        if !taken.counted.is_like(&self.counted) {
-            self.adopt(taken.counted, local);
-            return Landed::Again;
+        if !taken.effective.is_like(&self.effective) {
+            self.adopt(taken.effective, local);
+            return TakeOutcome::Again;
         }
-        self.bucket.map_or(Landed::Again, |bucket| self.add(&bucket, order, &taken, local))
+        self.bucket.map_or(TakeOutcome::Again, |bucket| self.add(&bucket, request, &taken, local))
     }
 
     fn add(
         &mut self,
         bucket: &Bucket,
-        order: &Order<C>,
+        request: &TakeRequest<C>,
         taken: &Taken,
         local: Timestamp,
-    ) -> Landed {
-        let slice = Slice::of(bucket, taken, order.least, order.most);
+    ) -> TakeOutcome {
+        let slice = Slice::of(bucket, taken, request.least, request.most);
         let slice = slice.filter(|_| taken.is_granted);
         let word = slice.map_or(taken.word, |slice| slice.word());
-        let pace = bucket.pace(order.nodes);
+        let pace = bucket.pace(request.nodes);
         let known = match slice {
-            Some(_) => BucketWord::left(bucket, word, taken.seen, pace, order.least),
-            None => BucketWord::found(word, taken.seen, pace),
+            Some(_) => BucketWord::left(bucket, word, taken.sample, pace, request.least),
+            None => BucketWord::found(word, taken.sample, pace),
         };
-        let is_alone = order.nodes.get() == 1;
+        let is_alone = request.nodes.get() == 1;
         let known = if is_alone { known } else { known.spread(pace.gap / 2) };
         self.known = Some(known);
-        let decided = match (slice, order.cost) {
+        let decided = match (slice, request.cost) {
             (Some(slice), cost) => {
-                self.size.landed(slice.lead(), local);
+                self.size.completed(slice.lead(), local);
                 let place = self.held.add(slice);
                 cost.and_then(|cost| self.held.spend_as_granted(place, bucket, cost))
             }
-            (None, cost) => cost.map(|cost| known.decide(bucket, cost, taken.seen.now)),
+            (None, cost) => cost.map(|cost| known.decide(bucket, cost, taken.sample.now)),
         };
-        decided.map_or(Landed::Again, Landed::Decided)
+        decided.map_or(TakeOutcome::Again, TakeOutcome::Decided)
     }
 
     /// Lets go of the last slice, and says how it is given back, if there is anything left of
     /// it.
-    pub(super) fn give_back(&mut self, margin: Duration, local: Timestamp) -> Option<Back> {
+    pub(super) fn give_back(&mut self, margin: Duration, local: Timestamp) -> Option<SliceReturn> {
         let slice = self.held.take_last(self.bucket.as_ref()?, local)?;
         self.back_after = local + AGAIN;
         self.unlearn();
-        let exchange = slice.give_back(self.caller.name(), self.counted.terms, margin)?;
-        Some(Back { exchange, slice, counted: self.counted, of: self.began })
+        let exchange = slice.give_back(self.caller.name(), self.effective.terms, margin)?;
+        Some(SliceReturn { exchange, slice, effective: self.effective, of: self.began })
     }
 
-    /// Goes on holding a slice that the engine did not take back, if it is one of this bucket.
+    /// Goes on holding a slice that Redis did not take back, if it is one of this bucket.
     /// Tells whether it is.
-    pub(super) fn keep(&mut self, back: &Back) -> bool {
-        let is_own = self.began == back.of && self.counted.is_like(&back.counted);
+    pub(super) fn keep(&mut self, back: &SliceReturn) -> bool {
+        let is_own = self.began == back.of && self.effective.is_like(&back.effective);
         if is_own {
             self.held.add(back.slice);
         }
@@ -188,10 +193,10 @@ impl<C: Named + Clone> Lease<C> {
 }
 
 /// A slice on its way back.
-pub(super) struct Back {
+pub(super) struct SliceReturn {
     pub(super) exchange: Exchange,
     slice: Slice,
-    counted: Counted,
+    effective: EffectiveQuota,
     /// When the lease began that held it: one that took its place has nothing to do with it.
     of: Timestamp,
 }

@@ -5,7 +5,7 @@ use tracing::{info, warn};
 
 use crate::Fingerprint;
 
-/// How many other nodes use the same keys of an engine, by whether they share with this one.
+/// How many other nodes use the same keys of Redis, by whether they share with this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agreement {
@@ -79,14 +79,14 @@ impl Agreement {
 /// Logs what differs, once whenever that changes.
 #[derive(Default)]
 pub(super) struct Differences {
-    told: (BTreeSet<Fingerprint>, u32),
+    logged: (BTreeSet<Fingerprint>, u32),
     /// As of the last time. What is seen twice is believed: during a reload of all nodes some are
-    /// ahead of others for a moment, and an engine that was flushed has to hear of all anew.
+    /// ahead of others for a moment, and Redis that was flushed has to hear of all anew.
     seen: (BTreeSet<Fingerprint>, u32),
 }
 
 impl Differences {
-    pub(super) fn hear(
+    pub(super) fn log(
         &mut self,
         own: Option<Fingerprint>,
         others: &[(Option<Fingerprint>, u32)],
@@ -95,7 +95,7 @@ impl Differences {
         let others = others.iter().filter_map(|(other, _)| *other);
         let differing: BTreeSet<_> = others.filter(|other| Some(*other) != own).collect();
         let differing = (differing, agreement.other_prefixes);
-        if differing == self.seen && differing != self.told {
+        if differing == self.seen && differing != self.logged {
             let Agreement { other_secret, other_policy, other_prefixes, .. } = agreement;
             match agreement.differences() {
                 Some(differs) => warn!(
@@ -104,7 +104,7 @@ impl Differences {
                 ),
                 None => info!("all nodes that use the store have the same secret and policy again"),
             }
-            self.told.clone_from(&differing);
+            self.logged.clone_from(&differing);
         }
         self.seen = differing;
     }

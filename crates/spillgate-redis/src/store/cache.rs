@@ -5,7 +5,7 @@ use spillgate::Timestamp;
 use crate::Name;
 
 /// What a node remembers of some callers: of a fixed number, those that are worth it longest. To
-/// forget one costs a question to the engine, never an answer.
+/// forget one costs a question to Redis, never an answer.
 pub(super) struct Cache<V> {
     shards: Box<[Mutex<Shard<V>>]>,
 }

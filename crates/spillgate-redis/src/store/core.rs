@@ -9,25 +9,25 @@ use spillgate_policy::Key;
 use spillgate_policy::store::Spend;
 
 use super::Settings;
-use super::given::Given;
+use super::last_words::LastWords;
 use super::limits::Limit;
 use super::nodes::Nodes;
-use super::stats::Counters;
+use super::overrides::OverrideCache;
 use super::unreported::Unreported;
-use super::words::Words;
-use crate::counted::{Counted, Whose};
-use crate::engine::{Engine, EngineError, Exchange, Fault};
+use crate::backend::{Backend, BackendError, Exchange, Fault};
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::stats::StoreCounters;
 use crate::{Name, State};
 
-/// What all of a store's parts share: the engine, and what this node knows.
-pub(crate) struct Core<E> {
-    pub(super) engine: E,
+/// What all parts of a store use: the backend, and what this node knows.
+pub(crate) struct StoreCore<B> {
+    pub(super) backend: B,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) words: Arc<Words>,
+    pub(super) words: Arc<LastWords>,
     pub(super) unreported: Unreported,
-    pub(super) given: Given,
+    pub(super) overrides: OverrideCache,
     pub(super) nodes: Nodes,
-    pub(super) counters: Counters,
+    pub(super) counters: StoreCounters,
     pub(super) margin: Duration,
 }
 
@@ -36,32 +36,30 @@ pub(crate) struct Core<E> {
 pub(crate) struct Caller {
     pub(super) limit: Arc<Limit>,
     pub(super) name: Name,
-    /// Which tier of the limit it is in.
     pub(super) tier: Option<usize>,
-    /// What the policy says it is counted by, or the quota that came with the call. That has
-    /// still the terms of the limit: all that the engine has is a time, whatever the quota of
-    /// the next call.
-    pub(super) own: Counted,
-    /// What it was given at run time, as far as this node knows.
-    pub(super) given: Option<Counted>,
+    /// The quota of the policy, or the one that came with the call. A call's quota keeps the terms of
+    /// the limit: Redis stores a time, which means the same under the quota of the next call.
+    pub(super) by_policy: EffectiveQuota,
+    /// The override set at run time, as far as this node knows.
+    pub(super) by_override: Option<EffectiveQuota>,
 }
 
-/// How often a question is asked again when terms turn out to be others.
+/// Attempts before giving up because the stored terms keep changing.
 pub(super) const TRIES: usize = 8;
 
-/// Room for so many callers that were given quotas at run time.
-const GIVEN: usize = 16_384;
+/// Callers with an override that a node remembers.
+const OVERRIDES: usize = 16_384;
 
-impl<E: Engine> Core<E> {
-    pub(super) fn new(engine: E, settings: &Settings) -> Self {
+impl<B: Backend> StoreCore<B> {
+    pub(super) fn new(backend: B, settings: &Settings) -> Self {
         Self {
-            engine,
+            backend,
             clock: Arc::clone(&settings.clock),
-            words: Arc::new(Words::new(settings.remembered)),
+            words: Arc::new(LastWords::new(settings.remembered)),
             unreported: Unreported::default(),
-            given: Given::new(GIVEN, settings.margin),
+            overrides: OverrideCache::new(OVERRIDES, settings.margin),
             nodes: Nodes::new(settings),
-            counters: Counters::default(),
+            counters: StoreCounters::default(),
             margin: settings.margin,
         }
     }
@@ -71,106 +69,99 @@ impl<E: Engine> Core<E> {
         self.clock.now()
     }
 
-    /// How many nodes there are, and one until that is known.
+    /// The number of nodes, and one until it is known.
     pub(super) fn assumed_nodes(&self) -> NonZeroU32 {
         self.nodes.assumed()
     }
 
-    /// Who a key stands for under a limit.
+    /// The caller of a key.
     pub(super) fn caller(&self, limit: &Arc<Limit>, key: &Key, local: Timestamp) -> Caller {
         let name = limit.caller(key);
-        let (own, given) = (*limit.counted(key), self.given.of(name, local));
-        Caller { limit: Arc::clone(limit), name, tier: key.tier(), own, given }
+        let (by_policy, by_override) = (*limit.quota_for(key), self.overrides.get(name, local));
+        Caller { limit: Arc::clone(limit), name, tier: key.tier(), by_policy, by_override }
     }
 
-    /// Who is charged under a limit, by the quota that came with the call if there is one.
-    pub(super) fn charged(&self, limit: &Arc<Limit>, spend: &Spend, local: Timestamp) -> Caller {
-        let Some(call) = spend.quota.as_deref() else {
+    /// The caller of a spend, under the quota that came with the call if there is one.
+    pub(super) fn caller_of(&self, limit: &Arc<Limit>, spend: &Spend, local: Timestamp) -> Caller {
+        let Some(by_policy) = limit.quota_of_call(spend) else {
             return self.caller(limit, &spend.key, local);
         };
-        let (quota, algorithm) = (call.quota(), call.bucket().into());
-        Caller {
-            name: limit.caller(&spend.key),
-            tier: None,
-            own: Counted { quota, algorithm, ..limit.base },
-            given: None,
-            limit: Arc::clone(limit),
-        }
+        let (limit, name) = (Arc::clone(limit), limit.caller(&spend.key));
+        Caller { limit, name, tier: None, by_policy, by_override: None }
     }
 
-    /// Learns from a state under other terms what a caller is counted by, if it is an
-    /// override. Tells if it is not: then the state is to be carried over.
-    pub(super) fn learn(
+    /// Learns from a state under other terms whether the caller has an override. If it has none, the
+    /// state is to be converted.
+    pub(super) fn learn_override(
         &self,
         caller: &mut Caller,
         stored: &State,
         sent: Timestamp,
-    ) -> Result<(), EngineError> {
-        let given = if stored.terms.is_override { Some(counted_by(stored)?) } else { None };
-        if given.is_some() || caller.given.is_some() {
-            self.given.learn(caller.name, given, sent);
+    ) -> Result<(), BackendError> {
+        let found = if stored.terms.is_override { Some(stored_quota(stored)?) } else { None };
+        if found.is_some() || caller.by_override.is_some() {
+            self.overrides.set(caller.name, found, sent);
         }
-        caller.given = given;
+        caller.by_override = found;
         Ok(())
     }
 
-    /// Learns that what a caller was given is gone.
-    pub(super) fn unlearn(&self, caller: &mut Caller, sent: Timestamp) {
-        self.given.learn(caller.name, None, sent);
-        caller.given = None;
+    /// Learns that an override is gone.
+    pub(super) fn forget_override(&self, caller: &mut Caller, sent: Timestamp) {
+        self.overrides.set(caller.name, None, sent);
+        caller.by_override = None;
     }
 
-    /// Notes that a caller is still counted by what it was given.
-    pub(super) fn confirm(&self, caller: &Caller, sent: Timestamp) {
-        if caller.given.is_some() {
-            self.given.learn(caller.name, caller.given, sent);
+    /// Extends the lifetime of an override that still applies.
+    pub(super) fn confirm_override(&self, caller: &Caller, sent: Timestamp) {
+        if caller.by_override.is_some() {
+            self.overrides.set(caller.name, caller.by_override, sent);
         }
     }
 
-    /// Puts what a state has [become](Caller::translated) in its place. If it has changed
-    /// meanwhile, the next answer tells.
-    pub(super) async fn bring_over(
+    /// Replaces a stored state by its [conversion](Caller::translated). If it has changed meanwhile,
+    /// the next reply shows it.
+    pub(super) async fn convert_stored(
         &self,
         caller: &Caller,
         stored: &State,
         new: &State,
         now: Timestamp,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), BackendError> {
         if stored != new && self.exchange(caller.name, Some(*stored), *new, now).await? {
             self.counters.carried_over.add(1);
         }
         Ok(())
     }
 
-    /// Puts a whole state of the same caller in place of another, and tells whether it did.
+    /// Replaces a whole state, and returns whether the old one was still there.
     pub(super) async fn exchange(
         &self,
         name: Name,
         old: Option<State>,
         new: State,
         now: Timestamp,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<bool, BackendError> {
         let expires = self.expires(&new, now);
         let exchange = Exchange { name, old, new: Some(new), keeps_base: false, expires };
-        self.engine.exchange(&exchange).await
+        self.backend.exchange(&exchange).await
     }
 
-    /// What puts a word in place of another under the same terms, whatever the caller had spent
-    /// before it got a quota of its own.
+    /// An exchange of words under the same terms, whatever the base.
     pub(super) fn exchange_of_words(
         &self,
         name: Name,
-        counted: &Counted,
+        effective: &EffectiveQuota,
         words: [Word; 2],
         now: Timestamp,
     ) -> Exchange {
-        let [old, new] = words.map(|word| counted.state(word));
+        let [old, new] = words.map(|word| effective.state(word));
         let expires = self.expires(&new, now);
         Exchange { name, old: Some(old), new: Some(new), keeps_base: true, expires }
     }
 
-    /// When a state may be forgotten: once nothing is spent in any tier, so that it means the
-    /// same as none, nor in the base that it has. Overrides are kept.
+    /// The TTL of a state: until nothing is spent in any tier, nor in its base, so that it means the
+    /// same as an absent one. Overrides do not expire.
     fn expires(&self, state: &State, now: Timestamp) -> Option<Duration> {
         if state.terms.is_override {
             return None;
@@ -188,24 +179,24 @@ impl<E: Engine> Core<E> {
 }
 
 impl Caller {
-    /// What it is counted by.
-    pub(super) fn counted(&self) -> &Counted {
-        self.given.as_ref().unwrap_or(&self.own)
+    /// The quota that applies.
+    pub(super) fn effective(&self) -> &EffectiveQuota {
+        self.by_override.as_ref().unwrap_or(&self.by_policy)
     }
 
-    /// The word of this caller if the engine does not know it.
-    pub(super) async fn fresh<E: Engine>(
+    /// The word of this caller if Redis does not know it.
+    pub(super) async fn fresh<B: Backend>(
         &self,
-        counted: &Counted,
-        engine: &E,
-    ) -> Result<Word, EngineError> {
-        Ok(counted.fresh(self.limit.born(engine).await?))
+        effective: &EffectiveQuota,
+        backend: &B,
+    ) -> Result<Word, BackendError> {
+        Ok(effective.fresh(self.limit.born(backend).await?))
     }
 }
 
-impl<E> fmt::Debug for Core<E> {
+impl<B> fmt::Debug for StoreCore<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core").field("counters", &self.counters).finish_non_exhaustive()
+        f.debug_struct("StoreCore").field("counters", &self.counters).finish_non_exhaustive()
     }
 }
 
@@ -215,24 +206,21 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// What a stored state is counted by, if that is a quota of the caller's own.
-pub(super) fn counted_by(stored: &State) -> Result<Counted, EngineError> {
-    Counted::of(stored.terms, Whose::Caller).map_err(|why| uncountable(&why))
+/// The quota of a stored state, as one of the caller's own.
+pub(super) fn stored_quota(stored: &State) -> Result<EffectiveQuota, BackendError> {
+    EffectiveQuota::of(stored.terms, QuotaOwner::Caller).map_err(|why| uncountable(&why))
 }
 
-/// Why a stored quota cannot be counted by.
-pub(super) fn uncountable(why: &spillgate::Error) -> EngineError {
-    EngineError::new(Fault::Nonsense, format!("it keeps a quota that cannot be: {why}"))
+pub(super) fn uncountable(why: &spillgate::Error) -> BackendError {
+    BackendError::new(Fault::Nonsense, format!("Redis stores an invalid quota: {why}"))
 }
 
-/// Terms were others each time.
-pub(super) fn unsettled(limit: &Limit) -> EngineError {
-    EngineError::new(
-        Fault::Unready,
-        format!(
-            "the quota of a caller under limit {:?} was changed by other nodes {TRIES} times \
-             while it was asked for; give all nodes the same policy",
-            limit.name()
-        ),
-    )
+/// The stored terms changed each time.
+pub(super) fn unsettled(limit: &Limit) -> BackendError {
+    let text = format!(
+        "other nodes changed the quota of a caller under limit {:?} {TRIES} times during one call; \
+         give all nodes the same policy",
+        limit.name()
+    );
+    BackendError::new(Fault::Unready, text)
 }

@@ -1,4 +1,4 @@
-//! Deciding about all spends of a call together.
+//! Decides all spends of a call together, in phases: remembered denial, leases, scripts, outage, shadow.
 
 use smallvec::SmallVec;
 use spillgate::{Decision, Timestamp};
@@ -6,32 +6,31 @@ use spillgate_policy::Error;
 use spillgate_policy::store::Spend;
 
 use super::RedisStore;
-use super::ask::Asked;
-use super::limits::{RedisLimits, unanswered};
-use super::turns::Turns;
-use crate::engine::{Engine, EngineError, Fault};
+use super::batches::Batches;
+use super::limits::{RedisLimits, store_error};
+use super::pending::PendingSpend;
+use crate::backend::{Backend, BackendError, Fault};
 
 /// A call that is being decided.
-pub(super) struct Call<'c> {
+pub(super) struct DecideRequest<'c> {
     pub(super) limits: &'c RedisLimits,
     pub(super) spends: &'c mut [Spend],
-    /// What the engine is asked for: at first, everything.
-    pub(super) asked: SmallVec<[Asked; 1]>,
-    /// What was spent out of leases.
-    pub(super) leased: Vec<(Asked, Decision)>,
-    /// What is in shadow, and comes out of leases if the rest passes.
-    pub(super) shadow: Vec<Asked>,
-    /// What could not be asked for, and has to be decided without.
-    pub(super) failed: Vec<Asked>,
-    /// Why.
-    pub(super) failure: Option<EngineError>,
+    /// Spends for the scripts: at first, all of them.
+    pub(super) pending: SmallVec<[PendingSpend; 1]>,
+    /// Spends allowed out of leases.
+    pub(super) leased: Vec<(PendingSpend, Decision)>,
+    /// Leased spends in shadow mode, which follow if the rest passes.
+    pub(super) shadow: Vec<PendingSpend>,
+    /// Leased spends whose take failed.
+    pub(super) failed: Vec<PendingSpend>,
+    /// The last failure of Redis.
+    pub(super) failure: Option<BackendError>,
 }
 
-impl Call<'_> {
-    /// True if an answer did not come in time, or was waited for in vain: the call cannot wait for
-    /// another one.
+impl DecideRequest<'_> {
+    /// True if the call has waited for Redis in vain, and cannot wait again.
     pub(super) fn is_out_of_time(&self) -> bool {
-        let is_late = |why: &EngineError| match why.fault() {
+        let is_late = |why: &BackendError| match why.fault() {
             Fault::TimedOut => why.is_unanswered(),
             fault => fault == Fault::Overloaded,
         };
@@ -39,76 +38,76 @@ impl Call<'_> {
     }
 }
 
-impl<E: Engine> RedisStore<E> {
-    /// Decides about a call.
+impl<B: Backend> RedisStore<B> {
+    /// Decides a call.
     pub(super) async fn decide_call(
         &self,
         limits: &RedisLimits,
         spends: &mut [Spend],
     ) -> Result<(), Error> {
         let local = self.core.local();
-        let mut call = self.call(limits, spends, local);
-        if self.deny_by_memory(&mut call, local) {
+        let mut call = self.request(limits, spends, local);
+        if self.deny_by_last_word(&mut call, local) {
             return Ok(());
         }
-        // What is seldom needed is in boxes: a call has room for all that it may wait for.
-        let has_leases = call.asked.iter().any(|asked| asked.lease.is_some());
+        // Rare phases are boxed: the future of a call has room for everything it may wait for.
+        let has_leases = call.pending.iter().any(|pending| pending.lease.is_some());
         let is_denied = (has_leases && !Box::pin(self.spend_leases(&mut call)).await)
-            || !self.begin_to_ask(&mut call, local);
+            || !self.register_in_flight(&mut call, local);
         if is_denied {
             self.undo_leases(&mut call);
             return Ok(());
         }
-        let turns = Turns::order(&mut call.asked, &self.core.engine);
-        let passes = self.enforce(&mut call, &turns).await
-            && (call.failure.is_none() || Box::pin(self.pass_outage(&mut call)).await?);
+        let batches = Batches::order(&mut call.pending, &self.core.backend);
+        let passes = self.run_scripts(&mut call, &batches).await
+            && (call.failure.is_none() || Box::pin(self.decide_outage(&mut call)).await?);
         if !passes {
             self.undo_leases(&mut call);
-            self.tell_denied(&mut call);
+            self.record_denied(&mut call);
             return Ok(());
         }
-        let has_shadow = !call.shadow.is_empty() || !turns.shadow.is_empty();
+        let has_shadow = !call.shadow.is_empty() || !batches.shadow.is_empty();
         let failure = match has_shadow {
-            true => Box::pin(self.spend_shadow(&mut call, &turns)).await,
+            true => Box::pin(self.spend_shadow(&mut call, &batches)).await,
             false => None,
         };
-        self.tell_passed(&mut call);
-        // If there is nothing else to tell, it is told why.
+        self.record_allowed(&mut call);
+        // A failure of shadow limits matters only if there are no others.
         let is_shadow = |spend: &Spend| spend.is_shadow;
         let failure = failure.filter(|_| call.spends.iter().all(is_shadow));
-        failure.map_or(Ok(()), |why| Err(unanswered(why)))
+        failure.map_or(Ok(()), |why| Err(store_error(why)))
     }
 
-    /// Denies a call by what this node knows, if it does.
+    /// Denies a call without Redis, if the last words say so.
     pub(super) fn deny_at_once(&self, limits: &RedisLimits, spends: &mut [Spend]) -> bool {
         let local = self.core.local();
-        self.deny_by_memory(&mut self.call(limits, spends, local), local)
+        self.deny_by_last_word(&mut self.request(limits, spends, local), local)
     }
 
-    fn call<'c>(
+    fn request<'c>(
         &self,
         limits: &'c RedisLimits,
         spends: &'c mut [Spend],
         local: Timestamp,
-    ) -> Call<'c> {
-        let asked = |(index, spend): (usize, &Spend)| {
+    ) -> DecideRequest<'c> {
+        let pending = |(index, spend): (usize, &Spend)| {
             let limit = limits.limit(spend.limit);
-            Asked {
+            PendingSpend {
                 spend: index,
-                turn: 0,
+                batch: 0,
                 lease: self.lease_of(limit, spend),
-                caller: self.core.charged(limit, spend, local),
+                caller: self.core.caller_of(limit, spend, local),
                 cost: spend.cost,
                 is_shadow: spend.is_shadow,
                 in_flight: None,
-                heard: None,
+                reply: None,
             }
         };
-        let asked = spends.iter().enumerate().map(asked).collect();
-        Call {
+        let pending = spends.iter().enumerate().map(pending).collect();
+        DecideRequest {
             limits,
             spends,
-            asked,
+            pending,
             leased: Vec::new(),
             shadow: Vec::new(),
             failed: Vec::new(),
@@ -116,44 +115,45 @@ impl<E: Engine> RedisStore<E> {
         }
     }
 
-    /// Denies a call if what is remembered says so, and tells whether it does.
-    fn deny_by_memory(&self, call: &mut Call<'_>, local: Timestamp) -> bool {
-        let enforced = || call.asked.iter().filter(|asked| !asked.is_shadow);
-        let known = |asked: &Asked| self.known(asked, local);
+    /// Denies a call if a remembered state does. Returns whether it is denied.
+    fn deny_by_last_word(&self, call: &mut DecideRequest<'_>, local: Timestamp) -> bool {
+        let enforced = || call.pending.iter().filter(|pending| !pending.is_shadow);
+        let known = |pending: &PendingSpend| self.known_decision(pending, local);
         let is_denied = enforced().filter_map(known).any(|decision| decision.is_denied());
         if is_denied {
             self.core.counters.by_memory.add(1);
-            for asked in enforced() {
-                call.spends[asked.spend].decision = known(asked);
+            for pending in enforced() {
+                call.spends[pending.spend].decision = known(pending);
             }
         }
         is_denied
     }
 
-    /// What this node knows about a spend.
-    fn known(&self, asked: &Asked, local: Timestamp) -> Option<Decision> {
-        let Asked { caller, cost, .. } = asked;
+    /// The decision that this node can make on its own.
+    fn known_decision(&self, pending: &PendingSpend, local: Timestamp) -> Option<Decision> {
+        let PendingSpend { caller, cost, .. } = pending;
         let leased =
-            asked.lease.and_then(|place| self.leases.peek(place, &caller.own, *cost, local));
+            pending.lease.and_then(|id| self.leases.peek(id, &caller.by_policy, *cost, local));
         let words = &self.core.words;
-        leased.or_else(|| words.look(caller.name, caller.counted(), *cost, local))
+        leased.or_else(|| words.peek(caller.name, caller.effective(), *cost, local))
     }
 
-    /// Notes that a call is about to ask, and tells whether it is: not if others are asking
-    /// already for all there is.
-    fn begin_to_ask(&self, call: &mut Call<'_>, local: Timestamp) -> bool {
+    /// Registers the spends as in flight. Returns false if the call is denied instead, because calls
+    /// in flight already ask for everything that is left.
+    fn register_in_flight(&self, call: &mut DecideRequest<'_>, local: Timestamp) -> bool {
         let words = &self.core.words;
-        for index in 0..call.asked.len() {
-            let Asked { caller, cost, is_shadow: false, .. } = &call.asked[index] else {
+        for index in 0..call.pending.len() {
+            let PendingSpend { caller, cost, is_shadow: false, .. } = &call.pending[index] else {
                 continue;
             };
-            match words.ask(caller.name, caller.counted(), *cost, local) {
-                Ok(in_flight) => call.asked[index].in_flight = in_flight,
+            match words.begin(caller.name, caller.effective(), *cost, local) {
+                Ok(in_flight) => call.pending[index].in_flight = in_flight,
                 Err(denied) => {
                     self.core.counters.by_memory.add(1);
-                    call.spends[call.asked[index].spend].decision = Some(denied);
-                    // Those before it do not ask after all.
-                    call.asked[..index].iter().for_each(|asked| words.doubt(asked.caller.name));
+                    call.spends[call.pending[index].spend].decision = Some(denied);
+                    // Those before it are not sent after all.
+                    let before = call.pending[..index].iter();
+                    before.for_each(|pending| words.invalidate(pending.caller.name));
                     return false;
                 }
             }
@@ -161,23 +161,23 @@ impl<E: Engine> RedisStore<E> {
         true
     }
 
-    /// Spends what enforces, and tells whether all of it passes as far as the engine could be
-    /// asked. If it does not, nothing stays spent there.
-    async fn enforce(&self, call: &mut Call<'_>, turns: &Turns) -> bool {
-        for range in &turns.enforced {
+    /// Spends what is enforced, batch by batch. Returns false if Redis denies one of them; then nothing
+    /// stays spent there.
+    async fn run_scripts(&self, call: &mut DecideRequest<'_>, batches: &Batches) -> bool {
+        for range in &batches.enforced {
             if call.is_out_of_time() {
-                self.core.fail(&mut call.asked[range.start..]);
+                self.core.mark_failed(&mut call.pending[range.start..]);
                 break;
             }
-            let together = &mut call.asked[range.clone()];
-            match self.core.spend(together).await {
+            let batch = &mut call.pending[range.clone()];
+            match self.core.spend(batch).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    Box::pin(self.core.undo(&call.asked[..range.start])).await;
+                    Box::pin(self.core.undo(&call.pending[..range.start])).await;
                     return false;
                 }
                 Err(why) => {
-                    self.core.fail(together);
+                    self.core.mark_failed(batch);
                     call.failure = Some(why);
                 }
             }
@@ -185,42 +185,46 @@ impl<E: Engine> RedisStore<E> {
         true
     }
 
-    /// Spends what is in shadow and was not put along with the rest.
-    async fn spend_shadow(&self, call: &mut Call<'_>, turns: &Turns) -> Option<EngineError> {
+    /// Spends what is in shadow mode and was not part of an enforced batch.
+    async fn spend_shadow(
+        &self,
+        call: &mut DecideRequest<'_>,
+        batches: &Batches,
+    ) -> Option<BackendError> {
         if call.is_out_of_time() {
             return None;
         }
         let mut failure = self.spend_shadow_leases(call).await;
-        for range in &turns.shadow {
-            let together = &mut call.asked[range.clone()];
-            if let Err(why) = self.core.spend(together).await {
-                self.core.fail(together);
+        for range in &batches.shadow {
+            let batch = &mut call.pending[range.clone()];
+            if let Err(why) = self.core.spend(batch).await {
+                self.core.mark_failed(batch);
                 failure = Some(why);
             }
         }
         failure
     }
 
-    fn tell_denied(&self, call: &mut Call<'_>) {
-        for asked in call.asked.iter().filter(|asked| !asked.is_shadow) {
-            let Some(heard) = asked.heard else { continue };
-            let caller = &asked.caller;
-            self.core.words.tell(caller.name, caller.counted(), heard.word, heard.seen, true);
-            self.core.counters.by_engine.add(1);
-            call.spends[asked.spend].decision = asked.unspent();
+    fn record_denied(&self, call: &mut DecideRequest<'_>) {
+        for pending in call.pending.iter().filter(|pending| !pending.is_shadow) {
+            let Some(reply) = pending.reply else { continue };
+            let caller = &pending.caller;
+            self.core.words.record(caller.name, caller.effective(), reply.word, reply.sample, true);
+            self.core.counters.by_redis.add(1);
+            call.spends[pending.spend].decision = pending.peeked();
         }
     }
 
-    fn tell_passed(&self, call: &mut Call<'_>) {
-        for asked in &call.asked {
-            let Some(heard) = asked.heard else { continue };
-            let caller = &asked.caller;
-            let word = asked.spent().map_or(heard.word, |(_, spent)| spent);
-            if !asked.is_shadow {
-                self.core.words.tell(caller.name, caller.counted(), word, heard.seen, false);
+    fn record_allowed(&self, call: &mut DecideRequest<'_>) {
+        for pending in &call.pending {
+            let Some(reply) = pending.reply else { continue };
+            let caller = &pending.caller;
+            let word = pending.spent().map_or(reply.word, |(_, spent)| spent);
+            if !pending.is_shadow {
+                self.core.words.record(caller.name, caller.effective(), word, reply.sample, false);
             }
-            self.core.counters.by_engine.add(1);
-            call.spends[asked.spend].decision = asked.decision();
+            self.core.counters.by_redis.add(1);
+            call.spends[pending.spend].decision = pending.decision();
         }
     }
 }

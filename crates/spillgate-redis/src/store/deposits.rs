@@ -8,24 +8,24 @@ use spillgate_policy::store::{Settlement, Spend};
 
 use super::RedisStore;
 use super::core::Caller;
-use super::limits::{Limit, RedisLimits, refused, unanswered};
+use super::limits::{Limit, RedisLimits, limit_error, store_error};
 use crate::Name;
-use crate::counted::Counted;
-use crate::engine::wire::{Deposit, Paid};
-use crate::engine::{Engine, EngineError, Fault};
+use crate::backend::{Backend, BackendError, Fault};
+use crate::effective_quota::EffectiveQuota;
+use crate::script::{Deposit, Paid};
 
-impl<E: Engine> RedisStore<E> {
+impl<B: Backend> RedisStore<B> {
     /// Keeps a spend under an id.
-    pub(super) async fn keep(
+    pub(super) async fn put_deposit(
         &self,
         limits: &RedisLimits,
         spend: &Spend,
         id: u128,
         lifetime: Duration,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), BackendError> {
         let limit = limits.limit(spend.limit);
         // Not what it was given at run time, which may be taken away before it is settled.
-        let Counted { terms, quota, .. } = *limit.counted(&spend.key);
+        let EffectiveQuota { terms, quota, .. } = *limit.quota_for(&spend.key);
         let deposit = Deposit {
             terms,
             quota,
@@ -35,26 +35,26 @@ impl<E: Engine> RedisStore<E> {
             charge: self.paid(limit, spend),
             called: limit.name().to_owned(),
         };
-        self.lease_of(limit, spend).into_iter().for_each(|place| self.leases.reserve(place));
-        self.core.engine.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
+        self.lease_of(limit, spend).into_iter().for_each(|lease| self.leases.reserve(lease));
+        self.core.backend.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
     }
 
     /// Takes out what was kept under an id, and settles it.
     ///
-    /// Only what is out is settled, so that it never is twice. If the engine is lost between
+    /// Only what is out is settled, so that it never is twice. If Redis is lost between
     /// the two, what was spent stays spent.
-    pub(super) async fn settle_kept(
+    pub(super) async fn take_deposit(
         &self,
         limits: &RedisLimits,
         id: u128,
         actual: u64,
     ) -> Result<Option<Settlement>, Error> {
-        let kept = self.core.engine.withdraw(self.deposit_of(id)).await.map_err(unanswered)?;
+        let kept = self.core.backend.withdraw(self.deposit_of(id)).await.map_err(store_error)?;
         let Some(kept) = kept else { return Ok(None) };
         let deposit = Deposit::from_bytes(&kept).map_err(Error::store)?;
         let settled = match self.depositor(limits, &deposit) {
             Some(caller) => {
-                let (charged, reserved) = (deposit.charged(), deposit.reserved);
+                let (charged, reserved) = (deposit.spent(), deposit.reserved);
                 // Of an unknown spend nobody knows what has been refilled: nothing is given
                 // back.
                 let actual = if charged.is_none() { actual.max(reserved) } else { actual };
@@ -63,7 +63,7 @@ impl<E: Engine> RedisStore<E> {
                     Err(why) if why.fault() == Fault::Overloaded => {
                         self.settle_later(caller, charged, reserved, actual)
                     }
-                    settled => settled.map_err(|why| refused(&deposit.called, &lost(&why)))?,
+                    settled => settled.map_err(|why| limit_error(&deposit.called, &lost(&why)))?,
                 })
             }
             None => None,
@@ -74,24 +74,21 @@ impl<E: Engine> RedisStore<E> {
     /// Who has made a deposit, if its limit still counts the same things.
     fn depositor(&self, limits: &RedisLimits, deposit: &Deposit) -> Option<Caller> {
         let limit = Arc::clone(limits.with_id(deposit.limit)?);
-        let (name, own) = (deposit.caller, Counted::by(deposit.terms, deposit.quota).ok()?);
-        let given = self.core.given.of(name, self.core.local());
+        let (name, by_policy) =
+            (deposit.caller, EffectiveQuota::by(deposit.terms, deposit.quota).ok()?);
+        let by_override = self.core.overrides.get(name, self.core.local());
         let tier = limit.tier_with(&deposit.quota);
-        Some(Caller { limit, name, tier, own, given })
+        Some(Caller { limit, name, tier, by_policy, by_override })
     }
 
     /// What a spend was counted by, if it is anything that nodes share.
     fn paid(&self, limit: &Limit, spend: &Spend) -> Option<Paid> {
         let charged = spend.decision.and_then(|decision| decision.spent())?;
-        let own = *limit.counted(&spend.key);
-        let given = self.core.given.last(limit.caller(&spend.key)).flatten();
-        let by_call = spend.quota.as_deref().map(|call| {
-            let (quota, algorithm) = (call.quota(), call.bucket().into());
-            Counted { quota, algorithm, ..limit.base }
-        });
-        let mut known = by_call.into_iter().chain([own]).chain(given);
-        let counted = known.find(|counted| counted.algorithm == charged.algorithm)?;
-        Some(Paid::new(&counted, &charged))
+        let own = *limit.quota_for(&spend.key);
+        let given = self.core.overrides.last(limit.caller(&spend.key)).flatten();
+        let mut known = limit.quota_of_call(spend).into_iter().chain([own]).chain(given);
+        let effective = known.find(|effective| effective.algorithm == charged.algorithm)?;
+        Some(Paid::new(&effective, &charged))
     }
 
     fn deposit_of(&self, id: u128) -> Name {
@@ -100,6 +97,6 @@ impl<E: Engine> RedisStore<E> {
 }
 
 /// Why nobody knows whether something was settled.
-fn lost(why: &EngineError) -> String {
+fn lost(why: &BackendError) -> String {
     format!("{why}; whether the reservation was settled is not known, and it cannot be again")
 }

@@ -9,24 +9,24 @@ use spillgate_policy::store::Spend;
 
 use super::RedisStore;
 use super::core::Caller;
-use super::decide::Call;
+use super::decide::DecideRequest;
 use super::limits::{Limit, RedisLimits};
-use crate::engine::{Engine, EngineError};
-use crate::lease::{Place, Spent};
+use crate::backend::{Backend, BackendError};
+use crate::lease::{LeaseId, Spent};
 
-impl<E: Engine> RedisStore<E> {
+impl<B: Backend> RedisStore<B> {
     /// Where the lease of a caller is.
-    pub(super) fn place(&self, limit: &Limit, key: &Key) -> Place {
-        self.leases.place(limit.number(), key.as_bytes())
+    pub(super) fn id(&self, limit: &Limit, key: &Key) -> LeaseId {
+        self.leases.id(limit.number(), key.as_bytes())
     }
 
     /// The same, if the limit is leased.
-    pub(super) fn lease(&self, limit: &Arc<Limit>, key: &Key) -> Option<Place> {
-        limit.is_leased.then(|| self.place(limit, key))
+    pub(super) fn lease(&self, limit: &Arc<Limit>, key: &Key) -> Option<LeaseId> {
+        limit.is_leased.then(|| self.id(limit, key))
     }
 
     /// The same, unless a quota comes with the call.
-    pub(super) fn lease_of(&self, limit: &Arc<Limit>, spend: &Spend) -> Option<Place> {
+    pub(super) fn lease_of(&self, limit: &Arc<Limit>, spend: &Spend) -> Option<LeaseId> {
         if spend.quota.is_some() { None } else { self.lease(limit, &spend.key) }
     }
 
@@ -41,8 +41,8 @@ impl<E: Engine> RedisStore<E> {
         for index in 0..spends.len() {
             let spend = &mut spends[index];
             let limit = limits.limit(spend.limit);
-            let (place, own) = (self.place(limit, &spend.key), limit.counted(&spend.key));
-            let (decision, is_over) = match self.leases.spend(place, own, spend.cost, local) {
+            let (id, own) = (self.id(limit, &spend.key), limit.quota_for(&spend.key));
+            let (decision, is_over) = match self.leases.spend(id, own, spend.cost, local) {
                 Spent::Allowed(decision) => (Some(decision), false),
                 Spent::Denied(decision) => (Some(decision), !spend.is_shadow),
                 Spent::Empty => (None, true),
@@ -66,47 +66,47 @@ impl<E: Engine> RedisStore<E> {
     ) {
         for spend in spends.iter_mut().rev() {
             let limit = limits.limit(spend.limit);
-            let (place, own) = (self.place(limit, &spend.key), limit.counted(&spend.key));
+            let (id, own) = (self.id(limit, &spend.key), limit.quota_for(&spend.key));
             if let Some(charged) = spend.decision.take().and_then(|it| it.spent()) {
-                self.leases.undo(place, &charged);
+                self.leases.undo(id, &charged);
             }
             if is_denied {
-                spend.decision = self.leases.peek(place, own, spend.cost, local);
+                spend.decision = self.leases.peek(id, own, spend.cost, local);
             }
         }
     }
 
     /// Spends what enforces out of leases, as far as it is leased, and tells whether all of
-    /// that passes. What turns out not to be leased is left to be asked for.
-    pub(super) async fn spend_leases(&self, call: &mut Call<'_>) -> bool {
-        if call.asked.iter().all(|asked| asked.lease.is_none()) {
+    /// that passes. What turns out not to be leased is left to be pending for.
+    pub(super) async fn spend_leases(&self, call: &mut DecideRequest<'_>) -> bool {
+        if call.pending.iter().all(|pending| pending.lease.is_none()) {
             return true;
         }
-        for asked in std::mem::take(&mut call.asked) {
-            let Some(place) = asked.lease else {
-                call.asked.push(asked);
+        for pending in std::mem::take(&mut call.pending) {
+            let Some(id) = pending.lease else {
+                call.pending.push(pending);
                 continue;
             };
-            if asked.is_shadow {
-                call.shadow.push(asked);
+            if pending.is_shadow {
+                call.shadow.push(pending);
                 continue;
             }
             if call.is_out_of_time() {
-                call.failed.push(asked);
+                call.failed.push(pending);
                 continue;
             }
-            let own = &asked.caller.own;
-            match self.leases.decide(place, own, &asked.caller, asked.cost).await {
-                Ok(None) => call.asked.push(asked),
+            let own = &pending.caller.by_policy;
+            match self.leases.decide(id, own, &pending.caller, pending.cost).await {
+                Ok(None) => call.pending.push(pending),
                 Ok(Some(decision)) => {
-                    call.spends[asked.spend].decision = Some(decision);
+                    call.spends[pending.spend].decision = Some(decision);
                     if decision.is_denied() {
                         return false;
                     }
-                    call.leased.push((asked, decision));
+                    call.leased.push((pending, decision));
                 }
                 Err(why) => {
-                    call.failed.push(asked);
+                    call.failed.push(pending);
                     call.failure = Some(why);
                 }
             }
@@ -114,22 +114,25 @@ impl<E: Engine> RedisStore<E> {
         true
     }
 
-    /// Spends what is in shadow out of leases, or has it asked for.
-    pub(super) async fn spend_shadow_leases(&self, call: &mut Call<'_>) -> Option<EngineError> {
+    /// Spends what is in shadow out of leases, or has it pending for.
+    pub(super) async fn spend_shadow_leases(
+        &self,
+        call: &mut DecideRequest<'_>,
+    ) -> Option<BackendError> {
         let mut failure = None;
-        for mut asked in std::mem::take(&mut call.shadow) {
-            let Some(place) = asked.lease else { continue };
-            let own = &asked.caller.own;
-            let decided = self.leases.decide(place, own, &asked.caller, asked.cost).await;
+        for mut pending in std::mem::take(&mut call.shadow) {
+            let Some(id) = pending.lease else { continue };
+            let own = &pending.caller.by_policy;
+            let decided = self.leases.decide(id, own, &pending.caller, pending.cost).await;
             let decided = match decided {
                 Ok(None) => {
-                    let spent = self.core.spend(std::slice::from_mut(&mut asked)).await;
-                    spent.map(|_| asked.decision())
+                    let spent = self.core.spend(std::slice::from_mut(&mut pending)).await;
+                    spent.map(|_| pending.decision())
                 }
                 decided => decided,
             };
             match decided {
-                Ok(decision) => call.spends[asked.spend].decision = decision,
+                Ok(decision) => call.spends[pending.spend].decision = decision,
                 Err(why) => failure = Some(why),
             }
         }
@@ -137,59 +140,59 @@ impl<E: Engine> RedisStore<E> {
     }
 
     /// Takes back what was spent out of leases, since the call is denied.
-    pub(super) fn undo_leases(&self, call: &mut Call<'_>) {
+    pub(super) fn undo_leases(&self, call: &mut DecideRequest<'_>) {
         let local = self.core.local();
-        for (asked, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
-            let Some(place) = asked.lease else { continue };
+        for (pending, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
+            let Some(id) = pending.lease else { continue };
             let counters = &self.core.counters;
             let charged = decision.spent();
-            let is_undone = charged.is_some_and(|charged| self.leases.undo(place, &charged));
+            let is_undone = charged.is_some_and(|charged| self.leases.undo(id, &charged));
             if is_undone { &counters.undone } else { &counters.kept_charges }.add(1);
-            let own = &asked.caller.own;
-            let left = self.leases.peek(place, own, asked.cost, local);
-            call.spends[asked.spend].decision = left;
+            let own = &pending.caller.by_policy;
+            let left = self.leases.peek(id, own, pending.cost, local);
+            call.spends[pending.spend].decision = left;
         }
     }
 
     /// Takes what a call cost beyond what was reserved out of a lease, if it is there. Tells
     /// what is left then.
-    pub(super) fn charge_lease(
+    pub(super) fn debit_lease(
         &self,
         caller: &Caller,
-        lease: Option<Place>,
+        lease: Option<LeaseId>,
         reserved: u64,
         actual: u64,
     ) -> Option<Decision> {
         let more = actual.checked_sub(reserved).filter(|more| *more > 0)?;
-        let (place, own, local) = (lease?, &caller.own, self.core.local());
-        match self.leases.spend(place, own, more, local) {
-            Spent::Allowed(spent) => Some(self.leases.peek(place, own, 0, local).unwrap_or(spent)),
+        let (id, own, local) = (lease?, &caller.by_policy, self.core.local());
+        match self.leases.spend(id, own, more, local) {
+            Spent::Allowed(spent) => Some(self.leases.peek(id, own, 0, local).unwrap_or(spent)),
             Spent::Denied(_) | Spent::Empty => None,
         }
     }
 
     /// Gives back to a lease what a call has not used, if nothing was spent out of it since.
     /// Tells what is left then.
-    pub(super) fn give_back_to_lease(
+    pub(super) fn refund_lease(
         &self,
         caller: &Caller,
-        lease: Option<Place>,
+        lease: Option<LeaseId>,
         charged: Option<SpendRecord>,
         actual: u64,
     ) -> Option<Decision> {
-        let (place, charged) = (lease?, charged?);
+        let (id, charged) = (lease?, charged?);
         let unused = charged.cost.checked_sub(actual).filter(|unused| *unused > 0)?;
-        if !self.leases.give_back(place, &charged, unused) {
+        if !self.leases.give_back(id, &charged, unused) {
             return None;
         }
-        let left = self.leases.peek(place, &caller.own, 0, self.core.local());
+        let left = self.leases.peek(id, &caller.by_policy, 0, self.core.local());
         Some(left.unwrap_or_else(|| Decision::peek(charged.algorithm, charged.word, charged.at, 0)))
     }
 
     /// Forgets a lease whose bucket has changed.
     pub(super) fn forget_lease(&self, limit: &Arc<Limit>, key: &Key) {
-        if let Some(place) = self.lease(limit, key) {
-            self.leases.forget(place);
+        if let Some(id) = self.lease(limit, key) {
+            self.leases.forget(id);
         }
     }
 }

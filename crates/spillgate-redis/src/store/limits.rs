@@ -3,20 +3,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
-use spillgate_policy::store::{LimitSpec, Outage, Sharing};
+use spillgate_policy::store::{LimitSpec, Outage, Sharing, Spend};
 use spillgate_policy::{Error, Key};
 use tokio::sync::OnceCell;
 
-use super::local::Local;
-use crate::counted::{Counted, Whose};
-use crate::engine::{Engine, EngineError, Fault};
+use super::local_tables::LocalTables;
+use crate::backend::{Backend, BackendError, Fault};
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
 
 /// The limits of one policy, as nodes share them.
 pub struct RedisLimits {
     limits: Vec<Arc<Limit>>,
-    pub(super) local: Local,
+    pub(super) local: LocalTables,
 }
 
 /// One limit.
@@ -24,16 +24,16 @@ pub(crate) struct Limit {
     name: Box<str>,
     names: Names,
     kind: AlgorithmKind,
-    pub(super) base: Counted,
-    tiers: Box<[Counted]>,
+    pub(super) base: EffectiveQuota,
+    tiers: Box<[EffectiveQuota]>,
     /// By the bytes of their keys.
-    overrides: HashMap<Box<[u8]>, Counted>,
+    overrides: HashMap<Box<[u8]>, EffectiveQuota>,
     starts_empty: bool,
     born: OnceCell<Timestamp>,
     /// True if words are times that must stay what they are, since quotas come with calls.
     pub(super) is_by_call: bool,
     pub(super) max_debt: Option<u64>,
-    /// True if words can be [cut](Counted::is_impossible): nobody can be in debt, or have spent
+    /// True if words can be [cut](EffectiveQuota::is_impossible): nobody can be in debt, or have spent
     /// by another quota.
     pub(super) is_cut: bool,
     pub(super) is_leased: bool,
@@ -43,7 +43,11 @@ pub(crate) struct Limit {
 }
 
 impl RedisLimits {
-    pub(super) fn new(limits: &[LimitSpec], secret: &Secret, local: Local) -> Result<Self, Error> {
+    pub(super) fn new(
+        limits: &[LimitSpec],
+        secret: &Secret,
+        local: LocalTables,
+    ) -> Result<Self, Error> {
         let mut locals = 0..;
         let open = |spec: &LimitSpec| {
             let local = if spec.outage == Outage::Local { locals.next() } else { None };
@@ -64,26 +68,30 @@ impl RedisLimits {
 
 impl Limit {
     fn open(spec: &LimitSpec, secret: &Secret, local: Option<usize>) -> Result<Self, Error> {
-        let refused = |why: spillgate::Error| refused(&spec.name, &why);
+        let limit_error = |why: spillgate::Error| limit_error(&spec.name, &why);
         let kind = spec.algorithm;
         let quotas: Vec<_> =
             [spec.quota].into_iter().chain(spec.tiers.iter().map(|(_, quota)| *quota)).collect();
         // What is counted together must be countable together.
-        kind.with_quotas(&quotas, Start::Full, Timestamp::ZERO).map_err(refused)?;
+        kind.with_quotas(&quotas, Start::Full, Timestamp::ZERO).map_err(limit_error)?;
         let alone = Terms::new(kind, spec.quota);
         let tiered = if spec.tiers.is_empty() { None } else { Terms::of_tiers(kind, &quotas) };
         let terms = tiered.unwrap_or(alone);
-        let counted = |quota: &Quota| Counted::by(terms, *quota).map_err(refused);
+        let effective = |quota: &Quota| EffectiveQuota::by(terms, *quota).map_err(limit_error);
         let own = |(key, quota): &(Key, Quota)| {
-            let counted = Counted::of(Terms::new(kind, *quota), Whose::Caller);
-            Ok((key.as_bytes().into(), counted.map_err(refused)?))
+            let effective = EffectiveQuota::of(Terms::new(kind, *quota), QuotaOwner::Caller);
+            Ok((key.as_bytes().into(), effective.map_err(limit_error)?))
         };
         Ok(Self {
             name: spec.name.as_str().into(),
             names: secret.names(&spec.name, &spec.per, spec.algorithm),
             kind,
-            base: counted(&spec.quota)?,
-            tiers: spec.tiers.iter().map(|(_, quota)| counted(quota)).collect::<Result<_, _>>()?,
+            base: effective(&spec.quota)?,
+            tiers: spec
+                .tiers
+                .iter()
+                .map(|(_, quota)| effective(quota))
+                .collect::<Result<_, _>>()?,
             overrides: spec.overrides.iter().map(own).collect::<Result<_, Error>>()?,
             starts_empty: spec.start == Start::Empty,
             born: OnceCell::new(),
@@ -105,7 +113,7 @@ impl Limit {
             name: "CL.THROTTLE".into(),
             names: secret.throttled(),
             kind: AlgorithmKind::TokenBucket,
-            base: Counted::of(terms, Whose::Limit).map_err(Error::store)?,
+            base: EffectiveQuota::of(terms, QuotaOwner::Limit).map_err(Error::store)?,
             tiers: Box::default(),
             overrides: HashMap::new(),
             starts_empty: false,
@@ -145,34 +153,47 @@ impl Limit {
     }
 
     /// What a caller is counted by as the policy says.
-    pub(super) fn counted(&self, key: &Key) -> &Counted {
-        self.configured(key).unwrap_or_else(|| self.shared(key.tier()))
+    pub(super) fn quota_for(&self, key: &Key) -> &EffectiveQuota {
+        self.policy_override(key).unwrap_or_else(|| self.tier_quota(key.tier()))
     }
 
-    /// What a caller with a quota of its own is counted by when that is taken away.
-    pub(super) fn counted_without_override(&self, key: &Key) -> Result<Counted, spillgate::Error> {
-        let shared = *self.shared(key.tier());
-        match self.configured(key) {
+    /// The quota that came with the call, in words of the limit.
+    pub(super) fn quota_of_call(&self, spend: &Spend) -> Option<EffectiveQuota> {
+        let call = spend.quota.as_deref()?;
+        let (quota, algorithm) = (call.quota(), call.bucket().into());
+        Some(EffectiveQuota { quota, algorithm, ..self.base })
+    }
+
+    /// The quota of a caller whose override is removed.
+    pub(super) fn quota_without_override(
+        &self,
+        key: &Key,
+    ) -> Result<EffectiveQuota, spillgate::Error> {
+        let shared = *self.tier_quota(key.tier());
+        match self.policy_override(key) {
             None => Ok(shared),
             // The policy gives it one, so that it is taken away by giving it the limit's.
-            Some(_) => Ok(Counted { whose: Whose::Limit, ..self.given(shared.quota)? }),
+            Some(_) => Ok(EffectiveQuota {
+                owner: QuotaOwner::Limit,
+                ..self.override_quota(shared.quota)?
+            }),
         }
     }
 
     /// What a caller is counted by that is given a quota at run time.
-    pub(super) fn given(&self, quota: Quota) -> Result<Counted, spillgate::Error> {
+    pub(super) fn override_quota(&self, quota: Quota) -> Result<EffectiveQuota, spillgate::Error> {
         let terms = Terms { is_override: true, ..Terms::new(self.kind, quota) };
-        Counted::of(terms, Whose::Caller)
+        EffectiveQuota::of(terms, QuotaOwner::Caller)
     }
 
     /// What the policy gives a caller for itself.
-    pub(super) fn configured(&self, key: &Key) -> Option<&Counted> {
+    pub(super) fn policy_override(&self, key: &Key) -> Option<&EffectiveQuota> {
         // Mostly there are none: then the key need not be hashed.
         if self.overrides.is_empty() { None } else { self.overrides.get(key.as_bytes()) }
     }
 
     /// What the callers of a tier are counted by, or those that have none.
-    pub(super) fn shared(&self, tier: Option<usize>) -> &Counted {
+    pub(super) fn tier_quota(&self, tier: Option<usize>) -> &EffectiveQuota {
         tier.and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
     }
 
@@ -182,25 +203,25 @@ impl Limit {
     }
 
     /// When the limit was first asked for, if it starts empty.
-    pub(super) async fn born<E: Engine>(
+    pub(super) async fn born<B: Backend>(
         &self,
-        engine: &E,
-    ) -> Result<Option<Timestamp>, EngineError> {
+        backend: &B,
+    ) -> Result<Option<Timestamp>, BackendError> {
         if !self.starts_empty {
             return Ok(None);
         }
-        let ask = || engine.born(self.id());
+        let ask = || backend.born(self.id());
         self.born.get_or_try_init(ask).await.map(|born| Some(*born))
     }
 }
 
 /// Why a limit, or a quota under it, cannot be kept.
-pub(super) fn refused(limit: &str, why: &dyn fmt::Display) -> Error {
+pub(super) fn limit_error(limit: &str, why: &dyn fmt::Display) -> Error {
     Error::store(format!("limit {limit:?}: {why}"))
 }
 
-/// Why the engine gave no answer.
-pub(super) fn unanswered(why: EngineError) -> Error {
+/// Why Redis gave no answer.
+pub(super) fn store_error(why: BackendError) -> Error {
     match why.fault() {
         Fault::Overloaded => Error::overloaded(why),
         _ => Error::store(why),

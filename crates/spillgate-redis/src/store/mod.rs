@@ -1,29 +1,28 @@
-//! The store: limits that many nodes share.
+//! The store: limits shared by many nodes through Redis.
 
+mod admin;
 mod agreement;
-mod ask;
+mod batches;
 mod cache;
-mod change;
 mod core;
 mod decide;
 mod deposits;
-mod given;
+mod last_words;
+mod lease_source;
 mod leased;
 mod limits;
-mod local;
+mod local_tables;
 mod nodes;
 mod outage;
 mod overrides;
+mod pending;
 mod report;
 mod settings;
+mod settle;
 mod share;
-mod source;
-mod stats;
 mod throttle;
 mod translate;
-mod turns;
 mod unreported;
-mod words;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -37,47 +36,45 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 pub use self::agreement::Agreement;
-use self::core::{Caller, Core};
+use self::core::{Caller, StoreCore};
 pub use self::limits::RedisLimits;
-use self::limits::{refused, unanswered};
-use self::local::{Local, local_charge};
+use self::limits::store_error;
+use self::local_tables::{LocalTables, share_spend};
 pub use self::settings::Settings;
-pub use self::stats::Stats;
 pub use self::throttle::Share;
 use self::throttle::Throttled;
-use crate::Secret;
-use crate::engine::{Engine, Fault, Server};
+use crate::backend::{Backend, Fault};
+use crate::client::Client;
 use crate::flow::of_limit;
 use crate::lease::Leases;
 use crate::name::Names;
+use crate::{Secret, Stats};
 
-/// Keeps what callers have spent in an engine that many nodes share.
+/// Keeps what callers have spent in Redis, where many nodes share it.
 ///
-/// Capacities, and what happens when there is no room, are the engine's business; they
-/// count for the tables that a node goes by while it cannot ask.
-pub struct RedisStore<E: Engine = Server> {
-    core: Arc<Core<E>>,
-    leases: Leases<Core<E>>,
+/// `capacity` and `when-full` of a limit apply only to the tables that a node uses during an outage.
+pub struct RedisStore<B: Backend = Client> {
+    core: Arc<StoreCore<B>>,
+    leases: Leases<StoreCore<B>>,
     secret: Secret,
     deposits: Names,
     throttled: Throttled,
     announcing: Option<AbortHandle>,
 }
 
-impl<E: Engine> RedisStore<E> {
-    /// A store over an engine. It has a task of its own, so it must be made on a runtime.
+impl<B: Backend> RedisStore<B> {
+    /// A store over a backend. It spawns a task, so create it on a Tokio runtime.
     ///
     /// # Errors
     ///
-    /// If it is not, unless the number of nodes is [known](Settings::nodes): then it goes by that, and
-    /// tells nobody of itself.
-    pub fn new(engine: E, settings: &Settings) -> Result<Self, Error> {
-        let core = Arc::new(Core::new(engine, settings));
+    /// If there is no runtime and the number of nodes is not [configured](Settings::nodes). With a
+    /// configured number the node does not announce itself.
+    pub fn new(backend: B, settings: &Settings) -> Result<Self, Error> {
+        let core = Arc::new(StoreCore::new(backend, settings));
         let announcing = match Handle::try_current() {
             Ok(runtime) => Some(announce(&core, &runtime)),
-            // It does not have to hear of the others.
             Err(_) if settings.nodes.is_some() => None,
-            Err(_) => return Err(Error::store(RUNTIME)),
+            Err(_) => return Err(Error::store("create a Redis store on a Tokio runtime")),
         };
         let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
         let secret = settings.secret.clone();
@@ -88,54 +85,49 @@ impl<E: Engine> RedisStore<E> {
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let nodes = self.core.nodes.known().map_or(0, NonZeroU32::get);
-        let Core { nodes: others, unreported, counters, .. } = &*self.core;
+        let StoreCore { nodes, unreported, counters, .. } = &*self.core;
         Stats {
-            agreement: others.agreement(),
             unreported: unreported.len() as u64,
             forgiven: unreported.forgiven(),
-            ..counters.stats(self.leases.stats(), nodes)
+            leases: self.leases.stats(),
+            nodes: nodes.known().map_or(0, NonZeroU32::get),
+            agreement: nodes.agreement(),
+            ..counters.stats()
         }
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &E {
-        &self.core.engine
+    /// The backend, usually a [`Client`].
+    pub fn backend(&self) -> &B {
+        &self.core.backend
     }
 
-    /// Gives back what is held by leases, spends what was admitted in an outage, and ends what
-    /// goes on in the background.
+    /// Gives leases back, charges in Redis what was admitted during an outage, and ends the background
+    /// tasks.
     pub async fn shutdown(&self) {
         self.leases.shutdown().await;
         self.core.report_all().await;
         self.announcing.iter().for_each(AbortHandle::abort);
-        self.core.nodes.leave(&self.core.engine).await;
+        self.core.nodes.leave(&self.core.backend).await;
     }
 
-    fn caller(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Caller {
-        self.core.caller(limits.limit(limit), key, self.core.local())
-    }
-
-    fn charged(&self, limits: &RedisLimits, spend: &Spend) -> Caller {
-        self.core.charged(limits.limit(spend.limit), spend, self.core.local())
+    fn caller_of(&self, limits: &RedisLimits, spend: &Spend) -> Caller {
+        self.core.caller_of(limits.limit(spend.limit), spend, self.core.local())
     }
 }
 
-const RUNTIME: &str = "a store that nodes share must be made on a tokio runtime";
-
-fn announce<E: Engine>(core: &Arc<Core<E>>, runtime: &Handle) -> AbortHandle {
+fn announce<B: Backend>(core: &Arc<StoreCore<B>>, runtime: &Handle) -> AbortHandle {
     let core = Arc::clone(core);
-    let announce = async move { core.nodes.announce(&core.engine).await };
+    let announce = async move { core.nodes.announce(&core.backend).await };
     runtime.spawn(announce).abort_handle()
 }
 
-impl<E: Engine> Drop for RedisStore<E> {
+impl<B: Backend> Drop for RedisStore<B> {
     fn drop(&mut self) {
         self.announcing.iter().for_each(AbortHandle::abort);
     }
 }
 
-impl<E: Engine> Store for RedisStore<E> {
+impl<B: Backend> Store for RedisStore<B> {
     type Limits = RedisLimits;
 
     fn is_in_process(&self) -> bool {
@@ -143,7 +135,7 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
-        let local = Local::open(limits, &self.core.clock, self.core.assumed_nodes())?;
+        let local = LocalTables::open(limits, &self.core.clock, self.core.assumed_nodes())?;
         let opened = RedisLimits::new(limits, &self.secret, local)?;
         self.set_fingerprint(limits);
         Ok(opened)
@@ -168,16 +160,16 @@ impl<E: Engine> Store for RedisStore<E> {
 
     async fn peek(&self, limits: &RedisLimits, spend: &Spend) -> Result<Decision, Error> {
         let limit = limits.limit(spend.limit);
-        if let Some(place) = self.lease_of(limit, spend) {
-            let (own, local) = (limit.counted(&spend.key), self.core.local());
-            if let Some(decision) = self.leases.peek(place, own, spend.cost, local) {
+        if let Some(lease) = self.lease_of(limit, spend) {
+            let (own, local) = (limit.quota_for(&spend.key), self.core.local());
+            if let Some(decision) = self.leases.peek(lease, own, spend.cost, local) {
                 return Ok(decision);
             }
         }
-        let caller = self.charged(limits, spend);
+        let caller = self.caller_of(limits, spend);
         match of_limit(limit.id(), self.core.peek(caller.clone(), spend.cost)).await {
             Ok(decision) => Ok(decision),
-            Err(why) => self.peek_own(limits, spend, &caller, &why).await,
+            Err(why) => self.peek_local(limits, spend, &caller, &why).await,
         }
     }
 
@@ -187,24 +179,24 @@ impl<E: Engine> Store for RedisStore<E> {
         spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
-        let caller = self.charged(limits, spend);
+        let caller = self.caller_of(limits, spend);
         let (reserved, lease) = (spend.cost, self.lease_of(&caller.limit, spend));
-        if let Some(left) = self.charge_lease(&caller, lease, reserved, actual) {
+        if let Some(left) = self.debit_lease(&caller, lease, reserved, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
         let charged = spend.decision.and_then(|decision| decision.spent());
-        if let Some(left) = self.give_back_to_lease(&caller, lease, charged, actual) {
+        if let Some(left) = self.refund_lease(&caller, lease, charged, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
         let settling = self.core.settle(caller.clone(), charged, reserved, actual);
         let settled = of_limit(caller.limit.id(), settling).await;
-        lease.into_iter().for_each(|place| self.leases.unlearn(place));
+        lease.into_iter().for_each(|lease| self.leases.unlearn(lease));
         match settled {
             Ok(settled) => Ok(settled),
             Err(why) if why.fault() == Fault::Overloaded => {
                 Ok(self.settle_later(caller, charged, reserved, actual))
             }
-            Err(why) => self.settle_own(limits, spend, &caller, actual, &why).await,
+            Err(why) => self.settle_local(limits, spend, &caller, actual, &why).await,
         }
     }
 
@@ -216,8 +208,8 @@ impl<E: Engine> Store for RedisStore<E> {
         lifetime: Duration,
     ) -> Result<bool, Error> {
         let limit = limits.limit(spend.limit).id();
-        let kept = of_limit(limit, self.keep(limits, spend, id, lifetime)).await;
-        kept.map_err(unanswered)?;
+        let kept = of_limit(limit, self.put_deposit(limits, spend, id, lifetime)).await;
+        kept.map_err(store_error)?;
         Ok(true)
     }
 
@@ -227,21 +219,21 @@ impl<E: Engine> Store for RedisStore<E> {
         id: u128,
         actual: u64,
     ) -> Result<Option<Settlement>, Error> {
-        self.settle_kept(limits, id, actual).await
+        self.take_deposit(limits, id, actual).await
     }
 
     fn cancel(&self, limits: &RedisLimits, spend: Spend) {
         let Some(charged) = spend.decision.and_then(|decision| decision.spent()) else { return };
         let lease = self.lease_of(limits.limit(spend.limit), &spend);
-        if lease.is_some_and(|place| self.leases.undo(place, &charged)) {
+        if lease.is_some_and(|lease| self.leases.undo(lease, &charged)) {
             return;
         }
-        let caller = self.charged(limits, &spend);
+        let caller = self.caller_of(limits, &spend);
         let nodes = self.core.assumed_nodes();
-        if let Some(mut own) = local_charge(limits, &spend, nodes) {
+        if let Some(mut own) = share_spend(limits, &spend, nodes) {
             own.decision = spend.decision;
-            // Counts may be the same here and there: it is taken back once.
-            if limits.local.among(nodes).cancel(own) {
+            // Words may be equal locally and in Redis: take it back once.
+            if limits.local.for_nodes(nodes).cancel(own) {
                 self.core.unreported.subtract(&caller, spend.cost);
                 return;
             }
@@ -254,16 +246,7 @@ impl<E: Engine> Store for RedisStore<E> {
     }
 
     async fn reset(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {
-        self.core.reset(self.caller(limits, limit, key)).await.map_err(unanswered)?;
-        self.forget_lease(limits.limit(limit), key);
-        let local = &limits.local;
-        match limits.limit(limit).local {
-            Some(place) => {
-                let nodes = self.core.assumed_nodes();
-                local.memory.reset(&local.among(nodes), place, key).await
-            }
-            None => Ok(()),
-        }
+        self.reset_caller(limits, limit, key).await
     }
 
     async fn set_override(
@@ -273,31 +256,16 @@ impl<E: Engine> Store for RedisStore<E> {
         key: &Key,
         quota: Option<Quota>,
     ) -> Result<(), Error> {
-        let caller = self.caller(limits, limit, key);
-        let limit = limits.limit(limit);
-        let wanted = match quota {
-            Some(quota) => limit.given(quota),
-            None => limit.counted_without_override(key),
-        };
-        let wanted = wanted.map_err(|why| refused(limit.name(), &why))?;
-        self.core.give(caller, &wanted).await.map_err(unanswered)?;
-        self.forget_lease(limit, key);
-        match limit.local {
-            Some(place) => {
-                let nodes = self.core.assumed_nodes();
-                limits.local.set_override(place, key, quota, nodes).await
-            }
-            None => Ok(()),
-        }
+        self.override_quota(limits, limit, key, quota).await
     }
 
-    /// How many callers an engine knows, it does not tell.
+    /// Redis does not count callers per limit.
     fn usage(&self, _: &RedisLimits, _: usize) -> Option<Usage> {
         None
     }
 }
 
-impl<E: Engine> fmt::Debug for RedisStore<E> {
+impl<B: Backend> fmt::Debug for RedisStore<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore").field("stats", &self.stats()).finish_non_exhaustive()
     }

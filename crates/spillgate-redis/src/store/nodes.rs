@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::agreement::{Agreement, Differences};
 use super::{RedisStore, Settings};
-use crate::engine::{Alive, Announcement, Engine, EngineError, Fault, Member};
+use crate::backend::{Alive, Announcement, Backend, BackendError, Fault, Member};
 use crate::fingerprint::{Fingerprint, Fingerprints};
 use crate::{Name, Secret};
 
@@ -20,8 +20,8 @@ pub(super) struct Nodes {
     /// This one, by a name that nobody else has.
     own: Name,
     configured: Option<NonZeroU32>,
-    /// Those that share with this one, as the engine last said, itself included; zero until it has.
-    counted: AtomicU32,
+    /// Those that share with this one, as Redis last said, itself included; zero until it has.
+    effective: AtomicU32,
     /// Made when it is needed, since that takes a while.
     fingerprints: OnceLock<Fingerprints>,
     /// What this node shares by, once it has limits.
@@ -40,13 +40,13 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const LIFETIME: Duration = Duration::from_secs(5);
 
 /// So many nodes list all others each time. If there are more, each does so less often, or they would
-/// keep the engine busy.
+/// keep Redis busy.
 const LISTED: u32 = 64;
 
 /// How often a node that may refuse tries to look at the others before it goes on without.
 const LOOKS: u32 = 5;
 
-impl<E: Engine> RedisStore<E> {
+impl<B: Backend> RedisStore<B> {
     /// What this node shares limits by, once it has any.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
@@ -82,7 +82,7 @@ impl Nodes {
         Self {
             own: Name::from_bytes(Seed::random().to_bytes()),
             configured: settings.nodes,
-            counted: AtomicU32::new(0),
+            effective: AtomicU32::new(0),
             fingerprints: OnceLock::new(),
             fingerprint: watch::Sender::new(None),
             refuses: settings.refuses_mismatch,
@@ -94,7 +94,7 @@ impl Nodes {
     /// How many, if that is known.
     pub(super) fn known(&self) -> Option<NonZeroU32> {
         // Relaxed: one number, which orders nothing else.
-        self.configured.or_else(|| NonZeroU32::new(self.counted.load(Ordering::Relaxed)))
+        self.configured.or_else(|| NonZeroU32::new(self.effective.load(Ordering::Relaxed)))
     }
 
     /// How many, and one until that is known.
@@ -130,22 +130,22 @@ impl Nodes {
         agreement.wait_for(Option::is_some).await.ok().and_then(|known| *known).unwrap_or_default()
     }
 
-    /// Tells that this node is there, again and again, once it has limits. While the engine is
+    /// Tells that this node is there, again and again, once it has limits. While Redis is
     /// away what it said last stands.
-    pub(super) async fn announce<E: Engine>(&self, engine: &E) {
+    pub(super) async fn announce<B: Backend>(&self, backend: &B) {
         let mut fingerprint = self.fingerprint.subscribe();
         if fingerprint.wait_for(Option::is_some).await.is_err() {
             return;
         }
-        if self.refuses && self.look(engine).await.mismatch().is_some() {
+        if self.refuses && self.peek_others(backend).await.mismatch().is_some() {
             return;
         }
-        let mut heard = Heard::default();
+        let mut roster = Roster::default();
         loop {
             let own = *fingerprint.borrow_and_update();
-            match self.tell(engine, own, heard.lists()).await {
-                Ok(alive) => self.hear(own, &alive, &mut heard),
-                Err(why) => heard.failed(&why),
+            match self.send(backend, own, roster.lists()).await {
+                Ok(alive) => self.update(own, &alive, &mut roster),
+                Err(why) => roster.failed(&why),
             }
             // A reload is told at once.
             let _ = tokio::time::timeout(INTERVAL, fingerprint.changed()).await;
@@ -153,18 +153,18 @@ impl Nodes {
     }
 
     /// Tells that this node is gone, so that nobody counts it any longer.
-    pub(super) async fn leave<E: Engine>(&self, engine: &E) {
+    pub(super) async fn leave<B: Backend>(&self, backend: &B) {
         let Some(own) = self.announced().take() else { return };
         let leave = announcement(None, Some(own), false);
         // If it is not heard, it takes the others some seconds to notice.
-        let _ = engine.announce(&leave).await;
+        let _ = backend.announce(&leave).await;
     }
 
     /// Looks at the others without joining them. If that cannot be done it is as if there were none.
-    async fn look<E: Engine>(&self, engine: &E) -> Agreement {
+    async fn peek_others<B: Backend>(&self, backend: &B) -> Agreement {
         let mut agreement = Agreement::default();
         for _ in 0..LOOKS {
-            if let Ok(alive) = engine.announce(&announcement(None, None, true)).await {
+            if let Ok(alive) = backend.announce(&announcement(None, None, true)).await {
                 let others = alive.others.unwrap_or_default();
                 agreement = Agreement::new(self.fingerprint(), &others);
                 break;
@@ -175,16 +175,16 @@ impl Nodes {
         agreement
     }
 
-    async fn tell<E: Engine>(
+    async fn send<B: Backend>(
         &self,
-        engine: &E,
+        backend: &B,
         fingerprint: Option<Fingerprint>,
         lists: bool,
-    ) -> Result<Alive, EngineError> {
+    ) -> Result<Alive, BackendError> {
         let own = Member { node: self.own, fingerprint };
         let before = self.announced().replace(own);
         let before = before.filter(|before| *before != own);
-        let told = engine.announce(&announcement(Some(own), before, lists)).await;
+        let told = backend.announce(&announcement(Some(own), before, lists)).await;
         if let (Err(_), Some(before)) = (&told, before) {
             // It may still be there, and is to be taken away the next time.
             *self.announced() = Some(before);
@@ -192,16 +192,16 @@ impl Nodes {
         told
     }
 
-    fn hear(&self, own: Option<Fingerprint>, alive: &Alive, heard: &mut Heard) {
+    fn update(&self, own: Option<Fingerprint>, alive: &Alive, roster: &mut Roster) {
         if let Some(others) = &alive.others {
             let other_prefixes = alive.other_prefixes;
             let agreement = Agreement { other_prefixes, ..Agreement::new(own, others) };
             self.agreement.send_replace(Some(agreement));
-            heard.differences.hear(own, others, &agreement);
-            heard.apart = agreement.other_secret;
+            roster.differences.log(own, others, &agreement);
+            roster.apart = agreement.other_secret;
         }
-        let nodes = heard.count(alive.count);
-        self.counted.store(nodes, Ordering::Relaxed);
+        let nodes = roster.count(alive.count);
+        self.effective.store(nodes, Ordering::Relaxed);
     }
 
     fn announced(&self) -> MutexGuard<'_, Option<Member>> {
@@ -215,7 +215,7 @@ fn announcement(joins: Option<Member>, leaves: Option<Member>, lists: bool) -> A
 
 /// What was heard of the others so far.
 #[derive(Default)]
-struct Heard {
+struct Roster {
     /// How many nodes there were the last time, and how many share with this one.
     alive: u32,
     sharing: u32,
@@ -227,7 +227,7 @@ struct Heard {
     has_failed: bool,
 }
 
-impl Heard {
+impl Roster {
     /// Whether it is time to list the others.
     fn lists(&mut self) -> bool {
         let is_time = self.unlisted >= self.alive / LISTED;
@@ -237,7 +237,7 @@ impl Heard {
 
     /// How many nodes share with this one, if so many are alive.
     ///
-    /// A lower number is believed when it is told twice. An engine that has forgotten everything
+    /// A lower number is believed when it is told twice. Redis that has forgotten everything
     /// knows only of those who have come since: the first would take itself for the only one,
     /// and by its share of all in the next outage. By the second time all others have come.
     fn count(&mut self, alive: u32) -> u32 {
@@ -247,7 +247,7 @@ impl Heard {
     }
 
     /// Logs once that nodes cannot be counted, if that is nobody's outage.
-    fn failed(&mut self, why: &EngineError) {
+    fn failed(&mut self, why: &BackendError) {
         if matches!(why.fault(), Fault::Corrupt | Fault::Nonsense) && !self.has_failed {
             self.has_failed = true;
             warn!(
@@ -266,18 +266,18 @@ mod tests {
     #[test]
     fn all_nodes_together_list_as_many_times_a_second_however_many_they_are() {
         for (alive, every) in [(1, 1), (63, 1), (64, 2), (1000, 16)] {
-            let mut heard = Heard { alive, ..Heard::default() };
-            let lists = (0..160).filter(|_| heard.lists()).count();
+            let mut roster = Roster { alive, ..Roster::default() };
+            let lists = (0..160).filter(|_| roster.lists()).count();
             assert_eq!(lists, 160 / every, "{alive}");
         }
     }
 
     #[test]
     fn a_lower_number_is_believed_the_second_time_and_those_of_another_secret_do_not_count() {
-        let mut heard = Heard::default();
-        assert_eq!([3, 3, 1, 1].map(|alive| heard.count(alive)), [3, 3, 3, 1]);
-        heard.apart = 2;
-        assert_eq!([5, 5, 2].map(|alive| heard.count(alive)), [3, 3, 3]);
-        assert_eq!(heard.count(2), 1, "this one is there in any case");
+        let mut roster = Roster::default();
+        assert_eq!([3, 3, 1, 1].map(|alive| roster.count(alive)), [3, 3, 3, 1]);
+        roster.apart = 2;
+        assert_eq!([5, 5, 2].map(|alive| roster.count(alive)), [3, 3, 3]);
+        assert_eq!(roster.count(2), 1, "this one is there in any case");
     }
 }

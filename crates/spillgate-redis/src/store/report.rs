@@ -1,4 +1,4 @@
-//! Charging at the engine what was admitted while it could not be asked.
+//! Charging at Redis what was admitted while it could not be asked.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use super::core::Core;
+use super::core::StoreCore;
 use crate::Name;
-use crate::engine::{Engine, EngineError, Fault};
+use crate::backend::{Backend, BackendError, Fault};
 
 /// How often it is tried to charge those who do not come again.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-impl<E: Engine> Core<E> {
-    /// Charges a caller for what it was let through by a share, if it was: the engine must not be
+impl<B: Backend> StoreCore<B> {
+    /// Charges a caller for what it was let through by a share, if it was: Redis must not be
     /// asked about it before.
     ///
     /// A charge whose answer does not come is made again, so that it may count twice.
-    pub(super) async fn report(&self, name: Name) -> Result<(), EngineError> {
+    pub(super) async fn report(&self, name: Name) -> Result<(), BackendError> {
         match self.unreported.turn(name) {
             None => Ok(()),
             // Mostly nobody owes anything: then nothing of this is needed.
@@ -31,13 +31,13 @@ impl<E: Engine> Core<E> {
         &self,
         name: Name,
         turn: &tokio::sync::Mutex<()>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), BackendError> {
         let Ok(_turn) = turn.try_lock() else {
             // If somebody else has tried and failed, it makes no sense to try again at once.
             drop(turn.lock().await);
             let is_done = self.unreported.turn(name).is_none();
             let late = "what a caller has spent in an outage could not be charged yet";
-            return is_done.then_some(()).ok_or_else(|| EngineError::new(Fault::TimedOut, late));
+            return is_done.then_some(()).ok_or_else(|| BackendError::new(Fault::TimedOut, late));
         };
         // More may be let through while it is charged.
         while let Some(debt) = self.unreported.debt(name) {
@@ -59,7 +59,7 @@ impl<E: Engine> Core<E> {
         Ok(())
     }
 
-    /// Charges everyone who owes something, if the engine answers. Tells whether nobody is left.
+    /// Charges everyone who owes something, if Redis answers. Tells whether nobody is left.
     pub(super) async fn report_all(self: &Arc<Self>) -> bool {
         loop {
             let before = self.unreported.len();
@@ -69,8 +69,8 @@ impl<E: Engine> Core<E> {
                 reporting.spawn(async move { core.report(name).await });
             }
             let answers = reporting.join_all().await;
-            let is_answered = |answer: &Result<(), EngineError>| {
-                answer.as_ref().map_or_else(EngineError::is_unreadable, |()| true)
+            let is_answered = |answer: &Result<(), BackendError>| {
+                answer.as_ref().map_or_else(BackendError::is_unreadable, |()| true)
             };
             if !answers.iter().all(is_answered) || self.unreported.len() >= before {
                 return self.unreported.len() == 0;
@@ -78,7 +78,7 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Charges everyone who owes something in the background, as soon as the engine answers.
+    /// Charges everyone who owes something in the background, as soon as Redis answers.
     pub(super) fn report_later(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else { return };
         if !self.unreported.is_reporting.swap(true, Ordering::AcqRel) {
@@ -88,9 +88,9 @@ impl<E: Engine> Core<E> {
 }
 
 /// What the one task has that charges in the background; however that ends, another can begin.
-struct Reporting<E: Engine>(Weak<Core<E>>);
+struct Reporting<B: Backend>(Weak<StoreCore<B>>);
 
-impl<E: Engine> Drop for Reporting<E> {
+impl<B: Backend> Drop for Reporting<B> {
     fn drop(&mut self) {
         if let Some(core) = self.0.upgrade() {
             core.unreported.is_reporting.store(false, Ordering::Release);
@@ -98,7 +98,7 @@ impl<E: Engine> Drop for Reporting<E> {
     }
 }
 
-async fn report_until_done<E: Engine>(reporting: Reporting<E>) {
+async fn report_until_done<B: Backend>(reporting: Reporting<B>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(core) = reporting.0.upgrade() else { return };

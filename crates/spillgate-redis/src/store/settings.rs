@@ -25,7 +25,7 @@ pub struct Settings {
     pub(super) refuses_mismatch: bool,
     pub(super) remembered: usize,
     pub(super) leases: usize,
-    /// As the scripts have it: an engine's clock that goes back by less forgives nobody.
+    /// As the scripts have it: Redis's clock that goes back by less forgives nobody.
     pub(super) margin: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -38,7 +38,7 @@ impl Settings {
         self
     }
 
-    /// Says how many nodes there are. Default: as many as have told the engine lately that
+    /// Says how many nodes there are. Default: as many as have told Redis lately that
     /// they are there, and one until that is known.
     #[must_use]
     pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
@@ -71,7 +71,7 @@ impl Settings {
         self
     }
 
-    /// Keeps states for so much longer than they are needed, as the engine is told to.
+    /// Keeps states for so much longer than they are needed, as Redis is told to.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn margin(mut self, margin: Duration) -> Self {
@@ -80,7 +80,7 @@ impl Settings {
     }
 
     /// Reads another clock than the system's. It only measures how much time goes by; what
-    /// time it is, the engine says.
+    /// time it is, Redis says.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);

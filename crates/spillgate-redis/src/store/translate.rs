@@ -4,8 +4,8 @@ use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use super::core::{Caller, uncountable};
-use crate::counted::{Counted, Whose};
-use crate::engine::EngineError;
+use crate::backend::BackendError;
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::{Base, State, Terms};
 
 impl Caller {
@@ -17,16 +17,16 @@ impl Caller {
     pub(super) fn translated(
         &self,
         stored: &State,
-        wanted: &Counted,
+        wanted: &EffectiveQuota,
         now: Timestamp,
-    ) -> Result<State, EngineError> {
-        let (word, base) = match wanted.whose {
-            Whose::Limit => (self.back_to_the_limit(stored, wanted, now)?, None),
-            Whose::Caller if self.is_callers_own(stored) => {
+    ) -> Result<State, BackendError> {
+        let (word, base) = match wanted.owner {
+            QuotaOwner::Limit => (self.back_to_the_limit(stored, wanted, now)?, None),
+            QuotaOwner::Caller if self.is_callers_own(stored) => {
                 let old = algorithm(&stored.terms)?;
                 (wanted.algorithm.carry_over(stored.word, now, &old), stored.base)
             }
-            Whose::Caller => {
+            QuotaOwner::Caller => {
                 let (word, old) = self.tokens_of(stored, now)?;
                 let base = Base::new(stored.terms, stored.word, now);
                 let base = base.map_err(|why| uncountable(&why))?;
@@ -40,9 +40,9 @@ impl Caller {
     fn back_to_the_limit(
         &self,
         stored: &State,
-        wanted: &Counted,
+        wanted: &EffectiveQuota,
         now: Timestamp,
-    ) -> Result<Word, EngineError> {
+    ) -> Result<Word, BackendError> {
         let shared = &self.shared().algorithm;
         let word = match &stored.base {
             None => self.in_limit(&stored.terms, stored.word, now)?,
@@ -57,7 +57,7 @@ impl Caller {
     }
 
     /// The word that one under other terms becomes under the limit's.
-    fn in_limit(&self, terms: &Terms, word: Word, now: Timestamp) -> Result<Word, EngineError> {
+    fn in_limit(&self, terms: &Terms, word: Word, now: Timestamp) -> Result<Word, BackendError> {
         let (shared, old) = (self.shared(), algorithm(terms)?);
         Ok(if *terms == shared.terms {
             word
@@ -77,7 +77,7 @@ impl Caller {
         &self,
         stored: &State,
         now: Timestamp,
-    ) -> Result<(Word, AnyAlgorithm), EngineError> {
+    ) -> Result<(Word, AnyAlgorithm), BackendError> {
         if !stored.terms.is_tiered {
             return Ok((stored.word, algorithm(&stored.terms)?));
         }
@@ -90,17 +90,17 @@ impl Caller {
     /// stands in for it.
     fn is_callers_own(&self, stored: &State) -> bool {
         let stands_in =
-            self.own.whose == Whose::Caller && stored.terms.quota == self.shared().quota;
+            self.by_policy.owner == QuotaOwner::Caller && stored.terms.quota == self.shared().quota;
         stored.base.is_some() || (stored.terms.is_override && !stands_in)
     }
 
     /// What the limit counts it by: its own quota, or that of the caller's tier.
-    fn shared(&self) -> &Counted {
-        self.limit.shared(self.tier)
+    fn shared(&self) -> &EffectiveQuota {
+        self.limit.tier_quota(self.tier)
     }
 }
 
 /// What reads the words of stored terms.
-fn algorithm(terms: &Terms) -> Result<AnyAlgorithm, EngineError> {
+fn algorithm(terms: &Terms) -> Result<AnyAlgorithm, BackendError> {
     terms.algorithm().map_err(|why| uncountable(&why))
 }

@@ -1,4 +1,4 @@
-//! Who was let through while the engine could not be asked, and is to be charged there.
+//! Who was let through while Redis could not be asked, and is to be charged there.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,12 @@ use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use super::core::Caller;
 use crate::Name;
-use crate::counted::Counted;
-use crate::counter::Counter;
+use crate::effective_quota::EffectiveQuota;
+use crate::stats::Counter;
 
-/// Callers that owe the engine something.
+/// Callers that owe Redis something.
 ///
-/// A caller is charged before the engine is asked about it again, and otherwise soon after the
+/// A caller is charged before Redis is asked about it again, and otherwise soon after the
 /// engine is back. Where there is no room, whoever owes least is not charged, and counted.
 #[derive(Debug)]
 pub(super) struct Unreported {
@@ -94,7 +94,7 @@ impl Unreported {
 
     /// Notes that a caller owes so much less, since it has given it back or was charged.
     pub(super) fn subtract(&self, caller: &Caller, tokens: u64) {
-        self.change(caller.name, |debtor| debtor.subtract(caller.counted(), tokens));
+        self.change(caller.name, |debtor| debtor.subtract(caller.effective(), tokens));
     }
 
     /// Forgets what a caller owes.
@@ -116,7 +116,7 @@ impl Unreported {
         self.note(&debtors);
     }
 
-    /// Whose turn it is to charge a caller, if that owes something.
+    /// QuotaOwner turn it is to charge a caller, if that owes something.
     pub(super) fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
         if self.len() == 0 {
             return None;
@@ -215,7 +215,7 @@ impl Debtors {
 
 impl Debtor {
     fn add(&mut self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word), local: Timestamp) {
-        let is_alike = |debt: &&mut Debt| debt.caller.counted().is_like(caller.counted());
+        let is_alike = |debt: &&mut Debt| debt.caller.effective().is_like(caller.effective());
         let is_full = self.debts.len() >= QUOTAS;
         let known = match self.debts.iter_mut().find(is_alike) {
             None if is_full => self.debts.last_mut(),
@@ -235,8 +235,8 @@ impl Debtor {
         self.debts.iter().map(|debt| debt.owed(local)).sum()
     }
 
-    fn subtract(&mut self, counted: &Counted, tokens: u64) {
-        let alike = self.debts.iter_mut().find(|debt| debt.caller.counted().is_like(counted));
+    fn subtract(&mut self, effective: &EffectiveQuota, tokens: u64) {
+        let alike = self.debts.iter_mut().find(|debt| debt.caller.effective().is_like(effective));
         if let Some(debt) = alike {
             debt.tokens = debt.tokens.saturating_sub(tokens);
         }
@@ -264,14 +264,14 @@ mod tests {
 
     fn caller(number: u64) -> Caller {
         let limit = Arc::new(Limit::throttled(&Secret::public()).unwrap());
-        let (name, own) = (limit.caller_of(&number.to_le_bytes()), limit.base);
-        Caller { limit, name, tier: None, own, given: None }
+        let (name, by_policy) = (limit.caller_of(&number.to_le_bytes()), limit.base);
+        Caller { limit, name, tier: None, by_policy, by_override: None }
     }
 
     /// Lets a caller through by a share that refills one in a second.
     fn admit(unreported: &Unreported, number: u64, tokens: u64) {
         let caller = caller(number);
-        let share = caller.own.algorithm;
+        let share = caller.by_policy.algorithm;
         let word = share.debit_up_to(share.fresh(NOW), NOW, tokens, share.deepest());
         unreported.add(&caller, tokens, (share, word), NOW);
     }

@@ -8,11 +8,11 @@ use tokio::task::JoinHandle;
 /// Something that says what a test has it say, in the place of a Sentinel.
 pub(crate) struct FakeSentinel {
     port: u16,
-    state: Arc<State>,
+    state: Arc<SentinelState>,
     listener: JoinHandle<()>,
 }
 
-struct State {
+struct SentinelState {
     /// The port of whom it calls the master.
     master: Mutex<u16>,
     may_subscribe: bool,
@@ -24,7 +24,8 @@ impl FakeSentinel {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = socket.local_addr().unwrap().port();
         let subscribers = tokio::sync::Mutex::default();
-        let state = Arc::new(State { master: Mutex::new(master), may_subscribe, subscribers });
+        let state =
+            Arc::new(SentinelState { master: Mutex::new(master), may_subscribe, subscribers });
         let listener = tokio::spawn(listen(socket, state.clone()));
         Self { port, state, listener }
     }
@@ -65,13 +66,13 @@ impl Drop for FakeSentinel {
     }
 }
 
-async fn listen(socket: TcpListener, state: Arc<State>) {
+async fn listen(socket: TcpListener, state: Arc<SentinelState>) {
     while let Ok((client, _)) = socket.accept().await {
         tokio::spawn(serve(client, state.clone()));
     }
 }
 
-async fn serve(client: TcpStream, state: Arc<State>) {
+async fn serve(client: TcpStream, state: Arc<SentinelState>) {
     let (reader, mut writer) = client.into_split();
     let mut reader = BufReader::new(reader);
     while let Some(words) = command(&mut reader).await {

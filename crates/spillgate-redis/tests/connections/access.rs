@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use redis::Value;
 use spillgate_policy::{Gate, LimitCheck, Policy};
-use spillgate_redis::engine::{Fault, Options, Server as Engines};
+use spillgate_redis::backend::Fault;
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::sleep;
 
@@ -39,8 +40,8 @@ const POLICY: &str = "\
 
 /// Does whatever a node does, for longer than it takes it to look around again.
 async fn use_store(options: Options) {
-    let engine = Engines::connect(options).await.unwrap();
-    let store = RedisStore::new(engine, &Settings::default()).unwrap();
+    let client = Client::connect(options).await.unwrap();
+    let store = RedisStore::new(client, &Settings::default()).unwrap();
     let gate = Gate::with_store(Policy::from_toml(POLICY).unwrap(), store).unwrap();
     for round in 0..3 {
         for limit in ["strict", "leased", "window"] {
@@ -61,7 +62,7 @@ async fn use_store(options: Options) {
         sleep(Duration::from_millis(1200)).await;
     }
     assert_eq!(gate.store().stats().nodes, 1);
-    assert!(gate.store().engine().health().outage.is_none());
+    assert!(gate.store().backend().health().outage.is_none());
     gate.store().shutdown().await;
 }
 
@@ -90,7 +91,7 @@ async fn a_user_needs_no_more_than_is_documented() {
     ] {
         assert_eq!(server.tell(&documented()), "OK");
         for url in [server.url(), format!("{}/3", server.url())] {
-            use_all(&Engines::connect(login(options(&url))).await.unwrap()).await;
+            use_all(&Client::connect(login(options(&url))).await.unwrap()).await;
             use_store(login(options(&url))).await;
         }
         assert_eq!(refused(&mut server.admin()), Vec::<String>::new());
@@ -107,7 +108,7 @@ async fn all_that_is_documented_is_needed_and_missed_at_the_start() {
         let url = format!("{}/3", server.url());
         assert_refused(login(options(&url)), Fault::Refused, "refuses us").await;
         server.tell(&format!("ACL SETUSER spillgate {allowed}"));
-        Engines::connect(login(options(&url))).await.unwrap();
+        Client::connect(login(options(&url))).await.unwrap();
     }
     let other = login(options(&server.url())).prefix("other:");
     assert_refused(other, Fault::Refused, "refuses us").await;
@@ -120,7 +121,7 @@ async fn in_a_cluster_a_user_needs_what_is_documented_for_it() {
     for node in &cluster.masters {
         assert_eq!(node.tell(&format!("{} {more}", documented())), "OK");
     }
-    use_all(&Engines::connect(login(options(&cluster.url()))).await.unwrap()).await;
+    use_all(&Client::connect(login(options(&cluster.url()))).await.unwrap()).await;
     use_store(login(options(&cluster.url()))).await;
     for node in &cluster.masters {
         // Only while slots move.

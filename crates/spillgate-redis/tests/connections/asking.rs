@@ -1,11 +1,12 @@
-//! Questions to an engine, and what comes of many of them.
+//! Questions to Redis, and what comes of many of them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate::algorithm::Algorithm;
 use spillgate::{AlgorithmKind, Quota, Timestamp};
-use spillgate_redis::engine::{Engine, EngineError, Entry, Fault, Found, Op, Options, Server};
+use spillgate_redis::backend::{Backend, BackendError, Entry, Fault, Found, Op};
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, Terms};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
@@ -36,34 +37,34 @@ pub(crate) fn entry(name: u64) -> Entry {
 }
 
 /// Asks once, about one caller.
-pub(crate) async fn ask(server: &Server, name: u64) -> Result<(), EngineError> {
-    let reply = server.run(&[entry(name)]).await?;
+pub(crate) async fn ask(client: &Client, name: u64) -> Result<(), BackendError> {
+    let reply = client.run(&[entry(name)]).await?;
     assert!(matches!(reply.answers[0], Found::Passed(_)), "{reply:?}");
     Ok(())
 }
 
-/// How many scripts a server has run.
-pub(crate) fn scripts_run(server: &Redis) -> u64 {
-    let stats = server.tell("INFO commandstats");
+/// How many scripts a client has run.
+pub(crate) fn scripts_run(client: &Redis) -> u64 {
+    let stats = client.tell("INFO commandstats");
     let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
 /// Waits until it answers again.
-pub(crate) async fn until_up(server: &Server) {
+pub(crate) async fn until_up(client: &Client) {
     let begin = Instant::now();
-    while let Err(error) = ask(server, 0).await {
+    while let Err(error) = ask(client, 0).await {
         assert!(begin.elapsed() < PATIENCE, "still: {error}");
         sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// Waits until calls fail, of this, and returns how that is told.
-pub(crate) async fn until_down(server: &Server, fault: Fault) -> String {
+pub(crate) async fn until_down(client: &Client, fault: Fault) -> String {
     let begin = Instant::now();
     loop {
-        let _ = ask(server, 0).await;
-        let outage = server.health().outage;
+        let _ = ask(client, 0).await;
+        let outage = client.health().outage;
         match outage {
             Some(error) if error.fault() == fault => return error.to_string(),
             other => assert!(begin.elapsed() < PATIENCE, "still {other:?}"),
@@ -74,14 +75,14 @@ pub(crate) async fn until_down(server: &Server, fault: Fault) -> String {
 
 /// What came of calls.
 #[derive(Debug, Default)]
-pub(crate) struct CallResult {
+pub(crate) struct HammerResult {
     pub(crate) answered: usize,
     pub(crate) failed: usize,
     pub(crate) slowest: Duration,
 }
 
 /// Asks every millisecond, whether or not earlier calls were answered.
-pub(crate) async fn hammer(server: Arc<Server>, duration: Duration) -> CallResult {
+pub(crate) async fn hammer(client: Arc<Client>, duration: Duration) -> HammerResult {
     let begin = Instant::now();
     let mut calls = JoinSet::new();
     let mut ticks = interval(Duration::from_millis(1));
@@ -90,13 +91,13 @@ pub(crate) async fn hammer(server: Arc<Server>, duration: Duration) -> CallResul
             break;
         }
         ticks.tick().await;
-        let server = server.clone();
+        let client = client.clone();
         calls.spawn(async move {
             let sent = Instant::now();
-            (ask(&server, name % 100).await.is_ok(), sent.elapsed())
+            (ask(&client, name % 100).await.is_ok(), sent.elapsed())
         });
     }
-    let mut outcome = CallResult::default();
+    let mut outcome = HammerResult::default();
     while let Some(call) = calls.join_next().await {
         let (is_answered, after) = call.unwrap();
         outcome.answered += usize::from(is_answered);

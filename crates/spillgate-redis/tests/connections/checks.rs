@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_redis::Terms;
-use spillgate_redis::engine::{Engine, Entry, Found, Server as Engines, Warnings};
+use spillgate_redis::backend::{Backend, Entry, Found};
+use spillgate_redis::client::{Client, Warnings};
 use tokio::time::{Instant, sleep};
 
 use crate::asking::{PATIENCE, ask, entry, options, until_up};
 use crate::common::{Server, Shifted};
 
-async fn until(engine: &Engines, is_so: impl Fn(&Warnings) -> bool) -> Warnings {
+async fn until(client: &Client, is_so: impl Fn(&Warnings) -> bool) -> Warnings {
     let begin = Instant::now();
     loop {
-        let warnings = engine.warnings();
+        let warnings = client.warnings();
         if is_so(&warnings) {
             return warnings;
         }
@@ -26,23 +27,23 @@ async fn until(engine: &Engines, is_so: impl Fn(&Warnings) -> bool) -> Warnings 
 async fn an_eviction_policy_that_becomes_unsafe_is_told_and_is_no_outage() {
     let server = Server::redis_with(&["--maxmemory", "50mb"]);
     let often = options(&server.url()).check_interval(Duration::from_millis(20));
-    let engine = Engines::connect(often).await.unwrap();
-    assert_eq!(engine.warnings(), Warnings::default());
+    let client = Client::connect(often).await.unwrap();
+    assert_eq!(client.warnings(), Warnings::default());
     server.tell("CONFIG SET maxmemory-policy allkeys-lru");
-    let told = until(&engine, |warnings| warnings.may_evict.is_some()).await.may_evict.unwrap();
+    let told = until(&client, |warnings| warnings.may_evict.is_some()).await.may_evict.unwrap();
     assert!(
         told.contains("`maxmemory-policy allkeys-lru`") && told.contains("`noeviction`"),
         "{told}"
     );
-    ask(&engine, 1).await.unwrap();
+    ask(&client, 1).await.unwrap();
     // Nor when it is connected to again.
     server.tell("CLIENT KILL TYPE normal");
-    until_up(&engine).await;
-    assert!(engine.warnings().may_evict.is_some());
+    until_up(&client).await;
+    assert!(client.warnings().may_evict.is_some());
     // Without a bound it has no reason to drop anything.
     server.tell("CONFIG SET maxmemory 0");
-    until(&engine, |warnings| warnings.may_evict.is_none()).await;
-    assert_eq!(engine.warnings().clock_steps_back, 0);
+    until(&client, |warnings| warnings.may_evict.is_none()).await;
+    assert_eq!(client.warnings().clock_steps_back, 0);
 }
 
 /// Waits until a server was asked for its time once more, and that is taken in.
@@ -63,12 +64,12 @@ async fn a_clock_that_goes_back_is_counted_once_and_forgives_nobody() {
     let shifted = Shifted::start();
     shifted.set_ahead(Duration::from_secs(100));
     let often = options(&shifted.server.url()).check_interval(Duration::from_millis(20));
-    let engine = Engines::connect(often).await.unwrap();
+    let client = Client::connect(often).await.unwrap();
     // One in an hour, which is spent.
     let quota = Quota::per_hour(1).build().unwrap();
     let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
     let once = Entry { terms, algorithm: terms.algorithm().unwrap(), ..entry(7) };
-    let found = async || engine.run(std::slice::from_ref(&once)).await.unwrap().answers[0];
+    let found = async || client.run(std::slice::from_ref(&once)).await.unwrap().answers[0];
     assert!(matches!(found().await, Found::Passed(_)));
     until_looked_at(&shifted.server).await;
     for (steps, ahead) in [(1, 70), (2, 69), (2, 5000), (3, 0), (3, 0)] {
@@ -76,7 +77,7 @@ async fn a_clock_that_goes_back_is_counted_once_and_forgives_nobody() {
         // A step ahead of more than an hour refills what it has spent.
         assert!(matches!(found().await, Found::Denied(_)) || ahead == 5000);
         until_looked_at(&shifted.server).await;
-        until(&engine, |warnings| warnings.clock_steps_back == steps).await;
+        until(&client, |warnings| warnings.clock_steps_back == steps).await;
     }
-    assert_eq!(engine.health().outages, 0);
+    assert_eq!(client.health().outages, 0);
 }

@@ -3,21 +3,22 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use spillgate_redis::engine::{Engine, Fault, Server as Engines};
+use spillgate_redis::backend::{Backend, Fault};
+use spillgate_redis::client::Client;
 use tokio::time::{Instant, sleep};
 
 use crate::asking::{PATIENCE, ask, entry, options, until_down};
 use crate::common::{Cluster, Server};
 
 /// The first name that lies in a slot of `range`.
-fn name_in(engine: &Engines, range: std::ops::RangeInclusive<u16>) -> u64 {
-    (0..).find(|name| range.contains(&engine.slot(&entry(*name).name))).unwrap()
+fn name_in(client: &Client, range: std::ops::RangeInclusive<u16>) -> u64 {
+    (0..).find(|name| range.contains(&client.slot(&entry(*name).name))).unwrap()
 }
 
 /// Waits until somebody answers about a name.
-async fn until_answered(engine: &Engines, name: u64) {
+async fn until_answered(client: &Client, name: u64) {
     let begin = Instant::now();
-    while let Err(error) = ask(engine, name).await {
+    while let Err(error) = ask(client, name).await {
         assert!(begin.elapsed() < PATIENCE, "still: {error}");
         sleep(Duration::from_millis(5)).await;
     }
@@ -26,32 +27,32 @@ async fn until_answered(engine: &Engines, name: u64) {
 #[tokio::test]
 async fn each_name_is_asked_about_where_its_slot_is() {
     let cluster = Cluster::start(false);
-    let engine = Engines::connect(options(&cluster.url())).await.unwrap();
-    let slots: HashSet<_> = (0..100).map(|name| engine.slot(&entry(name).name)).collect();
+    let client = Client::connect(options(&cluster.url())).await.unwrap();
+    let slots: HashSet<_> = (0..100).map(|name| client.slot(&entry(name).name)).collect();
     assert!(slots.len() > 90);
     for name in 0..100 {
-        ask(&engine, name).await.unwrap();
+        ask(&client, name).await.unwrap();
     }
     for node in &cluster.masters {
         let keys: u32 = node.tell("DBSIZE").parse().unwrap();
         assert!((10..70).contains(&keys), "{keys} of 100 keys on one of three nodes");
     }
-    let health = engine.health();
+    let health = client.health();
     assert_eq!((health.outage, health.failures, health.in_flight), (None, 0, 0));
 
-    move_slot(&cluster, &engine).await;
+    move_slot(&cluster, &client).await;
 }
 
 /// Moves a slot from the first node to the second while it is used.
-async fn move_slot(cluster: &Cluster, engine: &Engines) {
+async fn move_slot(cluster: &Cluster, client: &Client) {
     let [from, to, _] = cluster.masters.as_slice() else { panic!("three masters") };
-    let name = name_in(engine, 0..=5460);
-    let slot = engine.slot(&entry(name).name);
-    ask(engine, name).await.unwrap();
+    let name = name_in(client, 0..=5460);
+    let slot = client.slot(&entry(name).name);
+    ask(client, name).await.unwrap();
     let (from_id, to_id) = (from.tell("CLUSTER MYID"), to.tell("CLUSTER MYID"));
     to.tell(&format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
     from.tell(&format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
-    ask(engine, name).await.unwrap();
+    ask(client, name).await.unwrap();
     let key: Vec<String> = redis::cmd("CLUSTER")
         .arg("GETKEYSINSLOT")
         .arg(slot)
@@ -60,33 +61,33 @@ async fn move_slot(cluster: &Cluster, engine: &Engines) {
         .unwrap();
     from.tell(&format!("MIGRATE 127.0.0.1 {} {} 0 5000", to.port, key[0]));
     // The node that has the slot says where the key is.
-    ask(engine, name).await.unwrap();
+    ask(client, name).await.unwrap();
     for node in [to, from, &cluster.masters[2]] {
         node.tell(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
     }
     for _ in 0..10 {
-        ask(engine, name).await.unwrap();
+        ask(client, name).await.unwrap();
     }
     assert_eq!(to.tell(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "1");
     assert_eq!(from.tell(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "0");
-    assert_eq!(engine.health().outages, 0);
+    assert_eq!(client.health().outages, 0);
 }
 
 #[tokio::test]
 async fn a_replica_takes_over_and_other_nodes_are_not_affected() {
     let mut cluster = Cluster::start(true);
-    let engine = Engines::connect(options(&cluster.url())).await.unwrap();
-    let (lost, other) = (name_in(&engine, 0..=5460), name_in(&engine, 5461..=16383));
-    ask(&engine, lost).await.unwrap();
+    let client = Client::connect(options(&cluster.url())).await.unwrap();
+    let (lost, other) = (name_in(&client, 0..=5460), name_in(&client, 5461..=16383));
+    ask(&client, lost).await.unwrap();
     cluster.masters[0].kill();
-    while engine.health().outage.is_none() {
+    while client.health().outage.is_none() {
         sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(ask(&engine, lost).await.unwrap_err().fault(), Fault::Unreachable);
-    ask(&engine, other).await.unwrap();
-    until_answered(&engine, lost).await;
+    assert_eq!(ask(&client, lost).await.unwrap_err().fault(), Fault::Unreachable);
+    ask(&client, other).await.unwrap();
+    until_answered(&client, lost).await;
     assert!(cluster.replica.unwrap().tell("INFO replication").contains("role:master"));
-    while engine.health().outage.is_some() {
+    while client.health().outage.is_some() {
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -96,20 +97,20 @@ async fn a_replica_that_takes_over_on_purpose_is_no_outage() {
     let cluster = Cluster::start(true);
     // Nodes wait for each other before they hand over.
     let patient = options(&cluster.url()).command_time_out(Duration::from_secs(5));
-    let engine = Engines::connect(patient).await.unwrap();
-    let name = name_in(&engine, 0..=5460);
-    ask(&engine, name).await.unwrap();
+    let client = Client::connect(patient).await.unwrap();
+    let name = name_in(&client, 0..=5460);
+    ask(&client, name).await.unwrap();
     let replica = cluster.replica.as_ref().unwrap();
     let mut told = replica.try_to_tell("CLUSTER FAILOVER");
     while !replica.tell("INFO replication").contains("role:master") {
-        ask(&engine, name).await.unwrap();
+        ask(&client, name).await.unwrap();
         // On a busy machine nodes may take each other for dead for a moment.
         if told.is_err() {
             told = replica.try_to_tell("CLUSTER FAILOVER");
         }
     }
-    ask(&engine, name).await.unwrap();
-    assert_eq!(engine.health().outages, 0);
+    ask(&client, name).await.unwrap();
+    assert_eq!(client.health().outages, 0);
     assert!(replica.tell("CLIENT LIST").contains("cmd=evalsha"));
 }
 
@@ -118,13 +119,13 @@ async fn a_cluster_may_be_away_at_the_start() {
     let mut cluster = Cluster::start(false);
     let url = cluster.url();
     cluster.masters.iter_mut().for_each(Server::kill);
-    let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
+    let error = Client::connect(options(&url)).await.map(|_| ()).unwrap_err();
     assert_eq!(error.fault(), Fault::Unreachable, "{error}");
-    let engine = Engines::connect_later(options(&url)).unwrap();
-    assert!(ask(&engine, 1).await.is_err());
+    let client = Client::connect_later(options(&url)).unwrap();
+    assert!(ask(&client, 1).await.is_err());
     cluster.masters.iter_mut().for_each(Server::start_again);
     for name in 0..20 {
-        until_answered(&engine, name).await;
+        until_answered(&client, name).await;
     }
 }
 
@@ -136,11 +137,11 @@ async fn a_node_that_may_drop_keys_is_refused_at_the_start_whichever_it_is() {
     }
     for node in &cluster.masters {
         node.tell("CONFIG SET maxmemory-policy allkeys-lru");
-        let error = Engines::connect(options(&cluster.url())).await.map(|_| ()).unwrap_err();
+        let error = Client::connect(options(&cluster.url())).await.map(|_| ()).unwrap_err();
         assert_eq!(error.fault(), Fault::Misconfigured);
         let why = format!(":{} has `maxmemory-policy allkeys-lru`", node.port);
         assert!(error.to_string().contains(&why), "{error}");
-        let later = Engines::connect_later(options(&cluster.url())).unwrap();
+        let later = Client::connect_later(options(&cluster.url())).unwrap();
         assert!(until_down(&later, Fault::Misconfigured).await.contains(&why));
         node.tell("CONFIG SET maxmemory-policy noeviction");
         for name in 0..20 {
@@ -148,27 +149,27 @@ async fn a_node_that_may_drop_keys_is_refused_at_the_start_whichever_it_is() {
         }
     }
     // Not once all were found fit.
-    let engine = Engines::connect(options(&cluster.url())).await.unwrap();
+    let client = Client::connect(options(&cluster.url())).await.unwrap();
     let last = &cluster.masters[2];
     last.tell("CONFIG SET maxmemory-policy allkeys-lru");
     last.tell("CLIENT KILL TYPE normal");
     let begin = Instant::now();
-    while engine.warnings().may_evict.is_none() {
-        assert!(begin.elapsed() < PATIENCE, "{:?}", engine.health());
+    while client.warnings().may_evict.is_none() {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", client.health());
         sleep(Duration::from_millis(5)).await;
     }
     for name in 0..20 {
-        until_answered(&engine, name).await;
+        until_answered(&client, name).await;
     }
 }
 
 #[tokio::test]
 async fn a_node_and_a_server_of_its_own_are_not_mistaken_for_each_other() {
     let node = Server::redis_with(&["--cluster-enabled", "yes"]);
-    let error = Engines::connect(options(&node.url())).await.map(|_| ()).unwrap_err();
+    let error = Client::connect(options(&node.url())).await.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("begin the URL with redis+cluster://"), "{error}");
     let single = Server::redis();
     let url = single.url().replace("redis://", "redis+cluster://");
-    let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
+    let error = Client::connect(options(&url)).await.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("begin the URL with redis://"), "{error}");
 }

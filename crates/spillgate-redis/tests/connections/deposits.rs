@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_redis::Name;
-use spillgate_redis::engine::{Engine, Server as Engines};
+use spillgate_redis::backend::Backend;
+use spillgate_redis::client::Client;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -14,20 +15,20 @@ use crate::common::{Cluster, Server};
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Deposits something at one, and has many take it out at both.
-async fn withdraw_at_once(one: &Engines, both: [&Arc<Engines>; 2], name: Name) {
+async fn withdraw_at_once(one: &Client, both: [&Arc<Client>; 2], name: Name) {
     let kept = [&[0, 255, b'\r', b'\n'][..], name.as_bytes()].concat();
     one.deposit(name, &kept, MINUTE).await.unwrap();
     let mut asking = JoinSet::new();
-    for engine in both.into_iter().cycle().take(8) {
-        let engine = Arc::clone(engine);
-        asking.spawn(async move { engine.withdraw(name).await.unwrap() });
+    for client in both.into_iter().cycle().take(8) {
+        let client = Arc::clone(client);
+        asking.spawn(async move { client.withdraw(name).await.unwrap() });
     }
     let found: Vec<_> = asking.join_all().await.into_iter().flatten().collect();
     assert_eq!(found, [kept]);
 }
 
-async fn connect(url: &str) -> Arc<Engines> {
-    Arc::new(Engines::connect(options(url)).await.unwrap())
+async fn connect(url: &str) -> Arc<Client> {
+    Arc::new(Client::connect(options(url)).await.unwrap())
 }
 
 #[tokio::test]
@@ -52,13 +53,13 @@ async fn a_deposit_is_found_in_whatever_slot_it_is() {
 #[tokio::test]
 async fn a_deposit_ends_with_its_lifetime() {
     let server = Server::redis();
-    let engine = connect(&server.url()).await;
+    let client = connect(&server.url()).await;
     let name = entry(1).name;
-    engine.deposit(name, b"kept", Duration::from_millis(1)).await.unwrap();
+    client.deposit(name, b"kept", Duration::from_millis(1)).await.unwrap();
     let begin = Instant::now();
     while server.tell("DBSIZE") != "0" {
         assert!(begin.elapsed() < PATIENCE, "it is still there");
         sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(engine.withdraw(name).await.unwrap(), None);
+    assert_eq!(client.withdraw(name).await.unwrap(), None);
 }

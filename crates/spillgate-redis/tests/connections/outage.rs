@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_redis::engine::{Fault, Server as Engines};
+use spillgate_redis::backend::Fault;
+use spillgate_redis::client::Client;
 use tokio::time::sleep;
 
 use crate::asking::{ask, hammer, options, until_down, until_up};
@@ -20,20 +21,20 @@ fn clients(server: &Server) -> usize {
 #[tokio::test]
 async fn a_killed_server_is_noticed_without_a_call_and_used_again_when_it_is_back() {
     let mut server = Server::redis();
-    let engine = Engines::connect(options(&server.url())).await.unwrap();
-    ask(&engine, 1).await.unwrap();
+    let client = Client::connect(options(&server.url())).await.unwrap();
+    ask(&client, 1).await.unwrap();
     for _ in 0..3 {
         server.kill();
-        while engine.health().outage.is_none() {
+        while client.health().outage.is_none() {
             sleep(Duration::from_millis(1)).await;
         }
-        let error = ask(&engine, 1).await.unwrap_err();
+        let error = ask(&client, 1).await.unwrap_err();
         assert_eq!(error.fault(), Fault::Unreachable);
         assert!(error.to_string().contains("(down for 0."), "{error}");
         server.start_again();
-        until_up(&engine).await;
+        until_up(&client).await;
     }
-    let health = engine.health();
+    let health = client.health();
     assert_eq!((health.connects, health.outages, health.in_flight), (4, 3, 0));
     assert_eq!(clients(&server), 1);
 }
@@ -41,21 +42,21 @@ async fn a_killed_server_is_noticed_without_a_call_and_used_again_when_it_is_bac
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_to_a_paused_server_time_out_and_then_fail_at_once() {
     let server = Server::redis();
-    let engine = Arc::new(Engines::connect(options(&server.url())).await.unwrap());
-    ask(&engine, 1).await.unwrap();
+    let client = Arc::new(Client::connect(options(&server.url())).await.unwrap());
+    ask(&client, 1).await.unwrap();
     server.pause();
-    assert!(ask(&engine, 1).await.unwrap_err().is_unanswered());
-    let outcome = hammer(engine.clone(), Duration::from_secs(1)).await;
+    assert!(ask(&client, 1).await.unwrap_err().is_unanswered());
+    let outcome = hammer(client.clone(), Duration::from_secs(1)).await;
     assert_eq!(outcome.answered, 0);
     assert!(outcome.slowest < LONGEST, "{outcome:?}");
-    assert!(!ask(&engine, 1).await.unwrap_err().is_unanswered(), "it was not sent");
-    let health = engine.health();
+    assert!(!ask(&client, 1).await.unwrap_err().is_unanswered(), "it was not sent");
+    let health = client.health();
     assert_eq!(health.outage.unwrap().fault(), Fault::Unreachable);
     assert!(health.rejected > health.time_outs, "most calls did not wait");
     assert_eq!((health.in_flight, health.outages), (0, 1));
     server.resume();
-    until_up(&engine).await;
-    let outcome = hammer(engine.clone(), Duration::from_millis(200)).await;
+    until_up(&client).await;
+    let outcome = hammer(client.clone(), Duration::from_millis(200)).await;
     assert!(outcome.answered > 0, "{outcome:?}");
     // What was given up meanwhile, it has to notice first.
     while clients(&server) > 1 {
@@ -67,16 +68,16 @@ async fn calls_to_a_paused_server_time_out_and_then_fail_at_once() {
 async fn a_server_that_is_slower_than_the_time_out_is_down_until_it_is_not() {
     let server = Server::redis();
     let proxy = Proxy::to(server.port).await;
-    let engine = Arc::new(Engines::connect(options(&proxy.url())).await.unwrap());
+    let client = Arc::new(Client::connect(options(&proxy.url())).await.unwrap());
     proxy.set_latency(Duration::from_millis(200));
-    let outcome = hammer(engine.clone(), Duration::from_millis(1500)).await;
+    let outcome = hammer(client.clone(), Duration::from_millis(1500)).await;
     assert_eq!(outcome.answered, 0);
     assert!(outcome.slowest < LONGEST, "{outcome:?}");
-    let health = engine.health();
+    let health = client.health();
     assert_eq!(health.outage.unwrap().fault(), Fault::TimedOut);
     assert_eq!(health.outages, 1, "a probe that is late itself lets nobody through");
     proxy.set_latency(Duration::ZERO);
-    until_up(&engine).await;
+    until_up(&client).await;
     assert_eq!(clients(&server), 1);
 }
 
@@ -84,15 +85,15 @@ async fn a_server_that_is_slower_than_the_time_out_is_down_until_it_is_not() {
 async fn a_lost_connection_is_replaced_at_once() {
     let server = Server::redis();
     let proxy = Proxy::to(server.port).await;
-    let engine = Arc::new(Engines::connect(options(&proxy.url()).connections(2)).await.unwrap());
+    let client = Arc::new(Client::connect(options(&proxy.url()).connections(2)).await.unwrap());
     for _ in 0..5 {
         proxy.cut();
-        let outcome = hammer(engine.clone(), Duration::from_millis(100)).await;
+        let outcome = hammer(client.clone(), Duration::from_millis(100)).await;
         assert!(outcome.slowest < LONGEST, "{outcome:?}");
-        until_up(&engine).await;
+        until_up(&client).await;
     }
-    ask(&engine, 1).await.unwrap();
-    ask(&engine, 1).await.unwrap();
+    ask(&client, 1).await.unwrap();
+    ask(&client, 1).await.unwrap();
     assert_eq!(clients(&server), 2);
     assert_eq!(proxy.connections(), 12);
 }
@@ -101,44 +102,44 @@ async fn a_lost_connection_is_replaced_at_once() {
 async fn a_half_open_connection_is_given_up_after_a_few_time_outs() {
     let server = Server::redis();
     let proxy = Proxy::to(server.port).await;
-    let engine = Arc::new(Engines::connect(options(&proxy.url())).await.unwrap());
-    ask(&engine, 1).await.unwrap();
+    let client = Arc::new(Client::connect(options(&proxy.url())).await.unwrap());
+    ask(&client, 1).await.unwrap();
     proxy.silence();
-    let outcome = hammer(engine.clone(), Duration::from_millis(500)).await;
+    let outcome = hammer(client.clone(), Duration::from_millis(500)).await;
     assert!(outcome.slowest < LONGEST, "{outcome:?}");
     assert!(outcome.answered > 0 && outcome.failed >= 3, "{outcome:?}");
-    until_up(&engine).await;
-    assert_eq!(engine.health().outages, 1);
+    until_up(&client).await;
+    assert_eq!(client.health().outages, 1);
     assert_eq!(proxy.connections(), 2);
-    assert_eq!(engine.health().in_flight, 0);
+    assert_eq!(client.health().in_flight, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_calls_wait_than_may() {
     let server = Server::redis();
-    let engine = Engines::connect(options(&server.url()).in_flight(10)).await.unwrap();
-    let engine = Arc::new(engine);
-    ask(&engine, 1).await.unwrap();
+    let client = Client::connect(options(&server.url()).in_flight(10)).await.unwrap();
+    let client = Arc::new(client);
+    ask(&client, 1).await.unwrap();
     server.pause();
-    let outcome = hammer(engine.clone(), Duration::from_millis(90)).await;
+    let outcome = hammer(client.clone(), Duration::from_millis(90)).await;
     assert_eq!(outcome.answered, 0);
-    let health = engine.health();
+    let health = client.health();
     // Until it counts as down, one that is given up makes no room for another: it is not answered.
     assert!(health.time_outs <= 10, "{health:?}");
     assert!(health.waited > 0 && health.rejected > 0, "{health:?}");
     server.resume();
-    until_up(&engine).await;
+    until_up(&client).await;
 }
 
 #[tokio::test]
 async fn scripts_that_were_flushed_are_loaded_again() {
     let server = Server::redis();
-    let engine = Engines::connect(options(&server.url())).await.unwrap();
+    let client = Client::connect(options(&server.url())).await.unwrap();
     for _ in 0..3 {
         server.tell("SCRIPT FLUSH");
-        ask(&engine, 1).await.unwrap();
+        ask(&client, 1).await.unwrap();
     }
-    assert_eq!(engine.health().outages, 0);
+    assert_eq!(client.health().outages, 0);
 }
 
 #[tokio::test]
@@ -153,7 +154,7 @@ async fn an_old_server_that_accepts_no_more_writes_is_down_until_it_does() {
 }
 
 async fn no_more_writes(server: &Server) {
-    let engine = Engines::connect(options(&server.url())).await.unwrap();
+    let client = Client::connect(options(&server.url())).await.unwrap();
     for (command, back, why) in [
         ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "out of memory"),
         ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "replica"),
@@ -164,10 +165,10 @@ async fn no_more_writes(server: &Server) {
         ),
     ] {
         server.tell(command);
-        let told = until_down(&engine, Fault::Unready).await;
+        let told = until_down(&client, Fault::Unready).await;
         assert!(told.contains(why), "{told}");
         server.tell(back);
-        until_up(&engine).await;
+        until_up(&client).await;
     }
     assert_eq!(clients(server), 1);
 }
@@ -175,7 +176,7 @@ async fn no_more_writes(server: &Server) {
 #[tokio::test]
 async fn a_server_that_is_still_loading_is_not_used() {
     let mut server = Server::redis();
-    let engine = Engines::connect(options(&server.url())).await.unwrap();
+    let client = Client::connect(options(&server.url())).await.unwrap();
     let mut keys = redis::pipe();
     for key in 0..2000 {
         keys.cmd("SET").arg(key).arg("something");
@@ -183,37 +184,37 @@ async fn a_server_that_is_still_loading_is_not_used() {
     keys.cmd("SAVE").exec(&mut server.admin()).unwrap();
     server.kill();
     server.start_loading();
-    let told = until_down(&engine, Fault::Unready).await;
+    let told = until_down(&client, Fault::Unready).await;
     assert!(told.contains("still loading"), "{told}");
-    until_up(&engine).await;
+    until_up(&client).await;
 }
 
 #[tokio::test]
 async fn a_password_that_is_changed_is_an_outage_until_it_is_right() {
     let server = Server::redis();
-    let engine = Engines::connect(options(&server.url())).await.unwrap();
+    let client = Client::connect(options(&server.url())).await.unwrap();
     server.tell("ACL SETUSER default resetpass >hunter2");
     let mut admin = redis::Client::open(server.url().replace("//", "//:hunter2@"))
         .unwrap()
         .get_connection()
         .unwrap();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").exec(&mut admin).unwrap();
-    until_down(&engine, Fault::Refused).await;
+    until_down(&client, Fault::Refused).await;
     redis::cmd("ACL").arg(&["SETUSER", "default", "nopass"]).exec(&mut admin).unwrap();
-    until_up(&engine).await;
+    until_up(&client).await;
 }
 
 #[tokio::test]
 async fn a_call_that_is_given_up_leaves_nothing_behind() {
     let server = Server::redis();
-    let engine = Engines::connect(options(&server.url())).await.unwrap();
+    let client = Client::connect(options(&server.url())).await.unwrap();
     for name in 0..100 {
-        let given_up = tokio::time::timeout(Duration::from_micros(10), ask(&engine, name)).await;
+        let given_up = tokio::time::timeout(Duration::from_micros(10), ask(&client, name)).await;
         drop(given_up);
     }
-    ask(&engine, 1).await.unwrap();
-    assert_eq!(engine.health().in_flight, 0);
-    drop(engine);
+    ask(&client, 1).await.unwrap();
+    assert_eq!(client.health().in_flight, 0);
+    drop(client);
     while clients(&server) > 0 {
         sleep(Duration::from_millis(1)).await;
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_redis::engine::{Fault, Options, Server as Engines};
+use spillgate_redis::backend::Fault;
+use spillgate_redis::client::{Client, Options};
 use tokio::time::sleep;
 
 use crate::asking::{ask, hammer, options, until_up};
@@ -13,13 +14,13 @@ use crate::common::{Sentinels, Server, eventually};
 async fn calls_follow_the_master_when_another_is_made() {
     let mut sentinels = Sentinels::start();
     sentinels.kill(0);
-    let engine = Engines::connect(options(&sentinels.url())).await.unwrap();
-    ask(&engine, 1).await.unwrap();
+    let client = Client::connect(options(&sentinels.url())).await.unwrap();
+    ask(&client, 1).await.unwrap();
     sentinels.master.kill();
     // For as long as Sentinels take to agree there is nobody to ask.
     sleep(Duration::from_millis(100)).await;
-    assert_eq!(ask(&engine, 1).await.unwrap_err().fault(), Fault::Unreachable);
-    until_up(&engine).await;
+    assert_eq!(ask(&client, 1).await.unwrap_err().fault(), Fault::Unreachable);
+    until_up(&client).await;
     assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
     assert!(sentinels.replica.tell("DBSIZE") != "0");
 }
@@ -27,14 +28,14 @@ async fn calls_follow_the_master_when_another_is_made() {
 #[tokio::test]
 async fn calls_follow_the_master_when_it_is_exchanged_on_purpose() {
     let sentinels = Sentinels::start();
-    let engine = Engines::connect(options(&sentinels.url())).await.unwrap();
-    ask(&engine, 1).await.unwrap();
+    let client = Client::connect(options(&sentinels.url())).await.unwrap();
+    ask(&client, 1).await.unwrap();
     sentinels.exchange_master();
     while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
-        let _ = ask(&engine, 1).await;
+        let _ = ask(&client, 1).await;
         sleep(Duration::from_millis(5)).await;
     }
-    until_up(&engine).await;
+    until_up(&client).await;
     assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
 }
 
@@ -42,13 +43,13 @@ async fn calls_follow_the_master_when_it_is_exchanged_on_purpose() {
 async fn a_planned_failover_is_no_outage_at_the_default_time_out() {
     let sentinels = Sentinels::start();
     let defaults = Options::new(&sentinels.url()).unwrap();
-    let engine = Arc::new(Engines::connect(defaults).await.unwrap());
+    let client = Arc::new(Client::connect(defaults).await.unwrap());
     let subscribed = || (0..3).all(|place| sentinels.subscribers(place) == 1);
     eventually("it is subscribed at all of them", subscribed);
-    let calls = tokio::spawn(hammer(engine.clone(), Duration::from_secs(3)));
+    let calls = tokio::spawn(hammer(client.clone(), Duration::from_secs(3)));
     sentinels.exchange_master();
     let outcome = calls.await.unwrap();
-    let health = engine.health();
+    let health = client.health();
     assert_eq!((health.outages, health.connects), (0, 2), "{outcome:?}, {health:?}");
     assert_eq!(outcome.failed, 0, "{outcome:?}");
     assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
@@ -58,12 +59,12 @@ async fn a_planned_failover_is_no_outage_at_the_default_time_out() {
 async fn sentinels_that_know_nothing_are_named() {
     let server = Server::redis();
     let url = format!("redis+sentinel://127.0.0.1:{}/main", server.port);
-    let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
+    let error = Client::connect(options(&url)).await.map(|_| ()).unwrap_err();
     let why = format!("no Sentinel knows the master of `main`: 127.0.0.1:{}", server.port);
     assert!(error.to_string().contains(&why), "{error}");
     let sentinels = Sentinels::start();
     let url = sentinels.url().replace("/main", "/mian");
-    let error = Engines::connect(options(&url)).await.map(|_| ()).unwrap_err();
+    let error = Client::connect(options(&url)).await.map(|_| ()).unwrap_err();
     assert_eq!(error.fault(), Fault::Misconfigured);
     assert!(error.to_string().contains("knows no service `mian`"), "{error}");
 }
@@ -84,7 +85,7 @@ async fn sentinels_ask_for_no_more_than_is_documented_and_their_password_can_be_
     std::fs::write(file.path(), "first").unwrap();
     let options = options(&sentinels.url()).sentinel_user("limiter");
     let options = options.sentinel_password_file(file.path());
-    let engine = Engines::connect(options).await.unwrap();
+    let client = Client::connect(options).await.unwrap();
     let subscribed = || (0..3).all(|place| sentinels.subscribers(place) == 1);
     eventually("it is subscribed at all of them", subscribed);
     std::fs::write(file.path(), "second").unwrap();
@@ -93,7 +94,7 @@ async fn sentinels_ask_for_no_more_than_is_documented_and_their_password_can_be_
     eventually("it is subscribed again", subscribed);
     sentinels.exchange_master();
     while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
-        let _ = ask(&engine, 1).await;
+        let _ = ask(&client, 1).await;
         sleep(Duration::from_millis(5)).await;
     }
 }

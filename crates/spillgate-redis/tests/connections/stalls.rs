@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_redis::engine::{Fault, Server as Engines};
+use spillgate_redis::backend::Fault;
+use spillgate_redis::client::Client;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::asking::{PATIENCE, ask, options, scripts_run, until_up};
@@ -12,10 +13,10 @@ use crate::common::Server;
 /// How often an idle node asks the server for its time and its memory.
 const CHECK: Duration = Duration::from_millis(20);
 
-async fn until_outage(engine: &Engines) {
+async fn until_outage(client: &Client) {
     let begin = Instant::now();
-    while engine.health().outage.is_none() {
-        assert!(begin.elapsed() < PATIENCE, "still no outage: {:?}", engine.health());
+    while client.health().outage.is_none() {
+        assert!(begin.elapsed() < PATIENCE, "still no outage: {:?}", client.health());
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -25,19 +26,19 @@ async fn calls_behind_a_check_that_is_not_answered_are_late_in_time() {
     let server = Server::redis();
     // Checks may take for ever, by comparison.
     let often = options(&server.url()).check_interval(CHECK).connect_time_out(PATIENCE / 2);
-    let engine = Engines::connect(often).await.unwrap();
-    ask(&engine, 1).await.unwrap();
+    let client = Client::connect(often).await.unwrap();
+    ask(&client, 1).await.unwrap();
     server.pause();
     sleep(CHECK * 10).await;
     for outages in [0, 0, 1] {
-        let late = timeout(PATIENCE / 4, ask(&engine, 1)).await.unwrap().unwrap_err();
+        let late = timeout(PATIENCE / 4, ask(&client, 1)).await.unwrap().unwrap_err();
         assert_eq!(late.fault(), Fault::TimedOut);
         assert!(late.is_unanswered());
-        assert_eq!(engine.health().outages, outages);
+        assert_eq!(client.health().outages, outages);
     }
-    assert!(!ask(&engine, 1).await.unwrap_err().is_unanswered(), "it was not sent");
+    assert!(!ask(&client, 1).await.unwrap_err().is_unanswered(), "it was not sent");
     server.resume();
-    until_up(&engine).await;
+    until_up(&client).await;
 }
 
 #[tokio::test]
@@ -45,38 +46,38 @@ async fn calls_that_are_given_up_keep_their_places_until_they_are_answered() {
     const WINDOW: u64 = 4;
     let server = Server::redis();
     let patient = options(&server.url()).command_time_out(PATIENCE).in_flight(WINDOW as usize);
-    let engine = Arc::new(Engines::connect(patient).await.unwrap());
-    ask(&engine, 1).await.unwrap();
+    let client = Arc::new(Client::connect(patient).await.unwrap());
+    ask(&client, 1).await.unwrap();
     let before = scripts_run(&server);
     server.pause();
     for name in 0..20 {
-        let engine = engine.clone();
-        let call = tokio::spawn(async move { ask(&engine, name).await });
+        let client = client.clone();
+        let call = tokio::spawn(async move { ask(&client, name).await });
         sleep(Duration::from_millis(5)).await;
         call.abort();
         assert!(call.await.unwrap_err().is_cancelled());
     }
-    let health = engine.health();
+    let health = client.health();
     assert_eq!((health.in_flight, health.waiting), (WINDOW, 0));
     server.resume();
     // They are free again.
-    ask(&engine, 1).await.unwrap();
-    assert_eq!(engine.health().in_flight, 0);
+    ask(&client, 1).await.unwrap();
+    assert_eq!(client.health().in_flight, 0);
     assert_eq!(scripts_run(&server), before + WINDOW + 1);
 }
 
 #[tokio::test]
 async fn calls_that_are_given_up_before_they_are_late_are_an_outage_nevertheless() {
     let server = Server::redis();
-    let engine = Arc::new(Engines::connect(options(&server.url()).in_flight(4)).await.unwrap());
-    ask(&engine, 1).await.unwrap();
+    let client = Arc::new(Client::connect(options(&server.url()).in_flight(4)).await.unwrap());
+    ask(&client, 1).await.unwrap();
     server.pause();
     for name in 0..10 {
-        let _ = timeout(Duration::from_millis(5), ask(&engine, name)).await;
+        let _ = timeout(Duration::from_millis(5), ask(&client, name)).await;
     }
-    until_outage(&engine).await;
-    assert!(engine.health().time_outs >= 3);
+    until_outage(&client).await;
+    assert!(client.health().time_outs >= 3);
     server.resume();
-    until_up(&engine).await;
-    assert_eq!(engine.health().in_flight, 0);
+    until_up(&client).await;
+    assert_eq!(client.health().in_flight, 0);
 }

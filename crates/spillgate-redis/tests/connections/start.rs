@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate::Timestamp;
-use spillgate_redis::engine::{
-    Alive, Announcement, Engine, EngineError, Exchange, Fault, Member, Options, Server as Engines,
+use spillgate_redis::backend::{
+    Alive, Announcement, Backend, BackendError, Exchange, Fault, Member,
 };
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Fingerprint, Name};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -14,8 +15,8 @@ use tokio::net::TcpListener;
 use crate::asking::{ask, entry, options, until_down, until_up};
 use crate::common::{Proxy, Server};
 
-async fn refusal(options: Options) -> EngineError {
-    Engines::connect(options).await.map(|_| ()).unwrap_err()
+async fn refusal(options: Options) -> BackendError {
+    Client::connect(options).await.map(|_| ()).unwrap_err()
 }
 
 pub(crate) async fn assert_refused(options: Options, fault: Fault, why: &str) {
@@ -25,33 +26,33 @@ pub(crate) async fn assert_refused(options: Options, fault: Fault, why: &str) {
 }
 
 /// Makes every kind of call.
-pub(crate) async fn use_all(engine: &Engines) {
-    ask(engine, 1).await.unwrap();
+pub(crate) async fn use_all(client: &Client) {
+    ask(client, 1).await.unwrap();
     let name = Name::from_bytes([7; 16]);
     let terms = entry(1).terms;
     let state = spillgate_redis::State::new(terms, entry(1).fresh);
     let expires = Some(Duration::from_secs(9));
     let put = Exchange { name, old: None, new: Some(state), keeps_base: false, expires };
-    assert!(engine.exchange(&put).await.unwrap());
-    assert!(!engine.exchange(&put).await.unwrap());
-    assert!(engine.exchange(&Exchange { old: Some(state), new: None, ..put }).await.unwrap());
+    assert!(client.exchange(&put).await.unwrap());
+    assert!(!client.exchange(&put).await.unwrap());
+    assert!(client.exchange(&Exchange { old: Some(state), new: None, ..put }).await.unwrap());
     let fingerprint = Some(Fingerprint { secret: 1, policy: 2 });
     let own = Some(Member { node: Name::from_bytes([8; 16]), fingerprint });
     let lifetime = Duration::from_secs(5);
     let join = Announcement { joins: own, leaves: None, lifetime, lists: true };
     let alone = Alive { count: 1, others: Some(Vec::new()), other_prefixes: 0 };
-    assert_eq!(engine.announce(&join).await.unwrap(), alone);
+    assert_eq!(client.announce(&join).await.unwrap(), alone);
     let look = Announcement { joins: None, ..join };
     let one = Alive { count: 1, others: Some(vec![(fingerprint, 1)]), other_prefixes: 0 };
-    assert_eq!(engine.announce(&look).await.unwrap(), one);
+    assert_eq!(client.announce(&look).await.unwrap(), one);
     let leave = Announcement { leaves: own, ..look };
-    assert_eq!(engine.announce(&leave).await.unwrap().count, 0);
-    let born = engine.born(name).await.unwrap();
+    assert_eq!(client.announce(&leave).await.unwrap().count, 0);
+    let born = client.born(name).await.unwrap();
     assert!(born > Timestamp::ZERO);
-    assert_eq!(engine.born(name).await.unwrap(), born);
-    engine.forget(name).await.unwrap();
-    engine.deposit(name, b"kept", Duration::from_secs(60)).await.unwrap();
-    assert_eq!(engine.withdraw(name).await.unwrap().as_deref(), Some(&b"kept"[..]));
+    assert_eq!(client.born(name).await.unwrap(), born);
+    client.forget(name).await.unwrap();
+    client.deposit(name, b"kept", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(client.withdraw(name).await.unwrap().as_deref(), Some(&b"kept"[..]));
 }
 
 #[tokio::test]
@@ -62,9 +63,9 @@ async fn redis_and_valkey_answer_every_kind_of_call() {
         #[cfg(target_arch = "x86_64")]
         Server::redis_6_2(),
     ] {
-        let engine = Engines::connect(options(&server.url()).connections(2)).await.unwrap();
-        use_all(&engine).await;
-        let health = engine.health();
+        let client = Client::connect(options(&server.url()).connections(2)).await.unwrap();
+        use_all(&client).await;
+        let health = client.health();
         assert_eq!((health.outage, health.connects, health.in_flight), (None, 1, 0));
         assert_eq!(health.round_trips.counts.iter().sum::<u64>(), health.calls);
     }
@@ -73,7 +74,7 @@ async fn redis_and_valkey_answer_every_kind_of_call() {
 #[tokio::test]
 async fn calls_that_come_together_are_sent_together() {
     let server = Server::redis();
-    let engine = Arc::new(Engines::connect(options(&server.url())).await.unwrap());
+    let client = Arc::new(Client::connect(options(&server.url())).await.unwrap());
     let reads = || {
         let stats = server.tell("INFO stats");
         let reads = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
@@ -81,8 +82,8 @@ async fn calls_that_come_together_are_sent_together() {
     };
     let before = reads();
     let calls = (0..100).map(|name| {
-        let engine = engine.clone();
-        tokio::spawn(async move { ask(&engine, name).await })
+        let client = client.clone();
+        tokio::spawn(async move { ask(&client, name).await })
     });
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap().unwrap();
@@ -95,8 +96,8 @@ async fn calls_that_come_together_are_sent_together() {
 async fn a_socket_in_the_file_system_will_do() {
     let server = Server::redis_with(&["--unixsocket", "redis.sock"]);
     let path = server.folder().join("redis.sock");
-    let engine = Engines::connect(options(&format!("unix://{}", path.display()))).await.unwrap();
-    use_all(&engine).await;
+    let client = Client::connect(options(&format!("unix://{}", path.display()))).await.unwrap();
+    use_all(&client).await;
     let missing = options(&format!("unix://{}.not", path.display()));
     assert_refused(missing, Fault::Unreachable, "redis.sock.not cannot be reached").await;
 }
@@ -125,9 +126,9 @@ async fn credentials_are_checked_and_never_told() {
         assert_eq!(error.fault(), Fault::Refused, "{error}");
         assert!(!error.to_string().contains("hunter"), "{error}");
     }
-    let engine = Engines::connect(options(&url).password("hunter2")).await.unwrap();
-    use_all(&engine).await;
-    assert!(!format!("{engine:?}").contains("hunter2"));
+    let client = Client::connect(options(&url).password("hunter2")).await.unwrap();
+    use_all(&client).await;
+    assert!(!format!("{client:?}").contains("hunter2"));
 }
 
 #[tokio::test]
@@ -159,14 +160,14 @@ async fn an_answer_without_end_is_not_read_to_the_end() {
 }
 
 #[tokio::test]
-async fn an_engine_that_may_drop_keys_is_refused() {
+async fn redis_that_may_drop_keys_is_refused() {
     let server = Server::redis_with(&["--maxmemory", "50mb"]);
-    Engines::connect(options(&server.url())).await.unwrap();
+    Client::connect(options(&server.url())).await.unwrap();
     server.tell("CONFIG SET maxmemory-policy volatile-lru");
     let why = "has `maxmemory-policy volatile-lru`";
     assert_refused(options(&server.url()), Fault::Misconfigured, why).await;
     server.tell("CONFIG SET maxmemory 0");
-    Engines::connect(options(&server.url())).await.unwrap();
+    Client::connect(options(&server.url())).await.unwrap();
 }
 
 #[tokio::test]
@@ -186,20 +187,20 @@ async fn a_server_that_accepts_no_writes_is_refused() {
 async fn a_start_may_be_in_an_outage() {
     let mut server = Server::redis();
     server.kill();
-    let engine = Engines::connect_later(options(&server.url())).unwrap();
-    until_down(&engine, Fault::Unreachable).await;
+    let client = Client::connect_later(options(&server.url())).unwrap();
+    until_down(&client, Fault::Unreachable).await;
     server.start_again();
-    until_up(&engine).await;
-    use_all(&engine).await;
+    until_up(&client).await;
+    use_all(&client).await;
 }
 
 #[tokio::test]
 async fn a_start_in_an_outage_refuses_what_any_start_does() {
     let server = Server::redis_with(&["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
-    let engine = Engines::connect_later(options(&server.url())).unwrap();
-    until_down(&engine, Fault::Misconfigured).await;
-    let error = ask(&engine, 1).await.unwrap_err();
+    let client = Client::connect_later(options(&server.url())).unwrap();
+    until_down(&client, Fault::Misconfigured).await;
+    let error = ask(&client, 1).await.unwrap_err();
     assert!(error.to_string().contains("set it to `noeviction` (down for "), "{error}");
     server.tell("CONFIG SET maxmemory-policy noeviction");
-    until_up(&engine).await;
+    until_up(&client).await;
 }

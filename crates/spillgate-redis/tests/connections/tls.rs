@@ -1,12 +1,13 @@
 //! Servers that speak TLS, and ask for certificates.
 
-use spillgate_redis::engine::{EngineError, Fault, Options, Server as Engines};
+use spillgate_redis::backend::{BackendError, Fault};
+use spillgate_redis::client::{Client, Options};
 
 use crate::asking::{ask, options};
 use crate::common::{Certificates, Server, TlsSentinel};
 
-async fn refusal(options: Options) -> EngineError {
-    Engines::connect(options).await.map(|_| ()).unwrap_err()
+async fn refusal(options: Options) -> BackendError {
+    Client::connect(options).await.map(|_| ()).unwrap_err()
 }
 
 fn with_client(options: &Options, certificates: &Certificates) -> Options {
@@ -22,8 +23,8 @@ async fn a_server_is_believed_if_a_known_authority_has_signed_for_its_name() {
     let two = ["--bind", "127.0.0.1", "127.0.0.2"];
     let (_server, port) = Server::redis_with_tls(&known, "no", &two);
     let named = options(&format!("rediss://localhost:{port}"));
-    let engine = Engines::connect(named.clone().authorities(known.file("ca.pem"))).await.unwrap();
-    ask(&engine, 1).await.unwrap();
+    let client = Client::connect(named.clone().authorities(known.file("ca.pem"))).await.unwrap();
+    ask(&client, 1).await.unwrap();
 
     let other_name = options(&format!("rediss://127.0.0.2:{port}"));
     let plain = options(&format!("redis://localhost:{port}"));
@@ -55,8 +56,8 @@ async fn a_client_shows_its_certificate_to_a_server_that_asks_for_one() {
         let (_server, port) = Server::redis_with_tls(&known, "yes", &["--tls-protocols", protocol]);
         let named =
             options(&format!("rediss://localhost:{port}")).authorities(known.file("ca.pem"));
-        let engine = Engines::connect(with_client(&named, &known)).await.unwrap();
-        ask(&engine, 1).await.unwrap();
+        let client = Client::connect(with_client(&named, &known)).await.unwrap();
+        ask(&client, 1).await.unwrap();
 
         // Time and again: what a server says last may be lost, as seldom as that is.
         let mut is_clear = [false; 2];
@@ -82,8 +83,8 @@ async fn a_server_may_leave_certificates_to_its_clients() {
     let (_server, port) = Server::redis_with_tls(&certificates, "optional", &[]);
     let named = options(&format!("rediss://localhost:{port}"));
     let named = named.authorities(certificates.file("ca.pem"));
-    ask(&Engines::connect(named.clone()).await.unwrap(), 1).await.unwrap();
-    ask(&Engines::connect(with_client(&named, &certificates)).await.unwrap(), 1).await.unwrap();
+    ask(&Client::connect(named.clone()).await.unwrap(), 1).await.unwrap();
+    ask(&Client::connect(with_client(&named, &certificates)).await.unwrap(), 1).await.unwrap();
     // What is wrong otherwise is told as it is.
     let error = refusal(named.password("hunter2").user("nobody")).await;
     assert!(error.to_string().contains("does not accept this user and password"), "{error}");
@@ -142,8 +143,8 @@ async fn sentinels_and_nodes_of_a_cluster_are_shown_the_certificate_too() {
         format!("rediss+cluster://localhost:{port}"),
     ] {
         let trusting = options(&url).authorities(certificates.file("ca.pem"));
-        let engine = Engines::connect(with_client(&trusting, &certificates)).await.unwrap();
-        ask(&engine, 1).await.unwrap();
+        let client = Client::connect(with_client(&trusting, &certificates)).await.unwrap();
+        ask(&client, 1).await.unwrap();
         let error = refusal(trusting).await;
         assert!(error.to_string().ends_with("set store.cert and store.key"), "{url}: {error}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_redis::engine::Server as Engines;
+use spillgate_redis::client::Client;
 use tokio::time::sleep;
 
 use crate::asking::{ask, options, scripts_run};
@@ -12,7 +12,7 @@ use crate::common::{FakeSentinel, Server, free_port};
 const WHILE: Duration = Duration::from_millis(500);
 
 /// A master, one that was it before, and Sentinels that name one of the two.
-struct Scene {
+struct VoteScene {
     master: Server,
     old: Server,
     sentinels: Vec<FakeSentinel>,
@@ -20,7 +20,7 @@ struct Scene {
     dead: u16,
 }
 
-impl Scene {
+impl VoteScene {
     async fn new(sentinels: usize) -> Self {
         let (master, old) = (Server::redis(), Server::redis());
         let mut scene = Self { master, old, sentinels: Vec::new(), dead: free_port() };
@@ -31,11 +31,11 @@ impl Scene {
     }
 
     /// Connects by these Sentinels.
-    async fn connect(&self, ports: &[u16]) -> Engines {
+    async fn connect(&self, ports: &[u16]) -> Client {
         let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let url = format!("redis+sentinel://{}/main", hosts.join(","));
         let often = options(&url).check_interval(Duration::from_millis(20));
-        Engines::connect(often.command_time_out(Duration::from_secs(5))).await.unwrap()
+        Client::connect(often.command_time_out(Duration::from_secs(5))).await.unwrap()
     }
 
     fn ports<const N: usize>(&self) -> [u16; N] {
@@ -43,67 +43,67 @@ impl Scene {
     }
 
     /// Asks for a while, and sees that the master was asked and nobody else.
-    async fn stays(&self, engine: &Engines) {
+    async fn stays(&self, client: &Client) {
         for _ in 0..10 {
-            ask(engine, 1).await.unwrap();
+            ask(client, 1).await.unwrap();
             sleep(WHILE / 10).await;
         }
         assert_eq!(scripts_run(&self.old), 0);
         assert!(scripts_run(&self.master) >= 10);
-        assert_eq!((engine.health().outages, engine.health().connects), (0, 1));
+        assert_eq!((client.health().outages, client.health().connects), (0, 1));
     }
 }
 
 #[tokio::test]
 async fn one_sentinel_is_not_believed_against_two() {
-    let scene = Scene::new(3).await;
+    let scene = VoteScene::new(3).await;
     let [lying, second, third] = scene.ports();
     scene.sentinels[0].set_master(scene.old.port);
     for order in [[lying, second, third], [second, third, lying]] {
-        let engine = scene.connect(&order).await;
-        scene.stays(&engine).await;
+        let client = scene.connect(&order).await;
+        scene.stays(&client).await;
         // Nor if it announces what is not so.
         scene.sentinels[0].publish("+switch-master", "main 127.0.0.1 1 127.0.0.1 2").await;
-        scene.stays(&engine).await;
+        scene.stays(&client).await;
     }
 }
 
 #[tokio::test]
 async fn a_sentinel_that_is_dead_has_no_say() {
-    let scene = Scene::new(2).await;
+    let scene = VoteScene::new(2).await;
     let [first, second] = scene.ports();
-    let engine = scene.connect(&[scene.dead, first, second]).await;
-    scene.stays(&engine).await;
+    let client = scene.connect(&[scene.dead, first, second]).await;
+    scene.stays(&client).await;
     // Those who are left do not agree: it stays where it is.
     scene.sentinels[0].set_master(scene.old.port);
-    scene.stays(&engine).await;
+    scene.stays(&client).await;
     // Those who are left agree.
     scene.sentinels[1].set_master(scene.old.port);
     while scripts_run(&scene.old) < 3 {
-        ask(&engine, 1).await.unwrap();
+        ask(&client, 1).await.unwrap();
         sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!((engine.health().outages, engine.health().connects), (0, 2));
+    assert_eq!((client.health().outages, client.health().connects), (0, 2));
 }
 
 #[tokio::test]
 async fn of_two_that_are_named_as_often_one_that_can_be_used_is() {
-    let mut scene = Scene::new(2).await;
+    let mut scene = VoteScene::new(2).await;
     let ports: [u16; 2] = scene.ports();
     scene.old.kill();
     scene.sentinels[0].set_master(scene.old.port);
-    let engine = scene.connect(&ports).await;
-    ask(&engine, 1).await.unwrap();
+    let client = scene.connect(&ports).await;
+    ask(&client, 1).await.unwrap();
     assert!(scripts_run(&scene.master) > 0);
 }
 
 #[tokio::test]
 async fn a_master_that_works_is_kept_until_another_one_does() {
-    let scene = Scene::new(1).await;
-    let engine = scene.connect(&scene.ports::<1>()).await;
+    let scene = VoteScene::new(1).await;
+    let client = scene.connect(&scene.ports::<1>()).await;
     scene.sentinels[0].set_master(scene.dead);
     scene.sentinels[0].publish("+switch-master", "main 127.0.0.1 1 127.0.0.1 2").await;
     for _ in 0..5 {
-        scene.stays(&engine).await;
+        scene.stays(&client).await;
     }
 }

@@ -4,12 +4,12 @@ use spillgate_policy::{Error, Outcome};
 use tokio::time::Instant;
 
 use crate::common::Span;
-use crate::node::{HOT, Limit, SHARE};
+use crate::node::{HOT, LimitKind, SHARE};
 
 /// A call that was made, and what came of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    pub(crate) limit: Limit,
+    pub(crate) limit: LimitKind,
     /// When it was to be made. How long it took counts from there.
     pub(crate) due: Instant,
     pub(crate) took: Duration,
@@ -17,17 +17,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// True if the engine decided, and not a word of it that was remembered.
-    pub(crate) fn is_by_engine(&self) -> bool {
-        self.limit != Limit::Hot && self.outcome.is_by_engine()
+    /// True if Redis decided, and not a word of it that was remembered.
+    pub(crate) fn is_by_redis(&self) -> bool {
+        self.limit != LimitKind::Hot && self.outcome.is_by_redis()
     }
 }
 
 /// Who decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallResult {
-    /// The engine, at this moment of its time.
-    Engine { now: u64, is_allowed: bool },
+    /// Redis, at this moment of its time.
+    Redis { now: u64, is_allowed: bool },
     /// The node itself, by its share.
     Share { is_allowed: bool },
     /// Nobody, and the call passed.
@@ -43,12 +43,12 @@ impl CallResult {
         match outcome.limits().next().map(|state| *state.decision()) {
             None => Self::Undecided,
             Some(decision) if decision.limit() == SHARE => Self::Share { is_allowed },
-            Some(decision) => Self::Engine { now: decision.now().as_nanos(), is_allowed },
+            Some(decision) => Self::Redis { now: decision.now().as_nanos(), is_allowed },
         }
     }
 
-    pub(crate) fn is_by_engine(self) -> bool {
-        matches!(self, Self::Engine { .. })
+    pub(crate) fn is_by_redis(self) -> bool {
+        matches!(self, Self::Redis { .. })
     }
 }
 
@@ -63,14 +63,14 @@ impl Calls {
     }
 
     /// How many have come out so, of a limit.
-    pub(crate) fn count(&self, limit: Limit, is_so: impl Fn(CallResult) -> bool) -> usize {
+    pub(crate) fn count(&self, limit: LimitKind, is_so: impl Fn(CallResult) -> bool) -> usize {
         self.0.iter().filter(|call| call.limit == limit && is_so(call.outcome)).count()
     }
 
-    /// The part of them that the engine was asked about and decided.
-    pub(crate) fn by_engine(&self) -> f64 {
-        let decided = self.0.iter().filter(|call| call.is_by_engine()).count();
-        let asked = self.0.iter().filter(|call| call.limit != Limit::Hot).count();
+    /// The part of them that Redis was asked about and decided.
+    pub(crate) fn by_redis(&self) -> f64 {
+        let decided = self.0.iter().filter(|call| call.is_by_redis()).count();
+        let asked = self.0.iter().filter(|call| call.limit != LimitKind::Hot).count();
         decided as f64 / asked.max(1) as f64
     }
 
@@ -81,11 +81,11 @@ impl Calls {
         took.get(took.len() * 99 / 100).copied().unwrap_or_default()
     }
 
-    /// When the engine admitted the caller who asks for more than it has.
+    /// When Redis admitted the caller who asks for more than it has.
     pub(crate) fn admitted_hot(&self) -> Vec<u64> {
-        let hot = self.0.iter().filter(|call| call.limit == Limit::Hot);
+        let hot = self.0.iter().filter(|call| call.limit == LimitKind::Hot);
         let now = |call: &Call| match call.outcome {
-            CallResult::Engine { now, is_allowed: true } => Some(now),
+            CallResult::Redis { now, is_allowed: true } => Some(now),
             _ => None,
         };
         hot.filter_map(now).collect()

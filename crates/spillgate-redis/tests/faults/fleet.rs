@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::calls::CallResult;
 use crate::common::{Sentinels, Server, Span, eventually, real_time};
-use crate::node::{HOT, Limit, Node};
+use crate::node::{HOT, LimitKind, Node};
 use crate::scene::TURN;
 
 const NODES: usize = 3;
@@ -53,7 +53,7 @@ impl Fleet {
 
 /// What came of all calls.
 struct Outcomes {
-    /// When the engine admitted some, by its own clock.
+    /// When Redis admitted some, by its own clock.
     admitted: Vec<u64>,
     /// How long one took at most.
     longest: Duration,
@@ -64,7 +64,8 @@ async fn ask(node: Node, has_ended: Arc<AtomicBool>) -> (Vec<u64>, Duration) {
     let (mut admitted, mut longest) = (Vec::new(), Duration::ZERO);
     while !has_ended.load(Ordering::SeqCst) {
         let begin = Instant::now();
-        if let CallResult::Engine { now, is_allowed: true } = node.ask(Limit::Hot, "one").await {
+        if let CallResult::Redis { now, is_allowed: true } = node.ask(LimitKind::Hot, "one").await
+        {
             admitted.push(now);
         }
         longest = longest.max(begin.elapsed());

@@ -6,15 +6,15 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::calls::{Call, Calls};
-use crate::node::{Limit, Node};
+use crate::node::{LimitKind, Node};
 
 /// Calls that are made at a steady rate, whether or not those before have been answered.
 pub(crate) struct Load {
-    state: Arc<State>,
+    state: Arc<LoadState>,
     sending: JoinHandle<()>,
 }
 
-struct State {
+struct LoadState {
     node: Node,
     /// Who asks under the local limit. The others are always the same.
     caller: String,
@@ -25,7 +25,7 @@ struct State {
 impl Load {
     /// Begins to make so many calls a second.
     pub(crate) fn begin(node: &Node, rate: f64, caller: &str) -> Self {
-        let state = Arc::new(State {
+        let state = Arc::new(LoadState {
             node: node.clone(),
             caller: caller.to_owned(),
             made: Mutex::default(),
@@ -35,10 +35,10 @@ impl Load {
         Self { state, sending }
     }
 
-    /// Waits until the engine has decided about a call that was due after a moment, and tells
+    /// Waits until Redis has decided about a call that was due after a moment, and tells
     /// how long after it that was.
     pub(crate) async fn decided_after(&self, moment: Instant) -> Duration {
-        let is_such = |call: &&Call| call.due >= moment && call.is_by_engine();
+        let is_such = |call: &&Call| call.due >= moment && call.is_by_redis();
         loop {
             let since = |call: &Call| call.due + call.took - moment;
             let first = self.state.made.lock().unwrap().iter().find(is_such).map(since);
@@ -58,11 +58,11 @@ impl Load {
     }
 }
 
-async fn send(state: Arc<State>, pace: Duration) {
+async fn send(state: Arc<LoadState>, pace: Duration) {
     let mut ticks = interval(Duration::from_millis(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut due, mut tasks) = (Instant::now(), JoinSet::new());
-    let mut limits = Limit::ALL.into_iter().cycle();
+    let mut limits = LimitKind::ALL.into_iter().cycle();
     while !state.has_ended.load(Ordering::SeqCst) {
         ticks.tick().await;
         while due <= Instant::now() {
@@ -75,8 +75,8 @@ async fn send(state: Arc<State>, pace: Duration) {
     tasks.join_all().await;
 }
 
-async fn make(state: Arc<State>, limit: Limit, due: Instant) {
-    let caller = if limit == Limit::Local { &state.caller } else { "always the same" };
+async fn make(state: Arc<LoadState>, limit: LimitKind, due: Instant) {
+    let caller = if limit == LimitKind::Local { &state.caller } else { "always the same" };
     let outcome = state.node.ask(limit, caller).await;
     let call = Call { limit, due, took: due.elapsed(), outcome };
     state.made.lock().unwrap().push(call);
@@ -93,7 +93,7 @@ pub(crate) async fn saturation(node: &Node) -> f64 {
         tasks.spawn(async move {
             let (mut answered, caller) = (0, format!("caller {task}"));
             while begin.elapsed() < LONG {
-                answered += usize::from(node.ask(Limit::Open, &caller).await.is_by_engine());
+                answered += usize::from(node.ask(LimitKind::Open, &caller).await.is_by_redis());
             }
             answered
         });

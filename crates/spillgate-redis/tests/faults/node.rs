@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_policy::{Gate, LimitCheck, Policy};
-use spillgate_redis::engine::{Options, Server};
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 
 use crate::calls::CallResult;
@@ -12,14 +12,14 @@ use crate::common::Bound;
 /// The limits of a node, by what they do in an outage, and one that is asked for more than it
 /// has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum LimitKind {
     Open,
     Closed,
     Local,
     Hot,
 }
 
-impl Limit {
+impl LimitKind {
     pub(crate) const ALL: [Self; 4] = [Self::Open, Self::Closed, Self::Local, Self::Hot];
 
     fn name(self) -> &'static str {
@@ -44,7 +44,7 @@ const NODES: u64 = 10_000;
 
 /// A node of many, with a store over real connections.
 #[derive(Clone)]
-pub(crate) struct Node(Arc<Gate<RedisStore<Server>>>);
+pub(crate) struct Node(Arc<Gate<RedisStore<Client>>>);
 
 impl Node {
     pub(crate) async fn connect(url: &str) -> Self {
@@ -54,27 +54,27 @@ impl Node {
     /// One that waits so long for an answer.
     pub(crate) async fn connect_patiently(url: &str, time_out: Duration) -> Self {
         let options = Options::new(url).unwrap().command_time_out(time_out);
-        let engine = Server::connect(options).await.unwrap();
+        let client = Client::connect(options).await.unwrap();
         let nodes = NonZeroU32::new(NODES as u32).unwrap();
-        let store = RedisStore::new(engine, &Settings::default().nodes(nodes)).unwrap();
+        let store = RedisStore::new(client, &Settings::default().nodes(nodes)).unwrap();
         let policy = Policy::from_toml(&policy()).unwrap();
         Self(Arc::new(Gate::with_store(policy, store).unwrap()))
     }
 
     /// Asks a limit about a caller.
-    pub(crate) async fn ask(&self, limit: Limit, caller: &str) -> CallResult {
+    pub(crate) async fn ask(&self, limit: LimitKind, caller: &str) -> CallResult {
         let check = LimitCheck { limit: limit.name(), values: &[caller], cost: 1 };
         CallResult::of(&self.0.check_limits(&[check]).await)
     }
 
-    /// How often the engine was down.
+    /// How often Redis was down.
     pub(crate) fn outages(&self) -> u64 {
-        self.0.store().engine().health().outages
+        self.0.store().backend().health().outages
     }
 
     /// How many calls are under way.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.0.store().engine().health().in_flight
+        self.0.store().backend().health().in_flight
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 use crate::calls::{CallResult, Calls};
 use crate::common::Server;
 use crate::load::{Load, saturation};
-use crate::node::{Limit, Node, SHARE, is_soak, time_out};
+use crate::node::{LimitKind, Node, SHARE, is_soak, time_out};
 
 /// One scene at a time, or they would take the processors from each other.
 pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
@@ -25,7 +25,7 @@ pub(crate) struct Scene {
 /// What happened in a round.
 pub(crate) struct Round {
     pub(crate) calls: Calls,
-    /// Those made while something was wrong, and until the engine decided again.
+    /// Those made while something was wrong, and until Redis decided again.
     troubled: Calls,
     /// Those made after that.
     after: Calls,
@@ -95,7 +95,7 @@ impl Scene {
         };
         assert!(round.troubled.p99() < time_out() + late, "{:?}", round.troubled.p99());
         assert!(round.recovery < recovery, "{:?}", round.recovery);
-        let decided = round.after.by_engine();
+        let decided = round.after.by_redis();
         assert!(decided > if is_soak() { 0.99 } else { 0.5 }, "only {decided} decided afterwards");
         round.keeps_policies();
         assert_eq!(self.node.in_flight(), 0);
@@ -109,19 +109,19 @@ impl Round {
     fn keeps_policies(&self) {
         for call in &self.calls.0 {
             let may_be = match (call.limit, call.outcome) {
-                (_, CallResult::Engine { is_allowed, .. }) => {
-                    is_allowed || call.limit == Limit::Hot
+                (_, CallResult::Redis { is_allowed, .. }) => {
+                    is_allowed || call.limit == LimitKind::Hot
                 }
-                (limit, CallResult::Undecided) => limit == Limit::Open,
-                (limit, CallResult::Share { .. }) => limit == Limit::Local,
-                (limit, CallResult::Failed) => matches!(limit, Limit::Closed | Limit::Hot),
+                (limit, CallResult::Undecided) => limit == LimitKind::Open,
+                (limit, CallResult::Share { .. }) => limit == LimitKind::Local,
+                (limit, CallResult::Failed) => matches!(limit, LimitKind::Closed | LimitKind::Hot),
             };
             assert!(may_be, "{call:?}");
         }
         let shares = |is_so: fn(bool) -> bool| {
             let is_share =
                 |outcome| matches!(outcome, CallResult::Share { is_allowed } if is_so(is_allowed));
-            self.calls.count(Limit::Local, is_share)
+            self.calls.count(LimitKind::Local, is_share)
         };
         let (asked, passed) = (shares(|_| true), shares(|is_allowed| is_allowed));
         // What its caller had spent before is less than one token of the share.
@@ -129,15 +129,15 @@ impl Round {
         assert!((most.saturating_sub(1)..=most).contains(&passed), "{passed} of {asked} passed");
     }
 
-    /// Callers have noticed that the engine was away.
+    /// Callers have noticed that Redis was away.
     pub(crate) fn was_noticed(&self) {
         for (limit, outcome) in
-            [(Limit::Open, CallResult::Undecided), (Limit::Closed, CallResult::Failed)]
+            [(LimitKind::Open, CallResult::Undecided), (LimitKind::Closed, CallResult::Failed)]
         {
             assert!(self.troubled.count(limit, |seen| seen == outcome) > 0, "{limit:?}");
         }
         let share = CallResult::Share { is_allowed: true };
-        assert!(self.troubled.count(Limit::Local, |outcome| outcome == share) > 0);
+        assert!(self.troubled.count(LimitKind::Local, |outcome| outcome == share) > 0);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_policy::{Gate, LimitCheck, Policy};
-use spillgate_redis::engine::{Options, Server as Engine};
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::common::{Bound, Server, Span};
 use crate::node::is_soak;
 
-type Node = Arc<Gate<RedisStore<Engine>>>;
+type Node = Arc<Gate<RedisStore<Client>>>;
 
 /// Callers ask for several times what each of these lets through.
 const POLICY: &str = "
@@ -150,9 +150,9 @@ async fn admitted_under(stalls: &[Duration], nodes: u32) -> Admitted {
 }
 
 async fn node(url: &str, nodes: u32) -> Node {
-    let engine = Engine::connect(Options::new(url).unwrap()).await.unwrap();
+    let client = Client::connect(Options::new(url).unwrap()).await.unwrap();
     let settings = Settings::default().nodes(NonZeroU32::new(nodes).unwrap());
-    let store = RedisStore::new(engine, &settings).unwrap();
+    let store = RedisStore::new(client, &settings).unwrap();
     Arc::new(Gate::with_store(Policy::from_toml(POLICY).unwrap(), store).unwrap())
 }
 

@@ -10,7 +10,7 @@ use crate::worker::{Admission, Seen};
 /// How long processes have to start before they begin.
 const START: u64 = 3_000_000_000;
 
-/// Engines tell the time in microseconds.
+/// Redis servers tell the time in microseconds.
 const TICK: u64 = 1_000;
 
 /// How long they go on if nobody says otherwise.
@@ -34,10 +34,7 @@ fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let fleet = Fleet::run("strict", (250, 50), 4, TEN_TIMES, [8, 8]);
     for admission in fleet.admissions() {
         let Admission { before, now, after, .. } = *admission;
-        assert!(
-            before / TICK * TICK <= now && now <= after,
-            "not the engine's time: {admission:?}"
-        );
+        assert!(before / TICK * TICK <= now && now <= after, "not Redis's time: {admission:?}");
     }
     fleet.keeps_bounds();
     fleet.uses(0.99);
@@ -49,7 +46,7 @@ fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
     let fleet = Fleet::run("leased", (1_000, 1_000), 2, TEN_TIMES, [8, 8]);
     for admission in fleet.admissions() {
         let Admission { before, now, .. } = *admission;
-        assert!(before / TICK * TICK <= now, "earlier than the engine's time: {admission:?}");
+        assert!(before / TICK * TICK <= now, "earlier than Redis's time: {admission:?}");
     }
     fleet.keeps_bounds();
     fleet.uses(0.95);
@@ -148,7 +145,7 @@ impl Fleet {
         assert!(run as f64 <= most, "{run} scripts where {most} are allowed");
     }
 
-    /// In every sub-interval of the engine's time, by what decisions say and by what a clock
+    /// In every sub-interval of Redis's time, by what decisions say and by what a clock
     /// says that was read before and after them.
     fn keeps_bounds(&self) {
         let bound = self.order.bound();

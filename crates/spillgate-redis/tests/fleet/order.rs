@@ -48,7 +48,7 @@ impl Order {
 
     pub(crate) fn policy(&self) -> String {
         let Self { sharing, rate, burst, .. } = self;
-        // What the engine does not decide is an error: nobody's own share is to be counted.
+        // What Redis does not decide is an error: nobody's own share is to be counted.
         format!(
             "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '{rate}/s burst {burst}'\n\
              sharing = '{sharing}'\noutage = 'closed'"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_redis::engine::{Options, Server};
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -25,7 +25,7 @@ pub(crate) struct Admission {
     pub(crate) caller: u64,
     /// The real time before it was asked for.
     pub(crate) before: u64,
-    /// The engine's time at which it was decided, as the decision has it.
+    /// Redis's time at which it was decided, as the decision has it.
     pub(crate) now: u64,
     /// The real time after it was answered.
     pub(crate) after: u64,
@@ -48,16 +48,16 @@ async fn worker() {
     let Ok(order) = std::env::var(Order::VARIABLE) else { return };
     let order = Order::from_text(&order);
     let options = Options::new(&order.url).unwrap();
-    // On a busy machine nothing is to be decided otherwise than by the engine.
+    // On a busy machine nothing is to be decided otherwise than by Redis.
     let options = options.command_time_out(Duration::from_secs(2));
-    let engine = Server::connect(options.connect_time_out(Duration::from_secs(5))).await.unwrap();
+    let client = Client::connect(options.connect_time_out(Duration::from_secs(5))).await.unwrap();
     let [all, asked] = order.processes;
     let mut settings = Settings::default();
     // Those that are not asked are not there to be counted.
     if asked < all {
         settings = settings.nodes(NonZeroU32::new(all as u32).unwrap());
     }
-    let store = RedisStore::new(engine, &settings).unwrap();
+    let store = RedisStore::new(client, &settings).unwrap();
     let policy = Policy::from_toml(&order.policy()).unwrap();
     let gate = Arc::new(Gate::with_store(policy, store).unwrap());
     let wait = Duration::from_nanos(order.begin.saturating_sub(real_time()));
@@ -78,7 +78,7 @@ async fn worker() {
 }
 
 /// Asks at a steady pace, whatever the answers are; calls that come late are made up for.
-async fn ask(gate: Arc<Gate<RedisStore<Server>>>, order: Order, task: u64, begin: Instant) -> Seen {
+async fn ask(gate: Arc<Gate<RedisStore<Client>>>, order: Order, task: u64, begin: Instant) -> Seen {
     let callers: Vec<_> = (0..order.callers).map(|caller| format!("caller {caller}")).collect();
     let (pace, end) = (order.pace(TASKS), begin + Duration::from_secs(order.seconds));
     let mut due = begin + pace * task as u32 / TASKS as u32;

@@ -8,12 +8,13 @@ use proptest::test_runner::{TestCaseError, TestRunner};
 use redis::{FromRedisValue, Pipeline, Value, from_redis_value_ref};
 use spillgate::Timestamp;
 use spillgate::algorithm::Algorithm;
-use spillgate_redis::engine::{Entry, Model, wire};
+use spillgate_redis::backend::{Entry, Model};
+use spillgate_redis::script;
 use spillgate_redis::{Name, State};
 use spillgate_testing::strategy;
 
 use crate::case::{CALLERS, cases, name};
-use crate::client::{Client, MARGIN};
+use crate::runner::{MARGIN, ScriptRunner};
 use crate::common::Server;
 
 const CASES: u32 = 2_000;
@@ -42,7 +43,7 @@ fn read<T: FromRedisValue>(value: &Value) -> T {
 pub(crate) type Story = (Vec<(Name, State)>, Vec<(Timestamp, Vec<Entry>)>);
 
 /// Makes all calls in one round trip.
-fn ask_all(client: &mut Client, (states, calls): &Story) -> Vec<Answer> {
+fn ask_all(client: &mut ScriptRunner, (states, calls): &Story) -> Vec<Answer> {
     let mut pipeline = Pipeline::new();
     pipeline.cmd("FLUSHDB").ignore();
     for (name, state) in states {
@@ -56,7 +57,7 @@ fn ask_all(client: &mut Client, (states, calls): &Story) -> Vec<Answer> {
     values.chunks_exact(1 + 2 * CALLERS).map(Answer::new).collect()
 }
 
-pub(crate) fn compare(client: &mut Client, story: &Story) -> Result<(), TestCaseError> {
+pub(crate) fn compare(client: &mut ScriptRunner, story: &Story) -> Result<(), TestCaseError> {
     let (states, calls) = story;
     let model = Model::default();
     for (name, state) in states {
@@ -66,7 +67,7 @@ pub(crate) fn compare(client: &mut Client, story: &Story) -> Result<(), TestCase
         let before: Vec<_> = (0..CALLERS).map(|caller| model.state(&name(caller))).collect();
         model.set_now(*now);
         let expected = model.run_now(entries).unwrap();
-        prop_assert_eq!(wire::reply(&answer.reply, entries.len()).unwrap(), expected);
+        prop_assert_eq!(script::reply(&answer.reply, entries.len()).unwrap(), expected);
         for (caller, (state, lifetime)) in answer.kept.into_iter().enumerate() {
             prop_assert_eq!(state, model.state(&name(caller)), "after {:?}", entries);
             if let Some(state) = state.filter(|state| before[caller] != Some(*state)) {
@@ -106,7 +107,7 @@ fn outlives_what_is_spent(state: &State, now: Timestamp, millis: i64) -> Result<
 }
 
 fn is_alike(server: Server) {
-    let client = RefCell::new(Client::new(server));
+    let client = RefCell::new(ScriptRunner::new(server));
     let mut runner = TestRunner::new(strategy::cases(CASES));
     let outcome = runner.run(&cases(), |case| {
         compare(&mut client.borrow_mut(), &(case.states().collect(), case.calls()))

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
-use spillgate_redis::engine::{Entry, Op};
+use spillgate_redis::backend::{Entry, Op};
 use spillgate_redis::{Base, Name, State, Terms};
 use spillgate_testing::Limit;
 use spillgate_testing::strategy::{self, Pause, Size};

@@ -5,22 +5,22 @@ use std::rc::Rc;
 
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use spillgate::{AlgorithmKind, Decision, Timestamp};
-use spillgate_redis::engine::{Entry, Found, Op};
+use spillgate_redis::backend::{Entry, Found, Op};
 use spillgate_redis::{Name, Terms};
 use spillgate_testing::conformance::{histories, recorded};
 use spillgate_testing::{Limit, Observed, Subject};
 
-use crate::client::Client;
 use crate::common::Server;
+use crate::runner::ScriptRunner;
 
 struct InEngine {
-    client: Rc<RefCell<Client>>,
+    client: Rc<RefCell<ScriptRunner>>,
     algorithm: AnyAlgorithm,
     terms: Terms,
 }
 
 impl InEngine {
-    fn new(client: &Rc<RefCell<Client>>, limit: &Limit) -> Self {
+    fn new(client: &Rc<RefCell<ScriptRunner>>, limit: &Limit) -> Self {
         client.borrow_mut().flush();
         Self {
             client: Rc::clone(client),
@@ -74,7 +74,7 @@ impl Subject for InEngine {
 }
 
 fn conforms(server: Server) {
-    let client = Rc::new(RefCell::new(Client::new(server)));
+    let client = Rc::new(RefCell::new(ScriptRunner::new(server)));
     for kind in AlgorithmKind::ALL {
         recorded(kind, |limit| InEngine::new(&client, limit));
         histories(kind, 40, |limit| InEngine::new(&client, limit));

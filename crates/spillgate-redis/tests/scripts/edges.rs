@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, Quota, Timestamp};
-use spillgate_redis::engine::{Entry, Op};
+use spillgate_redis::backend::{Entry, Op};
 use spillgate_redis::{State, Terms};
 use spillgate_testing::strategy;
 
 use crate::alike::{Story, compare};
 use crate::case::name;
-use crate::client::Client;
 use crate::common::Server;
+use crate::runner::ScriptRunner;
 
 /// A caller who asks for one more than there is, and then for all there is.
 fn asks_for_all(terms: Terms, word: Word, now: Timestamp) -> Story {
@@ -61,7 +61,7 @@ fn callers_of_a_full_window() -> impl Strategy<Value = Story> {
 }
 
 fn are_answered_alike(stories: impl Strategy<Value = Story>) {
-    let client = RefCell::new(Client::new(Server::redis()));
+    let client = RefCell::new(ScriptRunner::new(Server::redis()));
     let mut runner = TestRunner::new(strategy::cases(5_000));
     let outcome = runner.run(&stories, |story| compare(&mut client.borrow_mut(), &story));
     if let Err(error) = outcome {
@@ -99,7 +99,7 @@ fn around_beginnings(kind: AlgorithmKind, period: u64) -> Story {
 
 #[test]
 fn windows_begin_on_the_nanosecond() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     for kind in [AlgorithmKind::FixedWindow, AlgorithmKind::SlidingWindow] {
         for bit in 4..62 {
             for off in [-7, -3, 1, 4] {

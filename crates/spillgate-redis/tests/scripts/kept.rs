@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, Timestamp};
-use spillgate_redis::engine::{Entry, Fault, Found, Op, wire};
+use spillgate_redis::backend::{Entry, Fault, Found, Op};
+use spillgate_redis::script;
 use spillgate_redis::{Base, Name, State, Terms};
 
-use crate::client::Client;
 use crate::common::Server;
+use crate::runner::ScriptRunner;
 
 const ANN: Name = Name::from_bytes([1; 16]);
 const BOB: Name = Name::from_bytes([2; 16]);
@@ -25,13 +26,13 @@ fn spends(name: Name, terms: Terms) -> Entry {
 
 /// What a call for two callers fails with, the second of whom has this value.
 fn fault_of(value: &[u8]) -> Fault {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     client.set(&BOB, value);
     let bucket = terms(AlgorithmKind::TokenBucket, "10/s");
     let entries = [spends(ANN, bucket), spends(BOB, bucket)];
     let bytes: Vec<u8> = client.command(&entries, None).query(&mut client.connection).unwrap();
     assert_eq!(client.state(&ANN), None, "nothing may be written");
-    wire::reply(&bytes, entries.len()).unwrap_err().fault()
+    script::reply(&bytes, entries.len()).unwrap_err().fault()
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn values_of_others_are_left_alone_and_told() {
 
 #[test]
 fn a_key_that_is_no_string_is_an_error_before_anything_is_written() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let key = client.key(&BOB);
     redis::cmd("LPUSH").arg(&key[..]).arg(1).exec(&mut client.connection).unwrap();
     let bucket = terms(AlgorithmKind::TokenBucket, "10/s");
@@ -67,8 +68,8 @@ fn a_key_that_is_no_string_is_an_error_before_anything_is_written() {
 }
 
 #[test]
-fn time_is_the_engines_own() {
-    let client = &mut Client::new(Server::redis());
+fn time_is_redis_own() {
+    let client = &mut ScriptRunner::new(Server::redis());
     let before = client.time();
     let now = client.run(&[spends(ANN, terms(AlgorithmKind::TokenBucket, "10/s"))], None).now;
     assert!(before <= now && now <= client.time(), "{before} {now}");
@@ -76,7 +77,7 @@ fn time_is_the_engines_own() {
 
 #[test]
 fn states_live_a_second_longer_than_what_is_spent() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     for kind in AlgorithmKind::ALL {
         client.flush();
         let terms = terms(kind, "10/h");
@@ -96,7 +97,7 @@ fn states_live_a_second_longer_than_what_is_spent() {
 
 #[test]
 fn overrides_and_what_is_never_refilled_are_kept_for_ever() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let given = Terms { is_override: true, ..terms(AlgorithmKind::FixedWindow, "10/h") };
     for terms in [given, terms(AlgorithmKind::TokenBucket, "burst 5")] {
         client.flush();
@@ -113,7 +114,7 @@ fn overrides_and_what_is_never_refilled_are_kept_for_ever() {
 
 #[test]
 fn an_override_that_is_gone_is_not_brought_back() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/h");
     let given = Terms { is_override: true, ..own };
     let charge = Op::Debit { amount: 1, most: 9 };
@@ -135,7 +136,7 @@ const WORD: Word = Word::from_bits(77);
 
 #[test]
 fn what_was_spent_before_an_override_stays_and_a_reset_forgets_it() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/h");
     for terms in [own, Terms { is_override: true, ..own }] {
         let state = with_base(terms, 1);
@@ -157,7 +158,7 @@ fn what_was_spent_before_an_override_stays_and_a_reset_forgets_it() {
 
 #[test]
 fn a_state_is_kept_until_what_was_spent_before_an_override_is_idle() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/s");
     let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
     let soon = |millis: i64| (3_500_000..=3_601_002).contains(&millis);
@@ -174,7 +175,7 @@ fn a_state_is_kept_until_what_was_spent_before_an_override_is_idle() {
 
 #[test]
 fn states_of_the_first_version_count_and_stay_so() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::FixedWindow, "10/h");
     let state = State::new(own, spends(ANN, own).fresh);
     assert_eq!(state.to_bytes()[0], 1);
@@ -191,7 +192,7 @@ fn states_of_the_first_version_count_and_stay_so() {
 
 #[test]
 fn callers_of_all_tiers_find_one_state() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let quotas = ["5/day", "7/day"].map(|quota| quota.parse().unwrap());
     for kind in AlgorithmKind::ALL {
         client.flush();
@@ -211,7 +212,7 @@ fn callers_of_all_tiers_find_one_state() {
 
 #[test]
 fn what_is_read_is_told_whole() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/h");
     let read = Entry { op: Op::Read, ..spends(ANN, own) };
     let nothing = client.run(std::slice::from_ref(&read), None);

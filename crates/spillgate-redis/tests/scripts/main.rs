@@ -4,10 +4,10 @@
 
 mod alike;
 mod case;
-mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;
 mod edges;
 mod kept;
+mod runner;
 mod small;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use redis::FromRedisValue;
 use spillgate::algorithm::Word;
 use spillgate::{AlgorithmKind, Timestamp};
-use spillgate_redis::engine::{Alive, Announcement, Exchange, Member, scripts, wire};
+use spillgate_redis::backend::{Alive, Announcement, Exchange, Member};
+use spillgate_redis::script;
 use spillgate_redis::{Base, Fingerprint, Name, State, Terms};
 
-use crate::client::Client;
 use crate::common::Server;
+use crate::runner::ScriptRunner;
 
 const ANN: Name = Name::from_bytes([1; 16]);
 const BOB: Name = Name::from_bytes([2; 16]);
@@ -20,10 +21,10 @@ fn state(bits: u64) -> State {
 }
 
 fn call<T: FromRedisValue>(
-    client: &mut Client,
+    client: &mut ScriptRunner,
     script: &str,
-    key: &wire::Key,
-    arguments: &[wire::Argument],
+    key: &script::Key,
+    arguments: &[script::Argument],
 ) -> T {
     let mut command = redis::cmd("EVAL");
     command.arg(script).arg(1).arg(&key[..]);
@@ -34,39 +35,39 @@ fn call<T: FromRedisValue>(
 }
 
 fn exchange(
-    client: &mut Client,
+    client: &mut ScriptRunner,
     old: Option<State>,
     new: Option<State>,
     expires: Option<Duration>,
 ) -> bool {
     let exchange = Exchange { name: ANN, old, new, keeps_base: false, expires };
-    let arguments = wire::exchange(&exchange);
+    let arguments = script::exchange(&exchange);
     let key = client.key(&ANN);
-    call(client, scripts::EXCHANGE, &key, &arguments)
+    call(client, script::EXCHANGE, &key, &arguments)
 }
 
-fn announce(client: &mut Client, announcement: &Announcement) -> Alive {
-    let key = wire::Keys::default().nodes();
-    let bytes: Vec<u8> = call(client, scripts::ANNOUNCE, &key, &wire::announce(announcement));
-    let mut alive = wire::alive(&bytes, announcement.lists).unwrap();
+fn announce(client: &mut ScriptRunner, announcement: &Announcement) -> Alive {
+    let key = script::Keys::default().nodes();
+    let bytes: Vec<u8> = call(client, script::ANNOUNCE, &key, &script::announce(announcement));
+    let mut alive = script::alive(&bytes, announcement.lists).unwrap();
     alive.others.iter_mut().for_each(|others| others.sort());
     alive
 }
 
 /// Says that a node is alive, and tells how many are.
-fn join(client: &mut Client, node: Name, lifetime: Duration) -> u32 {
+fn join(client: &mut ScriptRunner, node: Name, lifetime: Duration) -> u32 {
     let joins = Some(Member { node, fingerprint: None });
     announce(client, &Announcement { joins, leaves: None, lifetime, lists: false }).count
 }
 
-fn born(client: &mut Client, name: Name) -> Timestamp {
-    let bytes: Vec<u8> = call(client, scripts::BORN, &wire::Keys::default().born(&name), &[]);
-    wire::born(&bytes).unwrap()
+fn born(client: &mut ScriptRunner, name: Name) -> Timestamp {
+    let bytes: Vec<u8> = call(client, script::BORN, &script::Keys::default().born(&name), &[]);
+    script::born(&bytes).unwrap()
 }
 
 #[test]
 fn a_state_is_exchanged_only_for_the_one_that_is_there() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let (one, two) = (Some(state(1)), Some(state(2)));
     assert!(!exchange(client, one, two, None));
     assert_eq!(client.state(&ANN), None);
@@ -85,8 +86,8 @@ fn a_state_is_exchanged_only_for_the_one_that_is_there() {
 }
 
 #[test]
-fn any_expiry_is_one_that_an_engine_takes() {
-    let client = &mut Client::new(Server::redis());
+fn any_expiry_is_one_that_redis_takes() {
+    let client = &mut ScriptRunner::new(Server::redis());
     for expires in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
         client.flush();
         assert!(exchange(client, None, Some(state(1)), Some(expires)), "{expires:?}");
@@ -96,7 +97,7 @@ fn any_expiry_is_one_that_an_engine_takes() {
 
 #[test]
 fn nodes_count_while_they_say_that_they_are_alive() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let hour = Duration::from_secs(3600);
     assert_eq!(join(client, ANN, hour), 1);
     assert_eq!(join(client, ANN, hour), 1);
@@ -107,7 +108,7 @@ fn nodes_count_while_they_say_that_they_are_alive() {
 
 #[test]
 fn nodes_are_listed_by_what_they_share_by() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let lifetime = Duration::from_secs(3600);
     let print = |policy| Some(Fingerprint { secret: 0x102, policy });
     let member = |byte, fingerprint| Member { node: Name::from_bytes([byte; 16]), fingerprint };
@@ -122,7 +123,7 @@ fn nodes_are_listed_by_what_they_share_by() {
     }
     // One of a version that is not known yet says more.
     let later = [&[5; 16][..], b"\x02later"].concat();
-    let nodes = wire::Keys::default().nodes();
+    let nodes = script::Keys::default().nodes();
     let now = client.time().as_nanos() / 1000;
     let mut zadd = redis::cmd("ZADD");
     zadd.arg(&nodes[..]).arg(now).arg(later).exec(&mut client.connection).unwrap();
@@ -144,7 +145,7 @@ fn nodes_are_listed_by_what_they_share_by() {
 
 #[test]
 fn what_is_born_stays_born_then() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let ann = born(client, ANN);
     assert!(ann > Timestamp::from_secs(1_700_000_000));
     let bob = born(client, BOB);
@@ -154,17 +155,17 @@ fn what_is_born_stays_born_then() {
 
 #[test]
 fn words_are_exchanged_whatever_was_spent_before_an_override() {
-    let client = &mut Client::new(Server::redis());
+    let client = &mut ScriptRunner::new(Server::redis());
     let (one, two) = (state(1), state(2));
     let idle_at = client.time().as_nanos() / 1_000_000 + 3_600_000;
     for base in [None, Some(Base { terms: one.terms, word: one.word, idle_at })] {
         let with_base = |state: State| State { base, ..state };
-        let words = |client: &mut Client, old, new| {
+        let words = |client: &mut ScriptRunner, old, new| {
             let expires = Some(Duration::from_secs(5));
             let exchange =
                 Exchange { name: ANN, old: Some(old), new: Some(new), keeps_base: true, expires };
             let key = client.key(&ANN);
-            call::<bool>(client, scripts::EXCHANGE, &key, &wire::exchange(&exchange))
+            call::<bool>(client, script::EXCHANGE, &key, &script::exchange(&exchange))
         };
         client.flush();
         assert!(!words(client, one, two), "nothing is there");

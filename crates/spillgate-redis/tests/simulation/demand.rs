@@ -1,5 +1,5 @@
 //! What leased limits cost and let through at any demand: nodes that are asked at a steady pace,
-//! whatever they answer, a millisecond or two from the engine.
+//! whatever they answer, a millisecond or two from Redis.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ enum Rhythm {
 struct Came {
     /// Tokens, and when.
     admitted: Vec<Span>,
-    /// When each node that was asked has called the engine.
+    /// When each node that was asked has called Redis.
     calls: Vec<Vec<Duration>>,
     /// How much each node has let through.
     passed: Vec<u64>,
@@ -197,7 +197,7 @@ impl Came {
         Bound { burst: case.burst, interval: 1_000_000_000 / case.rate }.excess(&self.admitted)
     }
 
-    /// In no interval is more admitted than the quota, no node calls the engine more often than
+    /// In no interval is more admitted than the quota, no node calls Redis more often than
     /// it may, and of the quota at least so many percent are used.
     fn holds(&self, case: Case, least_used: u64) -> Result<(), String> {
         let (calls, worst, most) = (self.calls(case), self.worst_second(), case.most_calls());
@@ -266,7 +266,7 @@ fn of_nodes_that_all_want_everything_none_starves() {
 }
 
 #[test]
-fn nodes_that_are_far_from_the_engine_admit_no_more_and_hardly_less() {
+fn nodes_that_are_far_from_redis_admit_no_more_and_hardly_less() {
     let network = Network { fastest: 8, slowest: 12, ..NETWORK };
     // A burst of 50 is refilled in two round trips: slots of it pass on the way.
     for case in cases([1, 1], Rhythm::Steady).filter(|case| case.burst > 50) {

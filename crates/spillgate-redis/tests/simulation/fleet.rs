@@ -52,7 +52,7 @@ async fn run(plan: &Plan) -> CallResult {
     let world = Arc::new(World::new(plan.seed));
     let answers = Arc::new(Mutex::new(Answers::default()));
     let end = Instant::now() + plan.lasts;
-    let start = || Node::start(plan, &world, &answers);
+    let start = || SimNode::start(plan, &world, &answers);
     let mut nodes: Vec<_> = (0..plan.nodes).map(|_| start()).collect();
     for trouble in troubles(plan, &world) {
         sleep_until(trouble.at).await;
@@ -133,13 +133,13 @@ impl Plan {
     }
 }
 
-struct Node {
+struct SimNode {
     gate: Arc<Gate<RedisStore<Link>>>,
     link: Link,
     clients: JoinSet<()>,
 }
 
-impl Node {
+impl SimNode {
     fn start(plan: &Plan, world: &Arc<World>, answers: &Arc<Mutex<Answers>>) -> Self {
         let link = Link::new(world, plan.network, plan.flaw);
         let drift = plan.drift_ppm.unsigned_abs();
@@ -157,7 +157,8 @@ impl Node {
         let mut clients = JoinSet::new();
         for _ in 0..plan.clients {
             let (gate, world) = (Arc::clone(&gate), Arc::clone(world));
-            let client = Client { plan: plan.clone(), gate, world, answers: Arc::clone(answers) };
+            let client =
+                SimClient { plan: plan.clone(), gate, world, answers: Arc::clone(answers) };
             clients.spawn(client.call_again_and_again());
         }
         Self { gate, link, clients }
@@ -178,7 +179,7 @@ impl Node {
 }
 
 /// Somebody who calls a node.
-struct Client {
+struct SimClient {
     plan: Plan,
     gate: Arc<Gate<RedisStore<Link>>>,
     world: Arc<World>,
@@ -197,7 +198,7 @@ struct Call {
 
 const USERS: [&str; 2] = ["alice", "bob"];
 
-impl Client {
+impl SimClient {
     async fn call_again_and_again(self) {
         loop {
             sleep(self.pause()).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use spillgate::Timestamp;
 use spillgate_redis::Name;
-use spillgate_redis::engine::{
-    Alive, Announcement, Engine, EngineError, Entry, Exchange, Fault, Op, Reply,
+use spillgate_redis::backend::{
+    Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Op, Reply,
 };
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -15,13 +15,13 @@ use crate::plan::{Flaw, Network};
 use crate::random::Random;
 use crate::world::{SHARDS, World};
 
-/// How a node reaches the engine: messages are late, overtake each other and are lost.
+/// How a node reaches Redis: messages are late, overtake each other and are lost.
 /// Clones are the same link.
 #[derive(Clone, Debug)]
-pub(crate) struct Link(Arc<Inner>);
+pub(crate) struct Link(Arc<SimLinkState>);
 
 #[derive(Debug)]
-struct Inner {
+struct SimLinkState {
     world: Arc<World>,
     network: Network,
     flaw: Option<Flaw>,
@@ -39,7 +39,7 @@ pub(crate) const TIME_OUT: Duration = Duration::from_millis(50);
 impl Link {
     pub(crate) fn new(world: &Arc<World>, network: Network, flaw: Option<Flaw>) -> Self {
         let now = Instant::now();
-        Self(Arc::new(Inner {
+        Self(Arc::new(SimLinkState {
             world: Arc::clone(world),
             network,
             flaw,
@@ -69,7 +69,7 @@ impl Link {
         &self,
         shard: u8,
         run: impl FnOnce(&World) -> T + Send + 'static,
-    ) -> Result<T, EngineError> {
+    ) -> Result<T, BackendError> {
         let (answer, answered) = oneshot::channel();
         self.0.sent.lock().unwrap().push(self.0.world.elapsed());
         let there = self.0.world.draw(|random| self.0.network.journey(random));
@@ -94,7 +94,7 @@ impl Link {
                 Err(_) => pending().await,
             }
         };
-        let late = |_| EngineError::unanswered(Fault::TimedOut, "no answer");
+        let late = |_| BackendError::unanswered(Fault::TimedOut, "no answer");
         timeout(TIME_OUT, heard).await.map_err(late)
     }
 
@@ -116,8 +116,8 @@ impl Network {
     }
 }
 
-impl Engine for Link {
-    async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+impl Backend for Link {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
         let shard = World::shard(&entries[0].name);
         assert!(entries.iter().all(|entry| World::shard(&entry.name) == shard));
         let mut entries = entries.to_vec();
@@ -128,7 +128,7 @@ impl Engine for Link {
         self.send(shard, move |world| world.run(&entries)).await?
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
         let (exchange, flaw) = (*exchange, self.0.flaw);
         let done = self.send(World::shard(&exchange.name), move |world| match flaw {
             Some(Flaw::CarelessExchange) => {
@@ -144,7 +144,7 @@ impl Engine for Link {
         u16::from(World::shard(name))
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
         let lifetime = announcement.lifetime;
         // Nodes differ in nothing here, and leave by being silent.
         let Some(own) = announcement.joins else { return Ok(Alive::default()) };
@@ -152,19 +152,19 @@ impl Engine for Link {
         Ok(Alive { count, ..Alive::default() })
     }
 
-    async fn forget(&self, _: Name) -> Result<(), EngineError> {
+    async fn forget(&self, _: Name) -> Result<(), BackendError> {
         unreachable!("everything can be read here")
     }
 
-    async fn born(&self, _: Name) -> Result<Timestamp, EngineError> {
+    async fn born(&self, _: Name) -> Result<Timestamp, BackendError> {
         Ok(Timestamp::ZERO)
     }
 
-    async fn deposit(&self, _: Name, _: &[u8], _: Duration) -> Result<(), EngineError> {
+    async fn deposit(&self, _: Name, _: &[u8], _: Duration) -> Result<(), BackendError> {
         unreachable!("nothing is deposited here")
     }
 
-    async fn withdraw(&self, _: Name) -> Result<Option<Vec<u8>>, EngineError> {
+    async fn withdraw(&self, _: Name) -> Result<Option<Vec<u8>>, BackendError> {
         unreachable!("nothing is deposited here")
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::fleet::simulate;
 use crate::oracle::judge;
-use crate::plan::{Limit, Plan};
+use crate::plan::{Plan, PlannedLimit};
 
 const NODES: u32 = 8;
 
 /// Ten thousand calls in ten seconds are the quota.
-fn limit(is_leased: bool) -> Limit {
+fn limit(is_leased: bool) -> PlannedLimit {
     let interval = Duration::from_millis(1);
-    Limit { interval, burst: 1000, is_leased, algorithm: "token-bucket" }
+    PlannedLimit { interval, burst: 1000, is_leased, algorithm: "token-bucket" }
 }
 
 /// Clients that call every so many milliseconds in the middle.

@@ -1,4 +1,4 @@
-//! Many nodes, an engine and a network in which everything goes wrong, all of it decided by a
+//! Many nodes, Redis and a network in which everything goes wrong, all of it decided by a
 //! seed: whatever the schedule, the fleet never admits more than the quota.
 //!
 //! `SPILLGATE_SEED=17` runs one seed alone, again exactly as it was.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use spillgate::Quota;
 
 use crate::fleet::{Admission, CallResult};
-use crate::plan::{Limit, Plan, name};
+use crate::plan::{Plan, PlannedLimit, name};
 use crate::world::{History, Refund};
 
 /// What must be true of every simulation, whatever has happened.
@@ -47,7 +47,7 @@ struct Bound {
 
 impl Bound {
     /// The burst, and what was forgotten that had been spent.
-    fn of(limit: &Limit, outcome: &CallResult) -> Self {
+    fn of(limit: &PlannedLimit, outcome: &CallResult) -> Self {
         let History { refunds, forgiven, .. } = &outcome.history;
         let forgiven = forgiven.get(&limit.quota()).copied().unwrap_or(0);
         let of_limit = refunds.iter().filter(|refund| refund.quota == limit.quota());
@@ -60,7 +60,7 @@ impl Bound {
 
     /// Both bursts, at the faster pace: while one quota takes the other's place, slices of
     /// the old may still be held.
-    fn either(one: &Limit, other: &Limit) -> Self {
+    fn either(one: &PlannedLimit, other: &PlannedLimit) -> Self {
         let interval = one.interval.min(other.interval).as_nanos();
         let span = u128::from(one.burst + other.burst) * interval;
         Self { interval, span, refunds: Vec::new() }
@@ -98,7 +98,11 @@ impl Bound {
 
 /// Whatever was admitted has been taken out of the bucket, and not been put back but by a
 /// refund. So a call that spent under one limit has spent under all.
-fn is_paid_for(limit: &Limit, admitted: &[Admission], outcome: &CallResult) -> Result<(), String> {
+fn is_paid_for(
+    limit: &PlannedLimit,
+    admitted: &[Admission],
+    outcome: &CallResult,
+) -> Result<(), String> {
     let taken = outcome.history.allocated.get(&limit.quota()).copied().unwrap_or(0);
     let of_limit = outcome.history.refunds.iter().filter(|refund| refund.quota == limit.quota());
     let refunded: u64 = of_limit.map(|refund| refund.tokens).sum();
@@ -110,7 +114,7 @@ fn is_paid_for(limit: &Limit, admitted: &[Admission], outcome: &CallResult) -> R
     Ok(())
 }
 
-impl Limit {
+impl PlannedLimit {
     /// How long the whole burst takes to be refilled, in nanoseconds.
     pub(crate) fn span(&self) -> u128 {
         self.interval.as_nanos() * u128::from(self.burst)

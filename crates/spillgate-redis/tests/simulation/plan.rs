@@ -8,9 +8,9 @@ use crate::random::Random;
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) nodes: u32,
-    /// False if nodes learn from the engine how many there are.
+    /// False if nodes learn from Redis how many there are.
     pub(crate) is_count_configured: bool,
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<PlannedLimit>,
     pub(crate) users: u64,
     /// How many clients call each node, one call after the other.
     pub(crate) clients: u64,
@@ -34,8 +34,8 @@ pub(crate) struct Plan {
     pub(crate) failovers: u64,
     pub(crate) lag: Duration,
     /// What the first limit becomes on one node after the other.
-    pub(crate) change: Option<Limit>,
-    /// How often an engine answers nobody for a while, and for how long at most.
+    pub(crate) change: Option<PlannedLimit>,
+    /// How often Redis answers nobody for a while, and for how long at most.
     pub(crate) stalls: u64,
     pub(crate) longest_stall: Duration,
     /// What nodes do that are not answered.
@@ -46,7 +46,7 @@ pub(crate) struct Plan {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limit {
+pub(crate) struct PlannedLimit {
     /// How long a token takes to be refilled.
     pub(crate) interval: Duration,
     pub(crate) burst: u64,
@@ -88,7 +88,9 @@ impl Plan {
             seed,
             nodes: random.between(1, 5) as u32,
             is_count_configured: random.percent(50),
-            limits: (0..random.between(1, 3)).map(|place| Limit::any(place, random)).collect(),
+            limits: (0..random.between(1, 3))
+                .map(|place| PlannedLimit::any(place, random))
+                .collect(),
             users: random.between(1, 2),
             clients: random.between(1, 3),
             pause: random.between(4, 40),
@@ -121,7 +123,7 @@ impl Plan {
     pub(crate) fn stormy(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let interval = Duration::from_micros(random.between(4_000, 20_000));
-        let limit = Limit { interval, is_leased: true, ..Limit::any(0, &mut random) };
+        let limit = PlannedLimit { interval, is_leased: true, ..PlannedLimit::any(0, &mut random) };
         let lost = random.one_of(&[0, 0, 1]);
         Self {
             nodes: random.between(2, 3) as u32,
@@ -138,14 +140,14 @@ impl Plan {
         }
     }
 
-    /// The engine forgets what was written last, now and then.
+    /// Redis forgets what was written last, now and then.
     pub(crate) fn forgetful(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let (failovers, lag) = (random.between(1, 2), random.millis(1, 100));
         Self { failovers, lag, ..Self::troubled(seed) }
     }
 
-    /// The engine answers nobody for a while, again and again, and nodes go on by their shares.
+    /// Redis answers nobody for a while, again and again, and nodes go on by their shares.
     /// Their messages are late then, but are neither lost nor overtake each other, as on a
     /// connection.
     pub(crate) fn stalled(seed: u64, nodes: u32) -> Self {
@@ -169,15 +171,15 @@ impl Plan {
 
     /// A quota changes while it is spent.
     pub(crate) fn changing(seed: u64) -> Self {
-        let change = Limit::any(5, &mut Random::new(seed));
+        let change = PlannedLimit::any(5, &mut Random::new(seed));
         let mut plan = Self { settled: 0, ..Self::troubled(seed) };
         // Another algorithm would start afresh.
-        plan.change = Some(Limit { algorithm: plan.limits[0].algorithm, ..change });
+        plan.change = Some(PlannedLimit { algorithm: plan.limits[0].algorithm, ..change });
         plan
     }
 
     /// Nothing breaks: what is denied is denied for want of tokens.
-    pub(crate) fn calm(seed: u64, limit: Limit, nodes: u32) -> Self {
+    pub(crate) fn calm(seed: u64, limit: PlannedLimit, nodes: u32) -> Self {
         Self {
             nodes,
             is_count_configured: true,
@@ -201,7 +203,7 @@ impl Plan {
     pub(crate) fn policy(&self) -> String {
         let mut policy = String::new();
         for (place, limit) in self.limits.iter().enumerate() {
-            let Limit { interval, burst, is_leased, algorithm } = limit;
+            let PlannedLimit { interval, burst, is_leased, algorithm } = limit;
             let sharing = if *is_leased { "leased" } else { "strict" };
             let micros = interval.as_micros();
             let _ = writeln!(
@@ -217,7 +219,7 @@ impl Plan {
     }
 }
 
-impl Limit {
+impl PlannedLimit {
     /// No two of a plan have the same quota, so that they can be told apart by it.
     fn any(place: u64, random: &mut Random) -> Self {
         Self {

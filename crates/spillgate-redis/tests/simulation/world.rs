@@ -3,14 +3,14 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use spillgate::{Clock, Quota, Timestamp};
-use spillgate_redis::engine::{EngineError, Entry, Exchange, Model, Op, Reply};
+use spillgate_redis::backend::{BackendError, Entry, Exchange, Model, Op, Reply};
 use spillgate_redis::{Name, State};
 use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
 use tokio::time::{Instant, sleep_until};
 
 use crate::random::{Random, mix};
 
-/// The engine, and all that is true whoever knows it.
+/// Redis, and all that is true whoever knows it.
 #[derive(Debug)]
 pub(crate) struct World {
     began: Instant,
@@ -18,11 +18,11 @@ pub(crate) struct World {
     shards: Vec<Model>,
     /// Held by who is carried out by a shard, one after the other.
     turns: Vec<Turn<()>>,
-    inner: Mutex<Inner>,
+    inner: Mutex<WorldState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct WorldState {
     random: Random,
     /// When states are forgotten.
     expiring: HashMap<Name, Timestamp>,
@@ -84,7 +84,7 @@ impl World {
             began: Instant::now(),
             shards: (0..SHARDS).map(|_| Model::default()).collect(),
             turns: (0..SHARDS).map(|_| Turn::default()).collect(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(WorldState {
                 random: Random::new(seed),
                 expiring: HashMap::new(),
                 allocated: HashMap::new(),
@@ -129,7 +129,7 @@ impl World {
         name.as_bytes()[0] % SHARDS
     }
 
-    pub(crate) fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+    pub(crate) fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
         let (model, now) = self.model(&entries[0].name);
         for entry in entries {
             self.expire(model, entry.name, now);
@@ -165,7 +165,7 @@ impl World {
         is_done
     }
 
-    /// Puts a state there whatever was there before, as no engine does.
+    /// Puts a state there whatever was there before, as no Redis does.
     pub(crate) fn put(&self, exchange: &Exchange) {
         let (model, _) = self.model(&exchange.name);
         model.set_state(exchange.name, exchange.new);
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, WorldState> {
         self.inner.lock().unwrap()
     }
 }

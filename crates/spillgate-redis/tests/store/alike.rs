@@ -14,7 +14,7 @@ use spillgate_redis::Settings;
 use spillgate_testing::strategy;
 use tokio::runtime::Builder;
 
-use super::engine::Fake;
+use super::fake::Fake;
 use super::tiers::policy;
 
 #[derive(Clone, Debug)]
@@ -92,12 +92,12 @@ impl<S: Store> Subject<S> {
 }
 
 async fn compare(kind: AlgorithmKind, events: &[Event]) -> Result<(), TestCaseError> {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let tiers = policy(kind.name(), ["5 per 10 s", "8 per 10 s", "12 per 10 s"]);
     // What is remembered is not told to the nanosecond.
     let settings = Settings::default().nodes(1.try_into().unwrap()).remembered(0);
-    let mut shared = Subject::new(engine.node_with(&tiers, &settings));
-    let memory = Memory::new(engine.clock());
+    let mut shared = Subject::new(redis.node_with(&tiers, &settings));
+    let memory = Memory::new(redis.clock());
     let parsed = Policy::from_toml(&tiers).unwrap();
     let mut alone = Subject::new(Gate::with_store(parsed, memory).unwrap());
     for (place, event) in events.iter().enumerate() {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spillgate::Quota;
-use spillgate_redis::engine::Entry;
+use spillgate_redis::backend::Entry;
 
-use super::engine::{Fake, Node, check_all, left};
+use super::fake::{Fake, Node, check_all, left};
 
 const THREE: &str = "
     [[limit]]
@@ -41,18 +41,18 @@ async fn all_left(node: &Node, key: &str) -> [u64; 3] {
 
 #[tokio::test(start_paused = true)]
 async fn in_one_slot_all_is_decided_in_one_round_trip() {
-    let engine = Fake::new();
-    let node = engine.node(THREE);
+    let redis = Fake::new();
+    let node = redis.node(THREE);
     let outcome = check_all(&node, &["a", "b", "c", "shadow"], "alice").await.unwrap();
     assert!(outcome.is_allowed());
     assert_eq!(outcome.limits().count(), 4);
-    assert_eq!(engine.runs(), 1);
+    assert_eq!(redis.runs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_denied_in_one_slot_is_taken_back_in_others() {
-    let engine = Fake::with_slots(200);
-    let node = engine.node(THREE);
+    let redis = Fake::with_slots(200);
+    let node = redis.node(THREE);
     // Wherever a caller's names fall.
     for caller in 0..20 {
         let caller = format!("caller-{caller}");
@@ -71,8 +71,8 @@ async fn what_is_denied_in_one_slot_is_taken_back_in_others() {
 
 #[tokio::test(start_paused = true)]
 async fn limits_in_shadow_spend_only_if_all_others_pass_and_never_deny() {
-    let engine = Fake::with_slots(200);
-    let node = engine.node(THREE);
+    let redis = Fake::with_slots(200);
+    let node = redis.node(THREE);
     for caller in 0..20 {
         let caller = format!("caller-{caller}");
         for call in 0..12 {
@@ -86,8 +86,8 @@ async fn limits_in_shadow_spend_only_if_all_others_pass_and_never_deny() {
 
 #[tokio::test(start_paused = true)]
 async fn a_charge_on_which_others_have_spent_stays_and_nobody_gets_more_for_it() {
-    let engine = Fake::with_slots(200);
-    let node = engine.node(THREE);
+    let redis = Fake::with_slots(200);
+    let node = redis.node(THREE);
     let alice = ["a", "c"];
     for _ in 0..10 {
         assert!(check_all(&node, &alice, "alice").await.unwrap().is_allowed());
@@ -95,7 +95,7 @@ async fn a_charge_on_which_others_have_spent_stays_and_nobody_gets_more_for_it()
     // Between the two calls of one that is denied, another node spends on the first limit.
     let calls = AtomicUsize::new(0);
     let first: Arc<std::sync::Mutex<Option<Entry>>> = Arc::default();
-    engine.before_run(move |model, entries| {
+    redis.before_run(move |model, entries| {
         let mut first = first.lock().unwrap();
         if calls.fetch_add(1, Ordering::SeqCst) == 1 {
             let _ = model.run_now(&[first.clone().unwrap()]).unwrap();
@@ -109,8 +109,8 @@ async fn a_charge_on_which_others_have_spent_stays_and_nobody_gets_more_for_it()
 
 #[tokio::test(start_paused = true)]
 async fn one_caller_twice_in_a_call_pays_twice_or_not_at_all() {
-    let engine = Fake::new();
-    let node = engine.node(THREE);
+    let redis = Fake::new();
+    let node = redis.node(THREE);
     let mut passed = 0;
     for _ in 0..8 {
         let twice = check_all(&node, &["c", "c"], "alice").await.unwrap();
@@ -121,11 +121,11 @@ async fn one_caller_twice_in_a_call_pays_twice_or_not_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_call_is_spent_while_terms_are_others() {
-    let engine = Fake::new();
-    let node = engine.node(THREE);
+    let redis = Fake::new();
+    let node = redis.node(THREE);
     assert!(check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
     let quota: Quota = "1/h".parse().unwrap();
-    let other = engine.node(THREE);
+    let other = redis.node(THREE);
     other.set_override("b", &["alice"], Some(quota)).await.unwrap();
     assert!(!check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
     assert_eq!((left(&node, "a", "alice").await, left(&node, "b", "alice").await), (99, 0));

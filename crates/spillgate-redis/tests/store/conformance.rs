@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use spillgate::{AlgorithmKind, Timestamp};
 use spillgate_policy::{Gate, Policy};
-use spillgate_redis::engine::{
-    Alive, Announcement, Engine, EngineError, Entry, Exchange, Model, Options, Reply, Server,
+use spillgate_redis::backend::{
+    Alive, Announcement, Backend, BackendError, Entry, Exchange, Model, Reply,
 };
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Secret, Settings};
 use spillgate_testing::conformance::{histories, recorded};
 use spillgate_testing::moving::{MovingGate, Quotas, moving, policy_under_load, under_load};
@@ -17,8 +18,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::common;
 
-/// An engine whose clock the test moves.
-trait Timed: Engine {
+/// Redis whose clock the test moves.
+trait Timed: Backend {
     fn set_now(&self, now: Timestamp);
 }
 
@@ -30,7 +31,7 @@ impl Timed for Model {
 
 /// A server that decides at any time. Limits are born by its own clock, so not there.
 struct Real {
-    server: Server,
+    server: Client,
     model: Model,
 }
 
@@ -42,12 +43,12 @@ impl Timed for Real {
     }
 }
 
-impl Engine for Real {
-    async fn run(&self, entries: &[Entry]) -> Result<Reply, EngineError> {
+impl Backend for Real {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
         self.server.run(entries).await
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
         self.server.exchange(exchange).await
     }
 
@@ -55,15 +56,15 @@ impl Engine for Real {
         self.server.slot(name)
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<Alive, EngineError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
         self.server.announce(announcement).await
     }
 
-    async fn forget(&self, name: Name) -> Result<(), EngineError> {
+    async fn forget(&self, name: Name) -> Result<(), BackendError> {
         self.server.forget(name).await
     }
 
-    async fn born(&self, name: Name) -> Result<Timestamp, EngineError> {
+    async fn born(&self, name: Name) -> Result<Timestamp, BackendError> {
         self.model.born(name).await
     }
 
@@ -72,23 +73,23 @@ impl Engine for Real {
         name: Name,
         kept: &[u8],
         lifetime: Duration,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), BackendError> {
         self.server.deposit(name, kept, lifetime).await
     }
 
-    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, EngineError> {
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
         self.server.withdraw(name).await
     }
 }
 
 fn in_store<E: Timed>(
-    engine: &Arc<E>,
+    redis: &Arc<E>,
     runtime: &Arc<Runtime>,
     wanted: &Limit,
 ) -> InGate<RedisStore<Arc<E>>> {
-    let store = RedisStore::new(Arc::clone(engine), &settings()).unwrap();
-    let engine = Arc::clone(engine);
-    let set_now = move |now| engine.set_now(now);
+    let store = RedisStore::new(Arc::clone(redis), &settings()).unwrap();
+    let redis = Arc::clone(redis);
+    let set_now = move |now| redis.set_now(now);
     let mut subject = InGate::new(wanted, store, Arc::clone(runtime), set_now).unwrap();
     // The limit is born when it is first asked for.
     subject.peek("nobody", 0, wanted.born);
@@ -108,21 +109,21 @@ fn settings() -> Settings {
         .margin(Duration::from_secs(1000))
 }
 
-/// A gate over the store, whose restarts find what the engine has kept.
+/// A gate over the store, whose restarts find what Redis has kept.
 fn moving_in_store<E: Timed>(
-    engine: &Arc<E>,
+    redis: &Arc<E>,
     runtime: &Arc<Runtime>,
     kind: AlgorithmKind,
     quotas: &Quotas,
 ) -> MovingGate<RedisStore<Arc<E>>> {
     let settings = settings();
-    let store = RedisStore::new(Arc::clone(engine), &settings).unwrap();
+    let store = RedisStore::new(Arc::clone(redis), &settings).unwrap();
     let restart = move |old: &Gate<RedisStore<Arc<E>>>, policy: Policy, _| {
-        let engine = Arc::clone(old.store().engine());
-        Gate::with_store(policy, RedisStore::new(engine, &settings).unwrap()).unwrap()
+        let redis = Arc::clone(old.store().backend());
+        Gate::with_store(policy, RedisStore::new(redis, &settings).unwrap()).unwrap()
     };
-    let engine = Arc::clone(engine);
-    let set_now = move |now| engine.set_now(now);
+    let redis = Arc::clone(redis);
+    let set_now = move |now| redis.set_now(now);
     MovingGate::new(kind, quotas, store, Arc::clone(runtime), set_now, restart).unwrap()
 }
 
@@ -162,7 +163,7 @@ fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
     for redis in [common::Server::redis(), common::Server::valkey()] {
         let runtime = runtime();
         let options = Options::new(&redis.url()).unwrap().command_time_out(Duration::from_secs(10));
-        let server = runtime.block_on(Server::connect(options)).unwrap();
+        let server = runtime.block_on(Client::connect(options)).unwrap();
         let real = Arc::new(Real { server, model: Model::default() });
         for kind in AlgorithmKind::ALL {
             let subject = |wanted: &Limit| in_store(&real, &runtime, wanted);
@@ -178,7 +179,7 @@ fn what_moves_over_a_real_server_under_load_charges_every_call_once() {
     let redis = common::Server::redis();
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let options = Options::new(&redis.url()).unwrap().command_time_out(Duration::from_secs(10));
-    let server = Arc::new(runtime.block_on(Server::connect(options)).unwrap());
+    let server = Arc::new(runtime.block_on(Client::connect(options)).unwrap());
     for kind in AlgorithmKind::ALL {
         let _entered = runtime.enter();
         let store = RedisStore::new(Arc::clone(&server), &settings()).unwrap();

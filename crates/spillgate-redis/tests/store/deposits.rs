@@ -5,7 +5,7 @@ use std::time::Duration;
 use spillgate_policy::LimitCheck;
 use spillgate_policy::store::Settlement;
 
-use super::engine::{Fake, Node, left, passes};
+use super::fake::{Fake, Node, left, passes};
 
 const POLICY: &str = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,9 +25,9 @@ async fn settle(node: &Node, id: u128, cost: u64) -> Option<u64> {
 }
 
 /// Forgets the state of whoever is asked about next, as if it had expired.
-fn forget_next(engine: &Fake) {
+fn forget_next(redis: &Fake) {
     let mut is_next = true;
-    engine.before_run(move |model, entries| {
+    redis.before_run(move |model, entries| {
         if std::mem::take(&mut is_next) {
             model.set_state(entries[0].name, None);
         }
@@ -36,8 +36,8 @@ fn forget_next(engine: &Fake) {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_node_reserves_another_settles_once() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     reserve(&node, "alice", 6, 1).await;
     reserve(&node, "bob", 6, 2).await;
     assert_eq!(settle(&other, 1, 2).await, Some(8));
@@ -51,9 +51,9 @@ async fn what_one_node_reserves_another_settles_once() {
 
 #[tokio::test(start_paused = true)]
 async fn of_many_nodes_that_settle_at_once_one_does() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
-    engine.set_delay(Duration::from_millis(1));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
+    redis.set_delay(Duration::from_millis(1));
     reserve(&node, "alice", 9, 1).await;
     // Another has spent as well, so that to give back twice would show.
     let _ = other.check_limit("l", &["alice"], 1).await.unwrap();
@@ -70,8 +70,8 @@ async fn of_many_nodes_that_settle_at_once_one_does() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_expired_stays_spent() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     reserve(&node, "alice", 6, 1).await;
     tokio::time::sleep(MINUTE).await;
     assert_eq!(settle(&node, 1, 0).await, None);
@@ -80,9 +80,9 @@ async fn what_has_expired_stays_spent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_with_another_quota_is_settled_and_one_that_counts_otherwise_is_not() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
-    let larger = engine.node(&POLICY.replace("10/h", "20/h"));
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
+    let larger = redis.node(&POLICY.replace("10/h", "20/h"));
     reserve(&node, "alice", 6, 1).await;
     reserve(&node, "alice", 4, 2).await;
     assert_eq!(settle(&larger, 1, 2).await, Some(4));
@@ -90,7 +90,7 @@ async fn a_limit_with_another_quota_is_settled_and_one_that_counts_otherwise_is_
     for other in ["algorithm = 'fixed-window'", "per = 'ip'", "name = 'other'"] {
         let key = other.split(' ').next().unwrap();
         let lines = POLICY.lines().filter(|line| !line.starts_with(key)).chain([other]);
-        let changed = engine.node(&lines.collect::<Vec<_>>().join("\n"));
+        let changed = redis.node(&lines.collect::<Vec<_>>().join("\n"));
         reserve(&node, "bob", 1, 3).await;
         let settled = changed.settle_deposit(3, 0).await.unwrap().unwrap();
         let Settlement { limit, reserved, settled } = settled;
@@ -103,52 +103,52 @@ async fn a_limit_with_another_quota_is_settled_and_one_that_counts_otherwise_is_
 async fn a_caller_owes_by_the_quota_of_its_own_also_if_nothing_is_known_of_it_any_more() {
     let own = "[[limit.override]]\nuser = 'alice'\nquota = '100/s'";
     let policy = format!("{}\n{own}", POLICY.replace("10/h", "10/s"));
-    let engine = Fake::new();
-    let (node, other) = (engine.node(&policy), engine.node(&policy));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(&policy), redis.node(&policy));
     reserve(&node, "alice", 50, 1).await;
-    forget_next(&engine);
+    forget_next(&redis);
     assert_eq!(settle(&other, 1, 60).await, Some(90));
     assert_eq!(left(&node, "l", "alice").await, 90);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_override_that_was_taken_away_does_not_come_back() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     let quota = "100/h".parse().unwrap();
     node.set_override("l", &["alice"], Some(quota)).await.unwrap();
     reserve(&node, "alice", 50, 1).await;
     node.set_override("l", &["alice"], None).await.unwrap();
-    forget_next(&engine);
+    forget_next(&redis);
     assert_eq!(settle(&other, 1, 53).await, Some(7));
     assert_eq!(left(&node, "l", "alice").await, 7);
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_engine_is_away_nothing_is_settled_and_afterwards_it_is() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+async fn while_redis_is_away_nothing_is_settled_and_afterwards_it_is() {
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     reserve(&node, "alice", 6, 1).await;
-    engine.set_down(true);
+    redis.set_down(true);
     assert!(other.settle_deposit(1, 2).await.unwrap_err().is_store());
     let check = LimitCheck { limit: "l", values: &["bob"], cost: 1 };
     let receipt = node.check_limits(&[check]).await.unwrap().receipt().unwrap();
     assert!(node.deposit(&receipt, 2, MINUTE).await.unwrap_err().is_store());
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(settle(&other, 1, 2).await, Some(8));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_lost_while_it_is_settled_stays_spent_and_is_told() {
-    let engine = Fake::with_slots(2);
-    let node = engine.node(&POLICY.replace("10/h", "100/h"));
+    let redis = Fake::with_slots(2);
+    let node = redis.node(&POLICY.replace("10/h", "100/h"));
     let mut lost = None;
     // Each deposit is in a slot of its own: one of them is not where its caller is.
     for id in 0..40 {
         reserve(&node, "alice", 1, id).await;
-        engine.set_slot_down(Some(id as u16 % 2));
+        redis.set_slot_down(Some(id as u16 % 2));
         let error = node.settle_deposit(id, 1).await.err().map(|error| error.to_string());
-        engine.set_slot_down(None);
+        redis.set_slot_down(None);
         if error.is_some_and(|error| error.contains("whether the reservation was settled")) {
             lost = Some(id);
         }
@@ -159,9 +159,9 @@ async fn what_is_lost_while_it_is_settled_stays_spent_and_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_been_refilled_of_deposits_is_not_given_back() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let policy = POLICY.replace("10/h", "10/min");
-    let (node, other) = (engine.node(&policy), engine.node(&policy));
+    let (node, other) = (redis.node(&policy), redis.node(&policy));
     for id in 0..20 {
         if id > 0 {
             tokio::time::sleep(MINUTE).await;
@@ -178,14 +178,14 @@ async fn what_has_been_refilled_of_deposits_is_not_given_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deposit_of_a_tier_or_an_override_is_settled_by_what_it_was_counted_by() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let tiers = "[tier.gold]\ncallers = ['user:alice']\nl = '100/h'";
     let policy = format!("{POLICY}\n{tiers}");
-    let (node, other) = (engine.node(&policy), engine.node(&policy));
+    let (node, other) = (redis.node(&policy), redis.node(&policy));
     reserve(&node, "alice", 60, 1).await;
-    let exchanges = engine.exchanges();
+    let exchanges = redis.exchanges();
     assert_eq!(settle(&other, 1, 20).await, Some(80));
-    assert_eq!(engine.exchanges(), exchanges, "one round trip");
+    assert_eq!(redis.exchanges(), exchanges, "one round trip");
     assert_eq!(left(&node, "l", "alice").await, 80);
     node.set_override("l", &["bob"], Some("50/h".parse().unwrap())).await.unwrap();
     reserve(&node, "bob", 40, 2).await;
@@ -194,11 +194,11 @@ async fn a_deposit_of_a_tier_or_an_override_is_settled_by_what_it_was_counted_by
 
 #[tokio::test(start_paused = true)]
 async fn of_a_deposit_of_the_first_version_nothing_is_given_back_and_more_is_charged() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     reserve(&node, "alice", 3, 1).await;
     reserve(&node, "alice", 3, 2).await;
-    engine.age_deposits();
+    redis.age_deposits();
     assert_eq!(settle(&other, 1, 1).await, Some(4));
     assert_eq!(settle(&other, 2, 5).await, Some(2));
     assert_eq!(left(&node, "l", "alice").await, 2);

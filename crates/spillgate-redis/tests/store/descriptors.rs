@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use spillgate_policy::{Descriptor, DescriptorOutcome, Gate, Policy};
-use spillgate_redis::engine::{Engine, Options, Server};
+use spillgate_redis::backend::Backend;
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::advance;
 
 use super::common;
-use super::engine::{Fake, Node};
+use super::fake::{Fake, Node};
 
 const POLICY: &str = r#"
 [[limit]]
@@ -22,7 +23,7 @@ match = { domain = "edge", descriptor = { path = "*" } }
 quota = "40/h"
 "#;
 
-async fn decide<E: Engine>(
+async fn decide<E: Backend>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
 ) -> DescriptorOutcome<'static> {
@@ -33,7 +34,7 @@ async fn decide<E: Engine>(
 }
 
 /// Whether a call passes, and what each of its descriptors has left.
-async fn spend<E: Engine>(
+async fn spend<E: Backend>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
 ) -> (bool, Vec<u64>) {
@@ -52,7 +53,7 @@ fn by<'a>(quota: &str, descriptor: Descriptor<'a>) -> Descriptor<'a> {
 }
 
 /// A call is spent under limits and by a quota of its own, in whatever slots these are.
-async fn all_or_nothing<E: Engine>(node: &Gate<RedisStore<E>>) {
+async fn all_or_nothing<E: Backend>(node: &Gate<RedisStore<E>>) {
     for caller in 0..20 {
         let caller = format!("caller-{caller}");
         let (user, path, own) = ([("user", &*caller)], [("path", &*caller)], [("own", &*caller)]);
@@ -80,24 +81,24 @@ async fn all_or_nothing<E: Engine>(node: &Gate<RedisStore<E>>) {
 #[tokio::test(start_paused = true)]
 async fn quotas_of_calls_and_limits_are_spent_together_in_one_round_trip_or_many() {
     for slots in [1, 200] {
-        let engine = Fake::with_slots(slots);
-        let node = engine.node(POLICY);
+        let redis = Fake::with_slots(slots);
+        let node = redis.node(POLICY);
         all_or_nothing(&node).await;
         let stats = node.store().stats();
         assert_eq!(stats.kept_charges, 0);
         assert_eq!(stats.undone > 0, slots > 1, "what was spent is taken back over slots");
     }
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     let (user, own) = ([("user", "7")], [("own", "7")]);
     assert!(spend(&node, &[hits(&user, 1), by("30/h", hits(&own, 1))]).await.0);
-    assert_eq!((engine.runs(), engine.exchanges()), (1, 0));
+    assert_eq!((redis.runs(), redis.exchanges()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_quota_finds_the_time_that_is_owed_on_every_node() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     let own = [("own", "7")];
     assert_eq!(spend(&node, &[by("1/min burst 10", hits(&own, 4))]).await, (true, vec![6]));
     assert_eq!(spend(&other, &[by("1/min burst 5", hits(&own, 1))]).await, (true, vec![0]));
@@ -108,9 +109,9 @@ async fn another_quota_finds_the_time_that_is_owed_on_every_node() {
 
 #[tokio::test(start_paused = true)]
 async fn in_an_outage_a_node_goes_by_its_share_of_the_quota_of_the_call() {
-    let engine = Fake::new();
-    let node: Node = engine.node(POLICY);
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node: Node = redis.node(POLICY);
+    redis.set_down(true);
     let own = [("own", "7")];
     let call = [by("20/h", hits(&own, 1))];
     let mut passed = 0;
@@ -120,32 +121,32 @@ async fn in_an_outage_a_node_goes_by_its_share_of_the_quota_of_the_call() {
     assert_eq!(passed, 10, "one of two nodes");
     let give = Descriptor { gives_back: true, ..by("20/h", hits(&own, 3)) };
     assert_eq!(spend(&node, &[give]).await, (true, vec![3]));
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(spend(&node, &call).await, (true, vec![12]), "seven were spent here");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_given_back_in_an_outage_is_as_the_limit_says() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let user = [("user", "7")];
     let give = [Descriptor { gives_back: true, ..hits(&user, 3) }];
     for (outage, passes) in [("open", true), ("closed", false), ("local", true)] {
-        let node = engine.node(
+        let node = redis.node(
             &POLICY.replace("quota = \"10/h\"", &format!("quota = \"10/h\"\noutage = {outage:?}")),
         );
-        engine.set_down(true);
+        redis.set_down(true);
         let checked = node.check_descriptors("edge", &give).await;
         assert_eq!(checked.is_ok_and(|outcome| outcome.is_allowed()), passes, "{outage}");
-        engine.set_down(false);
+        redis.set_down(false);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_in_shadow_that_cannot_be_given_back_to_changes_nothing() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let in_shadow = "quota = \"10/h\"\nmode = 'shadow'\noutage = 'closed'";
-    let node = engine.node(&POLICY.replace("quota = \"10/h\"", in_shadow));
-    engine.set_down(true);
+    let node = redis.node(&POLICY.replace("quota = \"10/h\"", in_shadow));
+    redis.set_down(true);
     let user = [("user", "7")];
     let give = Descriptor { gives_back: true, ..hits(&user, 3) };
     let outcome = node.check_descriptors("edge", &[give]).await.unwrap();
@@ -154,13 +155,13 @@ async fn a_limit_in_shadow_that_cannot_be_given_back_to_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_back_while_others_spend_gives_back_all_the_same() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     let own = [("own", "7")];
     assert!(spend(&node, &[by("20/h", hits(&own, 10))]).await.0);
     // Somebody is faster.
     let mut is_first = true;
-    engine.before_run(move |model, entries| {
+    redis.before_run(move |model, entries| {
         let state = model.state(&entries[0].name);
         if let Some(mut state) = state.filter(|_| std::mem::take(&mut is_first)) {
             // One more token, which comes back in three minutes.
@@ -169,17 +170,16 @@ async fn whoever_gives_back_while_others_spend_gives_back_all_the_same() {
             model.set_state(entries[0].name, Some(state));
         }
     });
-    let (give, runs) =
-        (Descriptor { gives_back: true, ..by("20/h", hits(&own, 5)) }, engine.runs());
+    let (give, runs) = (Descriptor { gives_back: true, ..by("20/h", hits(&own, 5)) }, redis.runs());
     assert!(spend(&node, &[give]).await.0);
-    assert_eq!((engine.runs() - runs, engine.exchanges()), (1, 0), "one round trip");
+    assert_eq!((redis.runs() - runs, redis.exchanges()), (1, 0), "one round trip");
     assert_eq!(spend(&other, &[by("20/h", hits(&own, 0))]).await, (true, vec![14]));
 }
 
-async fn real(url: &str) -> Gate<RedisStore<Server>> {
+async fn real(url: &str) -> Gate<RedisStore<Client>> {
     let options = Options::new(url).unwrap().command_time_out(Duration::from_secs(5));
     let settings = Settings::default().nodes(1.try_into().unwrap());
-    let store = RedisStore::new(Server::connect(options).await.unwrap(), &settings).unwrap();
+    let store = RedisStore::new(Client::connect(options).await.unwrap(), &settings).unwrap();
     Gate::with_store(Policy::from_toml(POLICY).unwrap(), store).unwrap()
 }
 

@@ -6,7 +6,7 @@ use http::Request;
 use spillgate_policy::Request as Asked;
 use tokio::time::{Instant, sleep};
 
-use super::engine::{Fake, Node, check_all, left, passes};
+use super::fake::{Fake, Node, check_all, left, passes};
 
 const POLICY: &str = "
     [[limit]]
@@ -25,23 +25,23 @@ const POLICY: &str = "
 
 #[tokio::test(start_paused = true)]
 async fn a_hot_caller_costs_few_commands() {
-    let engine = Fake::new();
-    engine.set_delay(Duration::from_millis(1));
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_millis(1));
+    let node = redis.node(POLICY);
     for _ in 0..1000 {
         assert_eq!(passes(&node, "leased", "alice", 1).await, 1);
         sleep(Duration::from_millis(2)).await;
     }
-    assert!(engine.runs() < 200, "{}", engine.runs());
+    assert!(redis.runs() < 200, "{}", redis.runs());
     let stats = node.store().stats();
     assert!(stats.leases.allowed > 900, "{stats:?}");
-    assert_eq!(stats.by_engine, 3, "until it is known to be hot");
+    assert_eq!(stats.by_redis, 3, "until it is known to be hot");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_decides_at_once() {
-    let engine = Fake::new();
-    let node = engine.node(
+    let redis = Fake::new();
+    let node = redis.node(
         "[[limit]]\nname = 'l'\nper = 'global'\nquota = '1000/s burst 2000'\nsharing = 'leased'",
     );
     let parts = Request::builder().uri("/a").body(()).unwrap().into_parts().0;
@@ -62,8 +62,8 @@ async fn a_lease_decides_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_strict_limit_denies_is_not_spent_out_of_a_lease() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     let mut passed = 0;
     for _ in 0..100 {
         let outcome = check_all(&node, &["leased", "strict"], "alice").await.unwrap();
@@ -90,9 +90,9 @@ async fn admitted(nodes: [&Node; 2], time: Duration) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_together_admit_what_the_quota_says_and_hardly_less() {
-    let engine = Fake::new();
-    engine.set_delay(Duration::from_micros(300));
-    let (one, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_micros(300));
+    let (one, other) = (redis.node(POLICY), redis.node(POLICY));
     let began = Instant::now();
     let admitted = admitted([&one, &other], Duration::from_secs(10)).await;
     let most = 2000 + began.elapsed().as_millis() as u64;
@@ -102,8 +102,8 @@ async fn nodes_together_admit_what_the_quota_says_and_hardly_less() {
 
 #[tokio::test(start_paused = true)]
 async fn resets_and_overrides_count_under_leases_too() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     assert_eq!(passes(&node, "leased", "alice", 2500).await, 2000);
     node.reset_limit("leased", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "leased", "alice", 2500).await, 2000);
@@ -116,8 +116,8 @@ async fn resets_and_overrides_count_under_leases_too() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_settled_counts_under_leases_too() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     let _ = node.check_limit("leased", &["alice"], 100).await.unwrap();
     node.settle_limit("leased", &["alice"], 100, 300).await.unwrap();
     node.store().shutdown().await;
@@ -128,11 +128,11 @@ async fn what_is_settled_counts_under_leases_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_serves_on_in_an_outage_and_then_the_nodes_share() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     assert_eq!(passes(&node, "leased", "alice", 50).await, 50);
     let before = node.store().stats();
-    engine.set_down(true);
+    redis.set_down(true);
     let passed = passes(&node, "leased", "alice", 5000).await as u64;
     let after = node.store().stats();
     let by_lease = after.leases.allowed - before.leases.allowed;
@@ -144,11 +144,11 @@ async fn a_lease_serves_on_in_an_outage_and_then_the_nodes_share() {
 
 #[tokio::test(start_paused = true)]
 async fn quotas_too_small_to_lease_are_strict() {
-    let engine = Fake::new();
-    let node = engine.node(&POLICY.replace("1000/s burst 2000", "10/h"));
+    let redis = Fake::new();
+    let node = redis.node(&POLICY.replace("1000/s burst 2000", "10/h"));
     assert_eq!(passes(&node, "leased", "alice", 20).await, 10);
     assert_eq!(node.store().stats().leases.allowed, 0);
-    assert!(engine.runs() <= 11, "{}", engine.runs());
+    assert!(redis.runs() <= 11, "{}", redis.runs());
 }
 
 /// Calls a limit, or several, every millisecond for so many seconds. How many pass.
@@ -163,22 +163,22 @@ async fn hammer(node: &Node, limits: &[&str], seconds: u64) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn callers_who_come_once_cost_what_they_do_under_a_strict_limit() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     for user in 0..2000 {
         assert_eq!(passes(&node, "leased", &format!("user {user}"), 1).await, 1);
     }
     let stats = node.store().stats();
-    assert_eq!((stats.leases.callers, stats.leases.takes, stats.by_engine), (0, 0, 2000));
-    assert_eq!((engine.runs(), engine.exchanges()), (2000, 0));
+    assert_eq!((stats.leases.callers, stats.leases.takes, stats.by_redis), (0, 0, 2000));
+    assert_eq!((redis.runs(), redis.exchanges()), (2000, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_again_when_told_to_gets_through() {
     for quota in ["1000/s burst 2000", "100/s burst 200", "2/s burst 100"] {
-        let engine = Fake::new();
-        engine.set_delay(Duration::from_millis(1));
-        let node = engine.node(&POLICY.replace("1000/s burst 2000", quota));
+        let redis = Fake::new();
+        redis.set_delay(Duration::from_millis(1));
+        let node = redis.node(&POLICY.replace("1000/s burst 2000", quota));
         for cost in [1, 1, 5, 1, 5] {
             let check = || async { node.check_limit("leased", &["alice"], cost).await.unwrap() };
             let denied = loop {
@@ -197,10 +197,10 @@ async fn who_comes_again_when_told_to_gets_through() {
 
 #[tokio::test(start_paused = true)]
 async fn what_another_node_changes_is_noticed_within_a_second_by_one_that_denies() {
-    let engine = Fake::new();
-    engine.set_delay(Duration::from_millis(1));
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_millis(1));
     let policy = POLICY.replace("1000/s burst 2000", "1/h burst 100");
-    let (node, other) = (engine.node(&policy), engine.node(&policy));
+    let (node, other) = (redis.node(&policy), redis.node(&policy));
     assert_eq!(passes(&node, "leased", "alice", 200).await, 100);
     other.reset_limit("leased", &["alice"]).await.unwrap();
     assert!(is_noticed(&node).await < Duration::from_millis(1010));
@@ -222,15 +222,15 @@ async fn is_noticed(node: &Node) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn several_leased_limits_cost_few_calls_and_the_smallest_is_used() {
-    let engine = Fake::new();
-    engine.set_delay(Duration::from_millis(1));
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_millis(1));
     let smaller = POLICY.replace("1000/s burst 2000", "100/s burst 200");
     let smaller =
         smaller.split("[[limit]]").nth(1).unwrap().replace("'leased'\n    by", "'b'\n    by");
-    let node = engine.node(&format!("{POLICY}\n[[limit]]\n{smaller}"));
+    let node = redis.node(&format!("{POLICY}\n[[limit]]\n{smaller}"));
     let passed = hammer(&node, &["leased", "b"], 10).await;
     assert!((1140..=1210).contains(&passed), "{passed}");
-    let calls = engine.runs() + engine.exchanges();
+    let calls = redis.runs() + redis.exchanges();
     assert!(calls <= 2 * 25 * 10, "{calls} calls in ten seconds");
     // What the smaller denied is not spent under the larger.
     assert_eq!(node.store().stats().kept_charges, 0);
@@ -238,9 +238,9 @@ async fn several_leased_limits_cost_few_calls_and_the_smallest_is_used() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_costs_more_than_a_take_brought_waits_for_its_own() {
-    let engine = Fake::new();
-    engine.set_delay(Duration::from_millis(1));
-    let node = engine.node(&POLICY.replace("1000/s burst 2000", "10/s burst 100"));
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_millis(1));
+    let node = redis.node(&POLICY.replace("1000/s burst 2000", "10/s burst 100"));
     assert_eq!(passes(&node, "leased", "alice", 101).await, 100);
     sleep(Duration::from_millis(350)).await;
     // Three are there.

@@ -1,4 +1,4 @@
-//! The store, over an engine in memory, and over real ones.
+//! The store, over Redis in memory, and over real ones.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 mod alike;
@@ -9,7 +9,7 @@ mod conformance;
 mod denials;
 mod deposits;
 mod descriptors;
-mod engine;
+mod fake;
 mod leased;
 mod nodes;
 mod outage;

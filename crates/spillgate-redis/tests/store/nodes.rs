@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use spillgate_policy::Policy;
-use spillgate_redis::engine::{Announcement, Engine, Member};
+use spillgate_redis::backend::{Announcement, Backend, Member};
 use spillgate_redis::{Fingerprint, Name, Secret, Settings};
 use tokio::time::sleep;
 
-use super::engine::{Fake, Node};
+use super::fake::{Fake, Node};
 
 const API: &str = "[[limit]]\nname = 'api'\nby-name = true\nper = 'ip'\nquota = '10/s burst 20'\n";
 const LOGIN: &str = "[[limit]]\nname = 'login'\nby-name = true\nper = 'ip'\nquota = '5/min'\n";
@@ -68,8 +68,8 @@ async fn fingerprints_are_the_same_from_version_to_version() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_of_another_secret_are_seen_and_do_not_count_and_those_of_another_policy_do() {
-    let engine = Fake::new();
-    let [one, two, other] = [ONE, ONE, OTHER].map(|secret| engine.node_with(API, &with(secret)));
+    let redis = Fake::new();
+    let [one, two, other] = [ONE, ONE, OTHER].map(|secret| redis.node_with(API, &with(secret)));
     sleep(A_WHILE).await;
     assert_eq!(counts(&one), (2, 1, 0));
     assert_eq!(counts(&two), (2, 1, 0));
@@ -89,24 +89,24 @@ async fn nodes_of_another_secret_are_seen_and_do_not_count_and_those_of_another_
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_ends_in_order_is_not_counted_any_more() {
-    let engine = Fake::new();
-    let nodes = [engine.node_with(API, &with(ONE)), engine.node_with(API, &with(ONE))];
+    let redis = Fake::new();
+    let nodes = [redis.node_with(API, &with(ONE)), redis.node_with(API, &with(ONE))];
     sleep(A_WHILE).await;
     let look = Announcement { joins: None, leaves: None, lifetime: A_WHILE, lists: true };
-    assert_eq!(engine.announce(&look).await.unwrap().count, 2);
+    assert_eq!(redis.announce(&look).await.unwrap().count, 2);
     nodes[0].store().shutdown().await;
-    assert_eq!(engine.announce(&look).await.unwrap().count, 1);
+    assert_eq!(redis.announce(&look).await.unwrap().count, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nodes_that_do_not_tell_count_as_before() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let old = Member { node: Name::from_bytes([7; 16]), fingerprint: None };
     let lifetime = Duration::from_secs(3600);
     let join = Announcement { joins: Some(old), leaves: None, lifetime, lists: false };
-    let node = engine.node_with(API, &with(ONE));
+    let node = redis.node_with(API, &with(ONE));
     for _ in 0..5 {
-        engine.announce(&join).await.unwrap();
+        redis.announce(&join).await.unwrap();
         sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(counts(&node), (2, 0, 0));
@@ -115,37 +115,37 @@ async fn nodes_that_do_not_tell_count_as_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_number_that_is_configured_stands_and_fingerprints_are_told_all_the_same() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let nine = 9.try_into().unwrap();
-    let one = engine.node_with(API, &with(ONE).nodes(nine));
-    let _other = engine.node_with(API, &with(OTHER).nodes(nine));
+    let one = redis.node_with(API, &with(ONE).nodes(nine));
+    let _other = redis.node_with(API, &with(OTHER).nodes(nine));
     sleep(A_WHILE).await;
     assert_eq!(counts(&one), (9, 1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_refuses_joins_only_those_that_are_the_same() {
-    let engine = Fake::new();
-    let one = engine.node_with(API, &with(ONE));
+    let redis = Fake::new();
+    let one = redis.node_with(API, &with(ONE));
     sleep(A_WHILE).await;
     let strict = |secret| with(secret).refuse_mismatch(true);
-    let same = engine.node_with(API, &strict(ONE));
+    let same = redis.node_with(API, &strict(ONE));
     same.store().join().await.unwrap();
     for (policy, secret, why) in [
         (API, OTHER, "2 other nodes have another secret"),
         (LOGIN, ONE, "2 other nodes have another policy"),
     ] {
-        let refused = engine.node_with(policy, &strict(secret));
+        let refused = redis.node_with(policy, &strict(secret));
         sleep(A_WHILE).await;
         let error = refused.store().join().await.unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
         assert_eq!(counts(&one), (2, 0, 0), "it was never seen");
     }
     // Who cannot look goes on, and warns when it can.
-    engine.set_down(true);
-    let late = engine.node_with(LOGIN, &strict(ONE));
+    redis.set_down(true);
+    let late = redis.node_with(LOGIN, &strict(ONE));
     late.store().join().await.unwrap();
-    engine.set_down(false);
+    redis.set_down(false);
     sleep(A_WHILE).await;
     assert_eq!(counts(&late), (3, 0, 2));
 }

@@ -1,4 +1,4 @@
-//! What clients see while the engine is away.
+//! What clients see while Redis is away.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use spillgate_policy::LimitCheck;
 use spillgate_redis::Settings;
 use tokio::time::{Instant, sleep};
 
-use super::engine::{Fake, TIME_OUT, check_all, left, passes};
+use super::fake::{Fake, TIME_OUT, check_all, left, passes};
 
 fn policy(outage: &str) -> String {
     format!(
@@ -16,23 +16,23 @@ fn policy(outage: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_limit_tells_what_is_down() {
-    let engine = Fake::new();
-    let node = engine.node(&policy("closed"));
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node(&policy("closed"));
+    redis.set_down(true);
     let error = check_all(&node, &["l"], "alice").await.unwrap_err();
     assert!(error.is_store());
     let text = error.to_string();
     assert!(text.contains("limit \"l\"") && text.contains("redis://test"), "{text}");
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(passes(&node, "l", "alice", 12).await, 10);
     assert_eq!(node.store().stats().outage_closed, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_open_limit_lets_everyone_pass_undecided() {
-    let engine = Fake::new();
-    let node = engine.node(&policy("open"));
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node(&policy("open"));
+    redis.set_down(true);
     for _ in 0..20 {
         let outcome = check_all(&node, &["l"], "alice").await.unwrap();
         assert!(outcome.is_allowed());
@@ -44,48 +44,48 @@ async fn an_open_limit_lets_everyone_pass_undecided() {
 
 #[tokio::test(start_paused = true)]
 async fn a_local_limit_goes_by_this_nodes_share_and_keeps_it_between_outages() {
-    let engine = Fake::new();
-    let node = engine.node(&policy("local"));
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node(&policy("local"));
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 4).await, 4);
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(passes(&node, "l", "alice", 2).await, 2);
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 1);
     assert_eq!(left(&node, "l", "alice").await, 0);
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(passes(&node, "l", "alice", 12).await, 3, "all together ten");
     assert_eq!(node.store().stats().outage_local, 16);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_share_follows_the_number_of_nodes_that_are_there() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let counting = Settings::default();
-    let node = engine.node_with(&policy("local"), &counting);
-    let others: Vec<_> = (0..4).map(|_| engine.node_with(&policy("local"), &counting)).collect();
+    let node = redis.node_with(&policy("local"), &counting);
+    let others: Vec<_> = (0..4).map(|_| redis.node_with(&policy("local"), &counting)).collect();
     sleep(Duration::from_millis(1500)).await;
     assert_eq!(node.store().stats().nodes, 5);
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 2);
-    engine.set_down(false);
+    redis.set_down(false);
     drop(others);
     sleep(Duration::from_secs(6)).await;
     assert_eq!(node.store().stats().nodes, 1);
-    engine.set_down(true);
+    redis.set_down(true);
     // Of ten, two are spent already.
     assert_eq!(passes(&node, "l", "alice", 12).await, 8);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_has_forgotten_the_nodes_gives_none_of_them_more() {
-    let engine = Fake::new();
+async fn redis_that_has_forgotten_the_nodes_gives_none_of_them_more() {
+    let redis = Fake::new();
     let counting = Settings::default();
-    let nodes: Vec<_> = (0..5).map(|_| engine.node_with(&policy("local"), &counting)).collect();
+    let nodes: Vec<_> = (0..5).map(|_| redis.node_with(&policy("local"), &counting)).collect();
     sleep(Duration::from_millis(1500)).await;
-    engine.model().flush();
+    redis.model().flush();
     sleep(Duration::from_secs(1)).await;
-    engine.set_down(true);
+    redis.set_down(true);
     for node in &nodes {
         assert_eq!(passes(node, "l", "alice", 12).await, 2);
     }
@@ -93,19 +93,19 @@ async fn an_engine_that_has_forgotten_the_nodes_gives_none_of_them_more() {
 
 #[tokio::test(start_paused = true)]
 async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(&policy("local")), engine.node(&policy("local")));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(&policy("local")), redis.node(&policy("local")));
     node.set_override("l", &["alice"], Some("100/h".parse().unwrap())).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 1).await, 1);
     sleep(Duration::from_secs(60)).await;
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 99).await, 50);
     assert_eq!(passes(&other, "l", "alice", 99).await, 50);
-    engine.set_down(false);
+    redis.set_down(false);
     sleep(Duration::from_secs(1)).await;
     node.set_override("l", &["alice"], None).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 1).await, 0);
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(passes(&other, "l", "alice", 99).await, 0);
 }
 
@@ -133,9 +133,9 @@ const MIXED: &str = "
 
 #[tokio::test(start_paused = true)]
 async fn of_several_limits_a_closed_one_wins_and_nothing_is_spent() {
-    let engine = Fake::new();
-    let node = engine.node(MIXED);
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node(MIXED);
+    redis.set_down(true);
     assert!(check_all(&node, &["local", "open", "closed"], "alice").await.is_err());
     assert_eq!(left(&node, "local", "alice").await, 2);
     let mut passed = 0;
@@ -148,36 +148,36 @@ async fn of_several_limits_a_closed_one_wins_and_nothing_is_spent() {
 
 #[tokio::test(start_paused = true)]
 async fn if_one_slot_is_away_what_was_spent_in_another_is_taken_back() {
-    let engine = Fake::with_slots(200);
-    let node = engine.node(MIXED);
+    let redis = Fake::with_slots(200);
+    let node = redis.node(MIXED);
     let before = left(&node, "open", "alice").await;
     // Each slot in turn: one of them holds the limit that is closed.
     let mut failed = 0;
     for slot in 0..200 {
-        engine.set_slot_down(Some(slot));
+        redis.set_slot_down(Some(slot));
         match check_all(&node, &["open", "closed"], "alice").await {
             Err(_) => failed += 1,
             Ok(outcome) if outcome.limits().count() == 2 => {
                 // Neither was away.
-                engine.set_slot_down(None);
+                redis.set_slot_down(None);
                 node.reset_limit("open", &["alice"]).await.unwrap();
                 node.reset_limit("closed", &["alice"]).await.unwrap();
             }
             Ok(outcome) => assert!(outcome.is_allowed()),
         }
     }
-    engine.set_slot_down(None);
+    redis.set_slot_down(None);
     assert_eq!(failed, 1);
     assert_eq!(left(&node, "open", "alice").await, before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_in_shadow_that_is_away_stays_undecided() {
-    let engine = Fake::new();
-    let node = engine.node(
+    let redis = Fake::new();
+    let node = redis.node(
         "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nmode = 'shadow'\noutage = 'closed'",
     );
-    engine.set_down(true);
+    redis.set_down(true);
     let outcome = check_all(&node, &["l"], "alice").await.unwrap();
     assert!(outcome.is_allowed());
     assert!(outcome.shadow_error().is_some());
@@ -185,10 +185,10 @@ async fn a_limit_in_shadow_that_is_away_stays_undecided() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_come_is_waited_for_once() {
-    let engine = Fake::with_slots(200);
+    let redis = Fake::with_slots(200);
     let policy = MIXED.replace("quota = '4/h'", "quota = '1000/h'\nsharing = 'leased'");
-    let node = engine.node(&policy);
-    engine.hang();
+    let node = redis.node(&policy);
+    redis.hang();
     for limits in [&["local", "open"][..], &["open", "closed"], &["local", "open", "closed"]] {
         let began = Instant::now();
         let checked = check_all(&node, limits, "alice").await;
@@ -199,13 +199,13 @@ async fn an_answer_that_does_not_come_is_waited_for_once() {
 
 #[tokio::test(start_paused = true)]
 async fn while_one_slot_is_away_limits_in_others_are_still_asked_for() {
-    let engine = Fake::with_slots(200);
-    let node = engine.node(&MIXED.replace("4/h", "4000/h").replace("5/h", "5000/h"));
+    let redis = Fake::with_slots(200);
+    let node = redis.node(&MIXED.replace("4/h", "4000/h").replace("5/h", "5000/h"));
     for slot in 0..200 {
-        engine.set_slot_down(Some(slot));
+        redis.set_slot_down(Some(slot));
         let before = node.store().stats();
         assert!(check_all(&node, &["local", "open"], "alice").await.unwrap().is_allowed());
-        let asked = node.store().stats().by_engine - before.by_engine;
+        let asked = node.store().stats().by_redis - before.by_redis;
         assert!(asked >= 1, "neither limit was asked for while slot {slot} was away");
     }
     let stats = node.store().stats();
@@ -214,21 +214,21 @@ async fn while_one_slot_is_away_limits_in_others_are_still_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_decided_here_is_taken_back_here_and_nowhere_else() {
-    let engine = Fake::new();
-    // By itself a node has the whole quota as its share, and counts as the engine does.
+    let redis = Fake::new();
+    // By itself a node has the whole quota as its share, and counts as Redis does.
     let alone = Settings::default().nodes(1.try_into().unwrap());
     let policy = format!("{}\nalgorithm = 'fixed-window'", policy("local"));
-    let node = engine.node_with(&policy, &alone);
-    engine.set_down(true);
+    let node = redis.node_with(&policy, &alone);
+    redis.set_down(true);
     let here = check_all(&node, &["l"], "alice").await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 9);
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(passes(&node, "l", "bob", 1).await, 1);
     node.cancel(here);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(left(&node, "l", "alice").await, 10);
     assert_eq!(left(&node, "l", "bob").await, 9);
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(left(&node, "l", "alice").await, 10);
 }
 
@@ -251,16 +251,16 @@ async fn whoever_the_node_has_seen_goes_on_from_what_it_had_spent() {
         "quota = '10/h'\nalgorithm = 'interval-bucket'",
         "quota = 'burst 10'",
     ] {
-        let engine = Fake::new();
-        let node = engine.node_with(&alone(algorithm), &one());
+        let redis = Fake::new();
+        let node = redis.node_with(&alone(algorithm), &one());
         assert_eq!(passes(&node, "l", "alice", 7).await, 7, "{algorithm}");
-        engine.set_down(true);
+        redis.set_down(true);
         assert_eq!(left(&node, "l", "alice").await, 3, "{algorithm}");
         assert_eq!(passes(&node, "l", "alice", 2).await, 2, "{algorithm}");
-        engine.set_down(false);
+        redis.set_down(false);
         assert_eq!(left(&node, "l", "alice").await, 1, "{algorithm}");
         assert_eq!(passes(&node, "l", "alice", 9).await, 1, "{algorithm}");
-        engine.set_down(true);
+        redis.set_down(true);
         assert_eq!(passes(&node, "l", "alice", 9).await, 0, "{algorithm}");
         assert_eq!(passes(&node, "l", "bob", 12).await, 10, "{algorithm}");
     }
@@ -268,15 +268,15 @@ async fn whoever_the_node_has_seen_goes_on_from_what_it_had_spent() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_admitted_in_an_outage_is_charged_for_all_nodes_when_it_is_over() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(&policy("local")), engine.node(&policy("local")));
-    engine.set_down(true);
+    let redis = Fake::new();
+    let (node, other) = (redis.node(&policy("local")), redis.node(&policy("local")));
+    redis.set_down(true);
     for user in ["alice", "bob", "carol"] {
         assert_eq!(passes(&node, "l", user, 12).await, 5);
     }
     assert_eq!(passes(&other, "l", "alice", 3).await, 3);
     assert_eq!((node.store().stats().unreported, other.store().stats().unreported), (3, 1));
-    engine.set_down(false);
+    redis.set_down(false);
     sleep(Duration::from_secs(1)).await;
     assert_eq!((node.store().stats().unreported, other.store().stats().unreported), (0, 0));
     assert_eq!(left(&other, "l", "alice").await, 2);
@@ -286,84 +286,84 @@ async fn what_was_admitted_in_an_outage_is_charged_for_all_nodes_when_it_is_over
 
 #[tokio::test(start_paused = true)]
 async fn what_has_been_refilled_since_is_not_charged() {
-    let engine = Fake::new();
-    let node = engine.node_with(&alone("quota = '10/s'"), &one());
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node_with(&alone("quota = '10/s'"), &one());
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 10);
     sleep(Duration::from_millis(600)).await;
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(left(&node, "l", "alice").await, 6);
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 6);
     sleep(Duration::from_secs(2)).await;
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(left(&node, "l", "alice").await, 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reset_forgives_what_was_admitted_in_an_outage_too() {
-    let engine = Fake::new();
-    let node = engine.node_with(&alone("quota = '10/h'"), &one());
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node_with(&alone("quota = '10/h'"), &one());
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 10);
-    engine.set_down(false);
+    redis.set_down(false);
     node.reset_limit("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 4).await, 4);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(left(&node, "l", "alice").await, 6);
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(left(&node, "l", "alice").await, 6);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_reserved_in_an_outage_and_settled_in_another_state_counts_once() {
-    let engine = Fake::new();
-    let node = engine.node_with(&alone("quota = '100/h'"), &one());
+    let redis = Fake::new();
+    let node = redis.node_with(&alone("quota = '100/h'"), &one());
     let value = ["alice"];
     let spend = LimitCheck { limit: "l", values: &value, cost: 10 };
     // Reserved here; settled there.
-    engine.set_down(true);
+    redis.set_down(true);
     assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
-    engine.set_down(false);
+    redis.set_down(false);
     node.settle_limit("l", &value, 10, 4).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 96);
     // Reserved there; settled here, for more.
     assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
-    engine.set_down(true);
+    redis.set_down(true);
     node.settle_limit("l", &value, 10, 16).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 80);
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(left(&node, "l", "alice").await, 80);
     // Both here.
-    engine.set_down(true);
+    redis.set_down(true);
     assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
     node.settle_limit("l", &value, 10, 1).await.unwrap();
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(left(&node, "l", "alice").await, 79);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_charges_what_it_admitted() {
-    let engine = Fake::new();
-    let node = engine.node(&policy("local"));
-    engine.set_down(true);
+    let redis = Fake::new();
+    let node = redis.node(&policy("local"));
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 5);
-    engine.set_down(false);
+    redis.set_down(false);
     node.store().shutdown().await;
-    let other = engine.node(&policy("local"));
+    let other = redis.node(&policy("local"));
     assert_eq!(left(&other, "l", "alice").await, 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_refilled_before_it_is_settled_pays_for_nothing() {
-    let engine = Fake::new();
-    let node = engine.node_with(&alone("quota = '100/min'"), &one());
+    let redis = Fake::new();
+    let node = redis.node_with(&alone("quota = '100/min'"), &one());
     let reserve = LimitCheck { limit: "l", values: &["alice"], cost: 100 };
     let receipt = node.check_limits(&[reserve]).await.unwrap().receipt().unwrap();
     sleep(Duration::from_secs(61)).await;
-    engine.set_down(true);
+    redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 120).await, 100);
     node.settle_actual(receipt, 0).await.unwrap();
-    engine.set_down(false);
+    redis.set_down(false);
     assert_eq!(passes(&node, "l", "alice", 120).await, 0);
 }

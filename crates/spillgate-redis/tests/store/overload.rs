@@ -1,12 +1,12 @@
-//! What clients see while more is asked than the engine answers: never what they would in an outage.
+//! What clients see while more is asked than Redis answers: never what they would in an outage.
 
 use std::time::Duration;
 
 use spillgate::Quota;
-use spillgate_redis::engine::Fault;
+use spillgate_redis::backend::Fault;
 use tokio::time::sleep;
 
-use super::engine::{Fake, check_all, left, passes};
+use super::fake::{Fake, check_all, left, passes};
 
 fn policy(outage: &str, more: &str) -> String {
     format!(
@@ -19,9 +19,9 @@ fn policy(outage: &str, more: &str) -> String {
 async fn a_call_is_refused_whatever_the_outage_of_its_limit() {
     for outage in ["local", "open", "closed"] {
         for more in ["", "sharing = 'leased'"] {
-            let engine = Fake::new();
-            let node = engine.node(&policy(outage, more));
-            engine.set_overloaded(true);
+            let redis = Fake::new();
+            let node = redis.node(&policy(outage, more));
+            redis.set_overloaded(true);
             for _ in 0..20 {
                 let error = check_all(&node, &["l"], "alice").await.unwrap_err();
                 assert!(error.is_overloaded() && error.is_store(), "{outage}: {error}");
@@ -29,7 +29,7 @@ async fn a_call_is_refused_whatever_the_outage_of_its_limit() {
             let stats = node.store().stats();
             let decided = [stats.outage_local, stats.outage_open, stats.outage_closed];
             assert_eq!(decided, [0; 3], "{outage}");
-            engine.set_overloaded(false);
+            redis.set_overloaded(false);
             assert_eq!(passes(&node, "l", "alice", 2000).await, 1000, "{outage}");
         }
     }
@@ -37,25 +37,25 @@ async fn a_call_is_refused_whatever_the_outage_of_its_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_spent_elsewhere_is_taken_back() {
-    let engine = Fake::with_slots(2);
+    let redis = Fake::with_slots(2);
     let both = "[[limit]]\nname = 'm'\nby-name = true\nper = 'user'\nquota = '10/h'\n\
                 sharing = 'leased'\n";
-    let node = engine.node(&policy("local", both));
+    let node = redis.node(&policy("local", both));
     assert!(check_all(&node, &["l", "m"], "alice").await.unwrap().is_allowed());
-    engine.set_overloaded(true);
+    redis.set_overloaded(true);
     for _ in 0..5 {
         assert!(check_all(&node, &["l", "m"], "alice").await.unwrap_err().is_overloaded());
     }
-    engine.set_overloaded(false);
+    redis.set_overloaded(false);
     assert_eq!(passes(&node, "m", "alice", 20).await, 9);
     assert_eq!(passes(&node, "l", "alice", 2000).await, 999);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_bucket_that_belongs_to_no_limit_is_refused_too() {
-    let engine = Fake::new();
-    let node = engine.node(&policy("local", ""));
-    engine.set_overloaded(true);
+    let redis = Fake::new();
+    let node = redis.node(&policy("local", ""));
+    redis.set_overloaded(true);
     let quota = Quota::per_second(1).build().unwrap();
     let error = node.store().throttle(b"key", quota, 1).await.unwrap_err();
     assert_eq!(error.fault(), Fault::Overloaded);
@@ -63,18 +63,18 @@ async fn a_bucket_that_belongs_to_no_limit_is_refused_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_settled_counts_as_soon_as_the_engine_can_be_asked() {
+async fn what_is_settled_counts_as_soon_as_redis_can_be_asked() {
     for outage in ["local", "open", "closed"] {
-        let engine = Fake::new();
-        let node = engine.node(&policy(outage, ""));
+        let redis = Fake::new();
+        let node = redis.node(&policy(outage, ""));
         for user in ["alice", "bob"] {
             let _ = node.check_limit("l", &[user], 100).await.unwrap();
         }
-        engine.set_overloaded(true);
+        redis.set_overloaded(true);
         node.settle_limit("l", &["alice"], 100, 300).await.unwrap();
         node.settle_limit("l", &["bob"], 100, 40).await.unwrap();
         sleep(Duration::from_secs(2)).await;
-        engine.set_overloaded(false);
+        redis.set_overloaded(false);
         assert_eq!(left(&node, "l", "alice").await, 700, "{outage}");
         sleep(Duration::from_secs(1)).await;
         assert_eq!(left(&node, "l", "bob").await, 960, "{outage}");

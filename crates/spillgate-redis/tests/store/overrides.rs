@@ -6,7 +6,7 @@ use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::Policy;
 use tokio::time::sleep;
 
-use super::engine::{Fake, check_all, left, passes};
+use super::fake::{Fake, check_all, left, passes};
 
 const POLICY: &str = "
     [[limit]]
@@ -26,8 +26,8 @@ fn quota(text: &str) -> Option<Quota> {
 
 #[tokio::test(start_paused = true)]
 async fn an_override_counts_on_every_node_at_its_next_question() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     assert_eq!(passes(&other, "l", "alice", 4).await, 4);
     node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
     assert_eq!(left(&other, "l", "alice").await, 16);
@@ -37,18 +37,18 @@ async fn an_override_counts_on_every_node_at_its_next_question() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_knows_of_an_override_asks_once() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
-    let before = engine.runs();
+    let before = redis.runs();
     assert_eq!(passes(&other, "l", "alice", 10).await, 10);
-    assert_eq!(engine.runs() - before, 11);
+    assert_eq!(redis.runs() - before, 11);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_override_that_is_taken_away_is_gone_everywhere() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 12).await, 12);
     node.set_override("l", &["alice"], None).await.unwrap();
@@ -58,14 +58,14 @@ async fn an_override_that_is_taken_away_is_gone_everywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn an_override_does_not_come_back_by_a_node_that_has_not_asked_since_it_went() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 1).await, 1);
     node.set_override("l", &["alice"], None).await.unwrap();
     // The state goes no sooner than a second after the last that was written.
     sleep(Duration::from_secs(1)).await;
-    engine.model().flush();
+    redis.model().flush();
     assert_eq!(passes(&other, "l", "alice", 30).await, 10);
     assert_eq!(node.check_limit("l", &["alice"], 0).await.unwrap().limit(), 10);
 }
@@ -77,12 +77,12 @@ async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
         let policy = format!(
             "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '100/h'\nsharing = '{sharing}'"
         );
-        let engine = Fake::new();
-        let (node, other) = (engine.node(&policy), engine.node(&policy));
+        let redis = Fake::new();
+        let (node, other) = (redis.node(&policy), redis.node(&policy));
         node.set_override("l", &["alice"], quota("200/h")).await.unwrap();
         assert_eq!(passes(&other, "l", "alice", 1).await, 1);
         node.set_override("l", &["alice"], None).await.unwrap();
-        engine.model().flush();
+        redis.model().flush();
         assert_eq!(passes(&other, "l", "alice", 300).await, 100, "{sharing}");
         assert_eq!(node.check_limit("l", &["alice"], 0).await.unwrap().limit(), 100);
     }
@@ -90,8 +90,8 @@ async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reset_leaves_the_override() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 30).await, 20);
     node.reset_limit("l", &["alice"]).await.unwrap();
@@ -100,8 +100,8 @@ async fn a_reset_leaves_the_override() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_policy_gives_can_be_replaced_and_taken_away() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     assert_eq!(left(&node, "l", "partner").await, 30);
     node.set_override("l", &["partner"], quota("40/h")).await.unwrap();
     assert_eq!(left(&other, "l", "partner").await, 40);
@@ -111,8 +111,8 @@ async fn what_the_policy_gives_can_be_replaced_and_taken_away() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quota_that_cannot_be_counted_is_refused_by_name() {
-    let engine = Fake::new();
-    let node = engine
+    let redis = Fake::new();
+    let node = redis
         .node("[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'");
     let error = node.set_override("l", &["alice"], quota("10/h burst 20")).await.unwrap_err();
     assert!(error.to_string().contains("limit \"l\": a fixed window has no burst"), "{error}");
@@ -130,9 +130,9 @@ fn daily(own: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn an_override_that_punishes_forgives_nothing_when_it_goes() {
     for kind in AlgorithmKind::ALL {
-        let engine = Fake::new();
+        let redis = Fake::new();
         let policy = format!("{}algorithm = '{kind}'", daily(""));
-        let (node, other) = (engine.node(&policy), engine.node(&policy));
+        let (node, other) = (redis.node(&policy), redis.node(&policy));
         assert_eq!(passes(&node, "l", "alice", 1001).await, 1000, "{kind}");
         for punished in ["1/day", "2/day"] {
             node.set_override("l", &["alice"], quota(punished)).await.unwrap();
@@ -151,8 +151,8 @@ async fn an_override_of_the_policy_that_punishes_forgives_nothing_when_it_goes()
             let algorithm = format!("quota = '1000/day'\nalgorithm = '{kind}'");
             Policy::from_toml(&daily(own).replace("quota = '1000/day'", &algorithm)).unwrap()
         };
-        let engine = Fake::new();
-        let node = engine.node("limit = []");
+        let redis = Fake::new();
+        let node = redis.node("limit = []");
         let _ = node.replace(policy("")).unwrap();
         assert_eq!(passes(&node, "l", "alice", 500).await, 500, "{kind}");
         let _ = node.replace(policy("2000/day")).unwrap();
@@ -166,8 +166,8 @@ async fn an_override_of_the_policy_that_punishes_forgives_nothing_when_it_goes()
 
 #[tokio::test(start_paused = true)]
 async fn what_was_spent_before_an_override_counts_again_if_it_is_stricter() {
-    let engine = Fake::new();
-    let node = engine.node(&daily(""));
+    let redis = Fake::new();
+    let node = redis.node(&daily(""));
     assert_eq!(passes(&node, "l", "alice", 900).await, 900);
     // Refilled at once.
     node.set_override("l", &["alice"], quota("1000/s")).await.unwrap();
@@ -180,8 +180,8 @@ async fn what_was_spent_before_an_override_counts_again_if_it_is_stricter() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reset_forgives_what_was_spent_before_an_override_too() {
-    let engine = Fake::new();
-    let node = engine.node(&daily(""));
+    let redis = Fake::new();
+    let node = redis.node(&daily(""));
     assert_eq!(passes(&node, "l", "alice", 1000).await, 1000);
     node.set_override("l", &["alice"], quota("5/day")).await.unwrap();
     node.reset_limit("l", &["alice"]).await.unwrap();
@@ -192,8 +192,8 @@ async fn a_reset_forgives_what_was_spent_before_an_override_too() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_stands_in_for_an_override_of_the_policy_is_punished_like_any() {
-    let engine = Fake::new();
-    let node = engine.node(&daily("2000/day"));
+    let redis = Fake::new();
+    let node = redis.node(&daily("2000/day"));
     node.set_override("l", &["alice"], quota("3000/day")).await.unwrap();
     // The policy's is taken away: the limit's quota stands in for it.
     node.set_override("l", &["alice"], None).await.unwrap();
@@ -205,11 +205,11 @@ async fn one_that_stands_in_for_an_override_of_the_policy_is_punished_like_any()
 
 #[tokio::test(start_paused = true)]
 async fn what_was_spent_before_stays_while_charges_are_taken_back() {
-    let engine = Fake::with_slots(200);
+    let redis = Fake::with_slots(200);
     let limits = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '1000/day'\n\
                   [[limit.override]]\nuser = 'alice'\nquota = '2000/day'\n\
                   [[limit]]\nname = 'm'\nby-name = true\nper = 'user'\nquota = '3/day'";
-    let node = engine.node(&limits.replace("user = 'alice'", "user = 'bob'"));
+    let node = redis.node(&limits.replace("user = 'alice'", "user = 'bob'"));
     assert_eq!(passes(&node, "l", "alice", 900).await, 900);
     let _ = node.replace(Policy::from_toml(limits).unwrap()).unwrap();
     for _ in 0..9 {

@@ -10,14 +10,14 @@ use spillgate_policy::{LimitCheck, Policy, Receipt, Request as Asked};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::engine::{Fake, Node, left, passes};
+use super::fake::{Fake, Node, left, passes};
 
 const POLICY: &str = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'";
 
 #[tokio::test(start_paused = true)]
 async fn what_one_node_reserves_another_settles() {
-    let engine = Fake::new();
-    let (node, other) = (engine.node(POLICY), engine.node(POLICY));
+    let redis = Fake::new();
+    let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     let _ = node.check_limit("l", &["alice"], 6).await.unwrap();
     other.settle_limit("l", &["alice"], 6, 2).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 8);
@@ -28,16 +28,16 @@ async fn what_one_node_reserves_another_settles() {
 
 #[tokio::test(start_paused = true)]
 async fn settling_is_one_round_trip() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     node.settle_limit("l", &["alice"], 3, 1).await.unwrap();
-    assert_eq!((engine.runs(), engine.exchanges()), (1, 0));
+    assert_eq!((redis.runs(), redis.exchanges()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_leaves_the_end_of_a_queue_leaves_no_gap() {
-    let engine = Fake::new();
-    let node = engine.node(
+    let redis = Fake::new();
+    let node = redis.node(
         "[[limit]]\nname = 'l'\nper = 'global'\nquota = '1/s burst 5'\n\
          algorithm = 'leaky-shaper'",
     );
@@ -58,15 +58,15 @@ async fn whoever_leaves_the_end_of_a_queue_leaves_no_gap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_engine_may_have_given_back_is_not_given_back_in_an_outage_as_well() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
-    engine.set_down(true);
+async fn what_redis_may_have_given_back_is_not_given_back_in_an_outage_as_well() {
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
+    redis.set_down(true);
     // All of this node's share.
     let _ = node.check_limit("l", &["alice"], 5).await.unwrap();
     node.settle_limit("l", &["alice"], 5, 3).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 2);
-    engine.hang();
+    redis.hang();
     node.settle_limit("l", &["alice"], 3, 1).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 2);
     node.settle_limit("l", &["alice"], 1, 2).await.unwrap();
@@ -86,12 +86,12 @@ async fn what_has_been_refilled_is_not_given_back() {
         .into_iter()
         .chain([(AlgorithmKind::TokenBucket, "leased")])
     {
-        let engine = Fake::new();
+        let redis = Fake::new();
         let policy = format!(
             "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '40/min'\nalgorithm = '{kind}'\n\
              sharing = '{sharing}'"
         );
-        let node = engine.node(&policy);
+        let node = redis.node(&policy);
         let mut open = Vec::new();
         for minute in 0..20 {
             if minute > 0 {
@@ -114,8 +114,8 @@ async fn what_has_been_refilled_is_not_given_back() {
 #[tokio::test(start_paused = true)]
 async fn a_debt_has_a_bound_and_what_is_beyond_it_is_told() {
     for (bound, most) in [("", 10 + 240), ("max-debt = 5", 15), ("max-debt = 0", 10)] {
-        let engine = Fake::new();
-        let node = engine.node(&format!("{POLICY}\n{bound}"));
+        let redis = Fake::new();
+        let node = redis.node(&format!("{POLICY}\n{bound}"));
         let settled = node.settle_limit("l", &["alice"], 0, u64::MAX).await.unwrap();
         assert_eq!((settled.uncharged, settled.left.remaining()), (u64::MAX - most, 0), "{bound}");
         // Nothing more, and nothing forgiven.
@@ -128,23 +128,23 @@ async fn a_debt_has_a_bound_and_what_is_beyond_it_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_debt_outlives_a_new_policy() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let policy = |quota: &str| {
         let policy = POLICY.replace("10/h", quota);
         Policy::from_toml(&format!("{policy}\ncapacity = 100")).unwrap()
     };
-    let node = engine.node("limit = []");
+    let node = redis.node("limit = []");
     let _ = node.replace(policy("1000/min")).unwrap();
     let named = Arc::new(Mutex::new(None));
     let name = Arc::clone(&named);
-    engine.before_run(move |_, entries| *name.lock().unwrap() = Some(entries[0].name));
+    redis.before_run(move |_, entries| *name.lock().unwrap() = Some(entries[0].name));
     node.settle_limit("l", &["alice"], 0, 61_000).await.unwrap();
     let name = named.lock().unwrap().unwrap();
-    let owed = engine.model().state(&name).unwrap();
+    let owed = redis.model().state(&name).unwrap();
 
     let _ = node.replace(policy("1000/min")).unwrap();
     assert_eq!(passes(&node, "l", "alice", 1).await, 0);
-    assert_eq!(engine.model().state(&name), Some(owed), "not a bit is another");
+    assert_eq!(redis.model().state(&name), Some(owed), "not a bit is another");
 
     let _ = node.replace(policy("2000/min")).unwrap();
     let wait = |tokens: u64| Some(Duration::from_millis(30 * tokens));
@@ -158,16 +158,16 @@ async fn a_debt_outlives_a_new_policy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_charge_by_another_quota_is_settled_although_others_spend() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     let receipt = reserve(&node, 6).await.unwrap();
     let larger = Policy::from_toml(&POLICY.replace("10/h", "20/h")).unwrap();
     let _ = node.replace(larger).unwrap();
     assert_eq!(passes(&node, "l", "alice", 1).await, 1);
     // Three times somebody is faster.
     let mut times = 3;
-    let states = engine.clone();
-    engine.before_run(move |model, entries| {
+    let states = redis.clone();
+    redis.before_run(move |model, entries| {
         let name = entries[0].name;
         let Some(mut state) = model.state(&name).filter(|_| times > 0) else { return };
         times -= 1;
@@ -178,17 +178,17 @@ async fn a_charge_by_another_quota_is_settled_although_others_spend() {
             later.model().set_state(name, Some(state));
         });
     });
-    engine.set_delay(Duration::from_millis(1));
-    let before = engine.exchanges();
+    redis.set_delay(Duration::from_millis(1));
+    let before = redis.exchanges();
     let settled = node.settle_actual(receipt, 1).await.unwrap().settled.unwrap();
-    assert_eq!(engine.exchanges() - before, 4);
+    assert_eq!(redis.exchanges() - before, 4);
     assert_eq!(settled.left.remaining(), 20 - 1 - 1 - 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_charged_under_an_override_is_given_back_when_that_is_gone() {
-    let engine = Fake::new();
-    let node = engine.node(POLICY);
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
     node.set_override("l", &["alice"], Some("20/h".parse().unwrap())).await.unwrap();
     let receipt = reserve(&node, 6).await.unwrap();
     node.set_override("l", &["alice"], None).await.unwrap();
@@ -212,9 +212,9 @@ async fn reserve_and_settle(node: &Node, other: &Node, id: u128, [cost, actual]:
 #[tokio::test(start_paused = true)]
 async fn nothing_is_lost_of_what_one_node_reserves_and_another_settles_under_a_lease() {
     for at_once in [1_u32, 16] {
-        let engine = Fake::new();
-        engine.set_delay(Duration::from_micros(300));
-        let nodes = Arc::new([engine.node(LEASED), engine.node(LEASED)]);
+        let redis = Fake::new();
+        redis.set_delay(Duration::from_micros(300));
+        let nodes = Arc::new([redis.node(LEASED), redis.node(LEASED)]);
         let mut tasks = JoinSet::new();
         for task in 0..at_once {
             let nodes = Arc::clone(&nodes);
@@ -238,17 +238,17 @@ async fn nothing_is_lost_of_what_one_node_reserves_and_another_settles_under_a_l
 
 #[tokio::test(start_paused = true)]
 async fn what_is_settled_where_it_was_reserved_goes_back_to_the_lease() {
-    let engine = Fake::new();
-    let node = engine.node(LEASED);
+    let redis = Fake::new();
+    let node = redis.node(LEASED);
     // So that there is a lease.
     assert_eq!(passes(&node, "l", "alice", 20).await, 20);
     let mut asked = 0;
     for _ in 0..100 {
         let receipt = reserve(&node, 2).await.unwrap();
-        let before = engine.runs();
+        let before = redis.runs();
         let settled = node.settle_actual(receipt, 1).await.unwrap().settled.unwrap();
         assert_eq!(settled.uncharged, 0);
-        asked += engine.runs() - before;
+        asked += redis.runs() - before;
     }
     assert_eq!(asked, 0);
     node.store().shutdown().await;

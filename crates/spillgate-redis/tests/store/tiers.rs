@@ -6,11 +6,12 @@ use std::time::Duration;
 use http::Request;
 use spillgate::AlgorithmKind;
 use spillgate_policy::{Gate, Policy, Request as Asked};
-use spillgate_redis::engine::{Engine, Options, Server};
+use spillgate_redis::backend::Backend;
+use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Settings, State, Terms};
 
 use super::common;
-use super::engine::{Fake, Node, left, passes};
+use super::fake::{Fake, Node, left, passes};
 
 /// Proxies tell the tier, and which team a call counts for.
 pub(crate) fn policy(algorithm: &str, [none, silver, gold]: [&str; 3]) -> String {
@@ -25,7 +26,7 @@ pub(crate) fn policy(algorithm: &str, [none, silver, gold]: [&str; 3]) -> String
 const DAILY: [&str; 3] = ["5/day", "6/day", "7/day"];
 
 /// How many of so many calls in a tier pass.
-async fn pass<E: Engine>(node: &Gate<RedisStore<E>>, tier: &str, calls: usize) -> usize {
+async fn pass<E: Backend>(node: &Gate<RedisStore<E>>, tier: &str, calls: usize) -> usize {
     let request = Request::builder().header("x-tier", tier).header("x-team", "t");
     let parts = request.body(()).unwrap().into_parts().0;
     let asked = Asked::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
@@ -36,24 +37,24 @@ async fn pass<E: Engine>(node: &Gate<RedisStore<E>>, tier: &str, calls: usize) -
     passed
 }
 
-/// A node that remembers no denials, so that each decision is the engine's.
-fn forgetful(engine: &Fake, policy: &str) -> Node {
+/// A node that remembers no denials, so that each decision is Redis's.
+fn forgetful(redis: &Fake, policy: &str) -> Node {
     let settings = Settings::default().nodes(2.try_into().unwrap()).remembered(0);
-    engine.node_with(policy, &settings)
+    redis.node_with(policy, &settings)
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_asks_in_every_tier_has_one_allowance_and_one_call_decides() {
     for kind in AlgorithmKind::ALL {
-        let engine = Fake::new();
-        let node = forgetful(&engine, &policy(kind.name(), DAILY));
+        let redis = Fake::new();
+        let node = forgetful(&redis, &policy(kind.name(), DAILY));
         let passed = [
             pass(&node, "gold", 9).await,
             pass(&node, "silver", 3).await,
             pass(&node, "", 3).await,
         ];
         assert_eq!(passed, [7, 0, 0], "{kind}");
-        assert_eq!((engine.runs(), engine.exchanges()), (15, 0), "{kind}");
+        assert_eq!((redis.runs(), redis.exchanges()), (15, 0), "{kind}");
     }
 }
 
@@ -62,8 +63,8 @@ async fn a_better_tier_adds_what_it_has_more() {
     use AlgorithmKind as Kind;
     for kind in [Kind::FixedWindow, Kind::FirstHitWindow, Kind::SlidingWindow, Kind::IntervalBucket]
     {
-        let engine = Fake::new();
-        let node = forgetful(&engine, &policy(kind.name(), DAILY));
+        let redis = Fake::new();
+        let node = forgetful(&redis, &policy(kind.name(), DAILY));
         let passed = [
             pass(&node, "", 9).await,
             pass(&node, "silver", 9).await,
@@ -75,19 +76,19 @@ async fn a_better_tier_adds_what_it_has_more() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_of_a_denial_counts_in_every_tier() {
-    let engine = Fake::new();
-    let node = engine.node(&policy("fixed-window", DAILY));
+    let redis = Fake::new();
+    let node = redis.node(&policy("fixed-window", DAILY));
     assert_eq!(pass(&node, "", 9).await, 5);
     assert_eq!(pass(&node, "silver", 9).await, 1);
     assert_eq!(pass(&node, "", 9).await, 0);
-    assert!(engine.runs() <= 9, "{}", engine.runs());
+    assert!(redis.runs() <= 9, "{}", redis.runs());
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_quotas_change_counts_stay_and_buckets_owe_the_same_time() {
     for kind in AlgorithmKind::ALL {
-        let engine = Fake::new();
-        let node = forgetful(&engine, &policy(kind.name(), ["40/day", "60/day", "80/day"]));
+        let redis = Fake::new();
+        let node = forgetful(&redis, &policy(kind.name(), ["40/day", "60/day", "80/day"]));
         assert_eq!(pass(&node, "gold", 20).await, 20, "{kind}");
         let doubled = policy(kind.name(), ["80/day", "120/day", "160/day"]);
         let _ = node.replace(Policy::from_toml(&doubled).unwrap()).unwrap();
@@ -95,17 +96,17 @@ async fn when_quotas_change_counts_stay_and_buckets_owe_the_same_time() {
         // A quarter of a day, or a count.
         let left = if is_time { 120 } else { 140 };
         assert_eq!(pass(&node, "gold", 200).await, left, "{kind}");
-        assert!(engine.exchanges() <= 1, "{kind}");
+        assert!(redis.exchanges() <= 1, "{kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_gets_tiers_keeps_what_was_spent_in_tokens() {
     for kind in AlgorithmKind::ALL {
-        let engine = Fake::new();
+        let redis = Fake::new();
         let alone = policy(kind.name(), ["10/day", "1/day", "1/day"]);
         let alone = alone.split("[tier").next().unwrap().to_owned();
-        let node = forgetful(&engine, &alone);
+        let node = forgetful(&redis, &alone);
         assert_eq!(pass(&node, "", 4).await, 4, "{kind}");
         let tiered = policy(kind.name(), ["20/day", "20/day", "40/day"]);
         let _ = node.replace(Policy::from_toml(&tiered).unwrap()).unwrap();
@@ -117,9 +118,9 @@ async fn a_limit_that_gets_tiers_keeps_what_was_spent_in_tokens() {
 
 #[tokio::test(start_paused = true)]
 async fn a_count_is_refilled_by_the_amount_of_the_tier_that_asks() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let quotas = ["1/h burst 10", "2/h burst 10", "10/h"];
-    let node = forgetful(&engine, &policy("interval-bucket", quotas));
+    let node = forgetful(&redis, &policy("interval-bucket", quotas));
     assert_eq!(pass(&node, "gold", 20).await, 10);
     assert_eq!(pass(&node, "", 20).await, 0);
     tokio::time::sleep(Duration::from_secs(3601)).await;
@@ -128,11 +129,11 @@ async fn a_count_is_refilled_by_the_amount_of_the_tier_that_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn slices_of_one_tier_are_not_spent_in_another() {
-    let engine = Fake::new();
-    engine.set_delay(Duration::from_micros(100));
+    let redis = Fake::new();
+    redis.set_delay(Duration::from_micros(100));
     let quotas = ["1000/s burst 2000", "100/s burst 200", "10000/s burst 20000"];
     let leased = policy("token-bucket", quotas).replace("per =", "sharing = 'leased'\nper =");
-    let nodes = [engine.node(&leased), engine.node(&leased)];
+    let nodes = [redis.node(&leased), redis.node(&leased)];
     let began = tokio::time::Instant::now();
     // What each call takes, of the two seconds that any bucket holds.
     let mut micros = 0;
@@ -148,11 +149,11 @@ async fn slices_of_one_tier_are_not_spent_in_another() {
 #[tokio::test(start_paused = true)]
 async fn in_an_outage_tiers_have_shares_of_one_period() {
     for kind in AlgorithmKind::ALL {
-        let engine = Fake::new();
+        let redis = Fake::new();
         // Four nodes, and a tier that has less than a token for each.
         let settings = Settings::default().nodes(4.try_into().unwrap());
-        let node = engine.node_with(&policy(kind.name(), ["3/day", "8/day", "40/day"]), &settings);
-        engine.set_down(true);
+        let node = redis.node_with(&policy(kind.name(), ["3/day", "8/day", "40/day"]), &settings);
+        redis.set_down(true);
         let passed = pass(&node, "gold", 99).await;
         // Windows are twice as long, for a tier that would have none.
         let share = if kind.name().ends_with("window") { 20 } else { 10 };
@@ -163,10 +164,10 @@ async fn in_an_outage_tiers_have_shares_of_one_period() {
 
 #[tokio::test(start_paused = true)]
 async fn an_override_takes_the_tokens_of_the_callers_tier() {
-    let engine = Fake::new();
+    let redis = Fake::new();
     let tiers = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\n\
                  [tier.gold]\ncallers = ['user:alice']\nl = '100/h'";
-    let node = engine.node(tiers);
+    let node = redis.node(tiers);
     assert_eq!(passes(&node, "l", "alice", 30).await, 30);
     node.set_override("l", &["alice"], Some("40/h".parse().unwrap())).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 10);
@@ -179,11 +180,11 @@ async fn an_override_takes_the_tokens_of_the_callers_tier() {
 #[tokio::test(start_paused = true)]
 async fn a_state_of_the_first_version_counts_in_the_tier_that_it_is_of() {
     for kind in AlgorithmKind::ALL {
-        let engine = Fake::new();
-        let node = forgetful(&engine, &policy(kind.name(), ["10/day", "20/day", "40/day"]));
+        let redis = Fake::new();
+        let node = forgetful(&redis, &policy(kind.name(), ["10/day", "20/day", "40/day"]));
         assert_eq!(pass(&node, "gold", 30).await, 30, "{kind}");
         let mut is_first = true;
-        engine.before_run(move |model, entries| {
+        redis.before_run(move |model, entries| {
             let name: Name = entries[0].name;
             let Some(state) = model.state(&name).filter(|_| std::mem::take(&mut is_first)) else {
                 return;
@@ -201,10 +202,10 @@ async fn a_state_of_the_first_version_counts_in_the_tier_that_it_is_of() {
 #[tokio::test(start_paused = true)]
 async fn tiers_that_start_empty_fill_at_their_own_pace() {
     for algorithm in ["token-bucket", "interval-bucket"] {
-        let engine = Fake::new();
+        let redis = Fake::new();
         let quotas = ["10/s burst 100", "20/s burst 100", "40/s burst 100"];
         let empty = policy(algorithm, quotas).replace("per =", "start = 'empty'\nper =");
-        let node = forgetful(&engine, &empty);
+        let node = forgetful(&redis, &empty);
         assert_eq!(pass(&node, "gold", 9).await, 0, "{algorithm}");
         tokio::time::sleep(Duration::from_millis(1010)).await;
         assert_eq!(pass(&node, "gold", 99).await, 40, "{algorithm}");
@@ -217,7 +218,7 @@ async fn real_servers_keep_one_allowance_and_what_was_spent_before_an_override()
     for redis in [common::Server::redis(), common::Server::valkey()] {
         let time_out = Duration::from_secs(10);
         let options = Options::new(&redis.url()).unwrap().command_time_out(time_out);
-        let server = Server::connect(options).await.unwrap();
+        let server = Client::connect(options).await.unwrap();
         let settings = Settings::default().nodes(1.try_into().unwrap()).remembered(0);
         let node = Gate::with_store(
             Policy::from_toml("limit = []").unwrap(),

@@ -7,7 +7,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use spillgate_redis::engine::{Health, RoundTrips, Warnings};
+use spillgate_redis::client::{Health, RoundTrips, Warnings};
 use spillgate_redis::{Agreement, LeaseStats, Stats};
 
 use super::metrics::{counters, gauges};
@@ -19,9 +19,9 @@ pub(super) struct StoreMetrics(pub(super) Arc<SharedStore>);
 
 impl Collector for StoreMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (health, stats) = (self.0.engine().health(), self.0.stats());
+        let (health, stats) = (self.0.backend().health(), self.0.stats());
         state(&mut encoder, &health, &stats)?;
-        warnings(&mut encoder, &self.0.engine().warnings())?;
+        warnings(&mut encoder, &self.0.backend().warnings())?;
         calls(&mut encoder, &health)?;
         round_trips(&mut encoder, &health.round_trips)?;
         decisions(&mut encoder, &stats)?;
@@ -86,7 +86,7 @@ fn round_trips(encoder: &mut DescriptorEncoder<'_>, taken: &RoundTrips) -> fmt::
 
 fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result {
     let sources = [
-        ([("source", "store")], stats.by_engine),
+        ([("source", "store")], stats.by_redis),
         ([("source", "remembered-denial")], stats.by_memory),
         ([("source", "lease")], stats.leases.allowed + stats.leases.denied),
         ([("source", "outage-open")], stats.outage_open),
@@ -136,7 +136,7 @@ fn agreement(
     gauges(encoder, "store_other_prefixes", help, [([], prefixes)])?;
     let Some(own) = store.fingerprint() else { return Ok(()) };
     let (secret, policy) = (format!("{:04x}", own.secret), format!("{:04x}", own.policy));
-    let prefix = store.engine().prefix();
+    let prefix = store.backend().prefix();
     let labels = [("prefix", prefix), ("secret", secret.as_str()), ("policy", policy.as_str())];
     let help = "1, by what this server shares limits: servers that do all have the same labels";
     gauges(encoder, "store_info", help, [(labels, 1)])

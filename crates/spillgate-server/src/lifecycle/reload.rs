@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spillgate_policy::Changes;
-use spillgate_redis::engine::EngineError;
+use spillgate_redis::backend::BackendError;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
@@ -128,11 +128,11 @@ impl Reloader {
 
     /// Has the store take up credentials that have changed. It goes on with the old ones until
     /// the new ones were accepted.
-    fn renew_store(&self, settings: &Settings) -> Result<(), EngineError> {
+    fn renew_store(&self, settings: &Settings) -> Result<(), BackendError> {
         let store = self.app.gate().store();
         match (store.shared(), &settings.store) {
             (Some(store), Some(new)) if !frozen_store(&self.begun, settings) => {
-                store.engine().renew_credentials(new.options()?).map(|_| ())
+                store.backend().renew_credentials(new.options()?).map(|_| ())
             }
             _ => Ok(()),
         }

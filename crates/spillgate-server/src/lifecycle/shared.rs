@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use spillgate_redis::engine::{EngineError, Server};
+use spillgate_redis::backend::BackendError;
+use spillgate_redis::client::Client;
 use tracing::{info, warn};
 
 use crate::SharedStore;
@@ -14,14 +15,14 @@ use crate::settings::StoreSettings;
 pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
     let sharing = settings.sharing()?;
     let options = settings.options().map_err(|error| unusable(&error))?;
-    let engine = match Server::connect(options.clone()).await {
-        Ok(engine) => engine,
+    let backend = match Client::connect(options.clone()).await {
+        Ok(backend) => backend,
         Err(error) if settings.start_in_outage => {
             warn!(
                 "starting without the store: {error}; limits do what their outage says until it \
                  is there"
             );
-            Server::connect_later(options).map_err(|error| unusable(&error))?
+            Client::connect_later(options).map_err(|error| unusable(&error))?
         }
         Err(error) => return Err(unusable(&error)),
     };
@@ -31,7 +32,7 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
              guess is there; give every server the same one with SPILLGATE_STORE_SECRET"
         );
     }
-    Ok(Arc::new(SharedStore::new(engine, &sharing)?))
+    Ok(Arc::new(SharedStore::new(backend, &sharing)?))
 }
 
 /// Waits until a server that has its policy by now has looked at the others.
@@ -49,6 +50,6 @@ pub(crate) async fn join(store: &SharedStore) -> Result<(), Box<dyn Error>> {
     Err(text.into())
 }
 
-fn unusable(error: &EngineError) -> Box<dyn Error> {
+fn unusable(error: &BackendError) -> Box<dyn Error> {
     format!("the store cannot be used: {error}").into()
 }

@@ -7,9 +7,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::source::{Node, ROUND_TRIP};
-use crate::counted::{Counted, Whose};
-use crate::engine::EngineError;
-use crate::lease::{Source, Spent};
+use crate::backend::BackendError;
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::lease::{LeaseSource, Spent};
 use crate::{State, Terms};
 
 /// Calls that a caller makes one after the other; how many are allowed.
@@ -23,14 +23,14 @@ async fn calls(node: &Node, count: u64, gap: Duration) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_caller_with_quota_to_spare_seldom_needs_the_engine_and_soon_never_waits() {
+async fn a_busy_caller_with_quota_to_spare_seldom_needs_redis_and_soon_never_waits() {
     let node = Node::new("100_000/s");
     assert_eq!(calls(&node, 1000, Duration::from_millis(1)).await, 1000);
     let asked = node.calls();
     assert!(asked < 40, "{asked} calls to begin with");
     for call in 0..10_000 {
         // Nothing to wait for: the next slice is there before the last is used up.
-        let spent = node.leases.spend(node.place(0), &node.counted, 1, node.source.local());
+        let spent = node.leases.spend(node.id(0), &node.effective, 1, node.source.local());
         assert!(matches!(spent, Spent::Allowed(_)));
         if call % 10 == 0 {
             sleep(Duration::from_millis(1)).await;
@@ -109,7 +109,7 @@ async fn a_node_holds_no_more_than_its_share_of_half_the_burst() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_for_more_than_may_be_held_is_decided_by_the_engine() {
+async fn a_call_for_more_than_may_be_held_is_decided_by_redis() {
     let node = Node::new("1/s burst 100");
     assert!(node.call(0, 100).await);
     assert!(!node.call(0, 1).await);
@@ -145,13 +145,13 @@ async fn a_caller_who_is_refused_hardly_costs_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_serves_while_the_engine_is_down() {
+async fn what_is_held_serves_while_redis_is_down() {
     let node = Node::new("100/s burst 10_000");
     calls(&node, 200, Duration::from_millis(1)).await;
     node.source.is_down.store(true, Ordering::Relaxed);
     assert!(node.call(0, 1).await);
     let mut served = 0;
-    let error: EngineError = loop {
+    let error: BackendError = loop {
         match node.try_call(0, 1).await {
             Ok(_) => served += 1,
             Err(error) => break error,
@@ -164,10 +164,10 @@ async fn what_is_held_serves_while_the_engine_is_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_follows_the_terms_that_the_engine_has() {
+async fn a_lease_follows_the_terms_that_redis_has() {
     let node = Node::new("1000/s");
     let quota = "1/s burst 50".parse().unwrap();
-    let terms = Terms { quota, is_override: true, ..node.counted.terms };
+    let terms = Terms { quota, is_override: true, ..node.effective.terms };
     let state = State::new(terms, Word::from_bits(0));
     node.source.model.set_state(Node::name(0), Some(state));
     let allowed = calls(&node, 100, Duration::from_micros(1)).await;
@@ -179,11 +179,11 @@ async fn a_lease_is_given_back_when_the_policy_has_other_terms() {
     let mut node = Node::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     assert!(node.stored(0) < 975);
-    let terms = Terms { quota: "10/s burst 2000".parse().unwrap(), ..node.counted.terms };
-    node.counted = Counted::of(terms, Whose::Limit).unwrap();
-    let asked = node.counted;
+    let terms = Terms { quota: "10/s burst 2000".parse().unwrap(), ..node.effective.terms };
+    node.effective = EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap();
+    let asked = node.effective;
     let local = node.source.local();
-    assert!(matches!(node.leases.spend(node.place(0), &asked, 1, local), Spent::Empty));
+    assert!(matches!(node.leases.spend(node.id(0), &asked, 1, local), Spent::Empty));
     assert!(node.try_call(0, 1).await.is_ok());
     sleep(Duration::from_millis(10)).await;
     assert_eq!(node.leases.stats().given_back, 1);
@@ -208,13 +208,13 @@ async fn what_was_taken_for_a_caller_who_is_forgotten_meanwhile_is_given_back() 
     let node = Arc::new(Node::new("10/s burst 1000"));
     calls(&node, 5, Duration::from_micros(1)).await;
     let held = node.stored(0);
-    node.leases.forget(node.place(0));
+    node.leases.forget(node.id(0));
     let task = tokio::spawn({
         let node = Arc::clone(&node);
         async move { node.call(0, 1).await }
     });
     sleep(ROUND_TRIP / 4).await;
-    node.leases.forget(node.place(0));
+    node.leases.forget(node.id(0));
     assert!(task.await.unwrap());
     sleep(10 * ROUND_TRIP).await;
     assert_eq!(node.stored(0), held - 1, "what was held before is lost");
@@ -225,13 +225,13 @@ async fn a_cost_is_taken_back_by_its_decision() {
     let node = Node::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     let local = node.source.local();
-    let spend = || node.leases.spend(node.place(0), &node.counted, 2, local);
+    let spend = || node.leases.spend(node.id(0), &node.effective, 2, local);
     let (Spent::Allowed(first), Spent::Allowed(second)) = (spend(), spend()) else {
         panic!("both are allowed");
     };
     let [undone, undoable] = [first, second].map(|decision| decision.spent().unwrap());
-    assert!(!node.leases.undo(node.place(0), &undone));
-    assert!(node.leases.undo(node.place(0), &undoable));
+    assert!(!node.leases.undo(node.id(0), &undone));
+    assert!(node.leases.undo(node.id(0), &undoable));
     let Spent::Allowed(again) = spend() else { panic!("it is allowed") };
     assert_eq!(again.word(), second.word());
 }
@@ -241,16 +241,17 @@ async fn a_caller_in_another_tier_does_not_spend_the_slices_of_the_one_before() 
     let mut node = Node::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     let local = node.source.local();
-    let Spent::Allowed(spent) = node.leases.spend(node.place(0), &node.counted, 1, local) else {
+    let Spent::Allowed(spent) = node.leases.spend(node.id(0), &node.effective, 1, local) else {
         panic!("it is allowed");
     };
     // The same terms, and slots ten times as long.
-    node.counted = Counted::by(node.counted.terms, "1/s burst 100".parse().unwrap()).unwrap();
-    let peeked = node.leases.peek(node.place(0), &node.counted, 1, local);
+    node.effective =
+        EffectiveQuota::by(node.effective.terms, "1/s burst 100".parse().unwrap()).unwrap();
+    let peeked = node.leases.peek(node.id(0), &node.effective, 1, local);
     assert!(peeked.is_none());
-    assert!(matches!(node.leases.spend(node.place(0), &node.counted, 1, local), Spent::Empty));
+    assert!(matches!(node.leases.spend(node.id(0), &node.effective, 1, local), Spent::Empty));
     assert!(node.try_call(0, 1).await.is_ok());
     sleep(Duration::from_millis(10)).await;
     assert_eq!(node.leases.stats().given_back, 1);
-    assert!(!node.leases.undo(node.place(0), &spent.spent().unwrap()));
+    assert!(!node.leases.undo(node.id(0), &spent.spent().unwrap()));
 }

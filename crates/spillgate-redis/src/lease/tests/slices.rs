@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, Decision, Timestamp};
 
-use crate::counted::{Counted, Whose};
-use crate::engine::{Entry, Found, Model, Op};
+use crate::backend::{Entry, Found, Model, Op};
+use crate::clock_sample::ClockSample;
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::lease::Taken;
 use crate::lease::bucket::Bucket;
 use crate::lease::held::Held;
 use crate::lease::slice::Slice;
-use crate::sighting::Sighting;
 use crate::{Name, Terms};
 
 const NAME: Name = Name::from_bytes([7; 16]);
@@ -41,9 +41,9 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One bucket in an engine, nodes that hold slices of it, and all that was admitted.
-struct Fleet {
-    counted: Counted,
+/// One bucket in Redis, nodes that hold slices of it, and all that was admitted.
+struct SliceFleet {
+    effective: EffectiveQuota,
     bucket: Bucket,
     model: Model,
     now: Timestamp,
@@ -54,15 +54,15 @@ struct Fleet {
     last: Option<(usize, Decision)>,
 }
 
-impl Fleet {
+impl SliceFleet {
     fn new() -> Self {
         let quota = "1000/s burst 40".parse().unwrap();
         let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
-        let counted = Counted::of(terms, Whose::Limit).unwrap();
+        let effective = EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap();
         let now = Timestamp::from_secs(1_700_000_000);
         Self {
-            counted,
-            bucket: Bucket::of(&counted).unwrap(),
+            effective,
+            bucket: Bucket::of(&effective).unwrap(),
             model: Model::new(now),
             now,
             nodes: std::array::from_fn(|_| Held::default()),
@@ -85,16 +85,16 @@ impl Fleet {
 
     fn run(&self, op: Op) -> Found {
         let fresh = Word::from_bits(0);
-        let Counted { terms, algorithm, .. } = self.counted;
+        let EffectiveQuota { terms, algorithm, .. } = self.effective;
         let entry = Entry { name: NAME, terms, algorithm, fresh, op };
         self.model.run_now(&[entry]).unwrap().answers[0]
     }
 
     fn take(&mut self, node: usize, most: u64, delay: u64) {
         let local = self.local(node);
-        let seen = Sighting { sent: local, heard: local, now: self.now };
+        let sample = ClockSample { sent: local, received: local, now: self.now };
         if let Found::Passed(word) = self.run(Op::Take { least: 1, most }) {
-            let taken = Taken { seen, counted: self.counted, word, is_granted: true };
+            let taken = Taken { sample, effective: self.effective, word, is_granted: true };
             let slice = Slice::of(&self.bucket, &taken, 1, most).unwrap();
             self.pass(delay);
             self.nodes[node].add(slice);
@@ -124,7 +124,7 @@ impl Fleet {
                 let slice = self.nodes[node].take_last(&self.bucket, local);
                 let margin = Duration::from_secs(1);
                 if let Some(back) =
-                    slice.and_then(|slice| slice.give_back(NAME, self.counted.terms, margin))
+                    slice.and_then(|slice| slice.give_back(NAME, self.effective.terms, margin))
                 {
                     self.model.exchange_now(&back);
                 }
@@ -155,7 +155,7 @@ proptest! {
     fn slices_never_admit_more_than_one_bucket_would(
         events in prop::collection::vec(event(), 1..200)
     ) {
-        let mut fleet = Fleet::new();
+        let mut fleet = SliceFleet::new();
         for event in &events {
             fleet.happen(event);
         }
@@ -165,7 +165,7 @@ proptest! {
 
 #[test]
 fn a_slice_that_is_spent_in_time_is_spent_whole_and_one_that_is_not_has_melted() {
-    let mut fleet = Fleet::new();
+    let mut fleet = SliceFleet::new();
     fleet.take(1, 20, 0);
     fleet.pass(5_000_000);
     // Slots of a full bucket begin to pass at once. The clocks may differ by 5 µs by now,
@@ -188,7 +188,7 @@ fn a_slice_that_is_spent_in_time_is_spent_whole_and_one_that_is_not_has_melted()
 
 #[test]
 fn slices_of_a_bucket_with_much_spent_do_not_melt_yet() {
-    let mut fleet = Fleet::new();
+    let mut fleet = SliceFleet::new();
     fleet.happen(&Event::SpendStrictly(20));
     fleet.take(1, 20, 0);
     fleet.pass(19_000_000);
@@ -198,7 +198,7 @@ fn slices_of_a_bucket_with_much_spent_do_not_melt_yet() {
 #[test]
 fn what_is_given_back_is_there_for_others_if_nobody_came_between() {
     for is_between in [false, true] {
-        let mut fleet = Fleet::new();
+        let mut fleet = SliceFleet::new();
         fleet.take(0, 40, 0);
         if is_between {
             fleet.pass(1_000_000);
@@ -214,7 +214,7 @@ fn what_is_given_back_is_there_for_others_if_nobody_came_between() {
 
 #[test]
 fn the_call_that_a_slice_was_taken_for_is_served_however_long_the_answer_took() {
-    let mut fleet = Fleet::new();
+    let mut fleet = SliceFleet::new();
     fleet.take(0, 5, 1_000_000_000);
     let decision = fleet.nodes[0].spend_as_granted(0, &fleet.bucket, 2).unwrap();
     assert_eq!((decision.is_allowed(), decision.remaining()), (true, 38));
@@ -223,7 +223,7 @@ fn the_call_that_a_slice_was_taken_for_is_served_however_long_the_answer_took() 
 
 #[test]
 fn only_the_last_cost_is_taken_back_and_only_once() {
-    let mut fleet = Fleet::new();
+    let mut fleet = SliceFleet::new();
     fleet.happen(&Event::SpendStrictly(10));
     fleet.take(1, 10, 0);
     let local = fleet.local(1);

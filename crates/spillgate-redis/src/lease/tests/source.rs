@@ -7,13 +7,13 @@ use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, KeyedState, Timestamp};
 use tokio::time::{Instant, sleep};
 
-use crate::counted::{Counted, Whose};
-use crate::engine::{EngineError, Entry, Exchange, Fault, Found, Model, Op};
-use crate::lease::{Leases, Named, Place, Source, Spent, Taken};
-use crate::sighting::Sighting;
+use crate::backend::{BackendError, Entry, Exchange, Fault, Found, Model, Op};
+use crate::clock_sample::ClockSample;
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::lease::{LeaseId, LeaseSource, Leases, Named, Spent, Taken};
 use crate::{Name, Terms};
 
-/// A node that has no store, only leases, and an engine a millisecond away.
+/// A node that has no store, only leases, and Redis a millisecond away.
 #[derive(Debug)]
 pub(super) struct TestSource {
     pub(super) model: Model,
@@ -36,18 +36,18 @@ impl Named for TestCaller {
 }
 
 impl TestSource {
-    /// The engine's clock is far from the node's.
-    fn engine_now(&self) -> Timestamp {
+    /// Redis's clock is far from the node's.
+    fn redis_now(&self) -> Timestamp {
         Timestamp::from_secs(1_700_000_000) + self.began.elapsed()
     }
 
-    async fn call<T>(&self, run: impl FnOnce(&Model) -> T) -> Result<T, EngineError> {
+    async fn call<T>(&self, run: impl FnOnce(&Model) -> T) -> Result<T, BackendError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         sleep(ROUND_TRIP / 2).await;
         if self.is_down.load(Ordering::Relaxed) {
-            return Err(EngineError::new(Fault::Unreachable, "it is down"));
+            return Err(BackendError::new(Fault::Unreachable, "it is down"));
         }
-        self.model.set_now(self.engine_now());
+        self.model.set_now(self.redis_now());
         let answer = run(&self.model);
         sleep(ROUND_TRIP / 2).await;
         Ok(answer)
@@ -56,8 +56,13 @@ impl TestSource {
 
 impl TestSource {
     /// Spends without a lease.
-    async fn spend(&self, name: Name, counted: &Counted, cost: u64) -> Result<bool, EngineError> {
-        let Counted { terms, algorithm, .. } = *counted;
+    async fn spend(
+        &self,
+        name: Name,
+        effective: &EffectiveQuota,
+        cost: u64,
+    ) -> Result<bool, BackendError> {
+        let EffectiveQuota { terms, algorithm, .. } = *effective;
         let op = Op::Spend { cost, is_shadow: false };
         let entry = Entry { name, terms, algorithm, fresh: Word::from_bits(0), op };
         let reply = self.call(|model| model.run_now(&[entry])).await??;
@@ -65,7 +70,7 @@ impl TestSource {
     }
 }
 
-impl Source for TestSource {
+impl LeaseSource for TestSource {
     type Caller = TestCaller;
 
     fn local(&self) -> Timestamp {
@@ -83,28 +88,28 @@ impl Source for TestSource {
     async fn take(
         &self,
         caller: &TestCaller,
-        wanted: &Counted,
+        wanted: &EffectiveQuota,
         least: u64,
         most: u64,
-    ) -> Result<Taken, EngineError> {
+    ) -> Result<Taken, BackendError> {
         let sent = self.local();
         let op = Op::Take { least, most };
-        let Counted { terms, algorithm, .. } = *wanted;
+        let EffectiveQuota { terms, algorithm, .. } = *wanted;
         let entry = Entry { name: caller.0, terms, algorithm, fresh: Word::from_bits(0), op };
         let reply = self.call(|model| model.run_now(&[entry])).await??;
-        let seen = Sighting { sent, heard: self.local(), now: reply.now };
+        let sample = ClockSample { sent, received: self.local(), now: reply.now };
         Ok(match reply.answers[0] {
-            Found::Passed(word) => Taken { seen, counted: *wanted, word, is_granted: true },
-            Found::Denied(word) => Taken { seen, counted: *wanted, word, is_granted: false },
+            Found::Passed(word) => Taken { sample, effective: *wanted, word, is_granted: true },
+            Found::Denied(word) => Taken { sample, effective: *wanted, word, is_granted: false },
             Found::Other(state) => {
-                let counted = Counted::of(state.terms, Whose::Caller).unwrap();
-                Taken { seen, counted, word: state.word, is_granted: false }
+                let effective = EffectiveQuota::of(state.terms, QuotaOwner::Caller).unwrap();
+                Taken { sample, effective, word: state.word, is_granted: false }
             }
             Found::Gone => panic!("no override is taken away here"),
         })
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, EngineError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
         self.call(|model| model.exchange_now(exchange)).await
     }
 }
@@ -113,7 +118,7 @@ impl Source for TestSource {
 pub(super) struct Node {
     pub(super) source: Arc<TestSource>,
     pub(super) leases: Leases<TestSource>,
-    pub(super) counted: Counted,
+    pub(super) effective: EffectiveQuota,
 }
 
 impl Node {
@@ -132,11 +137,11 @@ impl Node {
         let leases = Leases::new(Arc::clone(&source), KeyedState::new(), room);
         let kind = AlgorithmKind::TokenBucket;
         let terms = Terms::new(kind, quota.parse().unwrap());
-        Self { source, leases, counted: Counted::of(terms, Whose::Limit).unwrap() }
+        Self { source, leases, effective: EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap() }
     }
 
-    pub(super) fn place(&self, caller: u8) -> Place {
-        self.leases.place(1, &[caller])
+    pub(super) fn id(&self, caller: u8) -> LeaseId {
+        self.leases.id(1, &[caller])
     }
 
     pub(super) fn name(caller: u8) -> Name {
@@ -147,7 +152,7 @@ impl Node {
     pub(super) async fn call(&self, caller: u8, cost: u64) -> bool {
         match self.try_call(caller, cost).await.unwrap() {
             Some(is_allowed) => is_allowed,
-            None => self.source.spend(Self::name(caller), &self.counted, cost).await.unwrap(),
+            None => self.source.spend(Self::name(caller), &self.effective, cost).await.unwrap(),
         }
     }
 
@@ -156,27 +161,27 @@ impl Node {
         &self,
         caller: u8,
         cost: u64,
-    ) -> Result<Option<bool>, EngineError> {
-        let place = self.place(caller);
-        match self.leases.spend(place, &self.counted, cost, self.source.local()) {
+    ) -> Result<Option<bool>, BackendError> {
+        let id = self.id(caller);
+        match self.leases.spend(id, &self.effective, cost, self.source.local()) {
             Spent::Allowed(_) => return Ok(Some(true)),
             Spent::Denied(_) => return Ok(Some(false)),
             Spent::Empty => {}
         }
         let caller = TestCaller(Self::name(caller));
-        let decision = self.leases.decide(place, &self.counted, &caller, cost).await?;
+        let decision = self.leases.decide(id, &self.effective, &caller, cost).await?;
         Ok(decision.map(|decision| decision.is_allowed()))
     }
 
-    /// How many calls were sent to the engine.
+    /// How many calls were sent to Redis.
     pub(super) fn calls(&self) -> u64 {
         self.source.calls.load(Ordering::Relaxed)
     }
 
-    /// What the engine has left for a caller.
+    /// What Redis has left for a caller.
     pub(super) fn stored(&self, caller: u8) -> u64 {
-        let algorithm = self.counted.algorithm;
+        let algorithm = self.effective.algorithm;
         let word = self.source.model.state(&Self::name(caller)).map(|state| state.word);
-        algorithm.remaining(word.unwrap_or(Word::from_bits(0)), self.source.engine_now())
+        algorithm.remaining(word.unwrap_or(Word::from_bits(0)), self.source.redis_now())
     }
 }

@@ -55,13 +55,13 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
     let reload_failure = readiness.reload_failure();
     let reload_failure =
         if is_known { reload_failure } else { reload_failure.as_deref().map(outline) };
-    let outage = app.gate().store().shared().and_then(|store| store.engine().health().outage);
+    let outage = app.gate().store().shared().and_then(|store| store.backend().health().outage);
     let outage = outage.map(|why| match is_known {
         true => why.to_string(),
         false => "the store cannot be asked; ask with the token for more".to_owned(),
     });
     let shared = app.gate().store().shared();
-    let warning = shared.and_then(|store| store.engine().warnings().may_evict);
+    let warning = shared.and_then(|store| store.backend().warnings().may_evict);
     let store_warning = warning.map(|why| match is_known {
         true => why,
         false => "the store may drop keys; ask with the token for more".to_owned(),

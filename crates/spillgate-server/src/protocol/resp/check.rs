@@ -8,7 +8,7 @@ use spillgate::{Decision, Quota};
 use spillgate_policy::store::Store;
 use spillgate_policy::{Error, Gate, LimitCheck, Mode, Outcome};
 use spillgate_redis::Share;
-use spillgate_redis::engine::Fault;
+use spillgate_redis::backend::Fault;
 use spillgate_tower::SpillgateLayer;
 
 use super::codec::Args;

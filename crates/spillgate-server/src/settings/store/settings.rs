@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use spillgate_policy::Error;
-use spillgate_redis::engine::{EngineError, Options};
+use spillgate_redis::backend::BackendError;
+use spillgate_redis::client::Options;
 use spillgate_redis::{Secret, Settings as Sharing};
 
 use super::GivenStore;
@@ -95,7 +96,7 @@ impl StoreSettings {
     }
 
     /// How to connect to it.
-    pub(crate) fn options(&self) -> Result<Options, EngineError> {
+    pub(crate) fn options(&self) -> Result<Options, BackendError> {
         let options = Options::new(self.url.reveal())?
             .prefix(&self.prefix)
             .connect_time_out(self.connect_timeout)

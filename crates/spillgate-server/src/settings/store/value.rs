@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use spillgate_redis::engine::Options;
+use spillgate_redis::client::Options;
 
 use crate::settings::value::Hidden;
 

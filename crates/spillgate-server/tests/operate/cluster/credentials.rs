@@ -64,7 +64,7 @@ fn a_password_that_is_not_accepted_or_cannot_be_read_leaves_the_old_one() {
     let log = server.stop();
     let refused = "new credentials cannot be used: the old ones are kept";
     assert_eq!(log.matches(refused).count(), 1, "{log}");
-    let unread = "credentials of the engine cannot be read: the old ones are kept";
+    let unread = "credentials of Redis cannot be read: the old ones are kept";
     assert_eq!(log.matches(unread).count(), 1, "{log}");
     assert!(!log.contains("sesame"), "{log}");
 }

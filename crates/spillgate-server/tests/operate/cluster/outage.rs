@@ -94,7 +94,7 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
     assert_eq!(admitted, 10);
     for server in servers {
         let log = server.stop();
-        assert!(log.contains("the engine is down") && log.contains("the engine is up"), "{log}");
+        assert!(log.contains("Redis is down") && log.contains("Redis is up"), "{log}");
     }
 }
 
@@ -119,9 +119,9 @@ fn a_closed_outage_has_a_line_at_its_begin_and_its_end_and_none_for_each_request
     until("that it is back", || is_up(&server));
     let log = server.stop();
     let lines = |text: &str| log.lines().filter(|line| line.contains(text)).count();
-    assert_eq!(lines("the engine is down"), 1, "{log}");
+    assert_eq!(lines("Redis is down"), 1, "{log}");
     // Once at the start.
-    assert_eq!(lines("the engine is up"), 2, "{log}");
+    assert_eq!(lines("Redis is up"), 2, "{log}");
     // A summary once a minute.
     assert!(lines("the store could not answer") <= 1 + minutes as usize, "{log}");
 }

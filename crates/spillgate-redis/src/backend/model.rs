@@ -1,0 +1,218 @@
+//! Redis in memory that decides by the library itself: what the scripts are compared
+//! with, and what simulations run on.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use spillgate::Timestamp;
+use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
+
+use super::{
+    Alive, Announcement, Backend, BackendError, Entry, Exchange, Found, Member, Op, Reply, taken,
+};
+use crate::{Fingerprint, Name, State};
+
+/// What Redis does, without Redis: answers come at once, and time is as it is
+/// [set](Self::set_now).
+#[derive(Debug, Default)]
+pub struct Model(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    now: Timestamp,
+    states: HashMap<Name, State>,
+    born: HashMap<Name, Timestamp>,
+    nodes: HashMap<Member, Timestamp>,
+    /// With when they expire.
+    deposits: HashMap<Name, (Vec<u8>, Timestamp)>,
+}
+
+impl Model {
+    /// An empty engine, at this moment.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self(Mutex::new(Kept { now, ..Kept::default() }))
+    }
+
+    /// Sets Redis's clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.kept().now = now;
+    }
+
+    /// What is kept of a caller.
+    pub fn state(&self, name: &Name) -> Option<State> {
+        self.kept().states.get(name).copied()
+    }
+
+    /// Keeps a state, or none.
+    pub fn set_state(&self, name: Name, state: Option<State>) {
+        put(&mut self.kept().states, name, state);
+    }
+
+    /// Forgets everything, as Redis without persistence that was started again.
+    pub fn flush(&self) {
+        let mut kept = self.kept();
+        *kept = Kept { now: kept.now, ..Kept::default() };
+    }
+
+    /// [Runs](Backend::run) entries at once.
+    ///
+    /// # Errors
+    ///
+    /// Never: it is what Redis servers answer.
+    pub fn run_now(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        // What each entry would leave is seen by those after it, and kept only if all pass.
+        let mut next = kept.states.clone();
+        let mut answers = SmallVec::new();
+        let mut is_refused = false;
+        for entry in entries {
+            let (found, left) = decide(entry, next.get(&entry.name), now);
+            let is_shadow = matches!(entry.op, Op::Spend { is_shadow: true, .. });
+            match found {
+                Found::Passed(_) => put(&mut next, entry.name, left),
+                Found::Denied(_) => is_refused |= !is_shadow,
+                Found::Other(_) | Found::Gone => is_refused = true,
+            }
+            answers.push(found);
+        }
+        if !is_refused {
+            kept.states = next;
+        }
+        Ok(Reply { now, answers })
+    }
+
+    /// [Exchanges](Backend::exchange) a state at once.
+    pub fn exchange_now(&self, exchange: &Exchange) -> bool {
+        let mut kept = self.kept();
+        let stored = kept.states.get(&exchange.name).copied();
+        let (is_there, new) = if exchange.keeps_base {
+            let base = stored.and_then(|stored| stored.base);
+            let with_base = |state: Option<State>| state.map(|state| State { base, ..state });
+            (stored == with_base(exchange.old), with_base(exchange.new))
+        } else {
+            (stored == exchange.old, exchange.new)
+        };
+        if is_there {
+            put(&mut kept.states, exchange.name, new);
+        }
+        is_there
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put(states: &mut HashMap<Name, State>, name: Name, state: Option<State>) {
+    match state {
+        Some(state) => states.insert(name, state),
+        None => states.remove(&name),
+    };
+}
+
+/// What an entry finds, and the state that it leaves if it is carried out.
+fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Option<State>) {
+    let terms = entry.terms;
+    let is_other = |stored: &&State| entry.op == Op::Read || stored.terms != terms;
+    if let Some(stored) = stored.filter(is_other) {
+        return (Found::Other(*stored), Some(*stored));
+    }
+    if stored.is_none() && terms.is_override {
+        return (Found::Gone, None);
+    }
+    let word = stored.map_or(entry.fresh, |state| state.word);
+    let writes_nothing = match entry.op {
+        Op::Look | Op::Read | Op::Spend { cost: 0, .. } | Op::Debit { amount: 0, .. } => true,
+        // Who is not known has nothing to get back, and nothing to forget.
+        Op::GiveBack { amount, .. } => amount == 0 || stored.is_none(),
+        Op::Reset => stored.is_none(),
+        Op::Spend { .. } | Op::Take { .. } | Op::Debit { .. } => false,
+    };
+    if writes_nothing {
+        return (Found::Passed(word), stored.copied());
+    }
+    let base = stored.and_then(|stored| stored.base).filter(|_| entry.op != Op::Reset);
+    match written(entry.algorithm.starting_from(entry.fresh), word, now, entry.op) {
+        Some(word_left) => (Found::Passed(word), Some(State { terms, word: word_left, base })),
+        None => (Found::Denied(word), stored.copied()),
+    }
+}
+
+/// The word that an operation leaves; `None` if it is denied.
+fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Option<Word> {
+    match op {
+        Op::Spend { cost, .. } => algorithm.spend(word, now, cost),
+        Op::Take { least, most } => {
+            let taken = taken(&algorithm, word, now, least, most);
+            if taken == 0 { None } else { algorithm.spend(word, now, taken) }
+        }
+        Op::Debit { .. } | Op::GiveBack { .. } | Op::Look | Op::Read | Op::Reset => {
+            Some(op.left(&algorithm, word, now))
+        }
+    }
+}
+
+impl Backend for Model {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
+        self.run_now(entries)
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+        Ok(self.exchange_now(exchange))
+    }
+
+    fn slot(&self, _: &Name) -> u16 {
+        0
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
+        let Announcement { joins, leaves, lifetime, lists } = announcement;
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.nodes.retain(|member, _| Some(*member) != *leaves);
+        kept.nodes.extend(joins.map(|member| (member, now)));
+        kept.nodes.retain(|_, seen| now.since(*seen) < *lifetime);
+        let mut counts: HashMap<Option<Fingerprint>, u32> = HashMap::new();
+        for member in kept.nodes.keys().filter(|member| Some(**member) != *joins) {
+            *counts.entry(member.fingerprint).or_default() += 1;
+        }
+        let others = lists.then(|| counts.into_iter().collect());
+        Ok(Alive { count: kept.nodes.len() as u32, others, other_prefixes: 0 })
+    }
+
+    async fn forget(&self, name: Name) -> Result<(), BackendError> {
+        let mut kept = self.kept();
+        kept.states.remove(&name);
+        kept.born.remove(&name);
+        Ok(())
+    }
+
+    async fn born(&self, name: Name) -> Result<Timestamp, BackendError> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        Ok(*kept.born.entry(name).or_insert(now))
+    }
+
+    async fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), BackendError> {
+        let mut model = self.kept();
+        let expires = model.now + lifetime;
+        model.deposits.insert(name, (kept.to_vec(), expires));
+        Ok(())
+    }
+
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
+        let mut model = self.kept();
+        let now = model.now;
+        let found = model.deposits.remove(&name).filter(|(_, expires)| now < *expires);
+        Ok(found.map(|(kept, _)| kept))
+    }
+}

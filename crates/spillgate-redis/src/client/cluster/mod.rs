@@ -1,0 +1,305 @@
+//! The nodes of a Cluster, each with a link of its own, and which of them has which slot.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use redis::{Cmd, Value};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use super::AbortOnDrop;
+use super::address::Address;
+use super::discovery::Discovery;
+use super::failure::Failure;
+use super::health::CallCounters;
+use super::link::{CallError, Link, warn_of_outage};
+use super::session::Plan;
+use crate::backend::{BackendError, Fault};
+
+pub(super) mod slot;
+mod topology;
+
+use self::topology::Topology;
+
+/// How often nodes are asked who has which slots, even if nothing seems to have changed.
+const LOOK_AROUND: Duration = Duration::from_secs(5);
+
+/// How long a call waits for a slot that is on its way to another node.
+const ON_ITS_WAY: Duration = Duration::from_millis(2);
+
+/// How often a call is sent elsewhere.
+const REDIRECTS: usize = 8;
+
+/// Calls go to the node that has their slot, and follow slots that move.
+pub(super) struct Cluster {
+    core: Arc<ClusterCore>,
+    _keeper: AbortOnDrop,
+}
+
+struct ClusterCore {
+    plan: Arc<Plan>,
+    seeds: Vec<Address>,
+    counters: Arc<CallCounters>,
+    map: ArcSwap<Map>,
+    /// Held by whoever replaces the map.
+    changing: Mutex<()>,
+    /// Tells the task in the background that slots may have moved.
+    stale: Notify,
+}
+
+/// What is known of the nodes.
+#[derive(Clone)]
+struct Map {
+    topology: Topology,
+    links: HashMap<Address, Arc<Link>>,
+    /// What is wrong, and since when, if nobody could be asked yet.
+    unknown: Option<(BackendError, Instant)>,
+}
+
+impl Cluster {
+    /// Connects to all masters now, and fails if one is down.
+    pub(super) async fn connect(
+        plan: Arc<Plan>,
+        seeds: Vec<Address>,
+        counters: Arc<CallCounters>,
+    ) -> Result<Self, BackendError> {
+        let core = ClusterCore::new(plan, seeds, counters);
+        let topology = core.ask_seeds().await?;
+        let mut links = HashMap::new();
+        for address in topology.masters() {
+            let (discovery, probe_key) = core.of_node(&topology, address);
+            let (plan, counters) = (core.plan.clone(), core.counters.clone());
+            let link = Link::connect(plan, discovery, probe_key, counters).await?;
+            links.insert(address.clone(), Arc::new(link));
+        }
+        core.map.store(Arc::new(Map { topology, links, unknown: None }));
+        Ok(Self::keep(core))
+    }
+
+    /// Connects in the background. Until then calls fail.
+    pub(super) fn connect_later(
+        plan: Arc<Plan>,
+        seeds: Vec<Address>,
+        counters: Arc<CallCounters>,
+    ) -> Self {
+        let core = ClusterCore::new(plan, seeds, counters);
+        core.stale.notify_one();
+        Self::keep(core)
+    }
+
+    fn keep(core: ClusterCore) -> Self {
+        let core = Arc::new(core);
+        Self { _keeper: AbortOnDrop::spawn(core.clone().keep()), core }
+    }
+
+    /// Makes a call about keys of one slot.
+    pub(super) async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, BackendError> {
+        let core = &*self.core;
+        // What is left of it after those that have sent the call elsewhere.
+        let mut time_out = core.plan.options.command_time_out;
+        let mut link = core.owner(slot)?;
+        let mut is_asking = false;
+        for _ in 0..REDIRECTS {
+            let elsewhere = match link.call(call, is_asking, &mut time_out).await {
+                Ok(value) => return Ok(value),
+                Err(CallError::Failed(error)) => {
+                    if error.fault() != Fault::Overloaded {
+                        core.stale.notify_one();
+                    }
+                    return Err(error);
+                }
+                Err(CallError::TryAgain) => {
+                    sleep(ON_ITS_WAY).await;
+                    continue;
+                }
+                Err(CallError::Moved(address)) => {
+                    core.stale.notify_one();
+                    is_asking = false;
+                    address
+                }
+                Err(CallError::Ask(address)) => {
+                    is_asking = true;
+                    address
+                }
+            };
+            link = core.link_to(&elsewhere);
+            link.wait_until_up(Instant::now() + time_out).await;
+        }
+        let text = format!("slot {slot} of the Cluster is nowhere to be found");
+        Err(BackendError::new(Fault::Unready, text))
+    }
+
+    /// How many calls are under way to all nodes, and how many wait.
+    pub(super) fn load(&self) -> (u64, u64) {
+        let loads = self.core.map.load();
+        let loads = loads.links.values().map(|link| link.load());
+        loads.fold((0, 0), |(sent, waiting), load| (sent + load.0, waiting + load.1))
+    }
+
+    /// What is wrong with a node, if there is one with which something is, and since when that
+    /// or the opposite is so.
+    pub(super) fn state(&self) -> (Option<BackendError>, Instant) {
+        let map = self.core.map.load();
+        if let Some((error, since)) = &map.unknown {
+            return (Some(error.clone()), *since);
+        }
+        let states = map.links.values().map(|link| link.state());
+        // Those that are down come last, and of them the one that has been for longest.
+        let worst = states.max_by_key(|(error, since)| {
+            (error.is_some(), if error.is_some() { since.elapsed() } else { Duration::ZERO })
+        });
+        worst.unwrap_or_else(|| (None, Instant::now()))
+    }
+}
+
+impl ClusterCore {
+    fn new(plan: Arc<Plan>, seeds: Vec<Address>, counters: Arc<CallCounters>) -> Self {
+        let text = format!("{} is not connected yet", plan.options.target);
+        let unknown = Some((BackendError::new(Fault::Unreachable, text), Instant::now()));
+        let topology = Topology { ranges: Vec::new() };
+        Self {
+            plan,
+            seeds,
+            counters,
+            map: ArcSwap::from_pointee(Map { topology, links: HashMap::new(), unknown }),
+            changing: Mutex::new(()),
+            stale: Notify::new(),
+        }
+    }
+
+    fn owner(&self, slot: u16) -> Result<Arc<Link>, BackendError> {
+        let map = self.map.load();
+        if let Some((error, _)) = &map.unknown {
+            CallCounters::count(&self.counters.rejected);
+            return Err(error.clone());
+        }
+        let link = map.topology.owner(slot).and_then(|address| map.links.get(address));
+        link.cloned().ok_or_else(|| {
+            self.stale.notify_one();
+            CallCounters::count(&self.counters.rejected);
+            let text = format!("no node of the {} has slot {slot}", self.plan.options.target);
+            BackendError::new(Fault::Unready, text)
+        })
+    }
+
+    /// The link to a node, which may be new.
+    fn link_to(&self, address: &Address) -> Arc<Link> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.map.load();
+        if let Some(link) = map.links.get(address) {
+            return link.clone();
+        }
+        let link = self.new_link(&map.topology, address);
+        let mut links = map.links.clone();
+        links.insert(address.clone(), link.clone());
+        self.map.store(Arc::new(Map { links, ..Map::clone(&map) }));
+        link
+    }
+
+    fn new_link(&self, topology: &Topology, address: &Address) -> Arc<Link> {
+        let (discovery, probe_key) = self.of_node(topology, address);
+        let (plan, counters) = (self.plan.clone(), self.counters.clone());
+        Arc::new(Link::connect_later(plan, discovery, probe_key, counters))
+    }
+
+    /// Where a node is, and a key of its own to try it with.
+    fn of_node(&self, topology: &Topology, address: &Address) -> (Discovery, String) {
+        let key = |number| format!("{}{{probe{number}}}", self.plan.options.prefix);
+        let is_own = |key: &String| topology.owner(slot::of_key(key.as_bytes())) == Some(address);
+        // So many that hardly any slot is missed. A key of another node does no harm.
+        let own = (0..u32::from(slot::SLOTS) * 8).map(key).find(is_own);
+        (Discovery::Fixed(address.clone()), own.unwrap_or_else(|| key(0)))
+    }
+
+    /// Finds out who has which slots whenever that may have changed.
+    async fn keep(self: Arc<Self>) {
+        loop {
+            let is_well = {
+                let map = self.map.load();
+                map.unknown.is_none() && map.links.values().all(|link| link.state().0.is_none())
+            };
+            if is_well {
+                self.plan.checks.start();
+            }
+            let wait = if is_well { LOOK_AROUND } else { Duration::ZERO };
+            tokio::select! {
+                () = self.stale.notified() => {}
+                () = sleep(wait) => {}
+            }
+            match self.ask().await {
+                Ok(topology) => self.adopt(topology),
+                Err(error) => self.note_unknown(error),
+            }
+            sleep(self.plan.options.probe_interval).await;
+        }
+    }
+
+    /// Asks the nodes that are up, then those that were configured.
+    async fn ask(&self) -> Result<Topology, BackendError> {
+        let links = self.map.load().links.clone();
+        for (address, link) in links.iter().filter(|(_, link)| link.state().0.is_none()) {
+            let mut time_out = self.plan.options.command_time_out;
+            if let Ok(answer) = link.call(&question(), false, &mut time_out).await
+                && let Ok(topology) = Topology::read(answer, address)
+            {
+                return Ok(topology);
+            }
+        }
+        self.ask_seeds().await
+    }
+
+    async fn ask_seeds(&self) -> Result<Topology, BackendError> {
+        let mut problem = None;
+        for seed in &self.seeds {
+            match self.ask_seed(seed).await {
+                Ok(topology) => return Ok(topology),
+                Err(error) => problem = problem.or(Some(error)),
+            }
+        }
+        Err(problem.unwrap_or_else(|| {
+            BackendError::new(Fault::Misconfigured, "no node of the Cluster is configured")
+        }))
+    }
+
+    async fn ask_seed(&self, seed: &Address) -> Result<Topology, BackendError> {
+        let credentials = self.plan.credentials.refresh().await;
+        let access = credentials.of_server();
+        let answer = self.plan.connector.ask(seed, access, &question()).await?;
+        Topology::read(answer, seed).map_err(|error| Failure::of(seed, &error.into()).error)
+    }
+
+    /// Takes up what a node has told. Links to nodes that have no slots end.
+    fn adopt(&self, topology: Topology) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.map.load();
+        let link = |address: &&Address| {
+            let known = map.links.get(*address).cloned();
+            known.unwrap_or_else(|| self.new_link(&topology, address))
+        };
+        let links =
+            topology.masters().into_iter().map(|node| (node.clone(), link(&node))).collect();
+        self.map.store(Arc::new(Map { topology, links, unknown: None }));
+    }
+
+    /// Keeps what was known, if anything was.
+    fn note_unknown(&self, error: BackendError) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.map.load();
+        if let Some((before, since)) = &map.unknown {
+            let since = *since;
+            // Whatever is wrong is told once, and again when it has become something else.
+            if *before != error {
+                warn_of_outage(&self.plan, &error);
+            }
+            self.map.store(Arc::new(Map { unknown: Some((error, since)), ..Map::clone(&map) }));
+        }
+    }
+}
+
+fn question() -> Cmd {
+    let mut question = Cmd::new();
+    question.arg("CLUSTER").arg("SLOTS");
+    question
+}

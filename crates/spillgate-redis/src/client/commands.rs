@@ -1,0 +1,135 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue, Value, from_redis_value};
+use spillgate::Timestamp;
+
+use super::cluster::slot;
+use super::{Client, Route};
+use crate::Name;
+use crate::backend::{Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Reply};
+use crate::script::{self, Script};
+
+impl Backend for Client {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
+        let mut call = Script::Run.call(entries.len());
+        for entry in entries {
+            call.arg(self.keys.state(&entry.name).as_slice());
+        }
+        for entry in entries {
+            call.arg(script::encode_entry(entry)?.as_slice());
+        }
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(clock) = &*self.clock.load() {
+            call.arg(clock.as_slice());
+        }
+        let slot = entries.first().map_or(0, |entry| self.slot(&entry.name));
+        let answer = self.call(slot, &call).await.and_then(bytes);
+        let reply = answer.and_then(|answer| script::reply(&answer, entries.len()));
+        reply.inspect_err(|error| {
+            if error.is_unreadable() {
+                let keys = entries.iter().map(|entry| self.keys.state(&entry.name));
+                self.unreadable.note(keys, error);
+            }
+        })
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+        let key = self.keys.state(&exchange.name);
+        let call = Script::Exchange.call_about(&key, &script::exchange(exchange));
+        read(self.call(self.slot(&exchange.name), &call).await?)
+    }
+
+    fn slot(&self, name: &Name) -> u16 {
+        match &self.route {
+            // Without making the key, for each call.
+            Route::One(_) => 0,
+            Route::Cluster(_) => slot::of_key(&self.keys.state(name)),
+        }
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
+        let key = self.keys.nodes();
+        let call = Script::Announce.call_about(&key, &script::announce(announcement));
+        let answer = bytes(self.call(self.slot_of_key(&key), &call).await?)?;
+        let mut alive = script::alive(&answer, announcement.lists)?;
+        if announcement.lists && announcement.joins.is_some() {
+            alive.other_prefixes = self.other_prefixes(announcement.lifetime).await;
+        }
+        Ok(alive)
+    }
+
+    async fn forget(&self, name: Name) -> Result<(), BackendError> {
+        // In one slot, since they have the name in common.
+        let (state, born) = (self.keys.state(&name), self.keys.born(&name));
+        let mut call = Cmd::new();
+        call.arg("DEL").arg(state.as_slice()).arg(born.as_slice());
+        read(self.call(self.slot_of_key(&state), &call).await?)
+    }
+
+    async fn born(&self, name: Name) -> Result<Timestamp, BackendError> {
+        let key = self.keys.born(&name);
+        let call = Script::Born.call_about(&key, &[]);
+        script::born(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
+    }
+
+    async fn deposit(
+        &self,
+        name: Name,
+        kept: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), BackendError> {
+        let key = self.keys.deposit(&name);
+        let mut call = Cmd::new();
+        call.arg("SET").arg(key.as_slice()).arg(kept);
+        call.arg("PX").arg(script::millis(lifetime).as_slice());
+        read(self.call(self.slot_of_key(&key), &call).await?)
+    }
+
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
+        let key = self.keys.deposit(&name);
+        let mut call = Cmd::new();
+        call.arg("GETDEL").arg(key.as_slice());
+        read(self.call(self.slot_of_key(&key), &call).await?)
+    }
+}
+
+impl Client {
+    /// How many prefixes nodes use this server with, besides our own. Where it does not let us
+    /// look, it is not asked again.
+    async fn other_prefixes(&self, lifetime: Duration) -> u32 {
+        if self.hides_prefixes.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let key = self.keys.nodes();
+        let arguments = script::prefixes(&self.plan.options.prefix, lifetime);
+        let call = Script::Prefixes.call_about(&key, &arguments);
+        let Ok(answer) = self.call(self.slot_of_key(&key), &call).await else { return 0 };
+        let others = read::<i64>(answer).unwrap_or(-1);
+        self.hides_prefixes.store(others < 0, Ordering::Relaxed);
+        u32::try_from(others).unwrap_or(0)
+    }
+
+    /// Everything is in one place unless there is a Cluster.
+    fn slot_of_key(&self, key: &[u8]) -> u16 {
+        match &self.route {
+            Route::One(_) => 0,
+            Route::Cluster(_) => slot::of_key(key),
+        }
+    }
+}
+
+/// The bytes of an answer, as they came.
+fn bytes(answer: Value) -> Result<Vec<u8>, BackendError> {
+    match answer {
+        Value::BulkString(bytes) => Ok(bytes),
+        other => read(other),
+    }
+}
+
+fn read<T: FromRedisValue>(answer: Value) -> Result<T, BackendError> {
+    from_redis_value(answer).map_err(|error| {
+        let text = format!("Redis's answer is not one to what was asked: {error}");
+        BackendError::new(Fault::Nonsense, text)
+    })
+}

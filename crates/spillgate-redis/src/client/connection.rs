@@ -1,0 +1,206 @@
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::PubSub;
+use redis::{Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::AbortOnDrop;
+use super::address::Address;
+use super::bounded::Bounded;
+use super::credentials::Access;
+use super::failure::{Failure, unreachable_because};
+use super::multiplex::{Answer, Multiplexer};
+use super::options::Login;
+use super::options::Password;
+use super::queue::Permit;
+use super::signals::Signals;
+use super::stream::Stream;
+use super::tls::{Handshake, TlsClient};
+use crate::backend::{BackendError, Fault};
+
+/// Opens connections.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connector {
+    time_out: Duration,
+}
+
+/// A connection that many calls share: they are written as they come, as many at a time as
+/// there are, and answered in that order. It is closed when this is dropped.
+pub(super) struct Connection {
+    calls: Multiplexer,
+    _driver: AbortOnDrop,
+}
+
+impl Connector {
+    pub(super) fn new(time_out: Duration) -> Self {
+        Self { time_out }
+    }
+
+    /// Opens a connection and logs in on it.
+    pub(super) async fn open(
+        &self,
+        address: &Address,
+        access: Access<'_>,
+        database: u32,
+        signals: &Arc<Signals>,
+    ) -> Result<Connection, BackendError> {
+        let opening = async {
+            let (stream, handshake) = reach(address, access.tls).await?;
+            let connection = Connection::over(stream, signals.clone());
+            match connection.greet(access.login, database).await {
+                Ok(()) => Ok(connection),
+                Err(why) => Err(refusal(address, handshake.as_ref(), &why)),
+            }
+        };
+        self.in_time(address, opening).await
+    }
+
+    /// Asks one question on a connection of its own.
+    pub(super) async fn ask(
+        &self,
+        address: &Address,
+        access: Access<'_>,
+        question: &Cmd,
+    ) -> Result<Value, BackendError> {
+        let asking = async {
+            let connection = self.open(address, access, 0, &Arc::default()).await?;
+            let answer = connection.send(question, self.time_out).await;
+            answer.map_err(|error| Failure::of(address, &error).error)
+        };
+        self.in_time(address, asking).await
+    }
+
+    /// Logs in on a connection of its own, and hears what is published on channels.
+    pub(super) async fn subscribe(
+        &self,
+        address: &Address,
+        access: Access<'_>,
+        channels: &[&str],
+    ) -> Result<PubSub, BackendError> {
+        let subscribing = async {
+            let (stream, handshake) = reach(address, access.tls).await?;
+            let subscribed = async {
+                let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
+                if let Some(user) = &access.login.user {
+                    login = login.set_username(user);
+                }
+                if let Some(password) = &access.login.password {
+                    login = login.set_password(password.expose());
+                }
+                let mut subscription = PubSub::new(&login, stream).await?;
+                subscription.subscribe(channels).await?;
+                Ok(subscription)
+            };
+            subscribed.await.map_err(|why| refusal(address, handshake.as_ref(), &why))
+        };
+        self.in_time(address, subscribing).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        address: &Address,
+        step: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, BackendError> {
+        timeout(self.time_out, step).await.unwrap_or_else(|_| {
+            let text = format!("{address} did not answer in {} ms", self.time_out.as_millis());
+            Err(BackendError::new(Fault::Unreachable, text))
+        })
+    }
+}
+
+/// Opens a stream, with TLS if that is spoken.
+async fn reach(
+    address: &Address,
+    tls: Option<&TlsClient>,
+) -> Result<(Stream, Option<Handshake>), BackendError> {
+    let failed = |why: io::Error| unreachable_because(address, &why);
+    match address {
+        Address::Unix(path) => {
+            Ok((Stream::Unix(UnixStream::connect(path).await.map_err(failed)?), None))
+        }
+        Address::Tcp(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+            stream.set_nodelay(true).map_err(failed)?;
+            let Some(tls) = tls else { return Ok((Stream::Tcp(stream), None)) };
+            let connection = tls.connect(address, stream).await?;
+            let handshake = connection.handshake().clone();
+            Ok((Stream::Tls(Box::new(connection)), Some(handshake)))
+        }
+    }
+}
+
+/// Why a server did not let us in.
+fn refusal(address: &Address, handshake: Option<&Handshake>, why: &RedisError) -> BackendError {
+    let is_lost = why.kind() == ErrorKind::Io;
+    let refused = handshake.filter(|_| is_lost).and_then(|known| known.refusal(address));
+    refused.unwrap_or_else(|| Failure::of(address, why).error)
+}
+
+impl Connection {
+    fn over(stream: Stream, signals: Arc<Signals>) -> Self {
+        let (calls, driver) = Multiplexer::new(Bounded::new(stream), signals.clone());
+        let driver = AbortOnDrop::spawn(async move {
+            driver.await;
+            signals.note_lost();
+        });
+        Self { calls, _driver: driver }
+    }
+
+    /// Logs in, chooses the database, and says what we are in the server's list of clients.
+    async fn greet(&self, login: &Login, database: u32) -> Result<(), RedisError> {
+        let mut greeting = Pipeline::new();
+        if login.user.is_some() || login.password.is_some() {
+            // A user that needs no password is content with any.
+            let password = login.password.as_ref().map_or("", Password::expose);
+            greeting.cmd("AUTH").arg(login.user.as_deref()).arg(password);
+        }
+        if database > 0 {
+            greeting.cmd("SELECT").arg(database);
+        }
+        let needed = greeting.len();
+        // Versions before 7.2 know it not, and nobody else needs it.
+        greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("spillgate");
+        // Nobody else uses the connection yet, and whoever opens it waits only so long.
+        let (replies, _) = self.calls.call_all(&greeting, None, None).await?;
+        for reply in replies.into_iter().take(needed) {
+            reply.extract_error()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a call of our own. An error that the server answers is an error.
+    pub(super) async fn send(&self, call: &Cmd, time_out: Duration) -> Result<Value, RedisError> {
+        Ok(self.calls.call(call, Some(time_out), None).await?.value)
+    }
+
+    /// Makes several calls, in one write and with no other call between them.
+    pub(super) async fn send_all(
+        &self,
+        calls: &Pipeline,
+        time_out: Duration,
+    ) -> Result<Vec<Value>, RedisError> {
+        Ok(self.calls.call_all(calls, Some(time_out), None).await?.0)
+    }
+
+    /// Makes a call that must be answered [in time](RedisError::is_timeout), as one that may be
+    /// about a slot on its way to this server if `is_asking`.
+    pub(super) async fn call(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        time_out: Duration,
+        permit: Option<Permit>,
+    ) -> Result<Answer, RedisError> {
+        if !is_asking {
+            return self.calls.call(call, Some(time_out), permit).await;
+        }
+        let mut calls = Pipeline::new();
+        calls.cmd("ASKING").add_command(call.clone());
+        let (mut replies, took) = self.calls.call_all(&calls, Some(time_out), permit).await?;
+        Ok(Answer { value: replies.pop().unwrap_or(Value::Nil).extract_error()?, took })
+    }
+}

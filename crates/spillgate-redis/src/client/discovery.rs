@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use redis::Cmd;
+use tokio::sync::mpsc;
+
+use super::AbortOnDrop;
+use super::address::Address;
+use super::credentials::Credentials;
+use super::failure::Failure;
+use super::session::Plan;
+use super::subscription::{self, SentinelEvent};
+use crate::backend::{BackendError, Fault};
+
+/// Where a server is to be found.
+#[derive(Debug)]
+pub(super) enum Discovery {
+    /// Always there.
+    Fixed(Address),
+    /// Where Sentinels say.
+    Sentinel(Sentinels),
+}
+
+/// Those who know which server is the master of a service.
+#[derive(Debug)]
+pub(super) struct Sentinels {
+    addresses: Vec<Address>,
+    service: String,
+}
+
+impl Discovery {
+    /// The address now. There are several if none is more likely; of those the present one is the
+    /// first, if it is among them.
+    pub(super) async fn find(
+        &self,
+        plan: &Plan,
+        credentials: &Credentials,
+        present: Option<&Address>,
+    ) -> Result<Vec<Address>, BackendError> {
+        match self {
+            Self::Fixed(address) => Ok(vec![address.clone()]),
+            Self::Sentinel(sentinels) => sentinels.masters(plan, credentials, present).await,
+        }
+    }
+
+    /// Hears of failovers, as long as what this returns is kept.
+    pub(super) fn subscribe(
+        &self,
+        plan: &Arc<Plan>,
+        news: &mpsc::Sender<SentinelEvent>,
+    ) -> Vec<AbortOnDrop> {
+        let Self::Sentinel(sentinels) = self else { return Vec::new() };
+        let subscribe = |sentinel: &Address| {
+            let (plan, service) = (plan.clone(), sentinels.service.clone());
+            AbortOnDrop::spawn(subscription::keep(plan, sentinel.clone(), service, news.clone()))
+        };
+        sentinels.addresses.iter().map(subscribe).collect()
+    }
+}
+
+impl Sentinels {
+    pub(super) fn new(addresses: Vec<Address>, service: String) -> Self {
+        Self { addresses, service }
+    }
+
+    /// Asks all at once, until more than half agree or all have answered, and returns what most of
+    /// those name who do: one may not know yet what the others do.
+    async fn masters(
+        &self,
+        plan: &Plan,
+        credentials: &Credentials,
+        present: Option<&Address>,
+    ) -> Result<Vec<Address>, BackendError> {
+        let ask = async |(place, sentinel)| (place, self.ask(plan, credentials, sentinel).await);
+        let mut asked: FuturesUnordered<_> = self.addresses.iter().enumerate().map(ask).collect();
+        let (mut named, mut problems) = (Vec::new(), Vec::new());
+        while let Some((place, answer)) = asked.next().await {
+            match answer {
+                Ok(master) => named.push((place, master)),
+                Err(error) => problems.push((place, error)),
+            }
+            let (often, most) = most_named(&mut named, present);
+            if often * 2 > self.addresses.len() {
+                return Ok(most);
+            }
+        }
+        match most_named(&mut named, present) {
+            (0, _) => Err(self.unknown(problems)),
+            (_, most) => Ok(most),
+        }
+    }
+
+    /// Why nobody knows.
+    fn unknown(&self, mut problems: Vec<(usize, BackendError)>) -> BackendError {
+        problems.sort_by_key(|(place, _)| *place);
+        let fault = problems.first().map_or(Fault::Unreachable, |(_, error)| error.fault());
+        let told: Vec<_> = problems.iter().map(|(_, error)| error.to_string()).collect();
+        let text =
+            format!("no Sentinel knows the master of `{}`: {}", self.service, told.join("; "));
+        BackendError::new(fault, text)
+    }
+
+    async fn ask(
+        &self,
+        plan: &Plan,
+        credentials: &Credentials,
+        sentinel: &Address,
+    ) -> Result<Address, BackendError> {
+        let mut question = Cmd::new();
+        question.arg("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.service);
+        let answer = plan.connector.ask(sentinel, credentials.of_sentinel(), &question).await?;
+        let found = redis::from_redis_value(answer);
+        match found.map_err(|error| Failure::of(sentinel, &error.into()).error)? {
+            Some((host, port)) => Ok(Address::Tcp(host, port)),
+            None => {
+                let text = format!("{sentinel} knows no service `{}`", self.service);
+                Err(BackendError::new(Fault::Misconfigured, text))
+            }
+        }
+    }
+}
+
+/// How often those addresses are named that are named most often, and which they are: the present
+/// one first, then in the order of those who name them.
+fn most_named(named: &mut [(usize, Address)], present: Option<&Address>) -> (usize, Vec<Address>) {
+    named.sort_by_key(|(place, _)| *place);
+    let often = |address: &Address| named.iter().filter(|(_, other)| other == address).count();
+    let most = named.iter().map(|(_, address)| often(address)).max().unwrap_or(0);
+    let mut addresses = Vec::new();
+    for (_, address) in named.iter().filter(|(_, address)| often(address) == most) {
+        if !addresses.contains(address) {
+            addresses.push(address.clone());
+        }
+    }
+    addresses.sort_by_key(|address| Some(address) != present);
+    (most, addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What follows from what Sentinels name, in the order in which they answer.
+    fn most(named: &[(usize, &str)], present: Option<&str>) -> (usize, Vec<Address>) {
+        let mut named: Vec<_> = named.iter().map(|(place, host)| (*place, address(host))).collect();
+        most_named(&mut named, present.map(address).as_ref())
+    }
+
+    fn address(host: &str) -> Address {
+        Address::Tcp(host.to_owned(), 6379)
+    }
+
+    #[test]
+    fn what_most_name_counts_whoever_answers_first() {
+        assert_eq!(most(&[], Some("a")), (0, vec![]));
+        assert_eq!(most(&[(0, "old"), (2, "new"), (1, "new")], None), (2, vec![address("new")]));
+        assert_eq!(
+            most(&[(0, "new"), (1, "old"), (2, "new")], Some("old")),
+            (2, vec![address("new")])
+        );
+    }
+
+    #[test]
+    fn of_those_named_as_often_the_present_one_is_first_and_then_the_order_counts() {
+        let named = [(2, "c"), (1, "b"), (0, "a")];
+        let hosts = |hosts: [&str; 3]| (1, hosts.map(address).to_vec());
+        assert_eq!(most(&named, None), hosts(["a", "b", "c"]));
+        assert_eq!(most(&named, Some("c")), hosts(["c", "a", "b"]));
+        assert_eq!(most(&named, Some("d")), hosts(["a", "b", "c"]));
+    }
+}

@@ -1,0 +1,197 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::backend::BackendError;
+
+/// How Redis is, and what came of the calls so far.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Health {
+    /// What is wrong, if calls fail at once. Of a Cluster, with one of its nodes.
+    pub outage: Option<BackendError>,
+    /// For how long it has been so, or well.
+    pub since: Duration,
+    /// Calls made.
+    pub calls: u64,
+    /// Calls that were not answered in time.
+    pub time_outs: u64,
+    /// Calls that failed otherwise.
+    pub failures: u64,
+    /// Calls that failed at once, since Redis was down.
+    pub rejected: u64,
+    /// Calls that were not made, since more was asked than Redis answers.
+    pub overloaded: u64,
+    /// How often a server was connected to, again or for the first time.
+    pub connects: u64,
+    /// How often a server went down.
+    pub outages: u64,
+    /// Calls that are waiting for an answer.
+    pub in_flight: u64,
+    /// Calls that wait until they can be made.
+    pub waiting: u64,
+    /// Calls so far that had to wait until they could be made.
+    pub waited: u64,
+    /// How long they did, all together.
+    pub wait: Duration,
+    /// How long answers took.
+    pub round_trips: RoundTrips,
+}
+
+/// How many answers took how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundTrips {
+    /// For each of the [bounds](Self::BOUNDS) how many took no longer, but longer than the one
+    /// before; and last, how many took longer than all of them.
+    pub counts: [u64; Self::BOUNDS.len() + 1],
+    /// How long all of them took together.
+    pub sum: Duration,
+}
+
+impl RoundTrips {
+    /// The bounds by which answers are counted.
+    pub const BOUNDS: [Duration; 11] = [
+        Duration::from_micros(100),
+        Duration::from_micros(200),
+        Duration::from_micros(500),
+        Duration::from_millis(1),
+        Duration::from_millis(2),
+        Duration::from_millis(5),
+        Duration::from_millis(10),
+        Duration::from_millis(20),
+        Duration::from_millis(50),
+        Duration::from_millis(100),
+        Duration::from_millis(500),
+    ];
+}
+
+/// What is counted. Each number stands for itself, so all orderings are relaxed.
+#[derive(Debug)]
+pub(super) struct CallCounters {
+    pub(super) calls: AtomicU64,
+    pub(super) time_outs: AtomicU64,
+    pub(super) failures: AtomicU64,
+    pub(super) rejected: AtomicU64,
+    pub(super) connects: AtomicU64,
+    pub(super) outages: AtomicU64,
+    overloaded: AtomicU64,
+    waited: AtomicU64,
+    wait_nanos: AtomicU64,
+    /// When the last call was refused by overload: nanoseconds since `begin`, 0 if none was.
+    last_overload: AtomicU64,
+    begin: Instant,
+    round_trips: [AtomicU64; RoundTrips::BOUNDS.len() + 1],
+    round_trip_nanos: AtomicU64,
+}
+
+/// After so long without a call that was refused, the next one begins another overload.
+const CALM: Duration = Duration::from_secs(10);
+
+impl CallCounters {
+    /// Counts one more.
+    pub(super) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call that had to wait.
+    pub(super) fn waited(&self, wait: Duration) {
+        Self::count(&self.waited);
+        self.wait_nanos.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a call that is refused by overload, and tells whether that has just begun.
+    pub(super) fn refused(&self) -> bool {
+        Self::count(&self.overloaded);
+        let now = (self.begin.elapsed().as_nanos() as u64).max(1);
+        let last = self.last_overload.swap(now, Ordering::Relaxed);
+        last == 0 || now.saturating_sub(last) > CALM.as_nanos() as u64
+    }
+
+    /// Notes how long an answer took.
+    pub(super) fn answered(&self, after: Duration) {
+        let place = RoundTrips::BOUNDS.partition_point(|bound| *bound < after);
+        if let Some(counter) = self.round_trips.get(place) {
+            Self::count(counter);
+        }
+        self.round_trip_nanos.fetch_add(after.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// All of them, with how Redis is, and how many calls are under way and wait.
+    pub(super) fn health(
+        &self,
+        outage: Option<BackendError>,
+        since: Duration,
+        (in_flight, waiting): (u64, u64),
+    ) -> Health {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Health {
+            outage,
+            since,
+            calls: read(&self.calls),
+            time_outs: read(&self.time_outs),
+            failures: read(&self.failures),
+            rejected: read(&self.rejected),
+            connects: read(&self.connects),
+            outages: read(&self.outages),
+            overloaded: read(&self.overloaded),
+            in_flight,
+            waiting,
+            waited: read(&self.waited),
+            wait: Duration::from_nanos(read(&self.wait_nanos)),
+            round_trips: RoundTrips {
+                counts: self.round_trips.each_ref().map(read),
+                sum: Duration::from_nanos(read(&self.round_trip_nanos)),
+            },
+        }
+    }
+}
+
+impl Default for CallCounters {
+    fn default() -> Self {
+        Self {
+            calls: AtomicU64::new(0),
+            time_outs: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            connects: AtomicU64::new(0),
+            outages: AtomicU64::new(0),
+            overloaded: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            wait_nanos: AtomicU64::new(0),
+            last_overload: AtomicU64::new(0),
+            begin: Instant::now(),
+            round_trips: Default::default(),
+            round_trip_nanos: AtomicU64::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_overload_begins_once_until_it_has_been_calm() {
+        let counters = CallCounters::default();
+        assert!(counters.refused());
+        for _ in 0..20 {
+            tokio::time::advance(CALM / 2).await;
+            assert!(!counters.refused());
+        }
+        tokio::time::advance(CALM * 2).await;
+        assert!(counters.refused());
+        assert_eq!(counters.health(None, Duration::ZERO, (0, 0)).overloaded, 22);
+    }
+
+    #[test]
+    fn an_answer_is_counted_under_the_first_bound_that_it_keeps() {
+        let counters = CallCounters::default();
+        for micros in [1, 100, 101, 500_000, 500_001] {
+            counters.answered(Duration::from_micros(micros));
+        }
+        let trips = counters.health(None, Duration::ZERO, (0, 0)).round_trips;
+        assert_eq!(trips.counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(trips.sum, Duration::from_micros(1_000_203));
+    }
+}

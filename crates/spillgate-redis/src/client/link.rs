@@ -1,0 +1,236 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::{Cmd, RedisError, ServerErrorKind, Value};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+use super::AbortOnDrop;
+use super::address::Address;
+use super::breaker::{Breaker, BreakerState};
+use super::discovery::Discovery;
+use super::failure::Failure;
+use super::health::CallCounters;
+use super::queue::Queue;
+use super::session::{Plan, Session};
+use super::supervisor::LinkState;
+use crate::backend::{BackendError, Fault};
+
+/// The way to one server: calls go over it while the server is up, and fail at once while it
+/// is down. A task in the background then connects anew.
+pub(super) struct Link {
+    core: Arc<LinkCore>,
+    _keeper: AbortOnDrop,
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// It failed.
+    Failed(BackendError),
+    /// The slot lives elsewhere.
+    Moved(Address),
+    /// The slot is on its way elsewhere, and this caller's state is there already.
+    Ask(Address),
+    /// The slot is on its way, and some of the states are here and some there.
+    TryAgain,
+}
+
+/// What calls and the [task in the background](super::supervisor) share.
+pub(super) struct LinkCore {
+    pub(super) plan: Arc<Plan>,
+    pub(super) discovery: Discovery,
+    pub(super) probe_key: String,
+    pub(super) breaker: Breaker<Session>,
+    pub(super) counters: Arc<CallCounters>,
+    queue: Arc<Queue>,
+    /// Tells the task in the background that the breaker has opened.
+    pub(super) opened: Notify,
+    /// Tells whoever waits that it has closed.
+    pub(super) closed: Notify,
+    pub(super) known: Mutex<LinkState>,
+}
+
+impl Link {
+    /// Connects now, and fails if that fails.
+    pub(super) async fn connect(
+        plan: Arc<Plan>,
+        discovery: Discovery,
+        probe_key: String,
+        counters: Arc<CallCounters>,
+    ) -> Result<Self, BackendError> {
+        let core = LinkCore::new(plan, discovery, probe_key, counters);
+        let session = core.connect().await?;
+        core.close(session);
+        Ok(Self::keep(core))
+    }
+
+    /// Connects in the background. Until then calls fail.
+    pub(super) fn connect_later(
+        plan: Arc<Plan>,
+        discovery: Discovery,
+        probe_key: String,
+        counters: Arc<CallCounters>,
+    ) -> Self {
+        Self::keep(LinkCore::new(plan, discovery, probe_key, counters))
+    }
+
+    fn keep(core: LinkCore) -> Self {
+        let core = Arc::new(core);
+        Self { _keeper: AbortOnDrop::spawn(core.clone().keep()), core }
+    }
+
+    /// Makes a call when its turn has come, and once no other server is about to take over. Then it
+    /// must be answered within `time_out`, of which the time is taken that it took.
+    pub(super) async fn call(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        time_out: &mut Duration,
+    ) -> Result<Value, CallError> {
+        let core = &*self.core;
+        let mut session = core.session().map_err(CallError::Failed)?;
+        let permit = match core.queue.enter_now() {
+            Some(permit) => permit,
+            None => {
+                // Not kept meanwhile: what it has not answered has places until it is dropped.
+                drop(session);
+                let permit = core.queue.wait().await.map_err(CallError::Failed)?;
+                session = core.session().map_err(CallError::Failed)?;
+                permit
+            }
+        };
+        if session.is_held() {
+            session.handed_over().await;
+            session = core.session().map_err(CallError::Failed)?;
+        }
+        CallCounters::count(&core.counters.calls);
+        let (sent, allowed) = (Instant::now(), *time_out);
+        let answer = session.call(call, is_asking, allowed, Some(permit)).await;
+        let took = answer.as_ref().map_or_else(|_| sent.elapsed(), |answer| answer.took);
+        core.queue.answered(took);
+        *time_out = allowed.saturating_sub(took);
+        if answer.as_ref().is_err_and(RedisError::is_timeout) {
+            return Err(CallError::Failed(core.late(&session, allowed)));
+        }
+        core.breaker.answered();
+        core.counters.answered(took);
+        answer.map(|answer| answer.value).map_err(|error| core.judge(&session, &error))
+    }
+
+    /// Waits until calls are made again, or until a deadline.
+    pub(super) async fn wait_until_up(&self, deadline: Instant) {
+        loop {
+            let up = self.core.closed.notified();
+            if self.core.breaker.session().is_some() || timeout_at(deadline, up).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// How many calls are under way, and how many wait until they can be made.
+    pub(super) fn load(&self) -> (u64, u64) {
+        self.core.queue.load()
+    }
+
+    /// What is wrong, if calls fail at once, and since when that or the opposite is so.
+    pub(super) fn state(&self) -> (Option<BackendError>, Instant) {
+        match &*self.core.breaker.state() {
+            BreakerState::Closed { since, .. } => (None, *since),
+            BreakerState::Open { error, since } => (Some(error.clone()), *since),
+        }
+    }
+}
+
+impl LinkCore {
+    fn new(
+        plan: Arc<Plan>,
+        discovery: Discovery,
+        probe_key: String,
+        counters: Arc<CallCounters>,
+    ) -> Self {
+        let text = format!("{} is not connected yet", plan.options.target);
+        let breaker = Breaker::open(BackendError::new(Fault::Unreachable, text), Instant::now());
+        let queue = Arc::new(Queue::new(&plan.options, counters.clone()));
+        Self {
+            plan,
+            discovery,
+            probe_key,
+            breaker,
+            counters,
+            queue,
+            opened: Notify::new(),
+            closed: Notify::new(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// What calls are made on, or why none are.
+    fn session(&self) -> Result<Arc<Session>, BackendError> {
+        match &*self.breaker.state() {
+            BreakerState::Closed { session, .. } => Ok(session.clone()),
+            BreakerState::Open { error, since } => {
+                CallCounters::count(&self.counters.rejected);
+                let text = format!("{error} (down for {:.1} s)", since.elapsed().as_secs_f64());
+                Err(BackendError::new(error.fault(), text))
+            }
+        }
+    }
+
+    /// What follows from an answer that did not come in time.
+    pub(super) fn late(&self, session: &Arc<Session>, time_out: Duration) -> BackendError {
+        let error = session.late(time_out);
+        CallCounters::count(&self.counters.time_outs);
+        if self.breaker.timed_out(session, &error, Instant::now()) {
+            self.note_opened(&error);
+        }
+        error
+    }
+
+    /// What follows from an error that was answered.
+    fn judge(&self, session: &Arc<Session>, error: &RedisError) -> CallError {
+        let redirect = || {
+            let (address, _) = error.redirect_node()?;
+            // A node that does not know its own name leaves it out.
+            let host = session.address.host().filter(|_| address.starts_with(':'));
+            Address::parse(&format!("{}{address}", host.unwrap_or_default()), 0)
+        };
+        if error.kind() == ServerErrorKind::TryAgain.into() {
+            return CallError::TryAgain;
+        }
+        if let Some(address) = redirect() {
+            return match error.kind() == ServerErrorKind::Ask.into() {
+                true => CallError::Ask(address),
+                false => CallError::Moved(address),
+            };
+        }
+        CallCounters::count(&self.counters.failures);
+        let failure = Failure::of(&session.address, error);
+        if failure.is_fatal {
+            self.trip(session, &failure.error);
+        }
+        CallError::Failed(failure.error)
+    }
+
+    pub(super) fn trip(&self, session: &Arc<Session>, error: &BackendError) {
+        if self.breaker.trip(session, error, Instant::now()) {
+            self.note_opened(error);
+        }
+    }
+
+    fn note_opened(&self, error: &BackendError) {
+        CallCounters::count(&self.counters.outages);
+        warn_of_outage(&self.plan, error);
+        self.opened.notify_one();
+    }
+}
+
+/// Tells operators that calls fail, and why.
+pub(super) fn warn_of_outage(plan: &Plan, error: &BackendError) {
+    warn!(
+        backend = %plan.options.target,
+        %error,
+        "Redis is down: until it is back, each limit goes by its `outage`"
+    );
+}

@@ -1,0 +1,257 @@
+//! Real servers: Redis or Valkey, alone, behind Sentinels or as a Cluster.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+#[cfg(any(test, feature = "testing"))]
+use std::time::Duration;
+
+#[cfg(any(test, feature = "testing"))]
+use arc_swap::ArcSwapOption;
+use redis::{Cmd, Value};
+#[cfg(any(test, feature = "testing"))]
+use spillgate::Timestamp;
+use tokio::task::JoinHandle;
+
+use self::address::Target;
+use self::checks::Checks;
+use self::cluster::Cluster;
+use self::connection::Connector;
+use self::credentials::CredentialStore;
+use self::discovery::{Discovery, Sentinels};
+use self::health::CallCounters;
+use self::link::{CallError, Link};
+use self::session::Plan;
+use self::unreadable_log::UnreadableLog;
+use crate::backend::{BackendError, Fault};
+use crate::script::Keys;
+#[cfg(any(test, feature = "testing"))]
+use crate::script::{self, Argument};
+
+mod address;
+mod bounded;
+mod breaker;
+mod checks;
+mod cluster;
+mod commands;
+mod connection;
+mod credentials;
+mod discovery;
+mod failover;
+mod failure;
+mod handover;
+mod health;
+mod info;
+mod link;
+mod multiplex;
+mod options;
+mod queue;
+mod session;
+mod signals;
+mod stream;
+mod subscription;
+mod supervisor;
+mod tls;
+mod unreadable_log;
+mod url;
+
+pub use self::checks::Warnings;
+pub use self::health::{Health, RoundTrips};
+pub use self::multiplex::parse_reply;
+pub use self::options::Options;
+
+/// Redis that is a server, or several.
+///
+/// Many calls share a connection, and are written together where they come together. While a
+/// server is down calls fail at once, and it is tried in the background until it is back.
+/// How long a server may take for an answer is bounded by the
+/// [time-out](Options::command_time_out). Where more is asked than a server answers, calls wait for
+/// up to a second before they are made: limits take turns, and so do tasks under each.
+pub struct Client {
+    route: Route,
+    counters: Arc<CallCounters>,
+    plan: Arc<Plan>,
+    keys: Keys,
+    unreadable: UnreadableLog,
+    /// True if the server does not let us see which prefixes there are.
+    hides_prefixes: AtomicBool,
+    /// What stands in for Redis's clock.
+    #[cfg(any(test, feature = "testing"))]
+    clock: ArcSwapOption<Argument>,
+}
+
+enum Route {
+    One(Link),
+    Cluster(Cluster),
+}
+
+impl Client {
+    /// Connects, and sees to it that what was found can keep limits.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be reached, refuses us, is too old, may drop keys, or accepts no writes. The
+    /// text says what to change.
+    pub async fn connect(options: Options) -> Result<Self, BackendError> {
+        let (plan, counters) = prepare(options)?;
+        let link = async |discovery| {
+            let (plan, counters) = (plan.clone(), counters.clone());
+            let key = probe_key(&plan);
+            Link::connect(plan, discovery, key, counters).await.map(Route::One)
+        };
+        let route = match plan.options.target.clone() {
+            Target::One(address) => link(Discovery::Fixed(address)).await?,
+            Target::Sentinel { sentinels, service } => {
+                link(Discovery::Sentinel(Sentinels::new(sentinels, service))).await?
+            }
+            Target::Cluster(seeds) => {
+                Route::Cluster(Cluster::connect(plan.clone(), seeds, counters.clone()).await?)
+            }
+        };
+        plan.checks.start();
+        Ok(Self::over(route, plan, counters))
+    }
+
+    /// Connects in the background. Until that has succeeded, calls fail as in an outage.
+    ///
+    /// # Errors
+    ///
+    /// If the options themselves cannot be used, such as a file of certificates, or outside of a
+    /// Tokio runtime.
+    pub fn connect_later(options: Options) -> Result<Self, BackendError> {
+        let (plan, counters) = prepare(options)?;
+        let link = |discovery| {
+            let (plan, counters) = (plan.clone(), counters.clone());
+            let key = probe_key(&plan);
+            Route::One(Link::connect_later(plan, discovery, key, counters))
+        };
+        let route = match plan.options.target.clone() {
+            Target::One(address) => link(Discovery::Fixed(address)),
+            Target::Sentinel { sentinels, service } => {
+                link(Discovery::Sentinel(Sentinels::new(sentinels, service)))
+            }
+            Target::Cluster(seeds) => {
+                Route::Cluster(Cluster::connect_later(plan.clone(), seeds, counters.clone()))
+            }
+        };
+        Ok(Self::over(route, plan, counters))
+    }
+
+    fn over(route: Route, plan: Arc<Plan>, counters: Arc<CallCounters>) -> Self {
+        let keys = Keys::new(plan.options.prefix.as_str());
+        Self {
+            route,
+            counters,
+            plan,
+            keys,
+            unreadable: UnreadableLog::default(),
+            hides_prefixes: AtomicBool::new(false),
+            #[cfg(any(test, feature = "testing"))]
+            clock: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Decides at this moment from now on, and not by Redis's clock. States expire `margin`
+    /// after they could, by that clock.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_now(&self, now: Timestamp, margin: Duration) {
+        self.clock.store(Some(Arc::new(script::override_clock(now, margin))));
+    }
+
+    /// What all keys begin with.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.plan.options.prefix
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let ((outage, since), load) = match &self.route {
+            Route::One(link) => (link.state(), link.load()),
+            Route::Cluster(cluster) => (cluster.state(), cluster.load()),
+        };
+        self.counters.health(outage, since.elapsed(), load)
+    }
+
+    /// What is unsafe, although it answers.
+    #[must_use]
+    pub fn warnings(&self) -> Warnings {
+        self.plan.checks.warnings()
+    }
+
+    /// Takes user, passwords, certificates and authorities from these options from now on, and
+    /// reads their files again. Nothing else of the options counts. If anything has changed,
+    /// connections are opened with the new credentials in the background, and take over once
+    /// the server has accepted them; until then the old ones are used. Tells whether anything has.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or used. Then everything stays as it is.
+    pub fn renew_credentials(&self, options: Options) -> Result<bool, BackendError> {
+        self.plan.credentials.replace(options.sources)
+    }
+
+    /// Makes a call about keys of one slot.
+    async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, BackendError> {
+        let link = match &self.route {
+            Route::Cluster(cluster) => return cluster.call(slot, call).await,
+            Route::One(link) => link,
+        };
+        let mut time_out = self.plan.options.command_time_out;
+        match link.call(call, false, &mut time_out).await {
+            Ok(value) => Ok(value),
+            Err(CallError::Failed(error)) => Err(error),
+            Err(CallError::Moved(_) | CallError::Ask(_) | CallError::TryAgain) => {
+                let backend = &self.plan.options.target;
+                let text = format!("{backend} has become a node of a Cluster");
+                Err(BackendError::new(Fault::Nonsense, text))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("target", &self.plan.options.target)
+            .field("health", &self.health())
+            .finish_non_exhaustive()
+    }
+}
+
+fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<CallCounters>), BackendError> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        let text = "Redis can be connected to inside a Tokio runtime only";
+        return Err(BackendError::new(Fault::Misconfigured, text));
+    }
+    let connector = Connector::new(options.connect_time_out);
+    let (sources, time_out) = (options.sources.clone(), options.connect_time_out);
+    let credentials = Arc::new(CredentialStore::new(sources, time_out)?);
+    let in_cluster = matches!(options.target, Target::Cluster(_));
+    let checks = Checks::default();
+    let plan = Plan { options, connector, credentials, checks, in_cluster };
+    Ok((Arc::new(plan), Arc::default()))
+}
+
+/// The key by which a server that is not a Cluster's is tried.
+fn probe_key(plan: &Plan) -> String {
+    format!("{}{{probe}}", plan.options.prefix)
+}
+
+/// A background task that is aborted when this is dropped.
+#[derive(Debug)]
+struct AbortOnDrop(JoinHandle<()>);
+
+impl AbortOnDrop {
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(future))
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,230 @@
+//! Calls that wait for a place among those that are under way to a server.
+//!
+//! More than a server answers may be asked of it. What it cannot take yet waits here, so that clients
+//! and limits take turns, and so that waiting for others is not taken for a server that is slow.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::Id;
+use tokio::time::{Instant, timeout};
+use tracing::warn;
+
+use self::flows::Flows;
+use self::window::Window;
+use super::health::CallCounters;
+use super::options::Options;
+use crate::Name;
+use crate::backend::{BackendError, Fault};
+use crate::flow::Flow;
+
+mod flows;
+mod window;
+
+/// How long a call waits at most: less than clients do.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Lets so many calls through at once as the server needs to be busy. The others wait, up to a
+/// number and a time.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Calls that are under way, and in the upper half those that wait. Changed without the lock
+    /// only while nobody waits.
+    load: AtomicU64,
+    window: Window,
+    waiting: Mutex<Flows<Option<Name>, Option<Id>, Waiter>>,
+    most_waiting: usize,
+    /// By which calls are told apart.
+    next: AtomicU64,
+    counters: Arc<CallCounters>,
+}
+
+/// A place among the calls that are under way, given up when this is dropped.
+#[derive(Debug)]
+pub(super) struct Permit {
+    queue: Arc<Queue>,
+}
+
+/// A call that waits.
+#[derive(Debug)]
+struct Waiter {
+    number: u64,
+    turn: oneshot::Sender<Turn>,
+}
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// It has a place.
+    Begin,
+    /// Others need the room.
+    GiveWay,
+}
+
+/// The side of a call that waits. It leaves the queue when this is dropped.
+#[derive(Debug)]
+struct Waiting<'q> {
+    queue: &'q Queue,
+    flow: Flow,
+    number: u64,
+    turn: oneshot::Receiver<Turn>,
+    is_over: bool,
+}
+
+/// One call that waits, in the upper half.
+const WAITING: u64 = 1 << 32;
+
+impl Queue {
+    pub(super) fn new(options: &Options, counters: Arc<CallCounters>) -> Self {
+        Self {
+            load: AtomicU64::new(0),
+            window: Window::new(options.in_flight, options.command_time_out),
+            waiting: Mutex::default(),
+            most_waiting: options.waiting,
+            next: AtomicU64::new(0),
+            counters,
+        }
+    }
+
+    /// Takes a place, if there is one and nobody waits for it.
+    pub(super) fn enter_now(self: &Arc<Self>) -> Option<Permit> {
+        // Acquire, like below: whoever sees that nobody waits sees the queue as it was left.
+        let enter = |load| (load < u64::from(self.window.size())).then_some(load + 1);
+        let entered = self.load.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter);
+        entered.is_ok().then(|| Permit { queue: self.clone() })
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    ///
+    /// If too many wait, or it takes too long.
+    pub(super) async fn wait(self: &Arc<Self>) -> Result<Permit, BackendError> {
+        let began = Instant::now();
+        let entered = self.wait_in_line().await;
+        self.counters.waited(began.elapsed());
+        entered.inspect_err(|error| self.note_overload(error))
+    }
+
+    /// How many calls are under way, and how many wait.
+    pub(super) fn load(&self) -> (u64, u64) {
+        let load = self.load.load(Ordering::Relaxed);
+        (load % WAITING, load / WAITING)
+    }
+
+    /// Notes how long an answer took.
+    pub(super) fn answered(&self, after: Duration) {
+        self.window.answered(after, self.load.load(Ordering::Relaxed) >= WAITING);
+    }
+
+    async fn wait_in_line(self: &Arc<Self>) -> Result<Permit, BackendError> {
+        let mut waiting = self.queue_up()?;
+        match timeout(LONGEST, &mut waiting.turn).await {
+            Ok(Ok(Turn::Begin)) => {
+                waiting.is_over = true;
+                Ok(Permit { queue: self.clone() })
+            }
+            Ok(_) => {
+                waiting.is_over = true;
+                Err(self.full())
+            }
+            Err(_) => {
+                let text = format!("a call waited {} ms for its turn", LONGEST.as_millis());
+                Err(overloaded(&text))
+            }
+        }
+    }
+
+    fn queue_up(&self) -> Result<Waiting<'_>, BackendError> {
+        let flow = Flow::current();
+        let (sender, turn) = oneshot::channel();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut waiting = self.lock();
+        if waiting.len() >= self.most_waiting {
+            let given_way =
+                waiting.make_room(flow.limit, flow.client).ok_or_else(|| self.full())?;
+            self.load.fetch_sub(WAITING, Ordering::AcqRel);
+            let _ = given_way.turn.send(Turn::GiveWay);
+        }
+        waiting.push(flow.limit, flow.client, Waiter { number, turn: sender });
+        self.load.fetch_add(WAITING, Ordering::AcqRel);
+        // A place may have become free before anybody was seen to wait for it.
+        self.fill(&mut waiting);
+        Ok(Waiting { queue: self, flow, number, turn, is_over: false })
+    }
+
+    /// Gives places that are free to those whose turn it is.
+    fn fill(&self, waiting: &mut Flows<Option<Name>, Option<Id>, Waiter>) {
+        while self.load.load(Ordering::Acquire) % WAITING < u64::from(self.window.size())
+            && let Some(waiter) = waiting.pop()
+        {
+            // One waits no longer, and is under way.
+            self.load.fetch_sub(WAITING - 1, Ordering::AcqRel);
+            // Whoever leaves does so under the lock, so it is still there.
+            let _ = waiter.turn.send(Turn::Begin);
+        }
+    }
+
+    fn leave(&self) {
+        let leave = |load| (load < WAITING).then(|| load - 1);
+        if self.load.fetch_update(Ordering::AcqRel, Ordering::Acquire, leave).is_err() {
+            let mut waiting = self.lock();
+            self.load.fetch_sub(1, Ordering::AcqRel);
+            self.fill(&mut waiting);
+        }
+    }
+
+    fn note_overload(&self, error: &BackendError) {
+        if self.counters.refused() {
+            let (in_flight, waiting) = self.load();
+            warn!(
+                %error, in_flight, waiting,
+                "Redis is well, but more is asked of it than it answers: calls are refused, \
+                 first those of whoever asks most"
+            );
+        }
+    }
+
+    fn full(&self) -> BackendError {
+        overloaded(&format!("{} calls wait for their turn, and no more may", self.most_waiting))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Flows<Option<Name>, Option<Id>, Waiter>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.queue.leave();
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut waiting = self.queue.lock();
+        let own = |waiter: &Waiter| waiter.number == self.number;
+        if waiting.remove(self.flow.limit, self.flow.client, own).is_some() {
+            self.queue.load.fetch_sub(WAITING, Ordering::AcqRel);
+            return;
+        }
+        drop(waiting);
+        // Its turn has come meanwhile, and is passed on.
+        if self.turn.try_recv() == Ok(Turn::Begin) {
+            self.queue.leave();
+        }
+    }
+}
+
+fn overloaded(why: &str) -> BackendError {
+    let text = format!("more is asked than the store can answer: {why}; try again");
+    BackendError::new(Fault::Overloaded, text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use redis::{Cmd, RedisError, ServerErrorKind};
+use tokio::time::{Instant, timeout};
+
+use super::address::Address;
+use super::checks::{Checks, TimeReading};
+use super::connection::{Connection, Connector};
+use super::credentials::{CredentialStore, Credentials};
+use super::failure::Failure;
+use super::handover::{Handover, Hold};
+use super::info::Info;
+use super::multiplex::Answer;
+use super::options::Options;
+use super::queue::Permit;
+use super::signals::Signals;
+use crate::backend::{BackendError, Fault};
+use crate::script::{self, Script};
+
+/// How sessions are opened.
+pub(super) struct Plan {
+    pub(super) options: Options,
+    pub(super) connector: Connector,
+    pub(super) credentials: Arc<CredentialStore>,
+    pub(super) checks: Checks,
+    /// True if the servers are nodes of a Cluster.
+    pub(super) in_cluster: bool,
+}
+
+/// Connections to a server that was found fit to keep limits.
+pub(super) struct Session {
+    pub(super) address: Address,
+    /// What it was opened with.
+    pub(super) credentials: Arc<Credentials>,
+    connections: Box<[Connection]>,
+    next: AtomicUsize,
+    signals: Arc<Signals>,
+    handover: Handover,
+}
+
+impl Session {
+    /// Connects, and looks whether the server can be used: what it says of itself, and whether a
+    /// script that writes runs, as a replica or a server that is full would not let it. The
+    /// latter must come back within the time of a call, as all others will have to.
+    pub(super) async fn open(
+        plan: &Plan,
+        credentials: Arc<Credentials>,
+        address: Address,
+        probe_key: &str,
+    ) -> Result<Self, BackendError> {
+        let options = &plan.options;
+        let signals = Arc::<Signals>::default();
+        let mut connections = Vec::with_capacity(options.connections);
+        for _ in 0..options.connections {
+            let access = credentials.of_server();
+            let opening = plan.connector.open(&address, access, options.database, &signals);
+            connections.push(opening.await?);
+        }
+        let connections = connections.into_boxed_slice();
+        let session = Self {
+            address,
+            credentials,
+            connections,
+            next: AtomicUsize::new(0),
+            signals,
+            handover: Handover::default(),
+        };
+        session.within(options.connect_time_out, session.check(plan)).await?;
+        session.probe(probe_key, options.command_time_out).await?;
+        Ok(session)
+    }
+
+    /// Makes a call that must be answered in time, on whichever connection's turn it is. Scripts that
+    /// the server has forgotten are loaded anew.
+    pub(super) async fn call(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        time_out: Duration,
+        permit: Option<Permit>,
+    ) -> Result<Answer, RedisError> {
+        let connection = self.connection();
+        let answer = connection.call(call, is_asking, time_out, permit).await;
+        if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
+            return answer;
+        }
+        // Its place is taken by another by now: at most as many again as there are places.
+        load(connection, time_out).await?;
+        connection.call(call, is_asking, time_out, None).await
+    }
+
+    pub(super) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// True if no call is to be made before the [handover](Self::handed_over) is decided.
+    pub(super) fn is_held(&self) -> bool {
+        self.handover.is_under_way()
+    }
+
+    /// Waits until another session has taken over, or none will.
+    pub(super) async fn handed_over(&self) {
+        self.handover.decided().await;
+    }
+
+    /// Makes calls wait, until another session takes them over or this is dropped.
+    pub(super) fn hold(&self) -> Hold<'_> {
+        self.handover.hold()
+    }
+
+    /// What the server says of its memory; `None` if it does not answer in time.
+    pub(super) async fn memory(&self, time_out: Duration) -> Option<String> {
+        let mut question = Cmd::new();
+        question.arg("INFO").arg("memory");
+        let answer = self.connection().send(&question, time_out).await.ok()?;
+        redis::from_redis_value(answer).ok()
+    }
+
+    /// What time the server has; `None` if it does not answer in time.
+    pub(super) async fn time(&self, time_out: Duration) -> Option<TimeReading> {
+        let mut question = Cmd::new();
+        question.arg("TIME");
+        let sent = Instant::now();
+        let answer = self.connection().send(&question, time_out).await.ok()?;
+        let received = Instant::now();
+        let (seconds, micros) = redis::from_redis_value::<(u64, u32)>(answer).ok()?;
+        let time = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        Some(TimeReading { sent, received, time })
+    }
+
+    /// An error of a call that was not answered in time.
+    pub(super) fn late(&self, time_out: Duration) -> BackendError {
+        let text = format!("{} did not answer in {} ms", self.address, time_out.as_millis());
+        BackendError::unanswered(Fault::TimedOut, text)
+    }
+
+    async fn within(
+        &self,
+        time_out: Duration,
+        step: impl Future<Output = Result<(), BackendError>>,
+    ) -> Result<(), BackendError> {
+        timeout(time_out, step).await.unwrap_or_else(|_| Err(self.late(time_out)))
+    }
+
+    async fn check(&self, plan: &Plan) -> Result<(), BackendError> {
+        let failed = |error: RedisError| Failure::of(&self.address, &error).error;
+        // First, and alone: whoever has yet to give a password may send no more than this.
+        let mut question = Cmd::new();
+        question.arg("INFO");
+        let time_out = plan.options.connect_time_out;
+        let info = self.connection().send(&question, time_out).await.map_err(failed)?;
+        let info = redis::from_redis_value::<String>(info).map_err(|error| failed(error.into()))?;
+        let info = Info::new(&info);
+        info.check(&self.address, plan.in_cluster)?;
+        plan.checks.note_eviction_on_connect(&self.address, info.eviction())?;
+        load(self.connection(), time_out).await.map_err(failed)
+    }
+
+    async fn probe(&self, key: &str, time_out: Duration) -> Result<(), BackendError> {
+        let probe = Script::Probe.call_about(key.as_bytes(), &[]);
+        match self.call(&probe, false, time_out, None).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_timeout() => Err(self.late(time_out)),
+            // A node that has given the slot away is as good as before.
+            Err(error) if error.is_cluster_error() && error.redirect_node().is_some() => Ok(()),
+            Err(error) => Err(Failure::of(&self.address, &error).error),
+        }
+    }
+
+    /// The connection whose turn it is. There is at least one.
+    fn connection(&self) -> &Connection {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        &self.connections[turn % self.connections.len()]
+    }
+}
+
+/// Makes the server know all scripts.
+async fn load(connection: &Connection, time_out: Duration) -> Result<(), RedisError> {
+    for reply in connection.send_all(&script::loading(), time_out).await? {
+        reply.extract_error()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What Sentinels tell of failovers while they happen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::Msg;
+use redis::aio::PubSub;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use super::address::Address;
+use super::session::Plan;
+use crate::backend::{BackendError, Fault};
+
+/// What a Sentinel tells of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SentinelEvent {
+    /// A replica is about to become the master in place of another, or has just become it.
+    Promotion {
+        /// The master so far.
+        from: Address,
+        /// The replica.
+        to: Address,
+    },
+    /// There is another master.
+    Switched,
+}
+
+/// A replica was chosen, and is told to become a master within a tenth of a second.
+const PROMOTING: &str = "+failover-state-send-slaveof-noone";
+/// It has become one. Other replicas may take a while to follow.
+const PROMOTED: &str = "+promoted-slave";
+/// The failover is over.
+const SWITCHED: &str = "+switch-master";
+
+/// How long after a subscription has ended the next is tried.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is tried whether a silent connection still is one.
+const PING: Duration = Duration::from_secs(5);
+
+/// Hears what a Sentinel tells of a service, for ever.
+pub(super) async fn keep(
+    plan: Arc<Plan>,
+    sentinel: Address,
+    service: String,
+    news: mpsc::Sender<SentinelEvent>,
+) {
+    let mut told = None;
+    loop {
+        let credentials = plan.credentials.refresh().await;
+        let channels = [PROMOTING, PROMOTED, SWITCHED];
+        let access = credentials.of_sentinel();
+        match plan.connector.subscribe(&sentinel, access, &channels).await {
+            Ok(subscription) => {
+                told = None;
+                // Whatever happened before.
+                let _ = news.try_send(SentinelEvent::Switched);
+                let time_out = plan.options.connect_time_out;
+                listen(subscription, &service, &news, time_out).await;
+                debug!(%sentinel, "the subscription at a Sentinel has ended");
+            }
+            Err(error) => {
+                note(&error, &mut told);
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Returns when the connection has ended.
+async fn listen(
+    subscription: PubSub,
+    service: &str,
+    news: &mpsc::Sender<SentinelEvent>,
+    time_out: Duration,
+) {
+    let (mut sink, mut messages) = subscription.split();
+    loop {
+        tokio::select! {
+            message = messages.next() => {
+                let Some(message) = message else { return };
+                if let Some(told) = read(&message, service) {
+                    // If there are many already, one more tells nothing.
+                    let _ = news.try_send(told);
+                }
+            }
+            () = sleep(PING) => {
+                let pinged = timeout(time_out, sink.ping::<redis::Value>()).await;
+                // An error that a server answers is an answer.
+                if pinged.map_or(true, |answer| answer.is_err_and(|why| why.code().is_none())) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Tells once why a Sentinel cannot be listened to, if that needs a person. One that is down is
+/// one of several, and whether all are is told by those who ask them.
+fn note(error: &BackendError, told: &mut Option<Fault>) {
+    let fault = error.fault();
+    if !matches!(fault, Fault::Unreachable | Fault::TimedOut) && *told != Some(fault) {
+        *told = Some(fault);
+        warn!(
+            %error,
+            "failovers are not announced by this Sentinel: they are noticed within a second; let \
+             its user `+subscribe` with `&*`"
+        );
+    }
+}
+
+fn read(message: &Msg, service: &str) -> Option<SentinelEvent> {
+    let text = std::str::from_utf8(message.get_payload_bytes()).ok()?;
+    parse(message.get_channel_name(), text, service)
+}
+
+/// `service ip port ip port` of a switch; `slave name ip port @ service ip port` of a replica.
+fn parse(channel: &str, text: &str, service: &str) -> Option<SentinelEvent> {
+    let words: Vec<_> = text.split(' ').collect();
+    let address = |host: &str, port: &str| Some(Address::Tcp(host.to_owned(), port.parse().ok()?));
+    match (channel, words.as_slice()) {
+        (SWITCHED, [name, ..]) if *name == service => Some(SentinelEvent::Switched),
+        (PROMOTING | PROMOTED, [_, _, host, port, "@", name, master, master_port])
+            if *name == service =>
+        {
+            Some(SentinelEvent::Promotion {
+                from: address(master, master_port)?,
+                to: address(host, port)?,
+            })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sentinels_tell_of_this_service_is_read() {
+        let tcp = |host: &str, port| Address::Tcp(host.to_owned(), port);
+        let promotion = "slave 10.0.0.2:6379 10.0.0.2 6379 @ main 10.0.0.1 6380";
+        let told =
+            SentinelEvent::Promotion { from: tcp("10.0.0.1", 6380), to: tcp("10.0.0.2", 6379) };
+        assert_eq!(parse(PROMOTING, promotion, "main"), Some(told.clone()));
+        assert_eq!(parse(PROMOTED, promotion, "main"), Some(told));
+        let switch = "main 10.0.0.1 6380 10.0.0.2 6379";
+        assert_eq!(parse(SWITCHED, switch, "main"), Some(SentinelEvent::Switched));
+        for (channel, text) in [
+            (PROMOTING, promotion.replace("main", "other")),
+            (SWITCHED, switch.replace("main", "other")),
+            (PROMOTING, promotion.replace("6380", "x")),
+            (PROMOTING, "slave".to_owned()),
+            ("+sdown", switch.to_owned()),
+        ] {
+            assert_eq!(parse(channel, &text, "main"), None, "{channel} {text}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The task behind a link: connects, looks now and then whether all is as it was, and takes up
+//! new credentials.
+
+use std::pin::pin;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+
+use super::address::Address;
+use super::checks::ClockWatch;
+use super::credentials::Credentials;
+use super::failure::unreachable_because;
+use super::health::CallCounters;
+use super::info::Info;
+use super::link::{LinkCore, warn_of_outage};
+use super::session::Session;
+use super::subscription::SentinelEvent;
+use crate::backend::{BackendError, Fault};
+
+/// How often it is asked whether a server is still where it was, and what time it has.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
+
+/// How often credentials are tried again that were not accepted, while there is a session.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+
+/// SentinelEvent that may wait. Any that are told next say the same.
+const NEWS: usize = 16;
+
+/// What is known of a link besides the session in use.
+#[derive(Debug, Default)]
+pub(super) struct LinkState {
+    /// The server that was last connected to.
+    pub(super) address: Option<Address>,
+    /// What that has accepted.
+    accepted: Option<Arc<Credentials>>,
+    /// What was not accepted, as was logged.
+    refused: Option<Arc<Credentials>>,
+    /// The replica that is to be the master, and when that was told.
+    pub(super) promoted: Option<(Address, Instant)>,
+    /// The master before the last failover, and when it was left.
+    pub(super) left: Option<(Address, Instant)>,
+    /// What Sentinels call the master, although it could not be used.
+    pub(super) unusable: Option<Address>,
+    clock: ClockWatch,
+}
+
+/// Why a session is to be replaced, although it answers.
+pub(super) enum Finding {
+    /// There is another master.
+    Moved(Address),
+    /// A replica is about to become the master.
+    Promoted(Address),
+    /// There are other credentials.
+    Renewed,
+}
+
+impl LinkCore {
+    /// Connects whenever there is no connection, as long as the link exists.
+    pub(super) async fn keep(self: Arc<Self>) {
+        let (sender, mut news) = mpsc::channel(NEWS);
+        let _subscriptions = self.discovery.subscribe(&self.plan, &sender);
+        let mut renewed = self.plan.credentials.subscribe();
+        // They may have been renewed since the first session was opened.
+        renewed.mark_changed();
+        // What is wrong is told once an outage, and again if it has come to need a person.
+        let mut told: Option<Fault> = None;
+        loop {
+            if let Some(session) = self.breaker.session() {
+                self.watch(&session, &mut news, &mut renewed).await;
+                told = Some(Fault::Unreachable);
+                continue;
+            }
+            match self.connect().await {
+                Ok(session) => {
+                    self.close(session);
+                }
+                Err(error) => {
+                    if told.is_none() || (is_about_us(&error) && told != Some(error.fault())) {
+                        told = Some(error.fault());
+                        warn_of_outage(&self.plan, &error);
+                    }
+                    self.breaker.still_open(error);
+                    tokio::select! {
+                        () = sleep(self.plan.options.probe_interval) => {}
+                        Some(told) = news.recv() => self.note(told),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Connects to wherever the server is, with the credentials that there are now.
+    pub(super) async fn connect(&self) -> Result<Session, BackendError> {
+        let current = self.plan.credentials.refresh().await;
+        if let Some(promoted) = self.promoted()
+            && let Ok(session) = self.open(promoted).await
+        {
+            return Ok(session);
+        }
+        let last = self.known().address.clone();
+        let addresses = match self.discovery.find(&self.plan, &current, last.as_ref()).await {
+            Err(error)
+                if is_about_us(&error)
+                    && let Some(accepted) = self.accepted(&current) =>
+            {
+                let found = self.discovery.find(&self.plan, &accepted, last.as_ref()).await;
+                found.map_err(|_| error)?
+            }
+            found => found?,
+        };
+        // Sentinels go on naming a master that was left: the one it was left for knows more.
+        let (left, mut others): (Vec<_>, Vec<_>) =
+            addresses.into_iter().partition(|address| self.known().has_left(address));
+        if !left.is_empty() {
+            others.extend(last);
+        }
+        let mut problem = None;
+        for address in others {
+            match self.open(address).await {
+                Ok(session) => return Ok(session),
+                Err(error) => problem = problem.or(Some(error)),
+            }
+        }
+        Err(problem.unwrap_or_else(|| {
+            let text = format!("{} has no address", self.plan.options.target);
+            BackendError::new(Fault::Unreachable, text)
+        }))
+    }
+
+    /// The credentials that were accepted last, if there are others now.
+    fn accepted(&self, current: &Arc<Credentials>) -> Option<Arc<Credentials>> {
+        self.known().accepted.clone().filter(|accepted| !Arc::ptr_eq(accepted, current))
+    }
+
+    /// Connects to a server. If it does not accept the credentials that there are now, those are
+    /// tried that it has accepted before: files may have been renewed ahead of the server.
+    pub(super) async fn open(&self, address: Address) -> Result<Session, BackendError> {
+        let current = self.plan.credentials.current();
+        let opened = self.open_with(current.clone(), address.clone()).await;
+        let Err(error) = opened else { return opened };
+        match self.accepted(&current) {
+            Some(accepted) if is_about_us(&error) => {
+                let again = self.open_with(accepted, address).await.map_err(|_| error.clone())?;
+                self.note_refused(&current, &error);
+                Ok(again)
+            }
+            _ => Err(error),
+        }
+    }
+
+    async fn open_with(
+        &self,
+        credentials: Arc<Credentials>,
+        address: Address,
+    ) -> Result<Session, BackendError> {
+        Session::open(&self.plan, credentials, address, &self.probe_key).await
+    }
+
+    /// Makes calls on this session from now on.
+    pub(super) fn close(&self, session: Session) -> Arc<Session> {
+        let session = Arc::new(session);
+        if !self.plan.in_cluster {
+            self.plan.checks.start();
+        }
+        self.note_session(&session);
+        CallCounters::count(&self.counters.connects);
+        let since = self.breaker.close(session.clone(), Instant::now());
+        self.closed.notify_waiters();
+        let (backend, server) = (&self.plan.options.target, &session.address);
+        if let Some(since) = since {
+            let down = since.elapsed().as_secs_f64();
+            info!(%backend, %server, down_seconds = down, "Redis is up");
+        }
+        session
+    }
+
+    fn note_session(&self, session: &Session) {
+        let mut known = self.known();
+        known.accepted = Some(session.credentials.clone());
+        let before = known.address.replace(session.address.clone());
+        if let Some(before) = before.filter(|before| *before != session.address) {
+            self.plan.checks.forget(&before);
+            known.left = Some((before, Instant::now()));
+        }
+        known.promoted = None;
+        known.unusable = None;
+    }
+
+    /// Returns when this session is of no more use.
+    async fn watch(
+        &self,
+        session: &Arc<Session>,
+        news: &mut mpsc::Receiver<SentinelEvent>,
+        renewed: &mut watch::Receiver<()>,
+    ) {
+        let mut look_around = pin!(self.look_around(session));
+        loop {
+            let finding = tokio::select! {
+                () = self.opened.notified() => return,
+                () = session.signals().lost() => {
+                    let error = unreachable_because(&session.address, &"the connection was lost");
+                    return self.trip(session, &error);
+                }
+                calls = session.signals().abandoned() => {
+                    let time_out = self.plan.options.command_time_out;
+                    (0..calls).for_each(|_| drop(self.late(session, time_out)));
+                    None
+                }
+                Some(told) = news.recv() => self.consider(session, told).await,
+                Ok(()) = renewed.changed() => Some(Finding::Renewed),
+                finding = &mut look_around => {
+                    look_around.set(self.look_around(session));
+                    Some(finding)
+                }
+            };
+            let is_replaced = match finding {
+                None => false,
+                Some(Finding::Moved(address)) => self.move_to(session, address).await,
+                // If it does not become the master, this one still is.
+                Some(Finding::Promoted(address)) => self.hand_over(session, &address).await.is_ok(),
+                Some(Finding::Renewed) => self.renew(session).await,
+            };
+            if is_replaced {
+                return;
+            }
+        }
+    }
+
+    /// Looks now and then whether all is as it was, until it is not.
+    async fn look_around(&self, session: &Session) -> Finding {
+        let options = &self.plan.options;
+        let (mut checked, begin) = (Instant::now(), Instant::now());
+        loop {
+            sleep(LOOK_AROUND.min(options.check_interval)).await;
+            if let Some(sample) = session.time(options.connect_time_out).await
+                && let Some(back) = self.known().clock.note(sample)
+            {
+                self.plan.checks.note_step_back(&session.address, back);
+            }
+            if checked.elapsed() >= options.check_interval {
+                checked = Instant::now();
+                if let Some(info) = session.memory(options.connect_time_out).await {
+                    let policy = Info::new(&info).eviction();
+                    self.plan.checks.note_eviction(&session.address, policy);
+                }
+            }
+            if let Some(address) = self.moved(session).await {
+                return Finding::Moved(address);
+            }
+            let is_old = !Arc::ptr_eq(&session.credentials, &self.plan.credentials.current());
+            if is_old && begin.elapsed() >= TRY_AGAIN {
+                return Finding::Renewed;
+            }
+        }
+    }
+
+    /// Replaces a session by one with the credentials that there are now. If they are not
+    /// accepted, it stays. Tells whether it was replaced.
+    async fn renew(&self, session: &Arc<Session>) -> bool {
+        let current = self.plan.credentials.current();
+        if Arc::ptr_eq(&session.credentials, &current) {
+            return false;
+        }
+        let server = &session.address;
+        match self.open_with(current.clone(), server.clone()).await {
+            Ok(next) => {
+                self.close(next);
+                info!(%server, "connected anew with new credentials");
+                true
+            }
+            Err(error) => {
+                self.note_refused(&current, &error);
+                false
+            }
+        }
+    }
+
+    /// Logs once that new credentials cannot be used.
+    fn note_refused(&self, credentials: &Arc<Credentials>, error: &BackendError) {
+        let before = self.known().refused.replace(credentials.clone());
+        if !before.is_some_and(|before| Arc::ptr_eq(&before, credentials)) {
+            warn!(%error, "new credentials cannot be used: the old ones are kept");
+        }
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, LinkState> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for LinkCore {
+    fn drop(&mut self) {
+        if let Some(address) = &self.known().address {
+            self.plan.checks.forget(address);
+        }
+    }
+}
+
+/// True if somebody has to change something: credentials, or what is configured.
+fn is_about_us(error: &BackendError) -> bool {
+    matches!(error.fault(), Fault::Refused | Fault::Misconfigured)
+}

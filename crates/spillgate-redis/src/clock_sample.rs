@@ -1,0 +1,72 @@
+use spillgate::Timestamp;
+
+/// Redis's time, as a reply told it.
+///
+/// When Redis read its clock the call had been sent already, and not been answered. So
+/// however long the reply took, Redis's time is no later than [`latest`](Self::latest)
+/// says, and no earlier than [`earliest`](Self::earliest). In a Cluster each shard has a clock
+/// of its own: what is known of a caller is judged by the sighting that came with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClockSample {
+    /// When the call was sent, by this node's clock.
+    pub(crate) sent: Timestamp,
+    /// When it was answered, by this node's clock.
+    pub(crate) received: Timestamp,
+    /// When it was decided, by Redis's.
+    pub(crate) now: Timestamp,
+}
+
+/// Of so many nanoseconds Redis's clock may count one more than this node's. Clocks that
+/// run freely differ by less, and so do those that are slewed by the usual half of that. One
+/// that is set, or slewed faster, is out by as much as it is ahead of this.
+const DRIFT: u64 = 1000;
+
+impl ClockSample {
+    /// The latest that Redis's time can be when this node's is `local`.
+    #[inline]
+    pub(crate) fn latest(&self, local: Timestamp) -> Timestamp {
+        // A clock that goes back is one that stands still.
+        let elapsed = local.as_nanos().saturating_sub(self.sent.as_nanos());
+        Timestamp::from_nanos(self.now.as_nanos() + elapsed + elapsed.div_ceil(DRIFT))
+    }
+
+    /// The earliest that Redis's time is when this node's is `local`, if their clocks run
+    /// alike: for what is not a matter of admitting.
+    #[inline]
+    pub(crate) fn earliest(&self, local: Timestamp) -> Timestamp {
+        self.now + local.since(self.received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEN: ClockSample = ClockSample {
+        sent: Timestamp::from_secs(50),
+        received: Timestamp::from_secs(51),
+        now: NOW,
+    };
+
+    const NOW: Timestamp = Timestamp::from_secs(1000);
+
+    #[test]
+    fn redis_time_goes_on_a_little_faster_than_this_nodes() {
+        let later = Timestamp::from_nanos(50_000_000_000 + 2_000_001);
+        assert_eq!(SEEN.latest(SEEN.sent), SEEN.now);
+        assert_eq!(SEEN.latest(later).as_nanos(), 1_000_000_000_000 + 2_000_001 + 2_001);
+    }
+
+    #[test]
+    fn it_may_have_been_read_just_before_the_answer_was_heard() {
+        assert_eq!(SEEN.earliest(SEEN.received), NOW);
+        assert_eq!(SEEN.earliest(Timestamp::from_secs(53)), Timestamp::from_secs(1002));
+    }
+
+    #[test]
+    fn it_never_goes_back_and_ends_where_time_does() {
+        assert_eq!(SEEN.latest(Timestamp::ZERO), SEEN.now);
+        assert_eq!(SEEN.earliest(Timestamp::ZERO), SEEN.now);
+        assert_eq!(SEEN.latest(Timestamp::MAX), Timestamp::MAX);
+    }
+}

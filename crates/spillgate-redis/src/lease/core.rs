@@ -1,0 +1,203 @@
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use spillgate::{KeyedState, Timestamp};
+use tokio::runtime::Handle;
+
+use super::bucket::Bucket;
+use super::lease::{Lease, Spent};
+use super::leases::Step;
+use super::reaper;
+use super::single_flight::{TakeOutcome, TakeRequest};
+use super::source::{LeaseSource, Taken};
+use super::table::{LeaseId, Shard, Table};
+use super::take::SliceReturn;
+use crate::backend::BackendError;
+use crate::effective_quota::EffectiveQuota;
+use crate::flow::inherit_client;
+use crate::stats::{LeaseCounters, LeaseStats};
+
+/// What calls share with the tasks that take and give back.
+#[derive(Debug)]
+pub(super) struct LeaseCore<S: LeaseSource> {
+    pub(super) source: Arc<S>,
+    pub(super) table: Table<S::Caller>,
+    pub(super) counters: LeaseCounters,
+    /// Where tasks run: known once a call has come from there.
+    runtime: OnceLock<Handle>,
+    /// True once everything is given back. Relaxed: whoever could add to a shard looks at
+    /// this while holding its lock, and everything is given back under that lock afterwards.
+    is_closed: AtomicBool,
+}
+
+impl<S: LeaseSource> LeaseCore<S> {
+    pub(super) fn new(source: Arc<S>, hasher: KeyedState, capacity: usize) -> Self {
+        Self {
+            source,
+            table: Table::new(hasher, capacity),
+            counters: LeaseCounters::default(),
+            runtime: OnceLock::new(),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Starts the task that gives back what is idle, at the first call.
+    pub(super) fn start(self: &Arc<Self>) {
+        self.runtime.get_or_init(|| {
+            let runtime = Handle::current();
+            runtime.spawn(reaper::run(Arc::downgrade(self)));
+            runtime
+        });
+    }
+
+    /// How many nodes share the buckets; `None` if nothing is to be taken.
+    pub(super) fn nodes(&self) -> Option<NonZeroU32> {
+        if self.is_closed() { None } else { self.source.nodes() }
+    }
+
+    /// What a call does that could not be decided at once.
+    pub(super) fn step(
+        self: &Arc<Self>,
+        id: LeaseId,
+        asked: &EffectiveQuota,
+        caller: &S::Caller,
+        cost: u64,
+        is_first: bool,
+    ) -> Step<S::Caller> {
+        let local = self.source.local();
+        let Some(nodes) = self.nodes().filter(|nodes| cost > 0 && is_leased(asked, *nodes)) else {
+            return Step::AskStrictly;
+        };
+        let mut shard = self.table.shard(id);
+        if shard.lease(id).is_none() && (shard.is_reserving(id) || !shard.pays(id, local)) {
+            return Step::AskStrictly;
+        }
+        let back = self.make_room(&mut shard, id, asked, local);
+        let lease = shard.lease_or(id, || Lease::new(caller.clone(), *asked, local));
+        if is_first {
+            lease.count(cost, local);
+        } else {
+            lease.wake(cost);
+        }
+        let step = match lease.spend(cost, local) {
+            Spent::Allowed(decision) | Spent::Denied(decision) => {
+                shard.answered(&decision);
+                Step::Answer(decision)
+            }
+            // What may be settled by another node is better spent where that node will look.
+            Spent::Empty if is_first && shard.is_reserving(id) => Step::AskStrictly,
+            Spent::Empty => shard
+                .lease(id)
+                .map_or(Step::AskStrictly, |lease| lease.next_step(cost, nodes, local)),
+        };
+        drop(shard);
+        self.give_back_later(id, back);
+        step
+    }
+
+    /// Lets go of a lease by other terms or of another tier, and if the shard is full of one that
+    /// is idle. Says how they are given back.
+    fn make_room(
+        &self,
+        shard: &mut Shard<S::Caller>,
+        id: LeaseId,
+        asked: &EffectiveQuota,
+        local: Timestamp,
+    ) -> Option<SliceReturn> {
+        let is_full = shard.len() >= self.table.room();
+        let gone = match shard.lease(id).map(|lease| lease.is_of(asked)) {
+            Some(true) => None,
+            Some(false) => shard.remove(id),
+            None if is_full => shard.remove_idle(local),
+            None => None,
+        };
+        gone?.give_back(self.source.margin(), local)
+    }
+
+    /// Sends a take on its way.
+    pub(super) fn send(self: &Arc<Self>, id: LeaseId, request: TakeRequest<S::Caller>) {
+        // Without a runtime the order is dropped, and with it the flight.
+        if let Some(runtime) = self.runtime.get() {
+            // The take is made for whoever calls now.
+            runtime.spawn(inherit_client(Arc::clone(self).run_take(id, request)));
+        }
+    }
+
+    async fn run_take(self: Arc<Self>, id: LeaseId, request: TakeRequest<S::Caller>) {
+        let taken = self
+            .source
+            .take(&request.caller, &request.effective, request.least, request.most)
+            .await;
+        self.counters.takes.add(taken.is_ok().into());
+        let (outcome, back) = self.complete(id, &request, taken);
+        // Before anybody hears of it: whoever ends the node waits for that.
+        if let Some(back) = back {
+            self.give_back(id, back).await;
+        }
+        request.notifier.notify(outcome);
+    }
+
+    /// Adds what was taken to the lease. If that is gone meanwhile, only the call is decided
+    /// for which it was taken, and the rest is given back.
+    fn complete(
+        &self,
+        id: LeaseId,
+        request: &TakeRequest<S::Caller>,
+        taken: Result<Taken, BackendError>,
+    ) -> (TakeOutcome, Option<SliceReturn>) {
+        let local = self.source.local();
+        let mut shard = self.table.shard(id);
+        match shard.lease(id).filter(|lease| lease.expects(request)) {
+            Some(lease) if !self.is_closed() => (lease.complete(request, taken, local), None),
+            _ => {
+                let mut nobodys = Lease::new(request.caller.clone(), request.effective, local);
+                let outcome = nobodys.complete(request, taken, local);
+                (outcome, nobodys.give_back(self.source.margin(), local))
+            }
+        }
+    }
+
+    fn give_back_later(self: &Arc<Self>, id: LeaseId, back: Option<SliceReturn>) {
+        if let (Some(runtime), Some(back)) = (self.runtime.get(), back) {
+            let inner = Arc::clone(self);
+            runtime.spawn(inherit_client(async move { inner.give_back(id, back).await }));
+        }
+    }
+
+    /// Gives a slice back. If Redis says that it cannot, the lease goes on holding it; if
+    /// Redis says nothing, it may have happened, and the slice is lost.
+    pub(super) async fn give_back(&self, id: LeaseId, back: SliceReturn) {
+        match self.source.exchange(&back.exchange).await {
+            Ok(true) => self.counters.given_back.add(1),
+            Ok(false) if !self.is_closed() => {
+                if !self.table.shard(id).keep(id, &back) {
+                    self.counters.lost.add(1);
+                }
+            }
+            _ => self.counters.lost.add(1),
+        }
+    }
+
+    pub(super) fn set_closed(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stats(&self) -> LeaseStats {
+        let mut stats = self.counters.stats();
+        for shard in self.table.shards() {
+            stats.callers += shard.len() as u64;
+            stats.allowed += shard.allowed;
+            stats.denied += shard.denied;
+        }
+        stats
+    }
+}
+
+fn is_leased(effective: &EffectiveQuota, nodes: NonZeroU32) -> bool {
+    Bucket::of(effective).is_some_and(|bucket| bucket.most_held(nodes).is_some())
+}

@@ -1,0 +1,212 @@
+use spillgate::algorithm::{SpendRecord, Word};
+use spillgate::{Quota, Timestamp};
+
+use super::state::{
+    FIRST_VERSION, LATER, QUOTA_BYTES, VERSION, newer, quota_from_bytes, quota_to_bytes,
+};
+use crate::backend::{BackendError, Fault};
+use crate::effective_quota::EffectiveQuota;
+use crate::{Name, Terms};
+
+/// Something that a caller spent in advance, for any node to settle.
+///
+/// Whoever reads it learns the limit, but not the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deposit {
+    /// What the policy counted the caller by.
+    pub(crate) terms: Terms,
+    /// The quota: that of the terms, or of a tier.
+    pub(crate) quota: Quota,
+    /// What the limit is, whatever its quota: one that counts something else has another.
+    pub(crate) limit: Name,
+    pub(crate) caller: Name,
+    pub(crate) reserved: u64,
+    /// The charge; `None` if nobody knows how it was counted, as in version 1. Then nobody
+    /// knows what has been refilled since either.
+    pub(crate) charge: Option<Paid>,
+    /// What the limit is called.
+    pub(crate) called: String,
+}
+
+/// What it takes to know what has been refilled of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Paid {
+    /// The quota that it was counted by: that of the policy, or one given at run time.
+    pub(crate) quota: Quota,
+    /// The quota that says how the word is packed.
+    pub(crate) packed_by: Quota,
+    /// The word that it left.
+    pub(crate) word: Word,
+    /// When.
+    pub(crate) at: Timestamp,
+}
+
+impl Paid {
+    /// A charge that was counted so.
+    pub(crate) fn new(effective: &EffectiveQuota, charged: &SpendRecord) -> Self {
+        let (quota, packed_by) = (effective.quota, effective.terms.quota);
+        Self { quota, packed_by, word: charged.word, at: charged.at }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        [
+            &quota_to_bytes(&self.quota)[..],
+            &quota_to_bytes(&self.packed_by),
+            &self.word.to_bits().to_be_bytes(),
+            &self.at.as_nanos().to_be_bytes(),
+        ]
+        .concat()
+    }
+
+    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (quota, bytes) = read_quota(bytes)?;
+        let (packed_by, bytes) = read_quota(bytes)?;
+        let (word, bytes) = bytes.split_first_chunk()?;
+        let (at, bytes) = bytes.split_first_chunk()?;
+        let (word, at) = (Word::from_bits(u64::from_be_bytes(*word)), u64::from_be_bytes(*at));
+        let at = (at <= Timestamp::MAX.as_nanos()).then(|| Timestamp::from_nanos(at))?;
+        Some((Self { quota, packed_by, word, at }, bytes))
+    }
+}
+
+fn read_quota(bytes: &[u8]) -> Option<(Quota, &[u8])> {
+    let (quota, bytes) = bytes.split_first_chunk::<QUOTA_BYTES>()?;
+    Some((quota_from_bytes(quota)?, bytes))
+}
+
+impl Deposit {
+    /// A version (1, which is 2), the terms (26), the names of the limit and of the caller (16
+    /// each), what was reserved (8), the quota (24), 1 if the charge follows and 0 if not (1),
+    /// that (two quotas of 24, the word and the time of 8 each), and what the limit is called
+    /// (the rest, at most 64). Version 1 has neither quota nor charge.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        [
+            &[VERSION],
+            &self.terms.to_bytes()[..],
+            self.limit.as_bytes(),
+            self.caller.as_bytes(),
+            &self.reserved.to_be_bytes(),
+            &quota_to_bytes(&self.quota),
+            &[u8::from(self.charge.is_some())],
+            &self.charge.map_or_else(Vec::new, Paid::to_bytes),
+            self.called.as_bytes(),
+        ]
+        .concat()
+    }
+
+    /// What Redis has kept.
+    ///
+    /// # Errors
+    ///
+    /// If it is of another version, or could never have been written.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, BackendError> {
+        match bytes {
+            [version @ (FIRST_VERSION | VERSION), rest @ ..] => Self::read(*version, rest)
+                .ok_or_else(|| {
+                    let text = format!("Redis keeps {} bytes that are no deposit", bytes.len());
+                    BackendError::new(Fault::Nonsense, text)
+                }),
+            [version, ..] if LATER.contains(version) => Err(newer("deposit", *version, "")),
+            _ => Err(BackendError::new(Fault::Nonsense, "Redis keeps what is no deposit")),
+        }
+    }
+
+    fn read(version: u8, bytes: &[u8]) -> Option<Self> {
+        let (terms, bytes) = bytes.split_first_chunk()?;
+        let (limit, bytes) = bytes.split_first_chunk()?;
+        let (caller, bytes) = bytes.split_first_chunk()?;
+        let (reserved, bytes) = bytes.split_first_chunk()?;
+        let terms = Terms::from_bytes(terms)?;
+        let (quota, charge, called) = match version {
+            FIRST_VERSION => (terms.quota, None, bytes),
+            _ => Self::read_charge(bytes)?,
+        };
+        Some(Self {
+            terms,
+            quota,
+            limit: Name::from_bytes(*limit),
+            caller: Name::from_bytes(*caller),
+            reserved: u64::from_be_bytes(*reserved),
+            charge,
+            called: String::from_utf8(called.to_vec()).ok()?,
+        })
+    }
+
+    fn read_charge(bytes: &[u8]) -> Option<(Quota, Option<Paid>, &[u8])> {
+        let (quota, bytes) = read_quota(bytes)?;
+        match bytes.split_first()? {
+            (0, called) => Some((quota, None, called)),
+            (1, bytes) => Paid::read(bytes).map(|(charge, called)| (quota, Some(charge), called)),
+            _ => None,
+        }
+    }
+
+    /// The charge, if it is known.
+    pub(crate) fn spent(&self) -> Option<SpendRecord> {
+        let Paid { quota, packed_by, word, at } = self.charge?;
+        let algorithm = Terms::new(self.terms.kind, packed_by).algorithm_of(&quota).ok()?;
+        Some(SpendRecord { algorithm, word, at, cost: self.reserved })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spillgate::AlgorithmKind;
+
+    use super::*;
+
+    fn deposit() -> Deposit {
+        let quota = "10/h burst 20".parse().unwrap();
+        let at = Timestamp::from_secs(1_700_000_000);
+        let word = Word::from_bits(1_700_000_360_000_000_000);
+        Deposit {
+            terms: Terms::new(AlgorithmKind::TokenBucket, quota),
+            quota: "20/h".parse().unwrap(),
+            limit: Name::from_bytes([1; 16]),
+            caller: Name::from_bytes([2; 16]),
+            reserved: 7,
+            charge: Some(Paid { quota: "5/s".parse().unwrap(), packed_by: quota, word, at }),
+            called: "api".to_owned(),
+        }
+    }
+
+    fn without_charge() -> Deposit {
+        Deposit { charge: None, ..deposit() }
+    }
+
+    #[test]
+    fn what_is_deposited_is_read_again() {
+        let bytes = deposit().to_bytes();
+        assert_eq!(bytes.len(), 156 + "api".len());
+        assert_eq!(Deposit::from_bytes(&bytes), Ok(deposit()));
+        assert_eq!(Deposit::from_bytes(&without_charge().to_bytes()), Ok(without_charge()));
+    }
+
+    #[test]
+    fn a_deposit_of_the_first_version_is_read_without_its_charge() {
+        let Deposit { terms, .. } = deposit();
+        let bytes = [&[1], &terms.to_bytes()[..], &[1; 16], &[2; 16], &7_u64.to_be_bytes(), b"api"];
+        let read = Deposit::from_bytes(&bytes.concat());
+        assert_eq!(read, Ok(Deposit { quota: terms.quota, ..without_charge() }));
+        assert_eq!(read.unwrap().spent(), None);
+    }
+
+    #[test]
+    fn a_charge_is_counted_by_what_it_was() {
+        let charged = deposit().spent().unwrap();
+        let algorithm = Terms::new(AlgorithmKind::TokenBucket, "5/s".parse().unwrap()).algorithm();
+        assert_eq!((charged.algorithm, charged.cost), (algorithm.unwrap(), 7));
+    }
+
+    #[test]
+    fn what_cannot_be_a_deposit_is_told() {
+        let bytes = deposit().to_bytes();
+        let fault = |bytes: &[u8]| Deposit::from_bytes(bytes).unwrap_err().fault();
+        for end in 0..156 {
+            assert_eq!(fault(&bytes[..end]), Fault::Nonsense, "{end} bytes");
+        }
+        assert_eq!(fault(&[&bytes[..], b"\xff"].concat()), Fault::Nonsense);
+        assert_eq!(fault(b"hello"), Fault::Nonsense);
+        assert_eq!(fault(&[&[3], &bytes[1..]].concat()), Fault::NewerState);
+    }
+}

@@ -1,0 +1,114 @@
+use smallvec::SmallVec;
+use spillgate::Timestamp;
+use spillgate::algorithm::Word;
+
+use super::state::{FIRST_VERSION, FORGET, LATER, corrupt, newer};
+use crate::backend::{Alive, BackendError, Fault, Found, Reply};
+use crate::{Fingerprint, State};
+
+/// Reads what the [script](crate::script::RUN) answers to so many entries.
+///
+/// # Errors
+///
+/// If it is not such an answer, or tells of a state that this version cannot read.
+pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, BackendError> {
+    let mut rest = Rest(bytes);
+    let now = rest.moment()?;
+    let mut answers = SmallVec::new();
+    for _ in 0..entries {
+        answers.push(rest.found()?);
+    }
+    rest.end()?;
+    Ok(Reply { now, answers })
+}
+
+/// Reads what is answered to an [announcement](crate::script::ANNOUNCE) that `lists` the
+/// others or not.
+///
+/// # Errors
+///
+/// If it is not such an answer.
+pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, BackendError> {
+    let mut rest = Rest(bytes);
+    let count = rest.small_number()?;
+    let mut others = lists.then(Vec::new);
+    while let Some(others) = others.as_mut().filter(|_| !rest.0.is_empty()) {
+        let (count, length) = (rest.small_number()?, rest.byte()?);
+        others.push((Fingerprint::from_bytes(rest.take(length.into())?), count));
+    }
+    rest.end()?;
+    Ok(Alive { count, others, other_prefixes: 0 })
+}
+
+/// Reads when something was [first asked for](crate::script::BORN).
+///
+/// # Errors
+///
+/// If it is not such an answer, or is of another version.
+pub fn born(bytes: &[u8]) -> Result<Timestamp, BackendError> {
+    let mut rest = Rest(bytes);
+    match rest.byte() {
+        Ok(FIRST_VERSION) => {}
+        Ok(version) if (FIRST_VERSION + 1..=*LATER.end()).contains(&version) => {
+            return Err(newer("birth", version, FORGET));
+        }
+        _ => return Err(corrupt("birth of a limit", bytes.len())),
+    }
+    let born = rest.moment().and_then(|born| rest.end().map(|()| born));
+    born.map_err(|_| corrupt("birth of a limit", bytes.len()))
+}
+
+/// What is still to be read of a reply.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn found(&mut self) -> Result<Found, BackendError> {
+        Ok(match self.byte()? {
+            0 => Found::Passed(Word::from_bits(self.number()?)),
+            1 => Found::Denied(Word::from_bits(self.number()?)),
+            2 => {
+                let length = self.byte()?;
+                Found::Other(State::from_bytes(self.take(length.into())?)?)
+            }
+            3 => Found::Gone,
+            _ => return Err(nonsense()),
+        })
+    }
+
+    fn moment(&mut self) -> Result<Timestamp, BackendError> {
+        match self.number()? {
+            nanos if nanos <= Timestamp::MAX.as_nanos() => Ok(Timestamp::from_nanos(nanos)),
+            _ => Err(nonsense()),
+        }
+    }
+
+    fn small_number(&mut self) -> Result<u32, BackendError> {
+        let bytes = self.take(4)?;
+        Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u32::from(*byte)))
+    }
+
+    fn number(&mut self) -> Result<u64, BackendError> {
+        let bytes = self.take(8)?;
+        Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+    }
+
+    fn byte(&mut self) -> Result<u8, BackendError> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], BackendError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(nonsense)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn end(&self) -> Result<(), BackendError> {
+        if self.0.is_empty() { Ok(()) } else { Err(nonsense()) }
+    }
+}
+
+fn nonsense() -> BackendError {
+    let text = "Redis's answer is not one of Spillgate's scripts; \
+                is it a Redis or a Valkey server, with no proxy that changes answers?";
+    BackendError::new(Fault::Nonsense, text)
+}

@@ -1,0 +1,121 @@
+//! Counters of a store and of its leases, and the snapshot of them for metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Agreement;
+
+/// What a store has done so far. Decisions are counted per limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Decided by Redis.
+    pub by_redis: u64,
+    /// Denied by a remembered state, without asking Redis.
+    pub by_memory: u64,
+    /// Allowed undecided during an outage.
+    pub outage_open: u64,
+    /// Refused undecided during an outage.
+    pub outage_closed: u64,
+    /// Decided by this node's share during an outage.
+    pub outage_local: u64,
+    /// Callers whose spending during an outage is still to be charged in Redis.
+    pub unreported: u64,
+    /// Tokens spent during an outage that will not be charged, for lack of room to record them.
+    pub forgiven: u64,
+    /// States converted from other terms.
+    pub carried_over: u64,
+    /// States cut because the Redis clock stepped back.
+    pub cut: u64,
+    /// Spends taken back because another limit denied the call.
+    pub undone: u64,
+    /// Spends that could not be taken back because somebody had spent meanwhile.
+    pub kept_charges: u64,
+    /// Leases.
+    pub leases: LeaseStats,
+    /// Nodes that share this store, as far as known; zero if unknown.
+    pub nodes: u32,
+    /// How the configuration of the other nodes compares with this one.
+    pub agreement: Agreement,
+}
+
+/// What leases have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseStats {
+    /// Callers with a lease.
+    pub callers: u64,
+    /// Calls allowed out of a slice.
+    pub allowed: u64,
+    /// Calls denied by the last known state of the bucket.
+    pub denied: u64,
+    /// Takes sent to Redis.
+    pub takes: u64,
+    /// Slices whose rest was given back.
+    pub given_back: u64,
+    /// Slices that could not be given back: others had spent after them, or Redis did not answer.
+    pub lost: u64,
+}
+
+/// A number that only grows. Relaxed throughout: it orders nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: usize) {
+        self.0.fetch_add(more as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters behind [`Stats`].
+#[derive(Debug, Default)]
+pub(crate) struct StoreCounters {
+    pub(crate) by_redis: Counter,
+    pub(crate) by_memory: Counter,
+    pub(crate) outage_open: Counter,
+    pub(crate) outage_closed: Counter,
+    pub(crate) outage_local: Counter,
+    pub(crate) carried_over: Counter,
+    pub(crate) cut: Counter,
+    pub(crate) undone: Counter,
+    pub(crate) kept_charges: Counter,
+}
+
+impl StoreCounters {
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            by_redis: self.by_redis.value(),
+            by_memory: self.by_memory.value(),
+            outage_open: self.outage_open.value(),
+            outage_closed: self.outage_closed.value(),
+            outage_local: self.outage_local.value(),
+            carried_over: self.carried_over.value(),
+            cut: self.cut.value(),
+            undone: self.undone.value(),
+            kept_charges: self.kept_charges.value(),
+            ..Stats::default()
+        }
+    }
+}
+
+/// The counters behind [`LeaseStats`] that are kept outside of the table's locks.
+#[derive(Debug, Default)]
+pub(crate) struct LeaseCounters {
+    pub(crate) takes: Counter,
+    pub(crate) given_back: Counter,
+    pub(crate) lost: Counter,
+}
+
+impl LeaseCounters {
+    pub(crate) fn stats(&self) -> LeaseStats {
+        LeaseStats {
+            takes: self.takes.value(),
+            given_back: self.given_back.value(),
+            lost: self.lost.value(),
+            ..LeaseStats::default()
+        }
+    }
+}

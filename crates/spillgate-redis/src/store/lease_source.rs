@@ -1,0 +1,105 @@
+//! What leases need of a store.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use spillgate::Timestamp;
+use spillgate::algorithm::Algorithm;
+
+use super::core::{Caller, StoreCore, TRIES, unsettled};
+use crate::Name;
+use crate::backend::{self, Backend, BackendError, Entry, Exchange, Found, Op};
+use crate::clock_sample::ClockSample;
+use crate::effective_quota::EffectiveQuota;
+use crate::lease::{LeaseSource, Named, Taken};
+
+impl Named for Caller {
+    fn name(&self) -> Name {
+        self.name
+    }
+}
+
+impl<B: Backend> LeaseSource for StoreCore<B> {
+    type Caller = Caller;
+
+    fn local(&self) -> Timestamp {
+        StoreCore::local(self)
+    }
+
+    fn nodes(&self) -> Option<NonZeroU32> {
+        self.nodes.known()
+    }
+
+    fn margin(&self) -> Duration {
+        self.margin
+    }
+
+    async fn take(
+        &self,
+        caller: &Caller,
+        wanted: &EffectiveQuota,
+        least: u64,
+        most: u64,
+    ) -> Result<Taken, BackendError> {
+        let mut caller = caller.clone();
+        // An override is not believed for long, and must not be brought back.
+        caller.by_override = if wanted.terms.is_override {
+            self.overrides.get(caller.name, self.local())
+        } else {
+            None
+        };
+        self.report(caller.name).await?;
+        let _in_flight = self.words.track(caller.name, most);
+        for _ in 0..TRIES {
+            let effective = *caller.effective();
+            let is_other = !effective.is_like(wanted);
+            let op = if is_other { Op::Look } else { Op::Take { least, most } };
+            let fresh = caller.fresh(&effective, &self.backend).await?;
+            let (terms, algorithm) = (effective.terms, effective.algorithm);
+            let entry = Entry { name: caller.name, terms, algorithm, fresh, op };
+            let sent = self.local();
+            let reply = self.backend.run(&[entry]).await?;
+            let sample = ClockSample { sent, received: self.local(), now: reply.now };
+            let taken = |effective, word, is_granted| Taken { sample, effective, word, is_granted };
+            match reply.answers.first() {
+                Some(Found::Passed(word)) => {
+                    self.confirm_override(&caller, sent);
+                    let tokens = backend::taken(&algorithm, *word, sample.now, least, most);
+                    let left = algorithm.spend(*word, sample.now, tokens).filter(|_| !is_other);
+                    self.words.record(
+                        caller.name,
+                        &effective,
+                        left.unwrap_or(*word),
+                        sample,
+                        false,
+                    );
+                    return Ok(taken(effective, *word, !is_other));
+                }
+                Some(Found::Denied(word)) => {
+                    self.confirm_override(&caller, sent);
+                    let word = self.cut(&caller, *word, sample.now).await;
+                    self.words.record(caller.name, &effective, word, sample, false);
+                    return Ok(taken(effective, word, false));
+                }
+                Some(Found::Other(stored)) => {
+                    self.learn_override(&mut caller, stored, sent)?;
+                    let (effective, now) = (*caller.effective(), sample.now);
+                    let new = caller.translated(stored, &effective, now)?;
+                    let is_refused = effective.algorithm.remaining(new.word, now) < least;
+                    let is_found = effective.is_like(wanted);
+                    if !is_found || (is_refused && effective.terms != stored.terms) {
+                        return Ok(taken(effective, new.word, false));
+                    }
+                    self.convert_stored(&caller, stored, &new, now).await?;
+                }
+                Some(Found::Gone) => self.forget_override(&mut caller, sent),
+                None => break,
+            }
+        }
+        Err(unsettled(&caller.limit))
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+        self.backend.exchange(exchange).await
+    }
+}

@@ -1,0 +1,96 @@
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use spillgate::{AlgorithmKind, Clock, Quota};
+use spillgate_policy::store::{CallQuota, LimitSpec, Memory, MemoryLimits, Outage, Spend, Store};
+use spillgate_policy::{Error, Key};
+
+use super::limits::RedisLimits;
+use super::share::{share_of, share_of_limit};
+
+/// What this node goes by while it cannot ask: its share of each limit that says so, in
+/// tables of its own. They are kept between outages, so that one that comes and goes does
+/// not forgive each time.
+pub(super) struct LocalTables {
+    pub(super) memory: Memory<Arc<dyn Clock>>,
+    /// The limits as the policy has them.
+    specs: Vec<LimitSpec>,
+    divided: Mutex<Divided>,
+}
+
+/// The limits as one of so many nodes.
+#[derive(Clone)]
+struct Divided {
+    nodes: NonZeroU32,
+    limits: Arc<MemoryLimits<Arc<dyn Clock>>>,
+}
+
+impl LocalTables {
+    /// The tables of limits that are to go on.
+    pub(super) fn open(
+        limits: &[LimitSpec],
+        clock: &Arc<dyn Clock>,
+        nodes: NonZeroU32,
+    ) -> Result<Self, Error> {
+        let (memory, specs) = (Memory::new(Arc::clone(clock)), locals(limits));
+        let limits = Arc::new(memory.open(&shares(&specs, nodes))?);
+        Ok(Self { memory, specs, divided: Mutex::new(Divided { nodes, limits }) })
+    }
+
+    /// The same for the next policy, with what was spent.
+    pub(super) fn reopen(&self, limits: &[LimitSpec]) -> Result<Self, Error> {
+        let (old, specs) = (self.divided(), locals(limits));
+        let limits = Arc::new(self.memory.reopen(&old.limits, &shares(&specs, old.nodes))?);
+        let divided = Mutex::new(Divided { nodes: old.nodes, limits });
+        Ok(Self { memory: self.memory.clone(), specs, divided })
+    }
+
+    /// Gives a caller its share of a quota of its own, or takes that away.
+    pub(super) async fn set_override(
+        &self,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+        nodes: NonZeroU32,
+    ) -> Result<(), Error> {
+        let share = quota.map(|quota| share_of(self.specs[limit].algorithm, quota, nodes));
+        self.memory.set_override(&self.for_nodes(nodes), limit, key, share).await
+    }
+
+    /// The limits as one of so many nodes. What was spent stays spent.
+    pub(super) fn for_nodes(&self, nodes: NonZeroU32) -> Arc<MemoryLimits<Arc<dyn Clock>>> {
+        let mut divided = self.divided.lock().unwrap_or_else(PoisonError::into_inner);
+        if divided.nodes != nodes {
+            // Quotas that cannot be had stay what they are.
+            if let Ok(limits) = self.memory.reopen(&divided.limits, &shares(&self.specs, nodes)) {
+                *divided = Divided { nodes, limits: Arc::new(limits) };
+            }
+        }
+        Arc::clone(&divided.limits)
+    }
+
+    fn divided(&self) -> Divided {
+        self.divided.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn locals(limits: &[LimitSpec]) -> Vec<LimitSpec> {
+    limits.iter().filter(|limit| limit.outage == Outage::Local).cloned().collect()
+}
+
+fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {
+    limits.iter().map(|limit| share_of_limit(limit, nodes)).collect()
+}
+
+/// A spend under this node's own share, as one of so many, if its limit goes on by that.
+pub(super) fn share_spend(limits: &RedisLimits, spend: &Spend, nodes: NonZeroU32) -> Option<Spend> {
+    let place = limits.limit(spend.limit).local?;
+    let local = Spend::new(place, spend.key.clone(), spend.cost);
+    Some(match spend.quota.as_deref() {
+        None => local,
+        Some(call) => {
+            let share = share_of(AlgorithmKind::TokenBucket, call.quota(), nodes);
+            local.with_quota(CallQuota::new(share).unwrap_or(*call))
+        }
+    })
+}

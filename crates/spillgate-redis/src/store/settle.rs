@@ -1,0 +1,275 @@
+//! What is asked about one caller: looking, settling, resetting.
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use spillgate::algorithm::{Algorithm, SpendRecord, Layout, Word};
+use spillgate::{Decision, Settled, Timestamp};
+
+use super::core::{Caller, StoreCore, TRIES, stored_quota, unsettled};
+use crate::State;
+use crate::backend::{Backend, BackendError, Entry, Fault, Found, Op};
+use crate::clock_sample::ClockSample;
+use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+
+/// What an operation found, and what it left.
+pub(super) struct Left {
+    now: Timestamp,
+    /// What the words are counted by.
+    effective: EffectiveQuota,
+    /// The word of a caller that Redis does not know.
+    fresh: Word,
+    found: Word,
+    word: Word,
+}
+
+/// What is left of a charge to be settled.
+#[derive(Clone, Copy)]
+enum Unused {
+    /// Up to so much is given back.
+    Any(u64),
+    /// So much of this charge, but nothing that has been refilled since.
+    Of(SpendRecord, u64),
+}
+
+/// How often, and after what time each, what could not be settled is tried again.
+const SETTLE_TRIES: usize = 100;
+const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
+
+impl<B: Backend> StoreCore<B> {
+    /// What a call would be answered.
+    pub(super) async fn peek(
+        &self,
+        mut caller: Caller,
+        cost: u64,
+    ) -> Result<Decision, BackendError> {
+        self.report(caller.name).await?;
+        for _ in 0..TRIES {
+            let effective = *caller.effective();
+            let (sent, fresh) = (self.local(), caller.fresh(&effective, &self.backend).await?);
+            let Some((now, found)) = self.ask(&caller, &effective, fresh, Op::Look).await? else {
+                break;
+            };
+            let word = match found {
+                Found::Passed(word) | Found::Denied(word) => {
+                    let sample = ClockSample { sent, received: self.local(), now };
+                    self.words.record(caller.name, &effective, word, sample, false);
+                    word
+                }
+                Found::Other(stored) => {
+                    self.learn_override(&mut caller, &stored, sent)?;
+                    caller.translated(&stored, caller.effective(), now)?.word
+                }
+                Found::Gone => {
+                    self.forget_override(&mut caller, sent);
+                    continue;
+                }
+            };
+            return Ok(Decision::peek(caller.effective().algorithm, word, now, cost));
+        }
+        Err(unsettled(&caller.limit))
+    }
+
+    /// Replaces what was spent in advance by the actual cost, and tells what there is then.
+    /// Without its charge, nobody knows what has been refilled since.
+    pub(super) async fn settle(
+        &self,
+        mut caller: Caller,
+        charged: Option<SpendRecord>,
+        reserved: u64,
+        actual: u64,
+    ) -> Result<Settled, BackendError> {
+        self.report(caller.name).await?;
+        let difference = actual.abs_diff(reserved);
+        match (actual.cmp(&reserved), charged) {
+            (Ordering::Greater, _) => self.debit(caller, difference).await,
+            (Ordering::Equal, _) => {
+                let left = self.apply(&mut caller, |_| Op::Look).await?;
+                Ok(left.settled(0))
+            }
+            (Ordering::Less, None) => self.give_back(caller, Unused::Any(difference)).await,
+            (Ordering::Less, Some(charged)) => {
+                self.give_back(caller, Unused::Of(charged, difference)).await
+            }
+        }
+    }
+
+    /// Settles a charge, once Redis is not asked too much any more.
+    pub(super) async fn settle_when_it_can(
+        &self,
+        caller: Caller,
+        charged: Option<SpendRecord>,
+        reserved: u64,
+        actual: u64,
+    ) {
+        for _ in 0..SETTLE_TRIES {
+            tokio::time::sleep(SETTLE_INTERVAL).await;
+            match self.settle(caller.clone(), charged, reserved, actual).await {
+                Err(why) if why.fault() == Fault::Overloaded => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes an amount whether or not it passes, up to the deepest debt.
+    pub(super) async fn debit(
+        &self,
+        mut caller: Caller,
+        amount: u64,
+    ) -> Result<Settled, BackendError> {
+        let max_debt = caller.limit.max_debt;
+        let op = |effective: &EffectiveQuota| Op::Debit {
+            amount,
+            most: effective.algorithm.most_owed(max_debt),
+        };
+        let left = self.apply(&mut caller, op).await?;
+        Ok(left.settled(amount))
+    }
+
+    /// Gives back what was not used.
+    async fn give_back(&self, mut caller: Caller, unused: Unused) -> Result<Settled, BackendError> {
+        for _ in 0..TRIES {
+            let mut is_settled = true;
+            let op = |effective: &EffectiveQuota| match unused {
+                Unused::Any(amount) => Op::GiveBack { amount, charged: None },
+                Unused::Of(charged, amount) if charged.algorithm == effective.algorithm => {
+                    is_settled = true;
+                    Op::GiveBack { amount, charged: Some(charged.word) }
+                }
+                // It was charged by something else: only this node can tell what to give back.
+                Unused::Of(..) => {
+                    is_settled = false;
+                    Op::Look
+                }
+            };
+            let mut left = self.apply(&mut caller, op).await?;
+            if let (Unused::Of(charged, amount), false) = (unused, is_settled) {
+                let algorithm = left.effective.algorithm.starting_from(left.fresh);
+                let has_tiers = caller.limit.base.terms.is_tiered;
+                left.word = charged.refund(&algorithm, left.found, left.now, amount, has_tiers);
+                is_settled = self.replace(&caller, &left).await?;
+            }
+            if is_settled {
+                return Ok(left.settled(0));
+            }
+        }
+        Err(BackendError::new(
+            Fault::Unready,
+            format!("others spent {TRIES} times while a charge was to be settled"),
+        ))
+    }
+
+    /// Puts the word that is to be left in place of the one that was found. Who is not known has
+    /// nothing to get back.
+    async fn replace(&self, caller: &Caller, left: &Left) -> Result<bool, BackendError> {
+        if left.word == left.found || left.found == left.fresh {
+            return Ok(true);
+        }
+        let words = [left.found, left.word];
+        let exchange = self.exchange_of_words(caller.name, &left.effective, words, left.now);
+        let is_replaced = self.backend.exchange(&exchange).await?;
+        self.words.invalidate(caller.name);
+        Ok(is_replaced)
+    }
+
+    /// Cuts a word that denies for longer than anything can, if nobody can be in debt: the
+    /// engine's clock has gone back since it was written. What is left is a caller that has
+    /// spent all it has, and no more. Tells the word that is there.
+    pub(super) async fn cut(&self, caller: &Caller, word: Word, now: Timestamp) -> Word {
+        let effective = caller.effective();
+        if !caller.limit.is_cut || !effective.is_impossible(word, now) {
+            return word;
+        }
+        let algorithm = effective.algorithm;
+        let cut =
+            algorithm.debit_up_to(effective.fresh(None), now, algorithm.limit(), algorithm.limit());
+        let exchange = self.exchange_of_words(caller.name, effective, [word, cut], now);
+        // If that fails, the caller is denied all the same.
+        let is_cut = self.backend.exchange(&exchange).await == Ok(true);
+        self.counters.cut.add(is_cut.into());
+        if is_cut { cut } else { word }
+    }
+
+    /// Takes a charge back, if nothing has been spent since.
+    pub(super) async fn cancel(&self, caller: &Caller, charged: &SpendRecord) {
+        let SpendRecord { algorithm, word, at, cost } = *charged;
+        let effective = caller.effective();
+        if effective.algorithm != algorithm {
+            return;
+        }
+        let words = [word, algorithm.refund(word, at, cost)];
+        let exchange = self.exchange_of_words(caller.name, effective, words, at);
+        if self.backend.exchange(&exchange).await == Ok(true) {
+            self.words.invalidate(caller.name);
+        }
+    }
+
+    /// Carries out what passes in any case, by the terms that Redis has: there is nothing
+    /// to be decided, so nothing has to be carried over.
+    pub(super) async fn apply(
+        &self,
+        caller: &mut Caller,
+        mut op: impl FnMut(&EffectiveQuota) -> Op,
+    ) -> Result<Left, BackendError> {
+        let mut effective = *caller.effective();
+        for _ in 0..TRIES {
+            let fresh = caller.fresh(&effective, &self.backend).await?;
+            let (sent, op) = (self.local(), op(&effective));
+            let Some((now, found)) = self.ask(caller, &effective, fresh, op).await? else { break };
+            match found {
+                Found::Passed(found) | Found::Denied(found) => {
+                    let algorithm = effective.algorithm.starting_from(fresh);
+                    let word = op.left(&algorithm, found, now);
+                    let sample = ClockSample { sent, received: self.local(), now };
+                    self.words.record(caller.name, &effective, word, sample, false);
+                    return Ok(Left { now, effective, fresh, found, word });
+                }
+                Found::Other(stored) => {
+                    self.learn_override(caller, &stored, sent)?;
+                    effective = caller.stored_quota(&stored)?;
+                }
+                Found::Gone => {
+                    self.forget_override(caller, sent);
+                    effective = caller.by_policy;
+                }
+            }
+        }
+        Err(unsettled(&caller.limit))
+    }
+
+    /// Asks about a caller alone.
+    pub(super) async fn ask(
+        &self,
+        caller: &Caller,
+        effective: &EffectiveQuota,
+        fresh: Word,
+        op: Op,
+    ) -> Result<Option<(Timestamp, Found)>, BackendError> {
+        let (terms, algorithm) = (effective.terms, effective.algorithm);
+        let entry = Entry { name: caller.name, terms, algorithm, fresh, op };
+        let reply = self.backend.run(&[entry]).await?;
+        Ok(reply.answers.first().map(|found| (reply.now, *found)))
+    }
+}
+
+impl Caller {
+    /// What a stored state is counted by as long as it is not carried over. Of one that callers
+    /// of all tiers have, the words of a bucket are times: there this caller's own tier counts.
+    fn stored_quota(&self, stored: &State) -> Result<EffectiveQuota, BackendError> {
+        let own = &self.by_policy;
+        let is_time = matches!(own.algorithm.layout(), Layout::Bucket { .. });
+        if stored.terms.is_tiered && own.owner == QuotaOwner::Limit && is_time {
+            return Ok(EffectiveQuota { terms: stored.terms, ..*own });
+        }
+        stored_quota(stored)
+    }
+}
+
+impl Left {
+    /// What there is when so much was to be charged.
+    fn settled(&self, amount: u64) -> Settled {
+        let Self { now, effective: EffectiveQuota { algorithm, .. }, found, word, .. } = self;
+        let uncharged = algorithm.uncharged(*found, *word, *now, amount);
+        Settled { left: Decision::peek(*algorithm, *word, *now, 0), uncharged }
+    }
+}
