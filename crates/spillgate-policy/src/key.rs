@@ -143,6 +143,9 @@ impl fmt::Display for Described<'_> {
             return f.write_str("global");
         }
         let mut bytes = self.key.as_bytes();
+        if let [Part::Key] = self.per {
+            return write!(f, "key={}", Masked(bytes));
+        }
         for (index, part) in self.per.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             let (kind, value, rest) = split(bytes, index + 1 == self.per.len());

@@ -11,7 +11,7 @@ mod identity;
 mod key;
 mod lists;
 mod policy;
-mod request;
+mod request_view;
 mod route;
 mod spec;
 pub mod store;
@@ -26,14 +26,14 @@ pub use self::error::{Error, Place, Problem};
 pub use self::file::schema;
 pub use self::file::{PolicyFile, Settings, Tables};
 pub use self::gate::{
-    Answer, Changes, DescriptorKind, DescriptorOutcome, DescriptorState, Explanation, Gate,
-    LimitCheck, LimitExplanation, LimitState, LimitSummary, Outcome, Receipt, SavedState,
-    StateExplanation, Uncharged,
+    Answer, Changes, Decided, DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors,
+    Explanation, Gate, LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits, Outcome,
+    Question, Receipt, SavedState, StateExplanation, Subject, Throttle, Uncharged,
 };
 pub use self::key::Key;
 pub use self::lists::ListKind;
 pub use self::policy::{Policy, PolicyBuilder};
-pub use self::request::Request;
+pub use self::request_view::RequestView;
 pub use self::route::{EncodedSlash, IgnoreCase, PathSpelling};
 pub use self::spec::{
     Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Metadata, MetadataValue,

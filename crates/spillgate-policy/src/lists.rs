@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use crate::address::{Address, AddressSet, parse_range};
 use crate::identity::{Identifier, NamedBy, Sender, Who};
-use crate::{Caller, Request};
+use crate::{Caller, RequestView};
 
 /// Which of the two lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +91,7 @@ impl Lists {
     /// The list that decides about a request, if one does.
     pub(crate) fn find(
         &self,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         sender: &Sender<'_>,
         identifier: &Identifier,
     ) -> Option<ListKind> {

@@ -1,7 +1,8 @@
 //! Deciding about a request or a descriptor that meets one limit needs no memory.
 
 use spillgate_policy::{
-    AlgorithmKind, Descriptor, Domain, Gate, Limit, Node, NodeLimit, NodeQuota, Policy, Request,
+    AlgorithmKind, Descriptor, DescriptorOutcome, Descriptors, Domain, Gate, Limit, Node,
+    NodeLimit, NodeQuota, Outcome, Policy, RequestView,
 };
 
 /// Expects a check to pass a thousand times without allocating.
@@ -40,8 +41,10 @@ fn a_request_that_meets_one_limit_and_passes_allocates_nothing() {
     let gate = Gate::new(Policy::builder().limit(limit).build().unwrap()).unwrap();
     for peer in [[203, 0, 113, 7].into(), "2001:db8::7".parse().unwrap()] {
         let (parts, ()) = http::Request::get("/users/7").body(()).unwrap().into_parts();
-        let request = Request::from_parts(&parts, Some(peer));
-        allocates_nothing(|| gate.check_now(&request).unwrap().unwrap().is_allowed());
+        let request = RequestView::from_parts(&parts, Some(peer));
+        allocates_nothing(|| {
+            gate.try_decide(&request, |it| it.map(Outcome::take)).unwrap().unwrap().is_allowed()
+        });
     }
 }
 
@@ -53,6 +56,11 @@ fn a_descriptor_that_meets_one_limit_and_passes_allocates_nothing() {
     let entries = [("remote_address", "203.0.113.7"), ("path", "/v1")];
     let descriptors = [Descriptor::new(&entries)];
     allocates_nothing(|| {
-        gate.check_descriptors_now("edge", &descriptors).unwrap().unwrap().is_allowed()
+        gate.try_decide(&Descriptors { domain: "edge", descriptors: &descriptors }, |it| {
+            it.map(DescriptorOutcome::take)
+        })
+        .unwrap()
+        .unwrap()
+        .is_allowed()
     });
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use common::{gate, gate_of, get};
 use proptest::prelude::*;
-use spillgate_policy::{Accept, Caller, Identity, Limit, Policy, PolicyBuilder};
+use spillgate_policy::{Accept, Caller, Identity, Limit, Outcome, Policy, PolicyBuilder};
 
 const ONE_PER_CALLER: &str = "[[limit]]\nname = \"one\"\nquota = \"burst 1\"\n";
 
@@ -137,7 +137,11 @@ fn a_program_can_say_whom_it_knows_and_which_keys_of_a_file_it_accepts() {
 
     let known = Caller::User(Cow::Borrowed(&b"42"[..]));
     let call = call().with("x-key", "k1");
-    let outcome = |known| gate.check_now(&call.request().with_caller(known)).unwrap().unwrap();
+    let outcome = |known| {
+        gate.try_decide(&call.request().with_caller(known), |it| it.map(Outcome::take))
+            .unwrap()
+            .unwrap()
+    };
     assert!(outcome(Some(&known)).is_allowed());
     assert!(!outcome(Some(&known)).is_allowed());
     assert!(outcome(None).is_allowed(), "another caller");
@@ -154,7 +158,7 @@ fn whom_a_program_knows_is_counted_as_user_or_key() {
     let pass = |path: &str, caller: Option<&Caller<'static>>| {
         let call = get("203.0.113.7", path);
         let request = call.request().with_caller(caller);
-        gate.check_now(&request).unwrap().unwrap().is_allowed()
+        gate.try_decide(&request, |it| it.map(Outcome::take)).unwrap().unwrap().is_allowed()
     };
     assert!(pass("/users", Some(&user)) && !pass("/users", Some(&user)));
     assert!(pass("/keys", Some(&key)) && !pass("/keys", Some(&key)));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{TestGate, gate, gate_of, get};
-use spillgate_policy::{Answer, Gate, Limit, ListKind, Policy, Tier};
+use spillgate_policy::{Answer, Gate, Limit, ListKind, Outcome, Policy, Tier};
 
 fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     limits
@@ -126,7 +126,10 @@ fn under_load_no_request_is_lost_nobody_forgiven_and_nobody_punished() {
                     let mut passed = vec![0; callers.len()];
                     for _ in 0..SPEND {
                         for (count, caller) in passed.iter_mut().zip(&callers) {
-                            let outcome = gate.check_now(&caller.request()).unwrap().unwrap();
+                            let outcome = gate
+                                .try_decide(&caller.request(), |it| it.map(Outcome::take))
+                                .unwrap()
+                                .unwrap();
                             *count += usize::from(outcome.is_allowed());
                         }
                         rounds.fetch_add(1, Ordering::Relaxed);
@@ -216,7 +219,10 @@ fn under_load_a_limit_that_is_removed_and_put_back_admits_its_quota_once() {
             scope.spawn(|| {
                 let call = get("203.0.113.7", "/");
                 while is_done.load(Ordering::Relaxed) == 0 {
-                    let outcome = gate.check_now(&call.request()).unwrap().unwrap();
+                    let outcome = gate
+                        .try_decide(&call.request(), |it| it.map(Outcome::take))
+                        .unwrap()
+                        .unwrap();
                     let is_counted = outcome.limits().any(|limit| limit.name() == "api");
                     admitted.fetch_add(
                         usize::from(is_counted && outcome.is_allowed()),
@@ -232,7 +238,8 @@ fn under_load_a_limit_that_is_removed_and_put_back_admits_its_quota_once() {
         is_done.store(1, Ordering::Relaxed);
     });
     let call = get("203.0.113.7", "/");
-    let rest =
-        (0..=BURST).filter(|_| gate.check_now(&call.request()).unwrap().unwrap().is_allowed());
+    let rest = (0..=BURST).filter(|_| {
+        gate.try_decide(&call.request(), |it| it.map(Outcome::take)).unwrap().unwrap().is_allowed()
+    });
     assert_eq!(admitted.into_inner() + rest.count(), BURST);
 }

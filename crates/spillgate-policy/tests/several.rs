@@ -1,7 +1,8 @@
 //! Limits that are asked by name, several of them together.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
-use spillgate_policy::{Answer, Gate, Limit, LimitCheck, ListKind, Mode, Policy};
+use spillgate_policy::{Answer, Gate, Limit, LimitCheck, Limits, ListKind, Mode, Policy};
+use spillgate_testing::CheckLimit;
 
 fn gate() -> Gate {
     let policy = Policy::builder()
@@ -29,13 +30,13 @@ async fn left(gate: &Gate) -> (u64, u64) {
 async fn several_are_spent_together_and_told_in_the_order_in_which_they_were_asked() {
     let gate = gate();
     let trial = LimitCheck { limit: "trial", values: &["user:1"], cost: 1 };
-    let outcome = gate.check_limits(&[trial, total(2), each(1)]).await.unwrap();
+    let outcome = gate.decide(&Limits(&[trial, total(2), each(1)])).await.unwrap();
     let told: Vec<_> = outcome.limits().map(|limit| limit.name().to_owned()).collect();
     assert_eq!(told, ["trial", "total", "each"]);
     assert!(outcome.is_allowed());
     assert_eq!(left(&gate).await, (8, 2));
     // One in shadow that denies changes nothing.
-    let outcome = gate.check_limits(&[total(1), trial]).await.unwrap();
+    let outcome = gate.decide(&Limits(&[total(1), trial])).await.unwrap();
     assert!(outcome.is_allowed());
     assert!(outcome.limits().last().unwrap().decision().is_denied());
     assert_eq!(left(&gate).await, (7, 2));
@@ -44,31 +45,31 @@ async fn several_are_spent_together_and_told_in_the_order_in_which_they_were_ask
 #[tokio::test]
 async fn if_one_denies_nothing_is_spent_on_any() {
     let gate = gate();
-    let outcome = gate.check_limits(&[total(5), each(4)]).await.unwrap();
+    let outcome = gate.decide(&Limits(&[total(5), each(4)])).await.unwrap();
     assert_eq!((outcome.answer(), outcome.denied_by()), (Answer::Denied, Some("each")));
     // Each alone would pass, both together do not.
-    let outcome = gate.check_limits(&[each(2), each(2)]).await.unwrap();
+    let outcome = gate.decide(&Limits(&[each(2), each(2)])).await.unwrap();
     assert!(!outcome.is_allowed());
     let unknown = LimitCheck { limit: "al", values: &[], cost: 1 };
-    let error = gate.check_limits(&[total(1), unknown]).await.unwrap_err();
+    let error = gate.decide(&Limits(&[total(1), unknown])).await.unwrap_err();
     assert!(error.is_unknown(), "{error}");
     assert_eq!(left(&gate).await, (10, 3));
-    assert!(gate.check_limits(&[]).await.unwrap().is_allowed());
+    assert!(gate.decide(&Limits(&[])).await.unwrap().is_allowed());
 }
 
 #[tokio::test]
 async fn a_outcome_is_settled_by_what_it_really_cost() {
     let gate = gate();
-    let receipt = gate.check_limits(&[each(3)]).await.unwrap().receipt().unwrap();
+    let receipt = gate.decide(&Limits(&[each(3)])).await.unwrap().receipt().unwrap();
     assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().settled.unwrap().left.remaining(), 2);
-    let receipt = gate.check_limits(&[each(1)]).await.unwrap().receipt().unwrap();
+    let receipt = gate.decide(&Limits(&[each(1)])).await.unwrap().receipt().unwrap();
     assert_eq!(gate.settle_actual(receipt, 9).await.unwrap().settled.unwrap().left.remaining(), 0);
     // In another algorithm everyone starts afresh, so there is nothing to give back.
-    let receipt = gate.check_limits(&[total(4)]).await.unwrap().receipt().unwrap();
+    let receipt = gate.decide(&Limits(&[total(4)])).await.unwrap().receipt().unwrap();
     let fixed = spillgate_policy::AlgorithmKind::FixedWindow;
     let other = Limit::new("total", "10/day").per(["global"]).algorithm(fixed);
     gate.replace(Policy::builder().limit(other).build().unwrap()).unwrap();
-    let _ = gate.check_limits(&[total(3)]).await.unwrap();
+    let _ = gate.decide(&Limits(&[total(3)])).await.unwrap();
     assert!(gate.settle_actual(receipt, 0).await.unwrap().settled.is_none());
     assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 7);
 }
@@ -76,7 +77,7 @@ async fn a_outcome_is_settled_by_what_it_really_cost() {
 #[tokio::test]
 async fn limits_and_lists_are_told_as_they_are_now() {
     let gate = gate();
-    let _ = gate.check_limits(&[each(1)]).await.unwrap();
+    let _ = gate.decide(&Limits(&[each(1)])).await.unwrap();
     let limits = gate.limits();
     assert_eq!((limits[1].quota.as_str(), limits[1].callers), ("1/h burst 3", Some(1)));
     assert_eq!((limits[0].per.as_str(), limits[2].mode), ("global", Mode::Shadow));
@@ -92,8 +93,8 @@ async fn limits_and_lists_are_told_as_they_are_now() {
 #[tokio::test]
 async fn a_receipt_does_not_hold_the_policy_nor_outlive_what_was_counted() {
     let gate = gate();
-    let receipt = gate.check_limits(&[each(3)]).await.unwrap().receipt().unwrap();
-    let early = gate.check_limits(&[total(4)]).await.unwrap().receipt().unwrap();
+    let receipt = gate.decide(&Limits(&[each(3)])).await.unwrap().receipt().unwrap();
+    let early = gate.decide(&Limits(&[total(4)])).await.unwrap().receipt().unwrap();
     let old = std::sync::Arc::downgrade(&gate.policy());
     let replace = |total: Limit| {
         let each = Limit::new("each", "1/h burst 5");
@@ -106,7 +107,7 @@ async fn a_receipt_does_not_hold_the_policy_nor_outlive_what_was_counted() {
     assert_eq!(gate.settle_actual(receipt, 1).await.unwrap().settled.unwrap().left.remaining(), 4);
     // The limit counts again as it did, with what was spent then; that stays spent.
     replace(Limit::new("total", "1/h burst 10"));
-    let _ = gate.check_limits(&[total(5)]).await.unwrap();
+    let _ = gate.decide(&Limits(&[total(5)])).await.unwrap();
     assert!(gate.settle_actual(early, 0).await.unwrap().settled.is_none());
     assert_eq!(gate.peek_limit("total", &[], 0).await.unwrap().remaining(), 1);
 }
@@ -129,9 +130,9 @@ async fn a_limit_by_name_is_met_by_no_request() {
         .limit(Limit::new("api", "1/h burst 5").by_name().per(["user"]));
     let gate = Gate::new(policy.build().unwrap()).unwrap();
     let (parts, ()) = http::Request::get("/login").body(()).unwrap().into_parts();
-    let request = spillgate_policy::Request::from_parts(&parts, Some([203, 0, 113, 7].into()));
+    let request = spillgate_policy::RequestView::from_parts(&parts, Some([203, 0, 113, 7].into()));
     for _ in 0..9 {
-        let outcome = gate.check(&request).await.unwrap();
+        let outcome = gate.decide(&request).await.unwrap();
         assert!(outcome.is_allowed() && outcome.limits().count() == 0);
     }
     assert!(gate.check_limit("login", &["42"], 1).await.unwrap().is_allowed());

@@ -5,7 +5,7 @@ use spillgate_policy::store::Store;
 use spillgate_policy::{Error, Gate, Limit as PolicyLimit, Policy};
 use tokio::runtime::Runtime;
 
-use crate::{Limit, Observed, Subject};
+use crate::{CheckLimit, Limit, Observed, Subject};
 
 /// A limit in a [`Gate`] over any store whose time the test moves.
 pub struct InGate<S: Store> {

@@ -17,6 +17,8 @@
 
 #![expect(clippy::panic, reason = "a suite tells of a failure by panicking")]
 
+#[cfg(feature = "gate")]
+mod check_limit;
 pub mod conformance;
 mod exact;
 #[cfg(feature = "gate")]
@@ -27,6 +29,8 @@ pub mod reference;
 pub mod strategy;
 mod subject;
 
+#[cfg(feature = "gate")]
+pub use self::check_limit::CheckLimit;
 #[cfg(feature = "gate")]
 pub use self::in_gate::InGate;
 pub use self::limit::Limit;

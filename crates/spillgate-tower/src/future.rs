@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use pin_project_lite::pin_project;
-use spillgate_policy::Outcome;
+use spillgate_enforce::{Admission, Delayed, RateLimitHeaders};
 use spillgate_policy::store::Store;
+use spillgate_policy::{Outcome, RequestView};
 use tower_service::Service;
 
 use crate::Refuse;
-use crate::headers::Told;
-use crate::settings::{Ruling, Settings, asked};
+use crate::layer::Shared;
 
 pin_project! {
     /// The response of a [`Spillgate`](crate::Spillgate).
@@ -26,15 +26,15 @@ pin_project! {
 pin_project! {
     #[project = StateProjection]
     enum State<F, S: Store, R, B, E> {
-        Told {
+        Plain {
             #[pin]
             response: F,
-            told: Option<Told>,
+            headers: Option<RateLimitHeaders>,
         },
         Called {
             #[pin]
             response: F,
-            settings: Arc<Settings<S, R>>,
+            shared: Arc<Shared<S, R>>,
             // In a box, since most responses have none and every future has the room.
             outcome: Option<Box<Outcome<'static>>>,
         },
@@ -46,18 +46,18 @@ pin_project! {
 type BoxFuture<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
 
 impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
-    /// For a response that only has to be told what was decided.
-    pub(crate) fn told(response: F, told: Option<Told>) -> Self {
-        Self { state: State::Told { response, told } }
+    /// For a response that only gets headers.
+    pub(crate) fn plain(response: F, headers: Option<RateLimitHeaders>) -> Self {
+        Self { state: State::Plain { response, headers } }
     }
 
     /// For a response that may change what was decided.
     pub(crate) fn called(
         response: F,
-        settings: Arc<Settings<S, R>>,
+        shared: Arc<Shared<S, R>>,
         outcome: Option<Outcome<'static>>,
     ) -> Self {
-        Self { state: State::Called { response, settings, outcome: outcome.map(Box::new) } }
+        Self { state: State::Called { response, shared, outcome: outcome.map(Box::new) } }
     }
 
     pub(crate) fn refused(response: Response<B>) -> Self {
@@ -80,18 +80,21 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProjection::Told { response, told } => {
+            StateProjection::Plain { response, headers } => {
                 let mut polled = response.poll(cx);
-                if let (Poll::Ready(Ok(response)), Some(told)) = (&mut polled, told) {
-                    told.write(response.headers_mut());
+                if let (Poll::Ready(Ok(response)), Some(headers)) = (&mut polled, headers) {
+                    headers.write(response.headers_mut());
                 }
                 polled
             }
-            StateProjection::Called { response, settings, outcome } => {
+            StateProjection::Called { response, shared, outcome } => {
                 let mut polled = response.poll(cx);
                 if let (Poll::Ready(Ok(response)), Some(outcome)) = (&mut polled, outcome) {
-                    settings.settle_now(outcome, response.status(), response.headers());
-                    settings.tell(outcome, response);
+                    let enforcer = &shared.enforcer;
+                    enforcer.try_settle(outcome, response.status(), response.headers());
+                    if let Some(headers) = enforcer.rate_limit_headers(outcome) {
+                        headers.write(response.headers_mut());
+                    }
                 }
                 polled
             }
@@ -101,9 +104,9 @@ where
     }
 }
 
-/// Asks a store that has to be waited for, then calls the service.
-pub(crate) async fn check_and_call<I, S, R, ReqBody, ResBody>(
-    settings: Arc<Settings<S, R>>,
+/// Waits for the store's decision, then calls the service.
+pub(crate) async fn decide_and_call<I, S, R, ReqBody, ResBody>(
+    shared: Arc<Shared<S, R>>,
     inner: I,
     request: Request<ReqBody>,
     peer: Option<IpAddr>,
@@ -113,17 +116,21 @@ where
     S: Store,
     R: Refuse<ResBody>,
 {
-    let asked = asked(&request, peer);
-    let checked = settings.check(&asked).await;
-    match settings.judge(asked, checked) {
-        Ruling::Refuse(response) => Ok(response),
-        Ruling::Pass(outcome) => wait_and_call(Place::new(settings, outcome), inner, request).await,
+    let view = view(&request, peer);
+    let decided = shared.enforcer.decide(&view).await;
+    match shared.enforcer.admit(view, decided) {
+        Admission::Refuse(response) => Ok(response),
+        Admission::Pass(outcome) => {
+            let delayed = shared.enforcer.delay(outcome);
+            wait_and_call(shared, delayed, inner, request).await
+        }
     }
 }
 
 /// Waits as long as a shaper says, then calls the service.
 pub(crate) async fn wait_and_call<I, S, R, ReqBody, ResBody>(
-    place: Place<S, R>,
+    shared: Arc<Shared<S, R>>,
+    delayed: Delayed<S>,
     mut inner: I,
     request: Request<ReqBody>,
 ) -> Result<Response<ResBody>, I::Error>
@@ -131,45 +138,34 @@ where
     I: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S: Store,
 {
-    let settings = Arc::clone(&place.settings);
-    let outcome = place.waited().await;
-    // Made ready only now: who waits shall not take up the place of others in there.
+    let enforcer = &shared.enforcer;
+    let outcome = delayed.wait().await;
+    // Made ready only now: a request that waits must not hold a slot of the service.
     poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(request).await?;
     if let Some(mut outcome) = outcome {
-        settings.settle(&mut outcome, response.status(), response.headers()).await;
-        settings.tell(&outcome, &mut response);
+        enforcer.settle(&mut outcome, response.status(), response.headers()).await;
+        if let Some(headers) = enforcer.rate_limit_headers(&outcome) {
+            headers.write(response.headers_mut());
+        }
     }
     Ok(response)
 }
 
-/// A place in a shaper's queue, given back when it is dropped: the client went away.
-pub(crate) struct Place<S: Store, R> {
-    settings: Arc<Settings<S, R>>,
-    outcome: Option<Outcome<'static>>,
+/// What a gate reads of a request.
+pub(crate) fn view<B>(request: &Request<B>, peer: Option<IpAddr>) -> RequestView<'_> {
+    RequestView::new(request.method(), sent_uri(request), request.headers(), peer)
+        .with_caller(request.extensions().get())
 }
 
-impl<S: Store, R> Place<S, R> {
-    pub(crate) fn new(settings: Arc<Settings<S, R>>, outcome: Option<Outcome<'static>>) -> Self {
-        Self { settings, outcome }
+/// The URI that the client sent. A nested router of axum sees only the end of its path,
+/// but a policy means the same everywhere.
+fn sent_uri<B>(request: &Request<B>) -> &Uri {
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::OriginalUri(uri)) = request.extensions().get() {
+        return uri;
     }
-
-    /// Waits until it is time to go ahead. There is nothing to give back any more then.
-    pub(crate) async fn waited(mut self) -> Option<Outcome<'static>> {
-        let wait = self.outcome.as_ref().map(Outcome::wait).unwrap_or_default();
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-        self.outcome.take()
-    }
-}
-
-impl<S: Store, R> Drop for Place<S, R> {
-    fn drop(&mut self) {
-        if let Some(outcome) = self.outcome.take().filter(|outcome| !outcome.wait().is_zero()) {
-            self.settings.gate.cancel(outcome);
-        }
-    }
+    request.uri()
 }
 
 impl<F, S: Store, R, B, E> fmt::Debug for ResponseFuture<F, S, R, B, E> {

@@ -3,11 +3,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use spillgate_enforce::{Admission, RateLimitHeaders};
 use spillgate_policy::store::{Memory, Store};
+use spillgate_policy::{Error, Outcome};
 use tower_service::Service;
 
-use crate::future::{Place, ResponseFuture, check_and_call, wait_and_call};
-use crate::settings::{Checked, Ruling, Settings, asked};
+use crate::future::{ResponseFuture, decide_and_call, view, wait_and_call};
+use crate::layer::Shared;
 use crate::{ProblemJson, Refuse};
 
 /// Asks a [`Gate`](spillgate_policy::Gate) about each request, and hands those that pass to
@@ -17,12 +19,12 @@ use crate::{ProblemJson, Refuse};
 /// never reaches it.
 pub struct Spillgate<I, S: Store = Memory, R = ProblemJson> {
     inner: I,
-    settings: Arc<Settings<S, R>>,
+    shared: Arc<Shared<S, R>>,
 }
 
 impl<I, S: Store, R> Spillgate<I, S, R> {
-    pub(crate) fn new(inner: I, settings: Arc<Settings<S, R>>) -> Self {
-        Self { inner, settings }
+    pub(crate) fn new(inner: I, shared: Arc<Shared<S, R>>) -> Self {
+        Self { inner, shared }
     }
 }
 
@@ -44,36 +46,49 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        let settings = &self.settings;
-        let peer = settings.peer(&mut request);
-        let asked = asked(&request, peer);
-        let checked = match settings.check_now(&asked) {
-            Some(Checked::Plain(told)) => {
-                return ResponseFuture::told(self.inner.call(request), told);
+        let shared = &self.shared;
+        let enforcer = &shared.enforcer;
+        let peer = shared.peer(&mut request);
+        let view = view(&request, peer);
+        let decided = enforcer.try_decide(&view, |decided| match decided {
+            Ok(outcome) if outcome.is_plain() => Tried::Plain(enforcer.rate_limit_headers(outcome)),
+            other => Tried::Other(Box::new(other.map(Outcome::take))),
+        });
+        let decided = match decided {
+            Some(Tried::Plain(headers)) => {
+                return ResponseFuture::plain(self.inner.call(request), headers);
             }
-            Some(Checked::Other(checked)) => *checked,
+            Some(Tried::Other(decided)) => *decided,
             None => {
-                let (settings, inner) = (Arc::clone(settings), self.inner.clone());
-                return ResponseFuture::boxed(check_and_call(settings, inner, request, peer));
+                let (shared, inner) = (Arc::clone(shared), self.inner.clone());
+                return ResponseFuture::boxed(decide_and_call(shared, inner, request, peer));
             }
         };
-        match settings.judge(asked, checked) {
-            Ruling::Refuse(response) => ResponseFuture::refused(response),
-            Ruling::Pass(Some(outcome)) if !outcome.wait().is_zero() => {
-                let place = Place::new(Arc::clone(settings), Some(outcome));
-                ResponseFuture::boxed(wait_and_call(place, self.inner.clone(), request))
+        match enforcer.admit(view, decided) {
+            Admission::Refuse(response) => ResponseFuture::refused(response),
+            Admission::Pass(Some(outcome)) if !outcome.wait().is_zero() => {
+                let delayed = enforcer.delay(Some(outcome));
+                let (shared, inner) = (Arc::clone(shared), self.inner.clone());
+                ResponseFuture::boxed(wait_and_call(shared, delayed, inner, request))
             }
-            Ruling::Pass(outcome) => {
-                let settings = Arc::clone(settings);
-                ResponseFuture::called(self.inner.call(request), settings, outcome)
+            Admission::Pass(outcome) => {
+                ResponseFuture::called(self.inner.call(request), Arc::clone(shared), outcome)
             }
         }
     }
 }
 
+/// What was decided without waiting.
+enum Tried {
+    /// The request goes ahead, and its response gets these headers.
+    Plain(Option<RateLimitHeaders>),
+    /// There is more to do. In a box, so that the other is small.
+    Other(Box<Result<Outcome<'static>, Error>>),
+}
+
 impl<I: Clone, S: Store, R> Clone for Spillgate<I, S, R> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), settings: Arc::clone(&self.settings) }
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -81,7 +96,7 @@ impl<I: fmt::Debug, S: Store, R> fmt::Debug for Spillgate<I, S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spillgate")
             .field("inner", &self.inner)
-            .field("settings", &self.settings)
-            .finish()
+            .field("enforcer", &self.shared.enforcer)
+            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use spillgate_policy::{Answer, Gate, Request};
+use spillgate_policy::{Outcome, Answer, Gate, RequestView};
 
 use super::scene::{Call, Scene};
 use crate::Result;
@@ -29,21 +29,21 @@ impl Common {
         }
     }
 
-    fn request<'r>(&'r self, call: &'r Call) -> Request<'r> {
-        Request::new(&self.method, &self.uri, &self.headers, Some(call.peer)).with_path(&call.path)
+    fn request<'r>(&'r self, call: &'r Call) -> RequestView<'r> {
+        RequestView::new(&self.method, &self.uri, &self.headers, Some(call.peer)).with_path(&call.path)
     }
 }
 
 /// The answer to a single call.
 pub fn ask(gate: &Gate, call: &Call) -> Option<Answer> {
     let common = Common::new();
-    Some(gate.check_now(&common.request(call))?.ok()?.answer())
+    Some(gate.try_decide(&common.request(call), |it| it.map(Outcome::take))?.ok()?.answer())
 }
 
 /// The decisions about the calls of a scene.
 pub struct Decisions<'s> {
     scene: &'s Scene,
-    requests: Vec<Request<'s>>,
+    requests: Vec<RequestView<'s>>,
     next: usize,
 }
 
@@ -59,8 +59,8 @@ impl Work for Decisions<'_> {
     fn repeat(&mut self, times: usize) -> Result<()> {
         let Self { scene: Scene { name, gate, answer, .. }, requests, next } = self;
         let asked = requests[*next..].iter().chain(requests.iter().cycle()).take(times);
-        let is_right = |request: &&Request<'_>| {
-            let outcome = gate.check_now(request).and_then(std::result::Result::ok);
+        let is_right = |request: &&RequestView<'_>| {
+            let outcome = gate.try_decide(request, |it| it.map(Outcome::take)).and_then(std::result::Result::ok);
             outcome.is_some_and(|outcome| outcome.answer() == *answer)
         };
         let right = asked.filter(is_right).count();

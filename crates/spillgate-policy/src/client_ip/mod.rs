@@ -6,7 +6,7 @@ mod node;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::address::{Address, AddressSet};
-use crate::request::only;
+use crate::request_view::only;
 
 /// A header in which proxies name their client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

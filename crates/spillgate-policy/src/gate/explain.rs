@@ -15,7 +15,7 @@ use crate::lists::ListKind;
 use crate::policy::{Mismatch, Rule};
 use crate::route::canonical_host;
 use crate::store::{Spend, Store};
-use crate::{Caller, Error, Mode, Request};
+use crate::{Caller, Error, Mode, RequestView};
 
 /// Why a request would be decided as it would: who is calling, which limits it meets,
 /// and what each says. [As a text](fmt::Display) it is written for people.
@@ -94,7 +94,7 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// If the store could not answer.
-    pub async fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
+    pub async fn explain(&self, request: &RequestView<'_>) -> Result<Explanation, Error> {
         let active = self.active();
         let policy = &active.policy;
         let identifier = &policy.identifier;

@@ -72,33 +72,12 @@ impl<S: Store> Gate<S> {
         pause
     }
 
-    /// Spends `cost` under one limit for a caller given by its parts: one value for each
-    /// part of the limit's `per`, written as in an override.
+    /// What a [`LimitCheck`](super::LimitCheck) would answer, without spending.
     ///
     /// # Errors
     ///
-    /// If there is no such limit, a value is not one of its part, or the values have more
-    /// than 1,024 bytes together; if the store could not answer, also under a limit that is
-    /// open then: such a call passes, but there is no decision to tell of. Where that
-    /// matters, [`check_limits`](Self::check_limits) tells it.
-    pub async fn check_limit(
-        &self,
-        limit: &str,
-        values: &[&str],
-        cost: u64,
-    ) -> Result<Decision, Error> {
-        let active = self.active();
-        let (limit, key) = find(&active.policy, limit, values)?;
-        let mut spend = [Spend::new(limit, key, cost)];
-        self.store.decide(&active.limits, &mut spend).await?;
-        spend[0].decision.ok_or_else(|| Error::store("the limit is open, so nothing was decided"))
-    }
-
-    /// What [`check_limit`](Self::check_limit) would answer, without spending.
-    ///
-    /// # Errors
-    ///
-    /// As for [`check_limit`](Self::check_limit).
+    /// If there is no such limit, a value does not fit its part, the values have more than
+    /// 1,024 bytes together, or the store could not answer.
     pub async fn peek_limit(
         &self,
         limit: &str,
@@ -107,17 +86,18 @@ impl<S: Store> Gate<S> {
     ) -> Result<Decision, Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_own_quota()?;
         self.store.peek(&active.limits, &Spend::new(limit, key, cost)).await
     }
 
-    /// Replaces what was [spent](Self::check_limit) under one limit in advance by the
+    /// Replaces what was spent under one limit in advance by the
     /// actual cost: takes what is missing, also beyond the burst, or gives back what was
     /// too much. Nobody knows when it was spent, so it is given back also if it has been
     /// refilled since: where that matters, settle a [receipt](super::Outcome::receipt).
     ///
     /// # Errors
     ///
-    /// As for [`check_limit`](Self::check_limit).
+    /// As for [`peek_limit`](Self::peek_limit).
     pub async fn settle_limit(
         &self,
         limit: &str,
@@ -127,6 +107,7 @@ impl<S: Store> Gate<S> {
     ) -> Result<Settled, Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_own_quota()?;
         self.store.settle(&active.limits, &Spend::new(limit, key, reserved), actual).await
     }
 
@@ -134,7 +115,7 @@ impl<S: Store> Gate<S> {
     ///
     /// # Errors
     ///
-    /// As for [`check_limit`](Self::check_limit).
+    /// As for [`peek_limit`](Self::peek_limit).
     pub async fn reset_limit(&self, limit: &str, values: &[&str]) -> Result<(), Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
@@ -146,7 +127,7 @@ impl<S: Store> Gate<S> {
     ///
     /// # Errors
     ///
-    /// As for [`check_limit`](Self::check_limit); or if the limit's algorithm cannot count
+    /// As for [`peek_limit`](Self::peek_limit); or if the limit's algorithm cannot count
     /// the quota.
     pub async fn set_override(
         &self,
@@ -156,6 +137,7 @@ impl<S: Store> Gate<S> {
     ) -> Result<(), Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_own_quota()?;
         if let Some(quota) = &quota {
             active.policy.rules[limit].expect_counts(quota)?;
         }

@@ -1,5 +1,6 @@
 //! The whole decision about a request.
 
+mod ask;
 mod descriptor;
 mod explain;
 mod limit_state;
@@ -7,10 +8,10 @@ mod limits;
 mod lists;
 mod manage;
 mod outcome;
+mod question;
 mod receipt;
 mod saved;
 mod settle;
-mod several;
 
 use std::fmt;
 use std::ops::Deref;
@@ -20,6 +21,8 @@ use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwapOption, Guard};
 
+pub use self::ask::Decided;
+use self::ask::InForce;
 pub use self::descriptor::{DescriptorKind, DescriptorOutcome, DescriptorState};
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limit_state::LimitState;
@@ -28,23 +31,22 @@ use self::lists::Edits;
 pub use self::manage::Changes;
 pub(crate) use self::outcome::Spends;
 pub use self::outcome::{Answer, Outcome};
+pub use self::question::{Descriptors, LimitCheck, Limits, Question, Subject, Throttle};
 pub use self::receipt::Receipt;
 pub use self::saved::SavedState;
 pub use self::settle::Uncharged;
-pub use self::several::LimitCheck;
-use crate::identity::Sender;
-use crate::lists::{ListKind, Lists};
+use crate::lists::Lists;
 use crate::store::{LimitSpec, Memory, Store};
-use crate::{Error, Policy, Request};
+use crate::{Error, Key, Policy};
 
 /// Decides about requests: a policy, and a store that keeps what callers have spent.
 ///
-/// [`check`](Self::check) is what middleware calls. Everything else can be changed while
-/// requests are being decided: the [policy](Self::replace), the [lists](Self::list),
+/// [`decide`](Self::decide) is what middleware calls. Everything else can be changed while
+/// questions are being decided: the [policy](Self::replace), the [lists](Self::list),
 /// [overrides](Self::set_override).
 ///
 /// ```
-/// use spillgate_policy::{Gate, Limit, Policy, Request};
+/// use spillgate_policy::{Gate, Limit, Policy, RequestView};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,10 +54,10 @@ use crate::{Error, Policy, Request};
 /// let gate = Gate::new(policy)?;
 ///
 /// let (parts, ()) = http::Request::get("/users/7").body(())?.into_parts();
-/// let request = Request::from_parts(&parts, Some([203, 0, 113, 7].into()));
-/// assert!(gate.check(&request).await?.is_allowed());
-/// assert!(gate.check(&request).await?.is_allowed());
-/// assert_eq!(gate.check(&request).await?.denied_by(), Some("api"));
+/// let request = RequestView::from_parts(&parts, Some([203, 0, 113, 7].into()));
+/// assert!(gate.decide(&request).await?.is_allowed());
+/// assert!(gate.decide(&request).await?.is_allowed());
+/// assert_eq!(gate.decide(&request).await?.denied_by(), Some("api"));
 /// # Ok(())
 /// # }
 /// ```
@@ -104,56 +106,79 @@ impl<S: Store> Gate<S> {
         Ok(Self { store, active: ArcSwapOption::from_pointee(active), changing: Mutex::default() })
     }
 
-    /// Decides about a request, and spends what it costs if it passes.
+    /// Decides a question, and spends its cost if it is allowed.
     ///
     /// # Errors
     ///
-    /// If the store could not answer. One in memory always does.
-    pub async fn check(&self, request: &Request<'_>) -> Result<Outcome<'static>, Error> {
-        let active = self.active();
-        let sender = active.policy.identifier.sender(request);
-        let mut outcome = Outcome::new(&active.policy);
-        if active.spend(request, &sender, &mut outcome) {
-            self.decide(&active.limits, &mut outcome).await?;
-        }
-        outcome.remember_refused(&sender);
-        Ok(outcome.take())
-    }
-
-    /// [Decides](Self::check) about a request at once, if the store can: one in memory
-    /// always does. If it cannot, nothing has happened.
-    pub fn check_now(&self, request: &Request<'_>) -> Option<Result<Outcome<'static>, Error>> {
-        self.check_now_and(request, |checked| checked.map(Outcome::take))
-    }
-
-    /// [Decides at once](Self::check_now), and looks at what was decided while the policy
-    /// is held. That saves counting references to it, which all threads would count in one
-    /// place. `look` must not [replace](Self::replace) the policy: that would wait for it.
-    #[inline]
-    pub fn check_now_and<T>(
+    /// If the store could not answer; one in memory always does. If the question names a limit
+    /// or values that the policy does not have: then nothing is spent.
+    pub fn decide<Q: Question>(
         &self,
-        request: &Request<'_>,
-        look: impl FnOnce(Result<&mut Outcome<'_>, Error>) -> T,
+        question: &Q,
+    ) -> impl Future<Output = Result<Q::Outcome<'static>, Error>> + Send {
+        // Declared as `Send` and not as an `async fn`, since the compiler cannot find that out
+        // for callers (rust-lang/rust#100013).
+        self.decide_later(question)
+    }
+
+    async fn decide_later<Q: Question>(&self, question: &Q) -> Result<Q::Outcome<'static>, Error> {
+        let active = self.active();
+        let mut outcome = Q::Outcome::begin(active.in_force());
+        let mut plan = question.plan(active.in_force(), &mut outcome)?;
+        if plan.asks_store {
+            let whole = outcome.whole_mut();
+            let decided = self.store.decide(&active.limits, &mut whole.spends).await;
+            whole.conclude(decided)?;
+            if Q::FOLLOWS_UP {
+                Q::follow_up(self, &active.limits, &mut plan, &mut outcome).await?;
+            }
+        }
+        Q::finish(plan, &mut outcome);
+        Ok(outcome.keep())
+    }
+
+    /// [Decides](Self::decide) without waiting, if the store can: one in memory always does.
+    /// Returns `None` if it cannot; then nothing has happened.
+    ///
+    /// `look` borrows the outcome while the policy is held. That avoids a reference count that
+    /// all threads would share; [`Outcome::take`] keeps the outcome. `look` must not
+    /// [replace](Self::replace) the policy: that would wait for `look` to return.
+    #[inline]
+    pub fn try_decide<Q: Question, T>(
+        &self,
+        question: &Q,
+        look: impl FnOnce(Result<&mut Q::Outcome<'_>, Error>) -> T,
     ) -> Option<T> {
         let active = self.active();
-        let sender = active.policy.identifier.sender(request);
-        let mut outcome = Outcome::new(&active.policy);
-        let decided = if active.spend(request, &sender, &mut outcome) {
-            let decided = self.store.decide_now(&active.limits, &mut outcome.spends)?;
-            outcome.conclude(decided)
-        } else {
-            Ok(())
+        let mut outcome = Q::Outcome::begin(active.in_force());
+        let mut plan = match question.plan(active.in_force(), &mut outcome) {
+            Ok(plan) => plan,
+            Err(error) => return Some(look(Err(error))),
         };
-        outcome.remember_refused(&sender);
+        let mut decided = Ok(());
+        if plan.asks_store {
+            if Q::asks_again(&plan, &outcome) && !self.store.is_in_process() {
+                return None;
+            }
+            let whole = outcome.whole_mut();
+            let done = self.store.decide_now(&active.limits, &mut whole.spends)?;
+            decided = whole.conclude(done);
+            if Q::FOLLOWS_UP && decided.is_ok() {
+                decided = at_once(Q::follow_up(self, &active.limits, &mut plan, &mut outcome))?;
+            }
+        }
+        Q::finish(plan, &mut outcome);
         Some(look(decided.map(|()| &mut outcome)))
     }
 
-    /// Has the store decide about the spends of an outcome. It is filled in where it is:
-    /// moving it would cost more than deciding.
-    #[inline]
-    async fn decide(&self, limits: &S::Limits, outcome: &mut Outcome<'_>) -> Result<(), Error> {
-        let decided = self.store.decide(limits, &mut outcome.spends).await;
-        outcome.conclude(decided)
+    /// Starts to load what [`Throttle`] questions with these keys will read. With more keys than
+    /// the processor's caches hold, a pipeline then waits for memory once and not once per call.
+    pub fn prefetch<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) {
+        let active = self.active();
+        if let Some(place) = active.policy.throttle {
+            let keys = keys.into_iter().map(Key::from_bytes);
+            self.store.prefetch(&active.limits, place, keys);
+        }
     }
 
     /// The policy in force.
@@ -178,21 +203,9 @@ impl<S: Store> Gate<S> {
 }
 
 impl<L> Active<L> {
-    /// Writes down what a request is to be charged, unless a list decides about it. Tells
-    /// whether the store has to.
     #[inline]
-    fn spend(&self, request: &Request<'_>, sender: &Sender<'_>, outcome: &mut Outcome<'_>) -> bool {
-        match self.lists.find(request, sender, &self.policy.identifier) {
-            Some(ListKind::Block) => outcome.answer = Answer::Blocked,
-            Some(ListKind::Allow) => outcome.answer = Answer::Allowed,
-            None => {
-                if self.policy.spend(request, sender, &mut outcome.spends) {
-                    return true;
-                }
-                outcome.answer = Answer::HostRequired;
-            }
-        }
-        false
+    fn in_force(&self) -> InForce<'_> {
+        InForce { policy: &self.policy, lists: &self.lists }
     }
 }
 

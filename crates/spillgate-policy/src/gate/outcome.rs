@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use spillgate::Decision;
 
 use super::limit_state::{LimitState, nearest};
 use crate::identity::Sender;
@@ -136,6 +137,12 @@ impl<'g> Outcome<'g> {
     /// The limits that count towards the answer.
     fn enforced(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
         self.limits().filter(|limit| limit.mode() == Mode::Enforce)
+    }
+
+    /// The decision of the first limit: the only one, if the question was about one.
+    #[must_use]
+    pub fn decision(&self) -> Option<&Decision> {
+        self.spends.first()?.decision.as_ref()
     }
 
     /// The limit for which the headers of a response speak: of those that deny, the one

@@ -2,8 +2,8 @@ use std::collections::HashSet;
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
-use crate::Request;
-use crate::request::only;
+use crate::RequestView;
+use crate::request_view::only;
 use crate::spec::Acceptor;
 
 /// A header that names a caller, and when it is believed.
@@ -28,14 +28,14 @@ pub(crate) enum Accepts {
 
 impl NamedBy {
     /// Everything that the header says, believed or not.
-    pub(crate) fn claims<'r>(&self, request: &Request<'r>) -> impl Iterator<Item = &'r [u8]> {
+    pub(crate) fn claims<'r>(&self, request: &RequestView<'r>) -> impl Iterator<Item = &'r [u8]> {
         request.headers().get_all(&self.header).iter().map(|value| self.value(value))
     }
 
     /// What the header says, if it is believed.
     pub(crate) fn accepted<'r>(
         &self,
-        request: &Request<'r>,
+        request: &RequestView<'r>,
         from_trusted: bool,
     ) -> Option<&'r [u8]> {
         match self.accepts {

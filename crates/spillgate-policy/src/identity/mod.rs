@@ -11,8 +11,8 @@ use http::header::HeaderName;
 pub(crate) use self::accept::{Accepts, NamedBy};
 use crate::address::{Address, AddressSet, Prefixes};
 use crate::client_ip::{ClientIp, ForwardingHeader, Source, client_ip};
-use crate::request::only;
-use crate::{Caller, Request};
+use crate::request_view::only;
+use crate::{Caller, RequestView};
 
 /// Tells callers apart, as a policy says.
 pub(crate) struct Identifier {
@@ -39,7 +39,7 @@ pub(crate) enum CallerKind {
 
 /// Names the caller in place of the policy; `None` stands for "anonymous".
 pub(crate) type IdentifyClosure =
-    Arc<dyn for<'r> Fn(&Request<'r>) -> Option<Caller<'r>> + Send + Sync>;
+    Arc<dyn for<'r> Fn(&RequestView<'r>) -> Option<Caller<'r>> + Send + Sync>;
 
 /// What is known of whoever sent a request.
 pub(crate) struct Sender<'r> {
@@ -69,7 +69,7 @@ impl Who<'_> {
 
 impl Identifier {
     #[inline(always)]
-    pub(crate) fn sender<'r>(&self, request: &Request<'r>) -> Sender<'r> {
+    pub(crate) fn sender<'r>(&self, request: &RequestView<'r>) -> Sender<'r> {
         let peer = request.peer().map(Address::from);
         let from_trusted = peer.is_some_and(|peer| self.trusted.contains(peer));
         let client = peer.map(|peer| match from_trusted {
@@ -87,7 +87,7 @@ impl Identifier {
     #[inline(always)]
     fn first_known<'r>(
         &self,
-        request: &Request<'r>,
+        request: &RequestView<'r>,
         client: Option<ClientIp>,
         from_trusted: bool,
     ) -> Who<'r> {
@@ -156,18 +156,26 @@ impl Identifier {
 
     pub(crate) fn api_key<'r>(
         &self,
-        request: &Request<'r>,
+        request: &RequestView<'r>,
         from_trusted: bool,
     ) -> Option<&'r [u8]> {
         self.api_key.accepted(request, from_trusted)
     }
 
-    pub(crate) fn user<'r>(&self, request: &Request<'r>, from_trusted: bool) -> Option<&'r [u8]> {
+    pub(crate) fn user<'r>(
+        &self,
+        request: &RequestView<'r>,
+        from_trusted: bool,
+    ) -> Option<&'r [u8]> {
         self.user.accepted(request, from_trusted)
     }
 
     /// The tier that a trusted proxy says the caller has.
-    pub(crate) fn tier<'r>(&self, request: &Request<'r>, from_trusted: bool) -> Option<&'r [u8]> {
+    pub(crate) fn tier<'r>(
+        &self,
+        request: &RequestView<'r>,
+        from_trusted: bool,
+    ) -> Option<&'r [u8]> {
         let header = self.tier_header.as_ref().filter(|_| from_trusted)?;
         only(request.headers(), header).map(http::HeaderValue::as_bytes)
     }

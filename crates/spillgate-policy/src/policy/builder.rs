@@ -7,7 +7,7 @@ use super::tiers::TierClosure;
 use super::{Error, Policy, Problem};
 use crate::identity::IdentifyClosure;
 use crate::spec::{Spec, all};
-use crate::{Accept, Caller, Domain, Identity, Limit, PathSpelling, Request, Tier, file};
+use crate::{Accept, Caller, Domain, Identity, Limit, PathSpelling, RequestView, Tier, file};
 
 /// Builds a [`Policy`].
 ///
@@ -105,7 +105,7 @@ impl PolicyBuilder {
     /// gate.
     pub fn identify_by(
         mut self,
-        identify: impl for<'r> Fn(&Request<'r>) -> Option<Caller<'r>> + Send + Sync + 'static,
+        identify: impl for<'r> Fn(&RequestView<'r>) -> Option<Caller<'r>> + Send + Sync + 'static,
     ) -> Self {
         self.identify = Some(Arc::new(identify));
         self
@@ -118,7 +118,7 @@ impl PolicyBuilder {
     }
 
     /// Says that the program itself tells who sent a request, by
-    /// [`Request::with_caller`](crate::Request::with_caller): any caller may then be in a tier,
+    /// [`RequestView::with_caller`](crate::RequestView::with_caller): any caller may then be in a tier,
     /// and have a key or be a user, also where [`identity`](Self::identity) names none.
     pub fn names_callers(mut self) -> Self {
         self.spec.names_callers = true;
@@ -186,9 +186,9 @@ impl PolicyBuilder {
     /// and header are asked. The closure must not call the gate.
     pub fn tier_of<T: Into<Cow<'static, str>>>(
         mut self,
-        tier_of: impl Fn(&Request<'_>, &Caller<'_>) -> Option<T> + Send + Sync + 'static,
+        tier_of: impl Fn(&RequestView<'_>, &Caller<'_>) -> Option<T> + Send + Sync + 'static,
     ) -> Self {
-        let tier_of = move |request: &Request<'_>, caller: &Caller<'_>| {
+        let tier_of = move |request: &RequestView<'_>, caller: &Caller<'_>| {
             tier_of(request, caller).map(Into::into)
         };
         self.tier_of = Some(Arc::new(tier_of));

@@ -26,7 +26,7 @@ use crate::identity::{Identifier, Sender};
 use crate::lists::Lists;
 use crate::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
 use crate::store::Spend;
-use crate::{Error, Key, Problem, Quota, Request};
+use crate::{Error, Key, Problem, Quota, RequestView};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -60,6 +60,8 @@ pub struct Policy {
     places: HashMap<Arc<str>, usize, KeyedState>,
     routes: Routes<usize>,
     pub(crate) descriptors: Descriptors,
+    /// The place of the limit for [`Throttle`](crate::Throttle) questions.
+    pub(crate) throttle: Option<usize>,
     /// Which spellings of a path are alike.
     pub(crate) spelling: PathSpelling,
     /// True if any limit asks for the host.
@@ -146,7 +148,7 @@ impl Policy {
     #[must_use]
     pub(crate) fn spend(
         &self,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         sender: &Sender<'_>,
         spends: &mut Spends,
     ) -> bool {
@@ -185,11 +187,11 @@ impl Policy {
     }
 
     /// The path of a request, if it can be understood.
-    pub(crate) fn path<'r>(&self, request: &Request<'r>) -> Option<RequestPath<'r>> {
+    pub(crate) fn path<'r>(&self, request: &RequestView<'r>) -> Option<RequestPath<'r>> {
         RequestPath::of(request.path(), &self.spelling)
     }
 
-    pub(crate) fn tier_name(&self, request: &Request<'_>, sender: &Sender<'_>) -> Option<&str> {
+    pub(crate) fn tier_name(&self, request: &RequestView<'_>, sender: &Sender<'_>) -> Option<&str> {
         let tier = self.tiers.of(request, sender, &self.identifier)?;
         self.tiers.names.get(tier).map(String::as_str)
     }

@@ -21,6 +21,8 @@ pub(crate) enum Part {
     Level(Box<(usize, Box<str>)>),
     /// The domain, and the whole descriptor.
     Descriptor,
+    /// The key of a call, as it is.
+    Key,
 }
 
 impl fmt::Display for Part {
@@ -35,6 +37,7 @@ impl fmt::Display for Part {
             Self::Entry(key) => write!(f, "descriptor:{key}"),
             Self::Level(level) => write!(f, "descriptor:{}", level.1),
             Self::Descriptor => f.write_str("descriptor"),
+            Self::Key => f.write_str("key"),
         }
     }
 }

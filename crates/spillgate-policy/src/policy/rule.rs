@@ -8,11 +8,11 @@ use super::part::{Part, Per};
 use crate::descriptor::{Scope, only_value};
 use crate::identity::{Identifier, Sender, Who};
 use crate::key::Value;
-use crate::request::only;
+use crate::request_view::only;
 use crate::route::{CanonicalPath, HostPattern, Pattern, RequestPath};
 use crate::spec::SettleClosure;
 use crate::store::LimitSpec;
-use crate::{Caller, Error, Key, Mode, Problem, Request};
+use crate::{Caller, Error, Key, Mode, Problem, RequestView};
 
 /// A limit, checked and ready to be applied.
 ///
@@ -56,7 +56,7 @@ pub(crate) struct Matches {
 pub(crate) enum Cost {
     Constant(u64),
     Header(Box<HeaderName>, u64),
-    Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
+    Closure(Arc<dyn Fn(&RequestView<'_>) -> u64 + Send + Sync>),
 }
 
 /// How a cost is corrected when the response is there.
@@ -93,6 +93,17 @@ impl Rule {
             .map_err(|why| Error::policy(vec![Problem::new(format!("limit {name:?}: {why}"))]))
     }
 
+    /// Refuses a limit whose quota comes with each call.
+    pub(crate) fn expect_own_quota(&self) -> Result<(), Error> {
+        match self.spec.is_by_call {
+            false => Ok(()),
+            true => Err(Error::unknown(format!(
+                "limit {:?} has no quota of its own: its quota comes with each call",
+                self.name
+            ))),
+        }
+    }
+
     pub(crate) fn new(spec: LimitSpec, per: Per, matches: Matches, mode: Mode, cost: Cost) -> Self {
         Self {
             name: spec.name.as_str().into(),
@@ -117,7 +128,7 @@ impl Rule {
 
     /// Why the limit is not for a request whose host and path match it.
     #[inline]
-    pub(crate) fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+    pub(crate) fn mismatch(&self, request: &RequestView<'_>) -> Option<Mismatch<'_>> {
         if self.is_conditional { self.matches.mismatch(request) } else { None }
     }
 
@@ -126,7 +137,7 @@ impl Rule {
     pub(crate) fn write_key(
         &self,
         key: &mut Key,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         sender: &Sender<'_>,
         identifier: &Identifier,
         path: Option<&CanonicalPath<'_>>,
@@ -140,7 +151,7 @@ impl Rule {
     fn value<'a>(
         &self,
         part: &Part,
-        request: &Request<'a>,
+        request: &RequestView<'a>,
         sender: &'a Sender<'_>,
         identifier: &Identifier,
         path: Option<&'a CanonicalPath<'_>>,
@@ -162,7 +173,7 @@ impl Rule {
             }
             Part::Path(name) => path.and_then(|path| self.parameter(name, path)).map(Value::Path),
             // A limit that is counted by these meets no request.
-            Part::Entry(_) | Part::Level(_) | Part::Descriptor => None,
+            Part::Entry(_) | Part::Level(_) | Part::Descriptor | Part::Key => None,
         };
         value.unwrap_or(Value::Absent)
     }
@@ -202,7 +213,7 @@ impl Rule {
     }
 
     /// What a request costs before its response is there.
-    pub(crate) fn cost(&self, request: &Request<'_>, from_trusted: bool) -> u64 {
+    pub(crate) fn cost(&self, request: &RequestView<'_>, from_trusted: bool) -> u64 {
         match &self.cost {
             Cost::Constant(cost) => *cost,
             Cost::Header(name, default) => {
@@ -241,7 +252,7 @@ impl Rule {
 }
 
 impl Matches {
-    fn mismatch(&self, request: &Request<'_>) -> Option<Mismatch<'_>> {
+    fn mismatch(&self, request: &RequestView<'_>) -> Option<Mismatch<'_>> {
         if !self.methods.is_empty() && !self.is_for(request.method()) {
             return Some(Mismatch::Method);
         }
@@ -265,7 +276,7 @@ impl Matches {
     /// Why the limit is not for a request, with all its conditions.
     pub(crate) fn mismatch_at_all(
         &self,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         host: Option<&str>,
         path: Option<&RequestPath<'_>>,
     ) -> Option<Mismatch<'_>> {

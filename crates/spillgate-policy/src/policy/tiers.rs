@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::identity::{Identifier, Sender};
 use crate::key::{Key, Value};
 use crate::policy::Part;
-use crate::{Caller, Request};
+use crate::{Caller, RequestView};
 
 /// Which callers have quotas of their own.
 pub(crate) struct Tiers {
@@ -17,7 +17,7 @@ pub(crate) struct Tiers {
 
 /// Names the tier of a caller.
 pub(crate) type TierClosure =
-    Arc<dyn Fn(&Request<'_>, &Caller<'_>) -> Option<Cow<'static, str>> + Send + Sync>;
+    Arc<dyn Fn(&RequestView<'_>, &Caller<'_>) -> Option<Cow<'static, str>> + Send + Sync>;
 
 impl Tiers {
     pub(crate) fn new(names: Vec<String>) -> Self {
@@ -33,7 +33,7 @@ impl Tiers {
     /// says.
     pub(crate) fn of(
         &self,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         sender: &Sender<'_>,
         identifier: &Identifier,
     ) -> Option<usize> {
@@ -72,7 +72,8 @@ impl Tiers {
             | Part::Path(_)
             | Part::Entry(_)
             | Part::Level(_)
-            | Part::Descriptor => None,
+            | Part::Descriptor
+            | Part::Key => None,
         });
         self.listed(&identifier.as_counted(caller?))
     }

@@ -7,7 +7,7 @@ use spillgate::WhenFull;
 #[cfg(feature = "schema")]
 use super::matches::OneOrMore;
 use super::{At, Match, Settle, all};
-use crate::Request;
+use crate::RequestView;
 use crate::store::{Outage, Sharing};
 
 /// A named quota, which requests it is for, and what it counts.
@@ -101,7 +101,7 @@ pub(crate) enum Cost {
         name: At<String>,
         default: Option<At<u64>>,
     },
-    Closure(Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>),
+    Closure(Arc<dyn Fn(&RequestView<'_>) -> u64 + Send + Sync>),
 }
 
 /// The quota of one caller: each part of the limit's `per`, with its value, and
@@ -317,7 +317,10 @@ impl Limit {
     /// Asks a closure for the cost of a request. A cost of 0 always passes, and is not
     /// counted. The closure must not call the gate.
     #[must_use]
-    pub fn cost_of(mut self, cost: impl Fn(&Request<'_>) -> u64 + Send + Sync + 'static) -> Self {
+    pub fn cost_of(
+        mut self,
+        cost: impl Fn(&RequestView<'_>) -> u64 + Send + Sync + 'static,
+    ) -> Self {
         self.cost = Some(Cost::Closure(Arc::new(cost)));
         self
     }

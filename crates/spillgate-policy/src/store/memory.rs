@@ -9,6 +9,7 @@ use spillgate::{
     check_all_at,
 };
 
+use super::classes::Classes;
 use super::removed::RemovedLimits;
 use super::{LimitSpec, Spend, Store, Usage};
 use crate::{Error, Key};
@@ -66,19 +67,38 @@ impl<C: Clock + Clone> Memory<C> {
         if spec.tiers.is_empty() { builder } else { builder.tier_of(TierNames(names)) }
     }
 
-    fn build(
+    pub(super) fn limiter(
         &self,
         spec: &LimitSpec,
-        old: Option<&Held<C>>,
+        old: Option<&Limiter<Key, C>>,
     ) -> Result<Arc<Limiter<Key, C>>, Error> {
         let builder = self.builder(spec);
         let built = match old {
-            Some(old) => builder.build_from(&old.limiter),
+            Some(old) => builder.build_from(old),
             None => builder.build(),
         };
-        let limiter = built.map_err(|why| refused(spec, &why))?;
-        Ok(Arc::new(limiter))
+        built.map(Arc::new).map_err(|why| refused(spec, &why))
     }
+
+    fn build(&self, spec: &LimitSpec, old: Option<&Held<C>>) -> Result<Kept<C>, Error> {
+        if !spec.is_by_call {
+            let limiter = self.limiter(spec, old.map(|old| &*old.limiter))?;
+            return Ok(Kept { limiter, classes: None });
+        }
+        let limiter = self.limiter(spec, None)?;
+        let classes = match old.and_then(|old| old.classes.as_ref()) {
+            Some(old) => old.rebuild(spec, Arc::clone(&limiter))?,
+            None => Classes::new(self.clone(), spec, Arc::clone(&limiter)),
+        };
+        Ok(Kept { limiter, classes: Some(Arc::new(classes)) })
+    }
+}
+
+/// What keeps the words of a limit.
+struct Kept<C> {
+    limiter: Arc<Limiter<Key, C>>,
+    /// In place of the limiter, if quotas come with the calls.
+    classes: Option<Arc<Classes<C>>>,
 }
 
 /// The limiters of one policy, and what was spent under limits that it has no more.
@@ -92,6 +112,8 @@ pub(super) struct Held<C> {
     // In a box, so that the limiters of many limits are close together.
     pub(super) spec: Box<LimitSpec>,
     pub(super) limiter: Arc<Limiter<Key, C>>,
+    /// In place of the limiter, if quotas come with the calls.
+    pub(super) classes: Option<Arc<Classes<C>>>,
 }
 
 impl<C: Clock> Held<C> {
@@ -99,7 +121,7 @@ impl<C: Clock> Held<C> {
     /// earlier policy.
     fn new(
         spec: &LimitSpec,
-        limiter: Arc<Limiter<Key, C>>,
+        Kept { limiter, classes }: Kept<C>,
         earlier: Option<&LimitSpec>,
     ) -> Result<Self, Error> {
         let set = |result: Result<(), spillgate::Error>| result.map_err(|why| refused(spec, &why));
@@ -121,7 +143,7 @@ impl<C: Clock> Held<C> {
                 set(limiter.set_override(key, *quota))?;
             }
         }
-        Ok(Self { spec: Box::new(spec.clone()), limiter })
+        Ok(Self { spec: Box::new(spec.clone()), limiter, classes })
     }
 
     /// True if its words or keys would mean something else.
@@ -160,13 +182,13 @@ impl<C> MemoryLimits<C> {
     }
 }
 
-impl<C: Clock> MemoryLimits<C> {
-    /// Takes an allowed spend back, if nothing has been spent since. Tells whether it did.
+impl<C: Clock + Clone> MemoryLimits<C> {
+    /// Takes an allowed spend back, if nothing has been spent since. Returns whether it did.
     #[expect(clippy::needless_pass_by_value, reason = "a spend is cancelled once")]
     pub fn cancel(&self, spend: Spend) -> bool {
         let spent = spend.decision.and_then(|decision| decision.spent());
         spent.is_some_and(|spent| {
-            let limiter = self.limiter(&spend);
+            let limiter = self.limiter(&spend, spent.at);
             limiter.cancel(limiter.reservation(&spend.key, spend.bucket(), spent))
         })
     }
@@ -174,11 +196,18 @@ impl<C: Clock> MemoryLimits<C> {
     /// Makes the caller of a spend owe at least what `word` says, by the algorithm that counts it
     /// and at the store's present time: for what is known of it from elsewhere.
     pub fn raise(&self, spend: &Spend, word: impl Fn(&AnyAlgorithm, Timestamp) -> Word) {
-        self.limiter(spend).raise(&spend.key, word);
+        let now = self.held[spend.limit].limiter.clock().now();
+        self.limiter(spend, now).raise(&spend.key, word);
     }
 
-    fn limiter(&self, spend: &Spend) -> &Limiter<Key, C> {
-        &self.held[spend.limit].limiter
+    /// The limiter of a spend: of its class, if its quota comes with the call.
+    #[inline]
+    fn limiter(&self, spend: &Spend, now: Timestamp) -> &Limiter<Key, C> {
+        let held = &self.held[spend.limit];
+        match (&spend.quota, &held.classes) {
+            (Some(call), Some(classes)) => classes.table_for(call.class, &spend.key, now),
+            _ => &held.limiter,
+        }
     }
 
     #[inline]
@@ -193,16 +222,29 @@ impl<C: Clock> MemoryLimits<C> {
     fn decide_one(&self, spend: &mut Spend, now: Timestamp) {
         let Spend { key, cost, .. } = &*spend;
         let decision = match spend.bucket() {
-            None => self.limiter(spend).check_at(key, *cost, now),
-            Some(bucket) => self.limiter(spend).check_with_at(key, bucket, *cost, now),
+            None => self.held[spend.limit].limiter.check_at(key, *cost, now),
+            Some(bucket) => self.limiter(spend, now).check_with_at(key, bucket, *cost, now),
         };
         spend.decision = Some(decision);
     }
 
-    fn peek(&self, spend: &Spend, cost: u64) -> Decision {
-        match spend.bucket() {
-            None => self.limiter(spend).peek_n(&spend.key, cost),
-            Some(bucket) => self.limiter(spend).peek_with(&spend.key, bucket, cost),
+    fn peek(&self, spend: &Spend, cost: u64, now: Timestamp) -> Decision {
+        let Held { limiter, classes, .. } = &self.held[spend.limit];
+        match (spend.bucket(), classes) {
+            (None, _) => limiter.peek_n(&spend.key, cost),
+            (Some(bucket), None) => limiter.peek_with(&spend.key, bucket, cost),
+            (Some(bucket), Some(classes)) => {
+                classes.table_of(&spend.key, now).peek_with(&spend.key, bucket, cost)
+            }
+        }
+    }
+
+    /// Gives back what a spend with a quota of the call has spent too much, in every class: what
+    /// is left in one would count in all.
+    fn give_back(&self, spend: &Spend, now: Timestamp, back: impl Fn(&Limiter<Key, C>)) {
+        match &self.held[spend.limit].classes {
+            Some(classes) => classes.each().for_each(back),
+            None => back(self.limiter(spend, now)),
         }
     }
 
@@ -212,8 +254,8 @@ impl<C: Clock> MemoryLimits<C> {
         let mut all: SmallVec<[_; 4]> = enforced
             .iter()
             .map(|spend| match spend.bucket() {
-                None => self.limiter(spend).spend(&spend.key, spend.cost),
-                Some(bucket) => self.limiter(spend).spend_with(&spend.key, bucket, spend.cost),
+                None => self.limiter(spend, now).spend(&spend.key, spend.cost),
+                Some(bucket) => self.limiter(spend, now).spend_with(&spend.key, bucket, spend.cost),
             })
             .collect();
         let decided = check_all_at(&mut all[..], now);
@@ -248,7 +290,9 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
             let old = named.get(spec.name.as_str()).copied();
             let old = old.filter(|held| !held.counts_otherwise(spec));
             let limiter = match old {
-                Some(old) if old.is_built_like(spec) => Arc::clone(&old.limiter),
+                Some(old) if old.is_built_like(spec) => {
+                    Kept { limiter: Arc::clone(&old.limiter), classes: old.classes.clone() }
+                }
                 old => self.build(spec, old)?,
             };
             limiters.push((spec, limiter, old.map(|old| &*old.spec)));
@@ -283,8 +327,20 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         Some(Ok(()))
     }
 
+    fn prefetch(&self, limits: &Self::Limits, limit: usize, keys: impl Iterator<Item = Key>) {
+        let Held { limiter, classes, .. } = &limits.held[limit];
+        // All are known before the first is loaded, so that no load waits for a hash.
+        let clients: SmallVec<[_; 16]> = keys.map(|key| limiter.fingerprint(&key)).collect();
+        let Some(classes) = classes else {
+            return clients.iter().for_each(|client| limiter.table().prefetch(*client));
+        };
+        for limiter in classes.each() {
+            clients.iter().for_each(|client| limiter.table().prefetch(*client));
+        }
+    }
+
     async fn peek(&self, limits: &Self::Limits, spend: &Spend) -> Result<Decision, Error> {
-        Ok(limits.peek(spend, spend.cost))
+        Ok(limits.peek(spend, spend.cost, self.clock.now()))
     }
 
     async fn settle(
@@ -293,9 +349,19 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
-        let (limiter, key, bucket) = (limits.limiter(spend), &spend.key, spend.bucket());
+        let now = self.clock.now();
+        let (limiter, key, bucket) = (limits.limiter(spend, now), &spend.key, spend.bucket());
         if let Some(spent) = spend.decision.and_then(|decision| decision.spent()) {
-            return Ok(limiter.settle(limiter.reservation(key, bucket, spent), actual));
+            let settled = |limiter: &Limiter<Key, C>| {
+                limiter.settle(limiter.reservation(key, bucket, spent), actual)
+            };
+            if bucket.is_some() && actual < spent.cost {
+                limits.give_back(spend, now, |limiter| {
+                    let _ = settled(limiter);
+                });
+                return Ok(Settled { left: limits.peek(spend, 0, now), uncharged: 0 });
+            }
+            return Ok(settled(limiter));
         }
         let missing = actual.saturating_sub(spend.cost);
         let unused = spend.cost.saturating_sub(actual);
@@ -303,9 +369,11 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
             None if missing > 0 => return Ok(limiter.debit_n(key, missing)),
             None => limiter.refund_n(key, unused),
             Some(bucket) if missing > 0 => return Ok(limiter.debit_with(key, bucket, missing)),
-            Some(bucket) => limiter.refund_with(key, bucket, unused),
+            Some(bucket) => limits.give_back(spend, now, |limiter| {
+                limiter.refund_with(key, bucket, unused);
+            }),
         }
-        Ok(Settled { left: limits.peek(spend, 0), uncharged: 0 })
+        Ok(Settled { left: limits.peek(spend, 0, now), uncharged: 0 })
     }
 
     fn cancel(&self, limits: &Self::Limits, spend: Spend) {
@@ -313,7 +381,9 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     async fn reset(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
-        limits.held[limit].limiter.reset(key);
+        let held = &limits.held[limit];
+        held.limiter.reset(key);
+        held.classes.iter().flat_map(|classes| classes.each()).for_each(|it| it.reset(key));
         Ok(())
     }
 
@@ -324,7 +394,7 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         key: &Key,
         quota: Option<Quota>,
     ) -> Result<(), Error> {
-        let Held { spec, limiter } = &limits.held[limit];
+        let Held { spec, limiter, .. } = &limits.held[limit];
         match quota {
             Some(quota) => limiter.set_override(key, quota).map_err(|why| refused(spec, &why)),
             None => {
@@ -336,7 +406,10 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
 
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
         limits.removed().forget(self.clock.now());
-        let limiter = &limits.held[limit].limiter;
+        let Held { limiter, classes, .. } = &limits.held[limit];
+        if let Some(classes) = classes {
+            return Some(classes.usage());
+        }
         Some(Usage { callers: limiter.active_callers() as u64, evictions: limiter.evictions() })
     }
 }

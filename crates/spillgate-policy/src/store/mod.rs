@@ -1,5 +1,7 @@
 //! Where what callers have spent is kept.
 
+mod call_quota;
+mod classes;
 mod memory;
 mod removed;
 mod saved;
@@ -10,6 +12,7 @@ use std::time::Duration;
 use spillgate::algorithm::TokenBucket;
 use spillgate::{AlgorithmKind, Decision, Quota, Settled, Start, Timestamp, WhenFull};
 
+pub use self::call_quota::CallQuota;
 pub use self::memory::{Memory, MemoryLimits};
 pub use self::saved::SavedLimit;
 use crate::{Error, Key, Mode};
@@ -65,6 +68,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// [Decides](Self::decide) if that needs no waiting. Otherwise nothing has happened.
     fn decide_now(&self, limits: &Self::Limits, spends: &mut [Spend]) -> Option<Result<(), Error>>;
+
+    /// Starts to load what decisions about these keys will read, so that a batch waits for
+    /// memory once.
+    fn prefetch(&self, _limits: &Self::Limits, _limit: usize, _keys: impl Iterator<Item = Key>) {}
 
     /// What [`decide`](Self::decide) would answer, without spending: what remains is
     /// what there is now.
@@ -232,9 +239,8 @@ pub struct Spend {
     /// How much.
     pub cost: u64,
     /// A quota that comes with the call, in place of the limit's: it refills, and the limit is
-    /// a token bucket. Tiers and overrides do not count then. In a box, since few spends have
-    /// one.
-    pub quota: Option<Box<CallQuota>>,
+    /// a token bucket. Tiers and overrides do not count then.
+    pub quota: Option<CallQuota>,
     /// True if a denial does not count.
     pub is_shadow: bool,
     /// What was decided, once it is.
@@ -251,14 +257,14 @@ impl Spend {
     /// The same with a quota that comes with the call.
     #[must_use]
     pub fn with_quota(self, quota: CallQuota) -> Self {
-        Self { quota: Some(Box::new(quota)), ..self }
+        Self { quota: Some(quota), ..self }
     }
 
     /// The bucket of the quota that comes with the call.
     #[inline]
     #[must_use]
     pub fn bucket(&self) -> Option<TokenBucket> {
-        self.quota.as_deref().map(|own| own.bucket)
+        self.quota.as_ref().map(|own| own.bucket)
     }
 
     pub(crate) fn in_mode(mut self, mode: Mode) -> Self {
@@ -284,42 +290,6 @@ impl Spend {
 
     pub(crate) fn is_denied(&self) -> bool {
         self.decision.is_some_and(|decision| decision.is_denied())
-    }
-}
-
-/// A quota that comes with a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallQuota {
-    quota: Quota,
-    bucket: TokenBucket,
-}
-
-impl CallQuota {
-    /// A quota that can be counted, whatever the one of the next call.
-    ///
-    /// # Errors
-    ///
-    /// If it is never refilled, or a token bucket cannot keep its rate.
-    pub fn new(quota: Quota) -> Result<Self, Error> {
-        if quota.period().is_none() {
-            return Err(Error::unknown(
-                "a quota that comes with a call has to refill; give it a period",
-            ));
-        }
-        let bucket = TokenBucket::new(&quota).map_err(|why| Error::unknown(why.to_string()))?;
-        Ok(Self { quota, bucket })
-    }
-
-    /// The quota.
-    #[must_use]
-    pub fn quota(&self) -> Quota {
-        self.quota
-    }
-
-    /// The bucket that counts it.
-    #[must_use]
-    pub fn bucket(&self) -> TokenBucket {
-        self.bucket
     }
 }
 

@@ -72,9 +72,12 @@ impl<C: Clock + Clone + 'static> Saves for Memory<C> {
     }
 }
 
-impl<C: Clock> Held<C> {
+impl<C: Clock + Clone> Held<C> {
     pub(super) fn save(&self) -> SavedLimit {
-        let spent = self.limiter.save();
+        let spent = match &self.classes {
+            Some(classes) => classes.save(),
+            None => self.limiter.save(),
+        };
         let by_policy = self.overridden();
         let set_at_run_time = spent
             .overrides
@@ -96,7 +99,10 @@ impl<C: Clock> Held<C> {
         // whatever quota the caller has now.
         let is_kept = |kept: &SavedOverride| saved.set_at_run_time.contains(&kept.caller);
         (spent.overrides, spent.lapsed) = spent.overrides.into_iter().partition(is_kept);
-        self.limiter.restore(&spent, then);
+        match &self.classes {
+            Some(classes) => classes.restore(&spent, then),
+            None => self.limiter.restore(&spent, then),
+        }
     }
 
     /// The callers who have an override by the policy.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use spillgate::ManualClock;
 use spillgate_policy::store::Memory;
-use spillgate_policy::{Explanation, Gate, Outcome, Policy, Request};
+use spillgate_policy::{Explanation, Gate, Outcome, Policy, RequestView};
 
 pub(crate) type TestGate = Gate<Memory<ManualClock>>;
 
@@ -35,12 +35,12 @@ impl Call {
         self
     }
 
-    pub(crate) fn request(&self) -> Request<'_> {
-        Request::from_parts(&self.parts, self.peer)
+    pub(crate) fn request(&self) -> RequestView<'_> {
+        RequestView::from_parts(&self.parts, self.peer)
     }
 
     pub(crate) fn through(&self, gate: &TestGate) -> Outcome<'static> {
-        gate.check_now(&self.request()).unwrap().unwrap()
+        gate.try_decide(&self.request(), |it| it.map(Outcome::take)).unwrap().unwrap()
     }
 
     /// How many of these calls pass at once.

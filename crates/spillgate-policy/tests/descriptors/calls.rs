@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::Descriptor;
+use spillgate_policy::{Descriptor, Descriptors};
 
 use super::common::{TestGate, gate};
 use super::{Entries, call, decide, left};
@@ -138,7 +138,20 @@ fn a_denied_call_gives_nothing_back() {
 async fn waiting_decides_as_at_once() {
     let (gate, _) = gate(POLICY);
     let descriptors = [hits(ADDRESS, 4), gives_back(PATH, 1)];
-    assert!(gate.check_descriptors("edge", &descriptors).await.unwrap().is_allowed());
-    assert!(!gate.check_descriptors("edge", &descriptors).await.unwrap().is_allowed());
-    assert!(gate.check_descriptors("edge", &[]).await.unwrap().is_allowed());
+    assert!(
+        gate.decide(&Descriptors { domain: "edge", descriptors: &descriptors })
+            .await
+            .unwrap()
+            .is_allowed()
+    );
+    assert!(
+        !gate
+            .decide(&Descriptors { domain: "edge", descriptors: &descriptors })
+            .await
+            .unwrap()
+            .is_allowed()
+    );
+    assert!(
+        gate.decide(&Descriptors { domain: "edge", descriptors: &[] }).await.unwrap().is_allowed()
+    );
 }

@@ -18,7 +18,8 @@ mod trees;
 use common::TestGate;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::{
-    Descriptor, DescriptorKind, DescriptorOutcome, Node, NodeLimit, NodeMode, NodeQuota,
+    Descriptor, DescriptorKind, DescriptorOutcome, Descriptors, Node, NodeLimit, NodeMode,
+    NodeQuota,
 };
 
 type Entries<'a> = &'a [(&'a str, &'a str)];
@@ -29,7 +30,11 @@ fn quota(text: &str) -> Quota {
 
 /// What is decided about a call of the domain `edge`.
 fn decide(gate: &TestGate, descriptors: &[Descriptor<'_>]) -> DescriptorOutcome<'static> {
-    gate.check_descriptors_now("edge", descriptors).unwrap().unwrap()
+    gate.try_decide(&Descriptors { domain: "edge", descriptors }, |it| {
+        it.map(DescriptorOutcome::take)
+    })
+    .unwrap()
+    .unwrap()
 }
 
 /// What is decided about a call that counts each of some descriptors once.

@@ -1,7 +1,7 @@
 //! Which limits of a policy file descriptors meet, and what they are counted by.
 
 use spillgate_policy::DescriptorKind::{Limited, Unknown};
-use spillgate_policy::{Descriptor, Limit, Policy, PolicyBuilder};
+use spillgate_policy::{Descriptor, DescriptorOutcome, Descriptors, Limit, Policy, PolicyBuilder};
 
 use super::common::{gate, gate_of, get};
 use super::{call, left, met};
@@ -83,7 +83,10 @@ fn a_descriptor_that_has_other_entries_is_unknown() {
     ] {
         assert_eq!(met(&gate, entries), (Unknown, vec![]), "{entries:?}");
     }
-    let outcome = gate.check_descriptors_now("nowhere", &[Descriptor::new(&[address])]);
+    let outcome = gate.try_decide(
+        &Descriptors { domain: "nowhere", descriptors: &[Descriptor::new(&[address])] },
+        |it| it.map(DescriptorOutcome::take),
+    );
     let outcome = outcome.unwrap().unwrap();
     assert!(outcome.is_allowed() && !outcome.knows_domain());
     assert_eq!(outcome.descriptors().next().unwrap().kind(), Unknown);
@@ -120,7 +123,12 @@ fn pairs_are_compared_as_pairs() {
 fn a_domain_alone_is_for_every_descriptor_and_counts_it_whole() {
     let (gate, _) = gate(POLICY);
     let passes = |entries: &[(&str, &str)]| {
-        let check = || gate.check_descriptors_now("all", &[Descriptor::new(entries)]);
+        let check = || {
+            gate.try_decide(
+                &Descriptors { domain: "all", descriptors: &[Descriptor::new(entries)] },
+                |it| it.map(DescriptorOutcome::take),
+            )
+        };
         (0..3).filter(|_| check().unwrap().unwrap().is_allowed()).count()
     };
     for entries in [

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::{Descriptor, DescriptorKind, Policy};
+use spillgate_policy::{Descriptor, DescriptorKind, DescriptorOutcome, Descriptors, Policy};
 
 use super::common::{TestGate, gate, gate_of};
 use super::{Entries, decide, left, quota};
@@ -79,7 +79,10 @@ fn it_is_spent_together_with_limits_or_not_at_all() {
 fn it_counts_in_domains_that_the_policy_does_not_know() {
     let (gate, _) = gate_of(Policy::builder().call_quotas().build().unwrap());
     let check = |domain: &str| {
-        let outcome = gate.check_descriptors_now(domain, &[by("1/min", ADDRESS, 1)]);
+        let outcome = gate
+            .try_decide(&Descriptors { domain, descriptors: &[by("1/min", ADDRESS, 1)] }, |it| {
+                it.map(DescriptorOutcome::take)
+            });
         let outcome = outcome.unwrap().unwrap();
         let kind = outcome.descriptors().next().unwrap().kind();
         assert_eq!((outcome.knows_domain(), kind), (false, DescriptorKind::Limited));
@@ -93,7 +96,10 @@ fn it_counts_in_domains_that_the_policy_does_not_know() {
 fn one_that_never_refills_or_has_no_room_is_refused() {
     let (gate, _) = gate(POLICY);
     let refused = |gate: &TestGate, quota: &str| {
-        let checked = gate.check_descriptors_now("edge", &[by(quota, ADDRESS, 1)]);
+        let checked = gate.try_decide(
+            &Descriptors { domain: "edge", descriptors: &[by(quota, ADDRESS, 1)] },
+            |it| it.map(DescriptorOutcome::take),
+        );
         let error = checked.unwrap().unwrap_err();
         assert!(error.is_unknown());
         error.to_string()

@@ -159,7 +159,7 @@ impl Limit {
 
     /// The quota that came with the call, in words of the limit.
     pub(super) fn quota_of_call(&self, spend: &Spend) -> Option<EffectiveQuota> {
-        let call = spend.quota.as_deref()?;
+        let call = spend.quota.as_ref()?;
         let (quota, algorithm) = (call.quota(), call.bucket().into());
         Some(EffectiveQuota { quota, algorithm, ..self.base })
     }

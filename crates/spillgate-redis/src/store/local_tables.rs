@@ -86,7 +86,7 @@ fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {
 pub(super) fn share_spend(limits: &RedisLimits, spend: &Spend, nodes: NonZeroU32) -> Option<Spend> {
     let place = limits.limit(spend.limit).local?;
     let local = Spend::new(place, spend.key.clone(), spend.cost);
-    Some(match spend.quota.as_deref() {
+    Some(match spend.quota.as_ref() {
         None => local,
         Some(call) => {
             let share = share_of(AlgorithmKind::TokenBucket, call.quota(), nodes);

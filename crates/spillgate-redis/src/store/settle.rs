@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use spillgate::algorithm::{Algorithm, SpendRecord, Layout, Word};
+use spillgate::algorithm::{Algorithm, Layout, SpendRecord, Word};
 use spillgate::{Decision, Settled, Timestamp};
 
 use super::core::{Caller, StoreCore, TRIES, stored_quota, unsettled};

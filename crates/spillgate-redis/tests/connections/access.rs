@@ -1,9 +1,10 @@
 //! What docs/cluster.md says that a user must be allowed is enough, and all of it is needed.
 
+use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use redis::Value;
-use spillgate_policy::{Gate, LimitCheck, Policy};
+use spillgate_policy::{Gate, LimitCheck, Limits, Policy};
 use spillgate_redis::backend::Fault;
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
@@ -48,7 +49,7 @@ async fn use_store(options: Options) {
             let _ = gate.check_limit(limit, &["alice"], 1).await.unwrap();
             let _ = gate.peek_limit(limit, &["alice"], 1).await.unwrap();
             let check = LimitCheck { limit, values: &["alice"], cost: 1 };
-            let receipt = gate.check_limits(&[check]).await.unwrap().receipt();
+            let receipt = gate.decide(&Limits(&[check])).await.unwrap().receipt();
             if let Some(receipt) = receipt {
                 gate.deposit(&receipt, round, Duration::from_secs(9)).await.unwrap();
                 gate.settle_deposit(round, 0).await.unwrap();

@@ -64,8 +64,7 @@ async fn ask(node: Node, has_ended: Arc<AtomicBool>) -> (Vec<u64>, Duration) {
     let (mut admitted, mut longest) = (Vec::new(), Duration::ZERO);
     while !has_ended.load(Ordering::SeqCst) {
         let begin = Instant::now();
-        if let CallResult::Redis { now, is_allowed: true } = node.ask(LimitKind::Hot, "one").await
-        {
+        if let CallResult::Redis { now, is_allowed: true } = node.ask(LimitKind::Hot, "one").await {
             admitted.push(now);
         }
         longest = longest.max(begin.elapsed());

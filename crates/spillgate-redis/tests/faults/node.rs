@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_policy::{Gate, LimitCheck, Policy};
+use spillgate_policy::{Gate, LimitCheck, Limits, Policy};
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 
@@ -64,7 +64,7 @@ impl Node {
     /// Asks a limit about a caller.
     pub(crate) async fn ask(&self, limit: LimitKind, caller: &str) -> CallResult {
         let check = LimitCheck { limit: limit.name(), values: &[caller], cost: 1 };
-        CallResult::of(&self.0.check_limits(&[check]).await)
+        CallResult::of(&self.0.decide(&Limits(&[check])).await)
     }
 
     /// How often Redis was down.

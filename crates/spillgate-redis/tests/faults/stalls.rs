@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_policy::{Gate, LimitCheck, Policy};
+use spillgate_policy::{Gate, LimitCheck, Limits, Policy};
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::task::JoinSet;
@@ -167,7 +167,7 @@ async fn ask_until(
     while Instant::now() < end {
         let check = LimitCheck { limit, values: &["alice"], cost: 1 };
         let from = begin.elapsed();
-        let outcome = node.check_limits(&[check]).await.unwrap();
+        let outcome = node.decide(&Limits(&[check])).await.unwrap();
         if outcome.is_allowed() {
             spans.push((from.as_nanos() as u64, begin.elapsed().as_nanos() as u64));
         }

@@ -1,5 +1,6 @@
 //! One process of the fleet.
 
+use spillgate_testing::CheckLimit;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,8 +14,8 @@ use spillgate_redis::{Name, State};
 use spillgate_testing::strategy;
 
 use crate::case::{CALLERS, cases, name};
-use crate::runner::{MARGIN, ScriptRunner};
 use crate::common::Server;
+use crate::runner::{MARGIN, ScriptRunner};
 
 const CASES: u32 = 2_000;
 

@@ -1,6 +1,7 @@
 //! What leased limits cost and let through at any demand: nodes that are asked at a steady pace,
 //! whatever they answer, a millisecond or two from Redis.
 
+use spillgate_testing::CheckLimit;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use spillgate_policy::{Gate, LimitCheck, Outcome, Policy};
+use spillgate_policy::{Gate, LimitCheck, Limits, Outcome, Policy};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
@@ -252,7 +252,7 @@ impl SimClient {
             |limit: &usize| LimitCheck { limit: name(*limit), values: &values, cost: call.cost };
         let checks: Vec<_> = call.limits.iter().map(check).collect();
         let called = self.world.elapsed();
-        let outcome = self.gate.check_limits(&checks).await;
+        let outcome = self.gate.decide(&Limits(&checks)).await;
         let is_allowed = outcome.as_ref().is_ok_and(Outcome::is_allowed);
         match outcome {
             Err(_) => self.answers.lock().unwrap().failed += 1,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::store::{Memory, Store};
-use spillgate_policy::{Gate, Policy, Receipt, Request as Asked};
+use spillgate_policy::{Gate, Policy, Receipt, RequestView};
 use spillgate_redis::Settings;
 use spillgate_testing::strategy;
 use tokio::runtime::Builder;
@@ -64,8 +64,8 @@ impl<S: Store> Subject<S> {
     async fn call(&mut self, tier: &str) -> Seen {
         let request = Request::builder().header("x-tier", tier).header("x-team", "t");
         let parts = request.body(()).unwrap().into_parts().0;
-        let asked = Asked::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
-        let outcome = self.gate.check(&asked).await.unwrap();
+        let asked = RequestView::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
+        let outcome = self.gate.decide(&asked).await.unwrap();
         self.open.extend(outcome.receipt());
         let left = outcome.limits().next().unwrap().decision().remaining();
         (outcome.is_allowed(), left, 0)

@@ -1,5 +1,6 @@
 //! A blocked caller costs Redis next to nothing.
 
+use spillgate_testing::CheckLimit;
 use std::sync::Arc;
 use std::time::Duration;
 

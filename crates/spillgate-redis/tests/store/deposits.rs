@@ -1,9 +1,10 @@
 //! What one node reserves, any node settles, and once.
 
+use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
-use spillgate_policy::LimitCheck;
 use spillgate_policy::store::Settlement;
+use spillgate_policy::{LimitCheck, Limits};
 
 use super::fake::{Fake, Node, left, passes};
 
@@ -13,7 +14,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Spends in advance for a caller, and deposits that.
 async fn reserve(node: &Node, key: &str, cost: u64, id: u128) {
     let check = LimitCheck { limit: "l", values: &[key], cost };
-    let receipt = node.check_limits(&[check]).await.unwrap().receipt().unwrap();
+    let receipt = node.decide(&Limits(&[check])).await.unwrap().receipt().unwrap();
     assert!(node.deposit(&receipt, id, MINUTE).await.unwrap());
 }
 
@@ -132,7 +133,7 @@ async fn while_redis_is_away_nothing_is_settled_and_afterwards_it_is() {
     redis.set_down(true);
     assert!(other.settle_deposit(1, 2).await.unwrap_err().is_store());
     let check = LimitCheck { limit: "l", values: &["bob"], cost: 1 };
-    let receipt = node.check_limits(&[check]).await.unwrap().receipt().unwrap();
+    let receipt = node.decide(&Limits(&[check])).await.unwrap().receipt().unwrap();
     assert!(node.deposit(&receipt, 2, MINUTE).await.unwrap_err().is_store());
     redis.set_down(false);
     assert_eq!(settle(&other, 1, 2).await, Some(8));
@@ -167,7 +168,7 @@ async fn what_has_been_refilled_of_deposits_is_not_given_back() {
             tokio::time::sleep(MINUTE).await;
         }
         let check = LimitCheck { limit: "l", values: &["alice"], cost: 10 };
-        let receipt = node.check_limits(&[check]).await.unwrap().receipt().unwrap();
+        let receipt = node.decide(&Limits(&[check])).await.unwrap().receipt().unwrap();
         assert!(node.deposit(&receipt, id, 60 * MINUTE).await.unwrap());
     }
     for id in 0..20 {

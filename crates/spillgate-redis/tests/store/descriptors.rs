@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::{Descriptor, DescriptorOutcome, Gate, Policy};
+use spillgate_policy::{Descriptor, DescriptorOutcome, Descriptors, Gate, Policy};
 use spillgate_redis::backend::Backend;
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
@@ -27,9 +27,11 @@ async fn decide<E: Backend>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
 ) -> DescriptorOutcome<'static> {
-    match node.check_descriptors_now("edge", descriptors) {
+    match node.try_decide(&Descriptors { domain: "edge", descriptors }, |it| {
+        it.map(DescriptorOutcome::take)
+    }) {
         Some(decided) => decided.unwrap(),
-        None => node.check_descriptors("edge", descriptors).await.unwrap(),
+        None => node.decide(&Descriptors { domain: "edge", descriptors }).await.unwrap(),
     }
 }
 
@@ -135,7 +137,7 @@ async fn what_cannot_be_given_back_in_an_outage_is_as_the_limit_says() {
             &POLICY.replace("quota = \"10/h\"", &format!("quota = \"10/h\"\noutage = {outage:?}")),
         );
         redis.set_down(true);
-        let checked = node.check_descriptors("edge", &give).await;
+        let checked = node.decide(&Descriptors { domain: "edge", descriptors: &give }).await;
         assert_eq!(checked.is_ok_and(|outcome| outcome.is_allowed()), passes, "{outage}");
         redis.set_down(false);
     }
@@ -149,7 +151,7 @@ async fn a_limit_in_shadow_that_cannot_be_given_back_to_changes_nothing() {
     redis.set_down(true);
     let user = [("user", "7")];
     let give = Descriptor { gives_back: true, ..hits(&user, 3) };
-    let outcome = node.check_descriptors("edge", &[give]).await.unwrap();
+    let outcome = node.decide(&Descriptors { domain: "edge", descriptors: &[give] }).await.unwrap();
     assert!(outcome.is_allowed() && outcome.shadow_error().is_some());
 }
 

@@ -1,11 +1,12 @@
 //! Redis in memory that can be slow, away, or in several slots, and that counts.
 
+use spillgate_testing::CheckLimit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spillgate::{Clock, Timestamp};
-use spillgate_policy::{Gate, LimitCheck, Outcome, Policy};
+use spillgate_policy::{Gate, LimitCheck, Limits, Outcome, Policy};
 use spillgate_redis::backend::{
     Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Model, Reply,
 };
@@ -247,7 +248,7 @@ pub(crate) async fn check_all(
     let values = [key];
     let check = |limit| LimitCheck { limit, values: &values, cost: 1 };
     let checks: Vec<_> = limits.iter().copied().map(check).collect();
-    node.check_limits(&checks).await
+    node.decide(&Limits(&checks)).await
 }
 
 /// How much a caller still has.

@@ -1,9 +1,11 @@
 //! Leased limits, beside strict ones.
 
+use spillgate_policy::Outcome;
+use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use http::Request;
-use spillgate_policy::Request as Asked;
+use spillgate_policy::RequestView as Asked;
 use tokio::time::{Instant, sleep};
 
 use super::fake::{Fake, Node, check_all, left, passes};
@@ -46,15 +48,15 @@ async fn a_lease_decides_at_once() {
     );
     let parts = Request::builder().uri("/a").body(()).unwrap().into_parts().0;
     let request = Asked::from_parts(&parts, None);
-    assert!(node.check_now(&request).is_none());
+    assert!(node.try_decide(&request, |it| it.map(Outcome::take)).is_none());
     let mut at_once = 0;
     for _ in 0..1000 {
-        match node.check_now(&request) {
+        match node.try_decide(&request, |it| it.map(Outcome::take)) {
             Some(checked) => {
                 assert!(checked.unwrap().is_allowed());
                 at_once += 1;
             }
-            None => assert!(node.check(&request).await.unwrap().is_allowed()),
+            None => assert!(node.decide(&request).await.unwrap().is_allowed()),
         }
     }
     assert!(at_once > 900, "{at_once}");

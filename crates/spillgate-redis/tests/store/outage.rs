@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::LimitCheck;
+use spillgate_policy::{LimitCheck, Limits};
 use spillgate_redis::Settings;
 use tokio::time::{Instant, sleep};
 
@@ -323,12 +323,12 @@ async fn what_is_reserved_in_an_outage_and_settled_in_another_state_counts_once(
     let spend = LimitCheck { limit: "l", values: &value, cost: 10 };
     // Reserved here; settled there.
     redis.set_down(true);
-    assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
+    assert!(node.decide(&Limits(&[spend])).await.unwrap().is_allowed());
     redis.set_down(false);
     node.settle_limit("l", &value, 10, 4).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 96);
     // Reserved there; settled here, for more.
-    assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
+    assert!(node.decide(&Limits(&[spend])).await.unwrap().is_allowed());
     redis.set_down(true);
     node.settle_limit("l", &value, 10, 16).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 80);
@@ -336,7 +336,7 @@ async fn what_is_reserved_in_an_outage_and_settled_in_another_state_counts_once(
     assert_eq!(left(&node, "l", "alice").await, 80);
     // Both here.
     redis.set_down(true);
-    assert!(node.check_limits(&[spend]).await.unwrap().is_allowed());
+    assert!(node.decide(&Limits(&[spend])).await.unwrap().is_allowed());
     node.settle_limit("l", &value, 10, 1).await.unwrap();
     redis.set_down(false);
     assert_eq!(left(&node, "l", "alice").await, 79);
@@ -359,7 +359,7 @@ async fn what_was_refilled_before_it_is_settled_pays_for_nothing() {
     let redis = Fake::new();
     let node = redis.node_with(&alone("quota = '100/min'"), &one());
     let reserve = LimitCheck { limit: "l", values: &["alice"], cost: 100 };
-    let receipt = node.check_limits(&[reserve]).await.unwrap().receipt().unwrap();
+    let receipt = node.decide(&Limits(&[reserve])).await.unwrap().receipt().unwrap();
     sleep(Duration::from_secs(61)).await;
     redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 120).await, 100);

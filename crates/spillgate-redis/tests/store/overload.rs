@@ -1,5 +1,6 @@
 //! What clients see while more is asked than Redis answers: never what they would in an outage.
 
+use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use spillgate::Quota;

@@ -1,5 +1,6 @@
 //! Quotas given at run time, on all nodes.
 
+use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use spillgate::{AlgorithmKind, Quota};

@@ -1,12 +1,13 @@
 //! What is known only afterwards.
 
+use spillgate_testing::CheckLimit;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Request;
 use spillgate::AlgorithmKind;
 use spillgate::algorithm::Word;
-use spillgate_policy::{LimitCheck, Policy, Receipt, Request as Asked};
+use spillgate_policy::{LimitCheck, Limits, Policy, Receipt, RequestView};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -42,19 +43,19 @@ async fn whoever_leaves_the_end_of_a_queue_leaves_no_gap() {
          algorithm = 'leaky-shaper'",
     );
     let (parts, ()) = Request::new(()).into_parts();
-    let request = Asked::from_parts(&parts, None);
-    let _first = node.check(&request).await.unwrap();
-    let second = node.check(&request).await.unwrap();
+    let request = RequestView::from_parts(&parts, None);
+    let _first = node.decide(&request).await.unwrap();
+    let second = node.decide(&request).await.unwrap();
     assert_eq!(second.wait(), Duration::from_secs(1));
     node.cancel(second);
     sleep(Duration::from_millis(1)).await;
-    let third = node.check(&request).await.unwrap();
+    let third = node.decide(&request).await.unwrap();
     assert_eq!(third.wait(), Duration::from_millis(999));
     // In the middle of it, the place stays taken.
-    let _fourth = node.check(&request).await.unwrap();
+    let _fourth = node.decide(&request).await.unwrap();
     node.cancel(third);
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(node.check(&request).await.unwrap().wait(), Duration::from_millis(2998));
+    assert_eq!(node.decide(&request).await.unwrap().wait(), Duration::from_millis(2998));
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +77,7 @@ async fn what_redis_may_have_given_back_is_not_given_back_in_an_outage_as_well()
 /// Spends in advance, and is not settled yet.
 async fn reserve(node: &Node, cost: u64) -> Option<Receipt> {
     let check = LimitCheck { limit: "l", values: &["alice"], cost };
-    node.check_limits(&[check]).await.unwrap().receipt()
+    node.decide(&Limits(&[check])).await.unwrap().receipt()
 }
 
 #[tokio::test(start_paused = true)]

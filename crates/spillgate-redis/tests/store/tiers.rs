@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Request;
 use spillgate::AlgorithmKind;
-use spillgate_policy::{Gate, Policy, Request as Asked};
+use spillgate_policy::{Gate, Policy, RequestView};
 use spillgate_redis::backend::Backend;
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Settings, State, Terms};
@@ -29,10 +29,10 @@ const DAILY: [&str; 3] = ["5/day", "6/day", "7/day"];
 async fn pass<E: Backend>(node: &Gate<RedisStore<E>>, tier: &str, calls: usize) -> usize {
     let request = Request::builder().header("x-tier", tier).header("x-team", "t");
     let parts = request.body(()).unwrap().into_parts().0;
-    let asked = Asked::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
+    let asked = RequestView::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
     let mut passed = 0;
     for _ in 0..calls {
-        passed += usize::from(node.check(&asked).await.unwrap().is_allowed());
+        passed += usize::from(node.decide(&asked).await.unwrap().is_allowed());
     }
     passed
 }

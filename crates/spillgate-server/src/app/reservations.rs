@@ -85,7 +85,7 @@ impl Default for Reservations {
 mod tests {
     use std::time::Duration;
 
-    use spillgate_policy::{Gate, Limit, LimitCheck, Policy};
+    use spillgate_policy::{Gate, Limit, LimitCheck, Limits, Policy};
 
     use super::*;
 
@@ -104,7 +104,7 @@ mod tests {
 
         async fn add(&self, id: u128, now: Timestamp, seconds: u64) {
             let check = LimitCheck { limit: "api", values: &["user:1"], cost: 1 };
-            let receipt = self.0.check_limits(&[check]).await.unwrap().receipt().unwrap();
+            let receipt = self.0.decide(&Limits(&[check])).await.unwrap().receipt().unwrap();
             let expires = now + Duration::from_secs(seconds);
             self.1.add(id, Pending { receipt, expires }, now);
         }

@@ -251,12 +251,12 @@ async fn words_move_by_the_time_that_has_passed() {
     use crate::protocol::resp::Throttle;
     use spillgate::{Clock, KeyedState, WhenFull};
     use spillgate_policy::store::Memory;
-    use spillgate_policy::{Gate, Limit, Policy};
+    use spillgate_policy::{Gate, Limit, LimitCheck, Policy};
 
     let policy = || Policy::builder().limit(Limit::new("api", "1/min burst 10")).build().unwrap();
     let clock = ManualClock::default();
     let gate = Gate::with_store(policy(), Memory::new(clock.clone())).unwrap();
-    let spent = gate.check_limit("api", &["203.0.113.7"], 8).await.unwrap();
+    let spent = gate.decide(&LimitCheck::new("api", &["203.0.113.7"], 8)).await.unwrap();
     assert!(spent.is_allowed());
     gate.list(ListKind::Block, "198.51.100.0/24").unwrap();
     let hasher = KeyedState::with_seed(gate.store().seed());

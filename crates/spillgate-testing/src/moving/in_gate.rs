@@ -4,7 +4,7 @@ use std::sync::Arc;
 use http::Request as HttpRequest;
 use spillgate::{AlgorithmKind, Quota, Timestamp};
 use spillgate_policy::store::Store;
-use spillgate_policy::{Accept, Error, Gate, Identity, Limit, Policy, Receipt, Request, Tier};
+use spillgate_policy::{Accept, Error, Gate, Identity, Limit, Policy, Receipt, RequestView, Tier};
 use tokio::runtime::Runtime;
 
 use super::history::KEYS;
@@ -176,8 +176,8 @@ impl<S: Store> MovingGate<S> {
             Ok(request) => request.into_parts(),
             Err(why) => panic!("{why}"),
         };
-        let request = Request::from_parts(&parts, Some([10, 0, 0, 1].into()));
-        self.at(now, self.gate.check(&request))
+        let request = RequestView::from_parts(&parts, Some([10, 0, 0, 1].into()));
+        self.at(now, self.gate.decide(&request))
     }
 }
 

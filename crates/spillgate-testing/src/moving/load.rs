@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use crate::CheckLimit;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::store::Store;
-use spillgate_policy::{Error, Gate, Limit, LimitCheck, Policy};
+use spillgate_policy::{Error, Gate, Limit, LimitCheck, Limits, Policy};
 use tokio::runtime::Runtime;
 
 const THREADS: u64 = 4;
@@ -76,7 +77,7 @@ pub fn under_load<S: Store>(
                     let (estimate, actual) = (1 + random.below(3), random.below(5));
                     let values = [key];
                     let check = [LimitCheck { limit: "l", values: &values, cost: estimate }];
-                    let outcome = run(runtime, gate.check_limits(&check));
+                    let outcome = run(runtime, gate.decide(&Limits(&check)));
                     let Some(receipt) = outcome.ok().and_then(|outcome| outcome.receipt()) else {
                         continue;
                     };

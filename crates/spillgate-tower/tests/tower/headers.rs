@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sfv::{BareItem, List, ListEntry, Parser};
 use spillgate::{AlgorithmKind, Decision, ManualClock};
 use spillgate_policy::store::Memory;
-use spillgate_policy::{Gate, Limit, Policy};
+use spillgate_policy::{Gate, Limit, LimitCheck, Policy};
 use spillgate_tower::{Headers, SpillgateLayer};
 
 use crate::common::{Answer, Body, PEER, gate, get, one_limit, send, send_to};
@@ -235,7 +235,7 @@ proptest! {
     ) {
         let clock = ManualClock::default();
         let gate = || {
-            let cost = |request: &spillgate_policy::Request<'_>| request.path()[1..].parse().unwrap();
+            let cost = |request: &spillgate_policy::RequestView<'_>| request.path()[1..].parse().unwrap();
             let limit = Limit::new(&*name, &*quota).algorithm(kind).capacity(1).cost_of(cost);
             let policy = Policy::builder().limit(limit).build().unwrap();
             Gate::with_store(policy, Memory::new(clock.clone())).unwrap()
@@ -245,8 +245,9 @@ proptest! {
         for (elapsed, cost) in calls {
             clock.advance(Duration::from_nanos(elapsed));
             let answer = runtime.block_on(send(&layer, get(PEER, &format!("/{cost}"))));
-            let decision = runtime.block_on(twin.check_limit(&name, &[PEER], cost)).unwrap();
-            assert_told(&answer, &name, &decision);
+            let check = LimitCheck::new(&name, &[PEER], cost);
+            let outcome = runtime.block_on(twin.decide(&check)).unwrap();
+            assert_told(&answer, &name, outcome.decision().unwrap());
         }
     }
 }

@@ -13,12 +13,12 @@ use crate::{Error, Mode, Policy};
 /// met.
 #[must_use]
 pub struct DescriptorOutcome<'g> {
-    pub(super) outcome: Outcome<'g>,
+    pub(in crate::gate) outcome: Outcome<'g>,
     /// For each spend, the place of its descriptor.
     owners: SmallVec<[usize; 1]>,
     /// What is known of each descriptor.
     pub(super) standings: SmallVec<[Standing; 1]>,
-    knows_domain: bool,
+    pub(super) knows_domain: bool,
 }
 
 /// What is known of one descriptor.
@@ -59,12 +59,12 @@ impl Standing {
 }
 
 impl<'g> DescriptorOutcome<'g> {
-    pub(super) fn new(policy: &'g Arc<Policy>, knows_domain: bool) -> Self {
+    pub(in crate::gate) fn new(policy: &'g Arc<Policy>) -> Self {
         Self {
             outcome: Outcome::new(policy),
             owners: SmallVec::new(),
             standings: SmallVec::new(),
-            knows_domain,
+            knows_domain: false,
         }
     }
 
@@ -106,12 +106,12 @@ impl<'g> DescriptorOutcome<'g> {
         }
     }
 
-    /// Takes what is there, to keep it.
-    pub(super) fn take(mut self) -> DescriptorOutcome<'static> {
+    /// Takes the outcome out of the gate, to keep it.
+    pub fn take(&mut self) -> DescriptorOutcome<'static> {
         DescriptorOutcome {
             outcome: self.outcome.take(),
-            owners: self.owners,
-            standings: self.standings,
+            owners: std::mem::take(&mut self.owners),
+            standings: std::mem::take(&mut self.standings),
             knows_domain: self.knows_domain,
         }
     }

@@ -15,7 +15,7 @@ use crate::{Error, Policy};
 impl<S: Store> Gate<S> {
     /// Counts what exceeds limits in quota mode, and denies a call that exceeds all of them: then
     /// what it has spent under others is given back.
-    pub(super) async fn apply_quota_mode(
+    pub(in crate::gate) async fn apply_quota_mode(
         &self,
         limits: &S::Limits,
         outcome: &mut DescriptorOutcome<'_>,
@@ -96,7 +96,7 @@ impl<S: Store> Gate<S> {
 
 impl DescriptorOutcome<'_> {
     /// True if the call meets a limit in quota mode.
-    pub(super) fn has_quota_mode(&self) -> bool {
+    pub(in crate::gate) fn has_quota_mode(&self) -> bool {
         let policy = self.outcome.policy();
         self.outcome.spends.iter().any(|spend| mode(policy, spend) == NodeMode::Quota)
     }

@@ -1,7 +1,5 @@
 //! What a call is charged for its descriptors.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
 use super::outcome::{DescriptorKind, DescriptorOutcome, Standing};
@@ -11,36 +9,32 @@ use crate::store::{CallQuota, Spend};
 use crate::{Descriptor, Error, Key, Policy};
 
 /// What is to be given back, each with the place of its descriptor.
-pub(super) type Refunds = Vec<(usize, Spend)>;
+pub(in crate::gate) type Refunds = Vec<(usize, Spend)>;
 
-impl<'g> DescriptorOutcome<'g> {
-    /// An outcome about which nothing is decided, with all that is to be spent, and what is to
-    /// be given back.
-    pub(super) fn of(
-        policy: &'g Arc<Policy>,
+impl DescriptorOutcome<'_> {
+    /// Adds what the descriptors spend, and returns what is to be given back.
+    pub(in crate::gate) fn plan(
+        &mut self,
+        policy: &Policy,
         domain: &str,
         descriptors: &[Descriptor<'_>],
-    ) -> Result<(Self, Refunds), Error> {
+    ) -> Result<Refunds, Error> {
         let limits = policy.descriptors.domain(domain);
-        let mut charged = Charged {
-            policy,
-            domain,
-            outcome: Self::new(policy, limits.is_some()),
-            refunds: Vec::new(),
-        };
+        self.knows_domain = limits.is_some();
+        let mut planned = Planned { policy, domain, outcome: self, refunds: Refunds::new() };
         let nodes: SmallVec<[Option<&Reached>; 4]> =
             descriptors.iter().map(|descriptor| node(limits, descriptor)).collect();
         for (descriptor, node) in descriptors.iter().zip(&nodes) {
             let standing = match limits {
-                _ if descriptor.quota.is_some() => charged.by_call_quota(descriptor)?,
-                Some(limits) => charged.by_limits(limits, descriptor, *node, &nodes),
+                _ if descriptor.quota.is_some() => planned.by_call_quota(descriptor)?,
+                Some(limits) => planned.by_limits(limits, descriptor, *node, &nodes),
                 None => Standing::new(DescriptorKind::Unknown, None),
             };
-            charged.outcome.standings.push(standing);
+            planned.outcome.standings.push(standing);
         }
-        let Charged { mut outcome, refunds, .. } = charged;
-        outcome.sort_by_turn(policy);
-        Ok((outcome, refunds))
+        let refunds = planned.refunds;
+        self.sort_by_turn(policy);
+        Ok(refunds)
     }
 }
 
@@ -49,15 +43,15 @@ fn node<'l>(limits: Option<&'l DomainLimits>, descriptor: &Descriptor<'_>) -> Op
     limits.filter(|_| descriptor.quota.is_none())?.reach(descriptor.entries)
 }
 
-/// What a call has been charged so far.
-struct Charged<'g, 'c> {
-    policy: &'g Arc<Policy>,
+/// What a call spends and gives back, as far as it is planned.
+struct Planned<'c, 'o, 'g> {
+    policy: &'c Policy,
     domain: &'c str,
-    outcome: DescriptorOutcome<'g>,
+    outcome: &'o mut DescriptorOutcome<'g>,
     refunds: Refunds,
 }
 
-impl Charged<'_, '_> {
+impl Planned<'_, '_, '_> {
     /// Spends a descriptor under every limit that it meets.
     fn by_limits(
         &mut self,

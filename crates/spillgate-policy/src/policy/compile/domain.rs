@@ -16,12 +16,6 @@ use crate::store::{LimitSpec, Outage, Sharing};
 /// Deeper trees are refused: nobody has written one.
 const DEEPEST: usize = 64;
 
-/// The limit under which quotas are counted that come with calls.
-pub(super) const CALL_QUOTA: &str = "quota-of-call";
-
-/// For how many descriptors with a quota of their own there is room.
-const CALL_QUOTAS: usize = 100_000;
-
 /// Where in a tree a node is.
 struct Above<'a> {
     domain: &'a str,
@@ -148,21 +142,7 @@ pub(super) fn tables_of(nodes: &[Node], is_open: bool) -> usize {
     nodes.iter().map(tables).sum()
 }
 
-/// The limit under which quotas are counted that come with calls. Its own decides nothing, but
-/// no debt is beyond its burst, which is of a century: such a debt would be cut where words move
-/// from one table to another.
-pub(super) fn call_quota() -> Result<Rule, spillgate::Error> {
-    let quota = Quota::per_second(1).burst(100 * 365 * 24 * 60 * 60).build()?;
-    let per = Per::from_iter([Part::Descriptor]);
-    let kind = AlgorithmKind::TokenBucket;
-    let mut spec = spec(CALL_QUOTA.to_owned(), per_text(&per), kind, quota, CALL_QUOTAS);
-    spec.is_by_call = true;
-    let mut rule = Rule::new(spec, per, Matches::default(), Mode::Enforce, Cost::Constant(1));
-    rule.scope = Some(Box::new(Scope::new("", Pattern::Node)));
-    Ok(rule)
-}
-
-fn spec(
+pub(super) fn spec(
     name: String,
     per: String,
     algorithm: AlgorithmKind,

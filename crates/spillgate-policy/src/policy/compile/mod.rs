@@ -1,6 +1,7 @@
 //! From a policy as it is written to one that can be applied. Everything that is wrong
 //! is reported, not only the first.
 
+mod by_call;
 mod by_name;
 mod descriptor;
 mod domain;
@@ -111,6 +112,7 @@ impl<'s> Compiler<'s> {
             places,
             routes,
             descriptors,
+            throttle: None,
             spelling,
             has_hosts,
             needs_host,
@@ -176,7 +178,7 @@ impl<'s> Compiler<'s> {
                          \"-\", \"_\" and \".\""
                     ),
                 );
-            } else if name == domain::CALL_QUOTA {
+            } else if [by_call::CALL_QUOTA, by_call::THROTTLE].contains(&name) {
                 self.report(
                     &limit.name,
                     format!("{name:?} is for quotas that come with calls; choose another name"),
@@ -206,7 +208,7 @@ fn descriptors(
         descriptors.insert_tree(&domain, tree);
     }
     let is_needed = call_quotas || !descriptors.is_empty();
-    if is_needed && let Ok(rule) = domain::call_quota() {
+    if is_needed && let Ok(rule) = by_call::call_quota() {
         descriptors.call_quota = Some(rules.len());
         rules.push(rule);
     }

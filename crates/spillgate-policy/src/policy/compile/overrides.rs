@@ -122,6 +122,7 @@ pub(crate) fn key_of(
             _ => Err((index, "not an address; write one such as \"203.0.113.7\"".to_owned())),
         };
         let value = match part {
+            Part::Key => return Ok(Key::from_bytes(text.as_bytes())),
             _ if *text == "anonymous" => Value::Absent,
             Part::Caller => match &Caller::parse(text).map_err(|why| (index, why))? {
                 Caller::Ip(found) => Value::Ip(identifier.cut((*found).into())),

@@ -1,7 +1,10 @@
 //! Descriptors meet the limits that envoyproxy/ratelimit finds for them, and are counted together
 //! where it counts them together.
 
-use spillgate_policy::{Descriptor, DescriptorKind, Gate, Mode, Policy, PolicyBuilder, Quota};
+use spillgate_policy::{
+    Descriptor, DescriptorKind, DescriptorOutcome, Descriptors, Gate, Mode, Policy, PolicyBuilder,
+    Quota,
+};
 
 use super::super::{Algorithm, load};
 
@@ -374,7 +377,12 @@ fn met(gate: &Gate, asked: &str) -> String {
     let entries: Vec<_> =
         entries.split_ascii_whitespace().map(|entry| entry.split_once('=').unwrap()).collect();
     let look = Descriptor { hits: 0, ..Descriptor::new(&entries) };
-    let outcome = gate.check_descriptors_now(domain, &[look]).unwrap().unwrap();
+    let outcome = gate
+        .try_decide(&Descriptors { domain, descriptors: &[look] }, |it| {
+            it.map(DescriptorOutcome::take)
+        })
+        .unwrap()
+        .unwrap();
     let state = outcome.descriptors().next().unwrap();
     match state.kind() {
         DescriptorKind::Unknown => return "unknown".to_owned(),

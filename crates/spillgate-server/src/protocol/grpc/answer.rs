@@ -9,7 +9,9 @@ use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit,
 };
 use envoy_types::pb::google::protobuf;
-use spillgate_policy::{DescriptorKind, DescriptorOutcome, DescriptorState, Error, LimitState};
+use spillgate_policy::{
+    DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors, Error, LimitState,
+};
 use tonic::Status;
 
 use super::DescriptorResult;
@@ -22,7 +24,10 @@ use crate::{App, envoy};
 pub(super) fn at_once(app: &App, asked: &Asked) -> Option<Result<Bytes, Status>> {
     let entries = asked.entries();
     let descriptors = asked.descriptors(&entries);
-    let checked = app.layer().check_descriptors_now(&asked.request.domain, &descriptors)?;
+    let checked = app.layer().enforcer().try_decide(
+        &Descriptors { domain: &asked.request.domain, descriptors: &descriptors },
+        |it| it.map(DescriptorOutcome::take),
+    )?;
     Some(answer(app, asked, checked))
 }
 
@@ -30,7 +35,11 @@ pub(super) fn at_once(app: &App, asked: &Asked) -> Option<Result<Bytes, Status>>
 pub(super) async fn later(app: &App, asked: &Asked) -> Result<Bytes, Status> {
     let entries = asked.entries();
     let descriptors = asked.descriptors(&entries);
-    let checked = app.layer().check_descriptors(&asked.request.domain, &descriptors).await;
+    let checked = app
+        .layer()
+        .enforcer()
+        .decide(&Descriptors { domain: &asked.request.domain, descriptors: &descriptors })
+        .await;
     answer(app, asked, checked)
 }
 
@@ -59,7 +68,7 @@ fn response(app: &App, asked: &Asked, outcome: &DescriptorOutcome<'_>) -> RateLi
     };
     // A limit that lets nothing through has no quota to tell of.
     let is_open = asked.closed().all(|is_closed| !is_closed);
-    let headers = is_open.then(|| app.layer().descriptor_headers(outcome).map(header));
+    let headers = is_open.then(|| app.layer().enforcer().descriptor_headers(outcome).map(header));
     RateLimitResponse {
         overall_code: code(!outcome.is_allowed()),
         statuses: outcome.descriptors().zip(asked.closed()).map(status).collect(),

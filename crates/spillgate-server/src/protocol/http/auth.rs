@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use spillgate_policy::Request;
+use spillgate_policy::RequestView;
 
 use super::guard::{self, only};
 use super::parameters::query;
@@ -92,10 +92,10 @@ async fn decide(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, 
     }
     let original = Original::new(app, peer, head)?;
     let uri = Uri::default();
-    let request = Request::new(&original.method, &uri, &head.headers, Some(original.peer))
+    let request = RequestView::new(&original.method, &uri, &head.headers, Some(original.peer))
         .with_path(original.path)
         .with_host(Some(original.host));
-    Ok(app.layer().verdict(request).await)
+    Ok(app.layer().enforcer().verdict(request).await)
 }
 
 /// The reply as a proxy is to see it.

@@ -104,7 +104,7 @@ pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
 /// Keeps a reservation in the store if that is shared, so that any server can settle it, and
 /// otherwise here. Tells under which of two ids.
 async fn keep(app: &App, receipt: Receipt, [shared, own]: [u128; 2], lifetime: Duration) -> u128 {
-    if let Ok(true) = app.gate().deposit(&receipt, shared, lifetime).await {
+    if let Ok(true) = app.layer().enforcer().deposit(&receipt, shared, lifetime).await {
         return shared;
     }
     let now = SystemClock.now();
@@ -135,15 +135,16 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
             ),
         ));
     };
-    app.layer().count_uncharged(&limit, settled.uncharged);
     json(&Settled::new(&limit, reserved, cost, settled))
 }
 
 /// Settles a reservation, wherever it is kept; `None` if it is nowhere.
 async fn settle_kept(app: &App, id: u128, cost: u64) -> Result<Option<Settlement>, Error> {
     match app.reservations.take(id, SystemClock.now()) {
-        Some(Pending { receipt, .. }) => app.gate().settle_actual(receipt, cost).await.map(Some),
-        None => app.gate().settle_deposit(id, cost).await,
+        Some(Pending { receipt, .. }) => {
+            app.layer().enforcer().settle_actual(receipt, cost).await.map(Some)
+        }
+        None => app.layer().enforcer().settle_deposit(id, cost).await,
     }
 }
 

@@ -104,7 +104,7 @@ impl<S: Store> Checks for Gate<S> {
     type Error = Shown;
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Shown> {
-        let outcome = self.check_limits(&[LimitCheck { limit, values: parts, cost }]).await;
+        let outcome = self.decide(&LimitCheck { limit, values: parts, cost }).await;
         checked(&outcome.map_err(Shown)?)
     }
 
@@ -118,19 +118,18 @@ impl<R: Send + Sync> Checks for SpillgateLayer<AnyStore, R> {
     type Error = Shown;
 
     async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, Shown> {
-        let checks = [LimitCheck { limit, values: parts, cost }];
+        let check = LimitCheck { limit, values: parts, cost };
         // In memory it is decided at once, and on the stack: every connection has room for what it
         // may wait for.
-        let outcome = if self.gate().store().shared().is_none()
-            && let Some(outcome) = self.gate().check_limits(&checks).now_or_never()
-        {
-            outcome
-        } else {
-            self.gate().check_limits(&checks).boxed().await
-        };
-        let outcome = outcome.inspect_err(|error| self.count_failure(error)).map_err(Shown)?;
-        self.count(&outcome);
-        checked(&outcome)
+        let decided =
+            self.enforcer().try_decide(&check, |it| it.map(|it| checked(it)).map_err(Shown));
+        match decided {
+            Some(decided) => decided?,
+            None => {
+                let outcome = self.enforcer().decide(&check).boxed().await;
+                checked(&outcome.map_err(Shown)?)
+            }
+        }
     }
 
     async fn throttle(&self, key: &[u8], quota: Quota, quantity: u64) -> Throttled {

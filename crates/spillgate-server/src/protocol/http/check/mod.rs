@@ -5,7 +5,7 @@ mod asked;
 mod key;
 mod original;
 
-use spillgate_policy::{Answer as Verdict, LimitCheck, Outcome};
+use spillgate_policy::{Answer as Verdict, LimitCheck, Limits, Outcome};
 
 pub(super) use self::answer::{Answer, CheckAnswer, Seconds};
 use self::asked::{Asked, Form, Single};
@@ -61,7 +61,7 @@ async fn decide(app: &App, single: Single<'_>) -> Result<(Outcome<'static>, bool
         Single::Several(checks) => Ok((check(app, &checks).await?, false)),
         Single::Request(original) => {
             let message = original.message()?;
-            let outcome = app.layer().check(&message.request()).await;
+            let outcome = app.layer().enforcer().decide(&message.request()).await;
             let outcome = outcome.map_err(|error| Problem::of_store(&error))?;
             if outcome.answer() == Verdict::HostRequired {
                 return Err(Problem::bad_request(
@@ -81,11 +81,8 @@ pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Outcome<'sta
         .zip(&parts)
         .map(|(named, values)| LimitCheck { limit: named.limit(), values, cost: named.cost() })
         .collect();
-    let outcome = app.gate().check_limits(&checks).await.map_err(|error| {
-        app.layer().count_failure(&error);
+    app.layer().enforcer().decide(&Limits(&checks)).await.map_err(|error| {
         let unknown = named.iter().find(|named| app.gate().policy().parts(named.limit()).is_none());
         Problem::of_limit(app, unknown.or(named.first()).map_or("", Named::limit), &error)
-    })?;
-    app.layer().count(&outcome);
-    Ok(outcome)
+    })
 }

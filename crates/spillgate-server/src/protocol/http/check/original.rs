@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, Uri};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::json;
-use spillgate_policy::Request;
+use spillgate_policy::RequestView;
 
 use super::{Key, Text};
 use crate::protocol::http::problem::Problem;
@@ -105,10 +105,10 @@ impl<'a> Original<'a> {
 }
 
 impl Message<'_> {
-    pub(in crate::protocol::http) fn request(&self) -> Request<'_> {
+    pub(in crate::protocol::http) fn request(&self) -> RequestView<'_> {
         let Original { path, host, ip, .. } = self.original;
         let path = path.as_str().split('?').next().unwrap_or_default();
-        let request = Request::new(&self.method, &self.uri, &self.headers, *ip).with_path(path);
+        let request = RequestView::new(&self.method, &self.uri, &self.headers, *ip).with_path(path);
         match host {
             Some(host) => request.with_host(Some(host.as_str())),
             None => request,

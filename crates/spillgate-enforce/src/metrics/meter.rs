@@ -3,12 +3,12 @@ use std::cell::Cell;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use spillgate::{Clock, SystemClock, Timestamp};
-use spillgate_policy::{Answer, LimitState, Mode, Outcome};
+use spillgate_policy::{Answer, LimitState, Mode, Outcome, Subject};
 
 use super::{Labels, LimitLabel, Metrics};
 use crate::per_limit::PerLimit;
 
-/// Counts what one layer decides.
+/// Counts what one enforcer decides.
 pub(crate) struct Meter {
     metrics: Metrics,
     limits: PerLimit<Outcomes>,
@@ -26,7 +26,7 @@ impl Meter {
         Self { metrics, limits: PerLimit::default() }
     }
 
-    pub(crate) fn count(&self, outcome: &Outcome<'_>) {
+    pub(crate) fn count(&self, subject: Subject<'_>, outcome: &Outcome<'_>) {
         let answer = outcome.answer();
         match answer {
             Answer::Blocked => {
@@ -43,7 +43,11 @@ impl Meter {
         if limits.peek().is_none() {
             self.metrics.unlimited.inc();
         }
-        limits.for_each(|limit| self.count_limit(limit, answer));
+        // A request may be free and still went ahead; anything else of cost 0 is a peek or refund.
+        let is_request = matches!(subject, Subject::Request(_));
+        limits
+            .filter(|limit| is_request || limit.decision().cost() > 0)
+            .for_each(|limit| self.count_limit(limit, answer));
     }
 
     fn count_limit(&self, limit: LimitState<'_>, answer: Answer) {

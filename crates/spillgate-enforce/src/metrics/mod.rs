@@ -18,15 +18,15 @@ pub use self::format::MetricsFormat;
 pub(crate) use self::meter::{Meter, Timer};
 use self::usage::Usages;
 
-/// Counts what layers decide, for Prometheus.
+/// Counts what enforcers decide, for Prometheus.
 ///
 /// ```
 /// use spillgate_policy::{Gate, Limit, Policy};
-/// use spillgate_tower::{Metrics, SpillgateLayer};
+/// use spillgate_enforce::{Enforcer, Metrics};
 ///
 /// let metrics = Metrics::new();
 /// let policy = Policy::builder().limit(Limit::new("api", "10/s burst 20")).build()?;
-/// let layer = SpillgateLayer::new(Gate::new(policy)?).metrics(metrics.clone());
+/// let enforcer = Enforcer::new(Gate::new(policy)?).metrics(metrics.clone());
 ///
 /// // What a handler of `/metrics` answers.
 /// assert!(metrics.encode().contains("spillgate_live_callers{limit=\"api\"} 0"));

@@ -2,15 +2,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillgate::{Clock, Limiter, Quota, SystemClock, Timestamp};
-use spillgate_policy::{Answer, Error, LimitState, Outcome, Request};
+use spillgate_policy::{Answer, Error, LimitState, Outcome, Subject};
 use tracing::{Level, error, event_enabled, field, info, warn};
 
+use crate::headers::whole_millis;
 use crate::per_limit::PerLimit;
-use crate::round::whole_millis;
 
-/// Logs what is refused, but not all of it: an attack shall not fill the disk.
+/// Logs denials, rate-limited per limit: an attack must not fill the disk.
 #[derive(Default)]
-pub(crate) struct Log {
+pub(crate) struct DenialLog {
     limits: PerLimit<Throttle>,
     blocked: Throttle,
     without_host: Throttle,
@@ -18,8 +18,9 @@ pub(crate) struct Log {
     debts: Throttle,
 }
 
-impl Log {
-    pub(crate) fn decided(&self, about: &About<'_>, outcome: &Outcome<'_>) {
+impl DenialLog {
+    pub(crate) fn decided(&self, subject: Subject<'_>, outcome: &Outcome<'_>) {
+        let about = &About::of(subject);
         match outcome.answer() {
             Answer::Denied => self.denied(about, outcome),
             Answer::Blocked => self.blocked(about, outcome),
@@ -171,22 +172,24 @@ impl Default for Summary {
     }
 }
 
-/// What is decided about: a request, or the descriptors of a domain.
+/// What a question is about, as far as a client has sent it.
 #[derive(Default)]
-pub(crate) struct About<'a> {
+struct About<'a> {
     domain: Option<Shown<'a>>,
     method: Option<Shown<'a>>,
     path: Option<Shown<'a>>,
 }
 
 impl<'a> About<'a> {
-    pub(crate) fn request(request: &'a Request<'_>) -> Self {
-        let (method, path) = (request.method().as_str(), request.path());
-        Self { method: Some(Shown(method)), path: Some(Shown(path)), domain: None }
-    }
-
-    pub(crate) fn domain(domain: &'a str) -> Self {
-        Self { domain: Some(Shown(domain)), ..Self::default() }
+    fn of(subject: Subject<'a>) -> Self {
+        match subject {
+            Subject::Request(request) => {
+                let (method, path) = (request.method().as_str(), request.path());
+                Self { method: Some(Shown(method)), path: Some(Shown(path)), domain: None }
+            }
+            Subject::Descriptors(domain) => Self { domain: Some(Shown(domain)), ..Self::default() },
+            _ => Self::default(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use http::Response;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
 use super::{Reason, Refusal, Refuse};
-use crate::round::whole_millis;
+use crate::headers::whole_millis;
 
 /// Refuses as a gRPC service does: with a status and no message.
 ///

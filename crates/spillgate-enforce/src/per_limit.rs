@@ -73,7 +73,9 @@ impl<T> Default for PerLimit<T> {
 
 #[cfg(test)]
 mod tests {
-    use spillgate_policy::{Descriptor, Gate, Limit, Policy, PolicyBuilder};
+    use spillgate_policy::{
+        Descriptor, DescriptorOutcome, Descriptors, Gate, Limit, Policy, PolicyBuilder,
+    };
 
     use super::*;
 
@@ -89,7 +91,9 @@ mod tests {
         let number_of = |number: usize, made: usize| {
             let text = number.to_string();
             let entries = [("key", text.as_str())];
-            let outcome = gate.check_descriptors_now("edge", &[Descriptor::new(&entries)]);
+            let descriptors = &[Descriptor::new(&entries)];
+            let question = Descriptors { domain: "edge", descriptors };
+            let outcome = gate.try_decide(&question, |it| it.map(DescriptorOutcome::take));
             let outcome = outcome.unwrap().unwrap();
             let limit = outcome.outcome().limits().next().unwrap();
             numbers.with(limit, || made, |number| *number)

@@ -1,22 +1,23 @@
-//! Telling clients of their limits.
+//! Rate limit headers of responses.
 
 mod quota;
+mod rate_limit_headers;
 mod text;
-mod told;
+
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use spillgate_policy::Outcome;
 
 pub(crate) use self::quota::Quotas;
-pub(crate) use self::told::Told;
+pub use self::rate_limit_headers::RateLimitHeaders;
 use crate::Refusal;
-use crate::round::{whole_millis, whole_seconds};
 
-/// Which headers tell clients of their limits.
+/// Which rate limit headers responses carry.
 ///
-/// They are on every response to a request that met a limit, and speak for the one that
-/// is nearest to denying, as it was when the request was decided.
+/// They are on every response to a request that met a limit, and describe the limit that is
+/// nearest to denying, as it was when the request was decided.
 ///
 /// | | default | |
 /// |---|---|---|
@@ -43,7 +44,7 @@ impl Headers {
     /// seconds in which it is refilled, `r` what remains and `t` the seconds until all of
     /// it is back.
     ///
-    /// If the service has set them, too, for limits of its own, both are told.
+    /// If the service has set them for limits of its own, responses carry both.
     #[must_use]
     pub fn rate_limit(self, on: bool) -> Self {
         Self { rate_limit: on, ..self }
@@ -52,8 +53,7 @@ impl Headers {
     /// The headers that have long been in use: the most that can be spent at once, what
     /// remains, and the seconds until all of it is back.
     ///
-    /// If the service has set them, too, for a limit of its own, the limit with less
-    /// remaining is told.
+    /// If the service has set them for a limit of its own, the limit with less remaining wins.
     #[must_use]
     pub fn x_rate_limit(self, on: bool) -> Self {
         Self { x_rate_limit: on, ..self }
@@ -65,27 +65,27 @@ impl Headers {
         Self { retry_after_ms: on, ..self }
     }
 
-    /// What the response to a request tells of its limits, if anything.
+    /// The headers of a response to a request with this outcome, if there are any.
     #[inline]
-    pub(crate) fn tell(self, outcome: &Outcome<'_>, quotas: &Quotas) -> Option<Told> {
+    pub(crate) fn of(self, outcome: &Outcome<'_>, quotas: &Quotas) -> Option<RateLimitHeaders> {
         if !self.rate_limit && !self.x_rate_limit {
             return None;
         }
-        Some(Told::of(outcome.nearest()?, self, quotas))
+        Some(RateLimitHeaders::of(outcome.nearest()?, self, quotas))
     }
 
-    /// What the headers of the IETF's draft tell of the limits of an outcome, if they are on.
-    pub(crate) fn tell_rate_limit(
+    /// The headers of the IETF's draft, if they are on.
+    pub(crate) fn rate_limit_of(
         self,
         outcome: &Outcome<'_>,
         quotas: &Quotas,
     ) -> Option<[(HeaderName, HeaderValue); 2]> {
-        // A limit that lets nothing through has no quota to tell of.
+        // A limit that never lets anything pass has no quota.
         let limit = outcome.nearest().filter(|limit| self.rate_limit && !limit.is_closed())?;
-        Some(Told::of(limit, self, quotas).rate_limit())
+        Some(RateLimitHeaders::of(limit, self, quotas).rate_limit())
     }
 
-    /// Adds what a refused client has to know to the headers of its response.
+    /// Adds the headers of a refused request to its response.
     pub(crate) fn write_refusal(
         self,
         headers: &mut HeaderMap,
@@ -93,7 +93,7 @@ impl Headers {
         quotas: &Quotas,
     ) {
         if let Some(outcome) = refusal.outcome() {
-            self.tell(outcome, quotas).into_iter().for_each(|told| told.write(headers));
+            self.of(outcome, quotas).into_iter().for_each(|it| it.write(headers));
         }
         let Some(time) = refusal.retry_after() else { return };
         headers.entry(RETRY_AFTER).or_insert_with(|| whole_seconds(time).max(1).into());
@@ -110,3 +110,13 @@ impl Default for Headers {
 }
 
 static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// Whole seconds, rounded up: after that long, the wait is over.
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
+}
+
+/// Whole milliseconds, rounded up.
+pub(crate) fn whole_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}

@@ -6,25 +6,24 @@ mod problem;
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode, header};
-use spillgate_policy::{Answer, Error, Outcome, Request};
+use spillgate_policy::{Answer, Error, Outcome, RequestView};
 
 pub use self::grpc::GrpcStatus;
 pub use self::problem::ProblemJson;
-use crate::round::whole_seconds;
+use crate::headers::whole_seconds;
 
 /// Makes the response of a refused request: [`ProblemJson`], [`GrpcStatus`], or a closure.
 ///
-/// The layer then adds `Retry-After`, unless it is there, and the [`Headers`](crate::Headers).
+/// The enforcer then adds `Retry-After`, unless it is there, and the [`Headers`](crate::Headers).
 ///
 /// ```
-/// use axum::body::Body;
 /// use http::Response;
 /// use spillgate_policy::{Gate, Limit, Policy};
-/// use spillgate_tower::{Refusal, SpillgateLayer};
+/// use spillgate_enforce::{Enforcer, Refusal};
 ///
 /// # let gate = Gate::new(Policy::builder().limit(Limit::new("api", "1/s")).build()?)?;
-/// let layer = SpillgateLayer::new(gate).respond_with(|refusal: &Refusal<'_>| {
-///     let mut response = Response::new(Body::from("Not so fast."));
+/// let enforcer = Enforcer::new(gate).respond_with(|refusal: &Refusal<'_>| {
+///     let mut response = Response::new("Not so fast.");
 ///     *response.status_mut() = refusal.status();
 ///     response
 /// });
@@ -45,7 +44,7 @@ impl<B, F: Fn(&Refusal<'_>) -> Response<B>> Refuse<B> for F {
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal<'r> {
     reason: Reason,
-    request: Request<'r>,
+    request: RequestView<'r>,
     outcome: Option<&'r Outcome<'r>>,
 }
 
@@ -98,7 +97,7 @@ impl Reason {
 impl<'r> Refusal<'r> {
     pub(crate) fn new(
         reason: Reason,
-        request: Request<'r>,
+        request: RequestView<'r>,
         outcome: Option<&'r Outcome<'r>>,
     ) -> Self {
         Self { reason, request, outcome }
@@ -112,7 +111,7 @@ impl<'r> Refusal<'r> {
 
     /// The request.
     #[must_use]
-    pub fn request(&self) -> &Request<'r> {
+    pub fn request(&self) -> &RequestView<'r> {
         &self.request
     }
 

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use http::HeaderMap;
 use http::header::{Entry, HeaderName, HeaderValue};
 use spillgate_policy::LimitState;
@@ -5,7 +7,7 @@ use spillgate_policy::LimitState;
 use super::Headers;
 use super::quota::{Quotas, Quoted};
 use super::text::{Text, number};
-use crate::round::whole_seconds;
+use super::whole_seconds;
 
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -13,8 +15,8 @@ static X_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 static X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 static X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// What a response tells of the limit that is nearest to denying.
-pub(crate) struct Told {
+/// The headers of a response: the state of the limit that is nearest to denying.
+pub struct RateLimitHeaders {
     quota: Quoted,
     remaining: u64,
     /// Seconds until all is back.
@@ -22,7 +24,7 @@ pub(crate) struct Told {
     headers: Headers,
 }
 
-impl Told {
+impl RateLimitHeaders {
     pub(super) fn of(limit: LimitState<'_>, headers: Headers, quotas: &Quotas) -> Self {
         let decision = limit.decision();
         Self {
@@ -33,7 +35,8 @@ impl Told {
         }
     }
 
-    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+    /// Adds them to the headers of a response.
+    pub fn write(&self, headers: &mut HeaderMap) {
         if self.headers.rate_limit {
             // These are lists: what is there already stays.
             for (name, value) in self.rate_limit() {
@@ -63,8 +66,8 @@ impl Told {
 
     fn write_x_rate_limit(&self, headers: &mut HeaderMap) {
         match headers.entry(&X_REMAINING) {
-            Entry::Occupied(told) if is_at_most(told.get(), self.remaining) => return,
-            Entry::Occupied(mut told) => drop(told.insert(number(self.remaining))),
+            Entry::Occupied(set) if is_at_most(set.get(), self.remaining) => return,
+            Entry::Occupied(mut set) => drop(set.insert(number(self.remaining))),
             Entry::Vacant(place) => drop(place.insert(number(self.remaining))),
         }
         headers.insert(&X_LIMIT, self.quota.amount.clone());
@@ -75,8 +78,17 @@ impl Told {
     }
 }
 
-/// True if a service has told of a limit of its own with no more remaining.
-fn is_at_most(told: &HeaderValue, remaining: u64) -> bool {
-    let told = told.to_str().ok().and_then(|told| told.trim().parse().ok());
-    told.is_some_and(|told: u64| told <= remaining)
+/// True if the service has set the header for a limit of its own with no more remaining.
+fn is_at_most(set: &HeaderValue, remaining: u64) -> bool {
+    let set = set.to_str().ok().and_then(|set| set.trim().parse().ok());
+    set.is_some_and(|set: u64| set <= remaining)
+}
+
+impl fmt::Debug for RateLimitHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimitHeaders")
+            .field("remaining", &self.remaining)
+            .field("reset", &self.reset)
+            .finish_non_exhaustive()
+    }
 }

@@ -9,15 +9,15 @@ use crate::Caller;
 /// What a policy looks at in a request.
 ///
 /// ```
-/// use spillgate_policy::Request;
+/// use spillgate_policy::RequestView;
 ///
 /// let (parts, ()) = http::Request::get("/users/7").body(())?.into_parts();
-/// let request = Request::from_parts(&parts, Some([203, 0, 113, 7].into()));
+/// let request = RequestView::from_parts(&parts, Some([203, 0, 113, 7].into()));
 /// assert_eq!(request.path(), "/users/7");
 /// # Ok::<(), http::Error>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct Request<'r> {
+pub struct RequestView<'r> {
     method: &'r Method,
     host: Host<'r>,
     path: &'r str,
@@ -34,7 +34,7 @@ enum Host<'r> {
     Given(Option<&'r str>),
 }
 
-impl<'r> Request<'r> {
+impl<'r> RequestView<'r> {
     /// A request of its parts. The peer is the address at the other end of the
     /// connection, if it is known.
     #[must_use]
@@ -137,9 +137,9 @@ pub(crate) fn only(
 }
 
 /// Headers may hold secrets, so they are not shown.
-impl fmt::Debug for Request<'_> {
+impl fmt::Debug for RequestView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("RequestView")
             .field("method", self.method)
             .field("host", &self.host())
             .field("path", &self.path)

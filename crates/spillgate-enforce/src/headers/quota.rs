@@ -7,8 +7,8 @@ use http::HeaderValue;
 use spillgate_policy::LimitState;
 
 use super::text::{Text, number};
+use super::whole_seconds;
 use crate::per_limit::PerLimit;
-use crate::round::whole_seconds;
 
 /// The quotas of limits as headers tell them, written once and not for each response.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 /// ```
 /// use http::HeaderMap;
 /// use http::header::ACCEPT;
-/// use spillgate_tower::MetricsFormat;
+/// use spillgate_enforce::MetricsFormat;
 ///
 /// let mut headers = HeaderMap::new();
 /// assert_eq!(MetricsFormat::accepted(&headers), MetricsFormat::Text);
@@ -84,10 +84,10 @@ fn classic(open_metrics: &str) -> String {
     let mut help = "";
     for line in open_metrics.lines() {
         // What is written before the type is known, is written with it.
-        if let Some(told) = line.strip_prefix("# HELP ") {
-            help = told.split_once(' ').map_or("", |(_, help)| help);
-        } else if let Some(told) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = told.rsplit_once(' ').unwrap_or((told, "untyped"));
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            help = rest.split_once(' ').map_or("", |(_, help)| help);
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.rsplit_once(' ').unwrap_or((rest, "untyped"));
             let (suffix, kind) = match kind {
                 "counter" => ("_total", kind),
                 "info" => ("_info", "gauge"),

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod delay;
+mod denial_log;
+mod enforcer;
+mod headers;
+mod metrics;
+mod per_limit;
+mod refusal;
+mod settle;
+mod verdict;
+
+pub use self::delay::Delayed;
+pub use self::enforcer::{Enforcer, OnStoreError};
+pub use self::headers::{Headers, RateLimitHeaders};
+pub use self::metrics::{Metrics, MetricsFormat};
+pub use self::refusal::{GrpcStatus, ProblemJson, Reason, Refusal, Refuse};
+pub use self::verdict::Admission;

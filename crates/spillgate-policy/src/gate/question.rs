@@ -1,0 +1,285 @@
+//! What a gate can be asked.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use super::ask::{Ask, InForce, Plan};
+use super::descriptor::{DescriptorOutcome, Refunds};
+use super::manage::find;
+use super::{Answer, Gate, Outcome};
+use crate::lists::ListKind;
+use crate::store::{CallQuota, Spend, Store};
+use crate::{Descriptor, Error, Key, Policy, RequestView};
+
+/// A question that a [`Gate`] decides: a [request](RequestView), a cost under a
+/// [limit](LimitCheck) or [several limits](Limits) by name, the [descriptors](Descriptors) of a
+/// call, or a key with a [quota of the call](Throttle).
+///
+/// It is a trait and not an enum, so that each kind has its own outcome type and the compiler
+/// builds one straight path per kind. The trait is sealed.
+pub trait Question: Ask {
+    /// What the question is about, for logs and metrics.
+    fn subject(&self) -> Subject<'_>;
+}
+
+/// What a [`Question`] is about.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Subject<'a> {
+    /// A request.
+    Request(&'a RequestView<'a>),
+    /// Limits by name.
+    Limits,
+    /// Descriptors of this domain.
+    Descriptors(&'a str),
+    /// A key with a quota of the call.
+    Throttle,
+}
+
+/// A cost under one limit by name.
+///
+/// Its outcome has [one decision](Outcome::decision), or none if the store could not answer and
+/// the limit's [outage policy](crate::store::Outage::Open) allows everyone then.
+#[derive(Clone, Copy)]
+pub struct LimitCheck<'a> {
+    /// The limit's name.
+    pub limit: &'a str,
+    /// One value for each part of the limit's `per`, written as in an override.
+    pub values: &'a [&'a str],
+    /// The cost; 0 only peeks.
+    pub cost: u64,
+}
+
+impl<'a> LimitCheck<'a> {
+    /// A cost under a limit, for the caller of these values.
+    #[must_use]
+    pub fn new(limit: &'a str, values: &'a [&'a str], cost: u64) -> Self {
+        Self { limit, values, cost }
+    }
+}
+
+/// Costs under several limits by name: all are spent, or, if an enforcing limit denies, none.
+/// Limits in shadow mode spend only if the others allow, and never change the answer.
+///
+/// The outcome lists the limits in the order of the checks. A denied outcome leaves out those in
+/// shadow mode.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a>(pub &'a [LimitCheck<'a>]);
+
+/// The descriptors of one call: all spend, or, if an enforcing limit denies, none.
+///
+/// Descriptors of a denied call still show what is left, unless the store denied without asking
+/// for it. Hits are given back only if the call is allowed. Limits in
+/// [quota mode](crate::NodeMode::Quota) deny a call together, and also count what exceeds them.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptors<'a> {
+    /// The domain of the limits.
+    pub domain: &'a str,
+    /// The descriptors.
+    pub descriptors: &'a [Descriptor<'a>],
+}
+
+/// A cost for a key under a quota that comes with the call, as `CL.THROTTLE` asks.
+///
+/// The policy needs [room](Policy::with_throttle) for such keys. What is kept of a key is the
+/// time at which its bucket is full again, so its next call may bring another quota.
+#[derive(Clone, Copy)]
+pub struct Throttle<'a> {
+    /// The key: any bytes.
+    pub key: &'a [u8],
+    /// The quota.
+    pub quota: CallQuota,
+    /// The cost; 0 only peeks.
+    pub cost: u64,
+}
+
+impl Question for RequestView<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject::Request(self)
+    }
+}
+
+impl Ask for RequestView<'_> {
+    type Outcome<'g> = Outcome<'g>;
+
+    #[inline]
+    fn plan<'q>(
+        &'q self,
+        in_force: InForce<'_>,
+        outcome: &mut Outcome<'_>,
+    ) -> Result<Plan<'q>, Error> {
+        let InForce { policy, lists } = in_force;
+        let sender = policy.identifier.sender(self);
+        let asks_store = match lists.find(self, &sender, &policy.identifier) {
+            Some(ListKind::Block) => {
+                outcome.answer = Answer::Blocked;
+                false
+            }
+            Some(ListKind::Allow) => {
+                outcome.answer = Answer::Allowed;
+                false
+            }
+            None => {
+                let is_clear = policy.spend(self, &sender, &mut outcome.spends);
+                if !is_clear {
+                    outcome.answer = Answer::HostRequired;
+                }
+                is_clear
+            }
+        };
+        Ok(Plan::request(sender, asks_store))
+    }
+
+    #[inline]
+    fn finish(plan: Plan<'_>, outcome: &mut Outcome<'_>) {
+        if let Some(sender) = plan.into_sender() {
+            outcome.remember_refused(&sender);
+        }
+    }
+}
+
+impl Question for LimitCheck<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject::Limits
+    }
+}
+
+impl Ask for LimitCheck<'_> {
+    type Outcome<'g> = Outcome<'g>;
+
+    fn plan<'q>(
+        &'q self,
+        in_force: InForce<'_>,
+        outcome: &mut Outcome<'_>,
+    ) -> Result<Plan<'q>, Error> {
+        outcome.spends.push(self.spend(in_force.policy)?);
+        Ok(Plan::simple())
+    }
+}
+
+impl LimitCheck<'_> {
+    fn spend(&self, policy: &Policy) -> Result<Spend, Error> {
+        let (limit, key) = find(policy, self.limit, self.values)?;
+        policy.rules[limit].expect_own_quota()?;
+        Ok(Spend::new(limit, key, self.cost).in_mode(policy.rules[limit].mode))
+    }
+}
+
+impl Question for Limits<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject::Limits
+    }
+}
+
+impl Ask for Limits<'_> {
+    type Outcome<'g> = Outcome<'g>;
+
+    fn plan<'q>(
+        &'q self,
+        in_force: InForce<'_>,
+        outcome: &mut Outcome<'_>,
+    ) -> Result<Plan<'q>, Error> {
+        let policy = in_force.policy;
+        for check in self.0 {
+            outcome.spends.push(check.spend(policy)?);
+        }
+        let spends = &mut outcome.spends;
+        if spends.len() < 2 {
+            return Ok(Plan::simple());
+        }
+        let mut order: SmallVec<[usize; 4]> = (0..spends.len()).collect();
+        order.sort_by_key(|place| policy.rules[spends[*place].limit].turn());
+        *spends = order.iter().map(|place| spends[*place].clone()).collect();
+        Ok(Plan::ordered(order))
+    }
+
+    fn finish(plan: Plan<'_>, outcome: &mut Outcome<'_>) {
+        let Some(order) = plan.into_order() else { return };
+        let mut decided: Vec<_> = order.into_iter().zip(outcome.spends.drain(..)).collect();
+        decided.sort_unstable_by_key(|(place, _)| *place);
+        outcome.spends = decided.into_iter().map(|(_, spend)| spend).collect();
+    }
+}
+
+impl Question for Descriptors<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject::Descriptors(self.domain)
+    }
+}
+
+impl Ask for Descriptors<'_> {
+    type Outcome<'g> = DescriptorOutcome<'g>;
+    const FOLLOWS_UP: bool = true;
+
+    fn plan<'q>(
+        &'q self,
+        in_force: InForce<'_>,
+        outcome: &mut DescriptorOutcome<'_>,
+    ) -> Result<Plan<'q>, Error> {
+        let refunds = outcome.plan(in_force.policy, self.domain, self.descriptors)?;
+        Ok(Plan::refunding(refunds))
+    }
+
+    fn asks_again(plan: &Plan<'_>, outcome: &DescriptorOutcome<'_>) -> bool {
+        plan.has_refunds() || outcome.has_quota_mode()
+    }
+
+    async fn follow_up<S: Store>(
+        gate: &Gate<S>,
+        limits: &S::Limits,
+        plan: &mut Plan<'_>,
+        outcome: &mut Self::Outcome<'_>,
+    ) -> Result<(), Error> {
+        let refunds: Refunds = plan.take_refunds();
+        gate.apply_quota_mode(limits, outcome, &refunds).await;
+        gate.give_back(limits, outcome, refunds).await
+    }
+}
+
+impl Question for Throttle<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject::Throttle
+    }
+}
+
+impl Ask for Throttle<'_> {
+    type Outcome<'g> = Outcome<'g>;
+
+    #[inline]
+    fn plan<'q>(
+        &'q self,
+        in_force: InForce<'_>,
+        outcome: &mut Outcome<'_>,
+    ) -> Result<Plan<'q>, Error> {
+        let place = in_force.policy.throttle.ok_or_else(|| {
+            Error::unknown(
+                "the policy has no room for keys whose quota comes with the call; build it \
+                 with `with_throttle`",
+            )
+        })?;
+        let spend = Spend::new(place, Key::from_bytes(self.key), self.cost);
+        outcome.spends.push(spend.with_quota(self.quota));
+        Ok(Plan::simple())
+    }
+}
+
+/// Values may be secrets, so they are not shown.
+impl fmt::Debug for LimitCheck<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitCheck")
+            .field("limit", &self.limit)
+            .field("cost", &self.cost)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The key may be a secret, so it is not shown.
+impl fmt::Debug for Throttle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Throttle")
+            .field("quota", &self.quota.quota())
+            .field("cost", &self.cost)
+            .finish_non_exhaustive()
+    }
+}
