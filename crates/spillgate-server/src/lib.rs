@@ -2,21 +2,16 @@
 
 mod app;
 mod commands;
-mod connections;
 pub mod envoy;
 mod lifecycle;
 mod log;
 pub mod protocol;
-mod proxy;
 mod secret;
 mod settings;
 pub mod snapshot;
 mod store;
-mod tls;
-mod together;
 
 pub use self::app::{Access, App, Phase, Readiness};
 pub use self::commands::run;
-pub use self::connections::Connections;
 pub use self::secret::Secret;
 pub use self::store::{AnyLimits, AnyStore, SharedStore};

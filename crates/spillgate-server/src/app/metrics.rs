@@ -1,14 +1,13 @@
 //! What a server counts beside what its limits decide.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use spillgate_net::metrics::{counters, gauges};
 use spillgate_tower::{MetricsFormat, SpillgateLayer};
 
 use super::store_metrics::StoreMetrics;
@@ -22,12 +21,15 @@ impl App {
     /// Everything that is counted.
     #[must_use]
     pub fn metrics(&self, format: MetricsFormat) -> String {
-        format.encode(&self.registry)
+        format.encode(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Counts what this server does.
-    pub(super) fn register(&mut self) {
-        let own = self.registry.sub_registry_with_prefix("spillgate");
+    pub(super) fn register_own(&self) {
+        self.register(|registry| self.add_own(registry.sub_registry_with_prefix("spillgate")));
+    }
+
+    fn add_own(&self, own: &mut Registry) {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         own.register("build", "The server that is running", build);
         own.register_collector(Box::new(Server {
@@ -52,12 +54,8 @@ struct Server {
     reservations: Arc<Reservations>,
 }
 
-/// Names of a label and its value, and the number.
-type Labelled<'a, const N: usize> = ([(&'static str, &'a str); N], u64);
-
 impl Collector for Server {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.connections(&mut encoder)?;
         self.http(&mut encoder)?;
         self.resp(&mut encoder)?;
         self.grpc(&mut encoder)?;
@@ -66,24 +64,6 @@ impl Collector for Server {
 }
 
 impl Server {
-    fn connections(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let (resp, http) = (self.resp.stats().counts(), self.http.connections());
-        let grpc = self.grpc.connections();
-        let by_protocol = |http, resp, grpc| {
-            [("http", http), ("resp", resp), ("grpc", grpc)]
-                .map(|(protocol, count)| ([("protocol", protocol)], count))
-        };
-        let help = "Connections that were opened";
-        counters(
-            encoder,
-            "connections",
-            help,
-            by_protocol(http.accepted, resp.accepted, grpc.accepted),
-        )?;
-        let help = "Connections that are open";
-        gauges(encoder, "open_connections", help, by_protocol(http.open, resp.open, grpc.open))
-    }
-
     fn http(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let requests = self.http.requests();
         let requests =
@@ -139,40 +119,6 @@ impl Server {
         let is_ready = u64::from(self.readiness.phase() == Phase::Ready);
         gauges(encoder, "ready", "1 if the server is ready", [([], is_ready)])
     }
-}
-
-pub(crate) fn counters<'a, const N: usize>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = Labelled<'a, N>>,
-) -> fmt::Result {
-    let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    encode(family, values, ConstCounter::<u64>::new)
-}
-
-pub(crate) fn gauges<'a, const N: usize>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = Labelled<'a, N>>,
-) -> fmt::Result {
-    let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    encode(family, values, ConstGauge::<u64>::new)
-}
-
-fn encode<'a, M: EncodeMetric, const N: usize>(
-    mut family: MetricEncoder<'_>,
-    values: impl IntoIterator<Item = Labelled<'a, N>>,
-    metric: fn(u64) -> M,
-) -> fmt::Result {
-    for (labels, value) in values {
-        if N == 0 {
-            return metric(value).encode(family);
-        }
-        metric(value).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
 }
 
 impl fmt::Debug for Server {

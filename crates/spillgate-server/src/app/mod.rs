@@ -9,7 +9,7 @@ mod store_metrics;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
@@ -17,7 +17,6 @@ use spillgate_policy::Gate;
 use spillgate_tower::{Metrics, SpillgateLayer};
 
 pub use self::access::Access;
-pub(crate) use self::metrics::{counters, gauges};
 pub use self::readiness::{Phase, Readiness};
 use self::replace::Source;
 pub(crate) use self::reservations::{Pending, Reservations};
@@ -25,7 +24,6 @@ use crate::AnyStore;
 use crate::protocol::grpc::{self, SideServices};
 use crate::protocol::http::{Bounds, Stats};
 use crate::protocol::resp::Endpoint;
-use crate::proxy::{Proxy, ProxyMetrics};
 use crate::settings::Additions;
 
 /// Everything that a server asks and tells, whatever protocol it speaks.
@@ -54,13 +52,12 @@ pub struct App {
     /// What the policy in force was made from. Held while that changes.
     source: Mutex<Source>,
     folder: PathBuf,
-    registry: Registry,
+    registry: RwLock<Registry>,
     pub(crate) reservations: Arc<Reservations>,
     pub(crate) bounds: Bounds,
     pub(crate) stats: Arc<Stats>,
     pub(crate) grpc: Arc<grpc::Stats>,
     pub(crate) side_services: SideServices,
-    proxy: Option<Arc<Proxy>>,
     has_tls: bool,
 }
 
@@ -76,7 +73,7 @@ impl App {
         let metrics = Metrics::new();
         let layer = SpillgateLayer::new(Arc::clone(&gate)).metrics(metrics.clone());
         let readiness: Arc<Readiness> = Arc::default();
-        let mut app = Self {
+        let app = Self {
             gate,
             resp: Arc::new(resp.asking(layer.clone())),
             layer,
@@ -85,16 +82,15 @@ impl App {
             access: ArcSwap::from_pointee(Access::loopback(None)),
             source: Mutex::new(Source { text: policy.into(), additions: Additions::default() }),
             folder: PathBuf::new(),
-            registry: Registry::default(),
+            registry: RwLock::default(),
             reservations: Arc::default(),
             bounds: Bounds::default(),
             stats: Arc::default(),
             grpc: Arc::default(),
-            proxy: None,
             has_tls: false,
         };
-        metrics.register(&mut app.registry);
-        app.register();
+        app.register(|registry| metrics.register(registry));
+        app.register_own();
         app
     }
 
@@ -142,23 +138,9 @@ impl App {
         self.has_tls
     }
 
-    /// Passes requests on, too.
-    pub(crate) fn with_proxy(mut self, proxy: Proxy) -> Self {
-        let proxy = Arc::new(proxy);
-        let own = self.registry.sub_registry_with_prefix("spillgate");
-        own.register_collector(Box::new(ProxyMetrics(Arc::clone(&proxy))));
-        self.proxy = Some(proxy);
-        self
-    }
-
-    /// What requests are passed on by, if they are.
-    pub(crate) fn proxy(&self) -> Option<&Arc<Proxy>> {
-        self.proxy.as_ref()
-    }
-
-    /// What is counted, to which a program can add.
-    pub fn registry(&mut self) -> &mut Registry {
-        &mut self.registry
+    /// Adds metrics to those that are shown.
+    pub fn register(&self, add: impl FnOnce(&mut Registry)) {
+        add(&mut self.registry.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Changes who may ask what, from the next request on.

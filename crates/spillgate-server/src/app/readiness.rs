@@ -1,16 +1,15 @@
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::protocol::http::Pulse;
+use spillgate_net::DrainSignal;
 
 /// Whether a server is ready, and how its last reload went.
 #[derive(Debug, Default)]
 pub struct Readiness {
     phase: watch::Sender<Phase>,
-    /// The last phase has begun: it is looked at for every response.
-    is_draining: AtomicBool,
+    drain: Arc<DrainSignal>,
     reload_failure: Mutex<Option<String>>,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
@@ -36,8 +35,7 @@ impl Readiness {
 
     /// The server is about to end.
     pub fn drain(&self) {
-        // Relaxed: whoever sees it late is told with the next response.
-        self.is_draining.store(true, Ordering::Relaxed);
+        self.drain.start();
         self.phase.send_replace(Phase::Draining);
     }
 
@@ -67,15 +65,12 @@ impl Readiness {
 
     /// True if clients are to leave.
     pub(crate) fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
+        self.drain.is_draining()
     }
 
-    /// Ends when a connection over HTTP/2 is to be sent `GOAWAY`: when the server is draining, and
-    /// the client has made its first request, since one that has just connected would be sent away
-    /// unserved.
-    pub(crate) async fn goaway(&self, pulse: &Pulse) {
-        let _ = self.watch().wait_for(|phase| *phase == Phase::Draining).await;
-        pulse.first_request().await;
+    /// Announces the graceful shutdown to connections.
+    pub(crate) fn drain_signal(&self) -> &Arc<DrainSignal> {
+        &self.drain
     }
 
     /// Where the server is in its life, and how that goes on.

@@ -10,8 +10,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use spillgate_redis::client::{Health, RoundTrips, Warnings};
 use spillgate_redis::{Agreement, LeaseStats, Stats};
 
-use super::metrics::{counters, gauges};
 use crate::SharedStore;
+use spillgate_net::metrics::{counters, gauges};
 
 /// Asks the store for its counts whenever metrics are read.
 #[derive(Debug)]

@@ -3,11 +3,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spillgate_policy::Gate;
+use spillgate_proxy::Proxy;
 
 use super::print;
-use crate::proxy::Proxy;
-use crate::settings::{Config, Given, Listen, Source, StoreSettings};
-use crate::tls::Tls;
+use crate::settings::{Config, Given, Listen, Source, StoreSettings, TlsFiles};
 use crate::{AnyStore, lifecycle};
 
 /// Says whether a file is right: its policy, and the settings of the server
@@ -46,8 +45,8 @@ impl CheckConfig {
         let name = self.file.display().to_string();
         let Config { policy, settings, .. } =
             Source { path: Some(self.file), flags: self.flags, ..Source::default() }.load()?;
-        settings.tls.as_ref().map(Tls::load).transpose()?;
-        settings.proxy.clone().map(Proxy::new).transpose()?;
+        settings.tls.as_ref().map(TlsFiles::load).transpose()?;
+        settings.proxy.clone().map(|proxy| Proxy::new(proxy.runtime)).transpose()?;
         if let Some(store) = &settings.store {
             store.options()?.check()?;
         }
@@ -84,7 +83,7 @@ impl CheckConfig {
             admin => format!("  admin  {admin}\n"),
         };
         let proxy = settings.proxy.map_or_else(String::new, |proxy| {
-            format!("  proxy  {} to {}\n", proxy.listen, proxy.upstreams())
+            format!("  proxy  {} to {}\n", proxy.listen, proxy.runtime.upstream_list())
         });
         let store = settings.store.map_or_else(String::new, |store| {
             let tried = if self.connect { ", which can be used" } else { "" };

@@ -3,19 +3,18 @@ use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use super::conversation::Protocol;
-use super::running::Socket;
-use crate::settings::{Config, ProxySettings, Source, Token};
+use super::server::Bound;
+use crate::settings::{Config, Source, Token};
 
 /// What a person sees who starts a server: what listens where, and what to try.
 #[derive(Debug)]
 pub(super) struct Banner {
+    /// Names of protocols, and their URLs.
+    protocols: Vec<(&'static str, String)>,
+    /// Where to try HTTP, the Redis protocol and the proxy.
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
-    grpc: Option<SocketAddr>,
-    admin: Option<SocketAddr>,
-    /// Where requests are passed on, and to whom.
-    proxy: Option<(SocketAddr, String)>,
+    proxy: Option<SocketAddr>,
     /// What clients are to trust, if they have to speak TLS.
     certificate: Option<PathBuf>,
     http_is_public: bool,
@@ -32,14 +31,18 @@ impl Banner {
     pub(super) fn new(
         source: &Source,
         config: &Config,
-        sockets: &[Socket],
+        bound: &[Bound],
         token: Option<&Token>,
     ) -> io::Result<Self> {
         let address = |wanted| {
-            let socket = sockets.iter().find(|(protocol, _)| *protocol == wanted);
-            socket.map(|(_, socket)| socket.local_addr()).transpose()
+            let found = bound.iter().find(|bound| bound.protocol.name() == wanted);
+            found.map(|bound| bound.socket.local_addr()).transpose()
         };
         let Config { policy, settings, .. } = config;
+        let protocols = bound.iter().map(|Bound { protocol, socket }| {
+            let url = protocol.url(socket.local_addr()?, settings.tls.is_some());
+            Ok((protocol.name(), url))
+        });
         let simple = policy.limits().find(|limit| policy.parts(limit).is_some_and(|n| n < 2));
         let limits = policy.limits().count();
         let plural = if limits == 1 { "" } else { "s" };
@@ -50,12 +53,10 @@ impl Banner {
             settings.envoy.as_ref().map(|(folder, _)| format!(" and {}", folder.display()));
         let folder = folder.unwrap_or_default();
         Ok(Self {
-            http: address(Protocol::Http)?,
-            resp: address(Protocol::Resp)?,
-            grpc: address(Protocol::Grpc)?,
-            admin: address(Protocol::Admin)?,
-            proxy: address(Protocol::Proxy)?
-                .zip(settings.proxy.as_ref().map(ProxySettings::upstreams)),
+            protocols: protocols.collect::<io::Result<_>>()?,
+            http: address("http")?.or(address("admin")?),
+            resp: address("resp")?,
+            proxy: address("proxy")?,
             certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
             http_is_public: settings.http_is_public(),
             resp_is_public: settings.resp.is_public(),
@@ -83,24 +84,9 @@ impl Banner {
 
     fn write(&self, out: &mut String, style: &Style) -> std::fmt::Result {
         let Style { bold, dim, plain } = style;
-        let has_tls = self.certificate.is_some();
-        let (http, redis) = if has_tls { ("https", "rediss") } else { ("http", "redis") };
         writeln!(out, "{bold}spillgate{plain} {}", env!("CARGO_PKG_VERSION"))?;
-        if let Some(address) = self.http {
-            writeln!(out, "  http    {http}://{address}")?;
-        }
-        if let Some(address) = self.resp {
-            writeln!(out, "  redis   {redis}://{address}")?;
-        }
-        if let Some(address) = self.grpc {
-            let grpc = if has_tls { "grpcs" } else { "grpc" };
-            writeln!(out, "  grpc    {grpc}://{address}")?;
-        }
-        if let Some((address, upstreams)) = &self.proxy {
-            writeln!(out, "  proxy   {http}://{address} to {upstreams}")?;
-        }
-        if let Some(address) = self.admin {
-            writeln!(out, "  admin   {http}://{address}")?;
+        for (name, url) in &self.protocols {
+            writeln!(out, "  {name:<7} {url}")?;
         }
         writeln!(out, "  policy  {}", self.policy)?;
         writeln!(out, "  state   {}", self.state)?;
@@ -122,13 +108,13 @@ impl Banner {
             format!("--json '{{\"limit\":\"{limit}\"{key}}}' ")
         });
         let check = check.and_then(|check| self.curl(&check, "/v1/check"));
-        let proxy = self.proxy.as_ref().map(|(address, _)| self.plain_curl(*address));
+        let proxy = self.proxy.map(|address| self.plain_curl(address));
         let all = [proxy, check, self.redis_cli(), self.curl("", "/metrics")];
         all.into_iter().flatten().collect()
     }
 
     fn curl(&self, options: &str, path: &str) -> Option<String> {
-        let address = reachable(self.http.or(self.admin)?);
+        let address = reachable(self.http?);
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         let bearer = match self.http_is_public {
             true => "-H \"authorization: Bearer $SPILLGATE_TOKEN\" ",
@@ -196,8 +182,7 @@ mod tests {
         Banner {
             http: http.parse().ok(),
             resp: resp.parse().ok(),
-            grpc: None,
-            admin: None,
+            protocols: Vec::new(),
             proxy: None,
             certificate: certificate.map(PathBuf::from),
             http_is_public: is_public,

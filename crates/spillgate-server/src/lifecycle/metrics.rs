@@ -7,6 +7,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use spillgate::{Clock, SystemClock};
 
+use crate::App;
+
 /// How writing snapshots goes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotMetrics {
@@ -20,8 +22,14 @@ const FAILED: [(&str, &str); 1] = [("outcome", "failed")];
 
 impl SnapshotMetrics {
     /// Metrics that the registry shows, zeros included: alerts look for them.
-    pub(super) fn new(registry: &mut Registry, every: Duration) -> Self {
+    pub(super) fn new(app: &App, every: Duration) -> Self {
         let metrics = Self::default();
+        app.register(|registry| metrics.register(registry, every));
+        metrics
+    }
+
+    fn register(&self, registry: &mut Registry, every: Duration) {
+        let metrics = self;
         for outcome in [WRITTEN, FAILED] {
             drop(metrics.outcomes.get_or_create(&outcome));
         }
@@ -35,7 +43,6 @@ impl SnapshotMetrics {
         interval.set(every.as_secs_f64());
         let help = "How often a snapshot is written";
         registry.register_with_unit("interval", help, Unit::Seconds, interval);
-        metrics
     }
 
     pub(super) fn written(&self, bytes: u64) {

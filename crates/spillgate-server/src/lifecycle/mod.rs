@@ -1,29 +1,21 @@
 //! A running server: what it is made of, how it is told to change, and how it ends.
 
 mod banner;
-mod conversation;
-mod descriptors;
-mod drain;
-mod listener;
 mod metrics;
-mod places;
 mod reload;
-mod running;
 mod saver;
-mod seldom;
+mod server;
 mod shared;
 mod signals;
 mod state;
 mod watch;
-pub(crate) mod workers;
 
 use std::error::Error;
 use std::process::exit;
 
 use tracing::{info, warn};
 
-use self::running::Running;
-pub(crate) use self::seldom::Seldom;
+use self::server::Server;
 pub(crate) use self::shared::{connect, join};
 use self::signals::{Signal, Signals};
 use crate::settings::Source;
@@ -36,7 +28,7 @@ use crate::settings::Source;
 pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let server = tokio::select! {
-        started = Running::start(source) => started?,
+        started = Server::start(source) => started?,
         () = signals.told_to_stop() => {
             info!("told to stop before it has started");
             exit(0);

@@ -2,7 +2,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use spillgate_net::Tls;
 use spillgate_policy::Changes;
+use spillgate_proxy::Proxy;
 use spillgate_redis::backend::BackendError;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -11,7 +13,6 @@ use super::state::admit;
 use super::watch::contents;
 use crate::App;
 use crate::settings::{Config, Listen, Settings, Source, Token};
-use crate::tls::Tls;
 
 /// Takes up what has changed in the files of a running server.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub(super) struct Reloader {
     token: Token,
     app: Arc<App>,
     tls: Option<Arc<Tls>>,
+    proxy: Option<Arc<Proxy>>,
     /// What it goes by now. Held during a reload.
     current: Mutex<Settings>,
     /// What was in the files when they were read last, or just before.
@@ -41,12 +43,12 @@ impl Reloader {
         settings: Settings,
         token: Token,
         app: Arc<App>,
-        tls: Option<Arc<Tls>>,
+        (tls, proxy): (Option<Arc<Tls>>, Option<Arc<Proxy>>),
         seen: u64,
     ) -> Self {
         let current = Mutex::new(settings.clone());
         let seen = AtomicU64::new(seen);
-        Self { source, begun: settings, token, app, tls, current, seen }
+        Self { source, begun: settings, token, app, tls, proxy, current, seen }
     }
 
     /// A hash of what was in the files when they were read last.
@@ -101,12 +103,12 @@ impl Reloader {
         let Config { file, policy, additions, settings } = config;
         // What can fail comes first.
         let certificate = match (&self.tls, &settings.tls) {
-            (Some(_), Some(files)) => Some(Tls::load(files).map_err(|error| one(&error))?),
+            (Some(_), Some(files)) => Some(files.load().map_err(|error| one(&error))?),
             _ => None,
         };
-        let proxy = match (self.app.proxy(), settings.proxy.clone()) {
+        let proxy = match (&self.proxy, settings.proxy.clone()) {
             (Some(proxy), Some(settings)) => {
-                Some((proxy, proxy.prepare(settings).map_err(|error| one(&error))?))
+                Some((proxy, proxy.prepare(settings.runtime).map_err(|error| one(&error))?))
             }
             _ => None,
         };

@@ -10,7 +10,6 @@ use spillgate_policy::store::Memory;
 use tracing::{error, info};
 
 use crate::protocol::resp::{Endpoint, Throttle};
-use crate::proxy::Proxy;
 use crate::settings::{Config, Listen, Settings, Token};
 use crate::snapshot::{self, Moment, SnapshotFile};
 use crate::{Access, AnyStore, App, SharedStore};
@@ -40,10 +39,6 @@ pub(super) fn app(
         .with_bounds(settings.bounds)
         .with_tls(settings.tls.is_some())
         .with_reservations(settings.reservations);
-    let app = match settings.proxy.clone() {
-        Some(settings) => app.with_proxy(Proxy::new(settings)?),
-        None => app,
-    };
     admit(&app, settings, token);
     Ok(app)
 }

@@ -3,3 +3,59 @@
 pub mod grpc;
 pub mod http;
 pub mod resp;
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt};
+use spillgate_net::Protocol;
+use spillgate_proxy::{Proxy, ProxyProtocol, Spawn};
+use spillgate_redis::inherit_client;
+
+use self::grpc::GrpcProtocol;
+use self::http::HttpProtocol;
+use self::resp::RespProtocol;
+use crate::App;
+use crate::settings::{Listen, Settings};
+
+/// Every protocol, and where it listens. A new one is added here.
+pub(crate) fn all(
+    app: &Arc<App>,
+    settings: &Settings,
+    proxy: Option<Arc<Proxy>>,
+) -> Vec<(Arc<dyn Protocol>, Listen)> {
+    let mut all: Vec<(Arc<dyn Protocol>, _)> = vec![
+        (Arc::new(HttpProtocol::new(app)), settings.http),
+        (Arc::new(RespProtocol::new(app)), settings.resp),
+        (Arc::new(GrpcProtocol::new(app)), settings.grpc),
+    ];
+    if let Some(proxy) = proxy {
+        let (layer, drain) = (app.layer().clone(), Arc::clone(app.readiness().drain_signal()));
+        let protocol = ProxyProtocol::new(proxy, layer, app.bounds.of_proxy(), drain);
+        all.push((Arc::new(protocol.spawn_with(SpawnForClient)), settings.proxy_listen()));
+    }
+    all.push((Arc::new(HttpProtocol::admin(app)), settings.admin));
+    all
+}
+
+/// Spawns tasks that Redis takes for the client of the current one.
+#[derive(Clone, Copy, Debug)]
+struct SpawnForClient;
+
+impl Spawn for SpawnForClient {
+    fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        tokio::spawn(inherit_client(future));
+    }
+}
+
+/// Waits for all of these, so many at a time, and returns their outputs in order.
+pub(crate) async fn join_bounded<F: Future>(futures: Vec<F>, at_once: usize) -> Vec<F::Output> {
+    if at_once > 1 {
+        return stream::iter(futures).buffered(at_once).collect().await;
+    }
+    // Futures that are ready at once need no queue.
+    let mut outputs = Vec::with_capacity(futures.len());
+    for future in futures {
+        outputs.push(future.await);
+    }
+    outputs
+}

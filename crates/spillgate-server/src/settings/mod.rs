@@ -14,7 +14,7 @@ mod value;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::given::Given;
 pub(crate) use self::load::{Additions, Config, Source, read_file, read_small};
-pub(crate) use self::proxy::{GivenProxy, Host, ProxySettings, Scheme, UpstreamUrl};
+pub(crate) use self::proxy::{GivenProxy, ProxySettings};
 pub(crate) use self::settings::{Settings, TlsFiles};
 pub(crate) use self::store::StoreSettings;
 pub(crate) use self::value::{LimitQuota, Listen, LogFormat, Token};

@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use spillgate_net::Tls;
 
 use super::load::read_small;
 use super::value::{Listen, LogFormat, LogLevel, Span, Token};
@@ -9,6 +10,7 @@ use super::{ConfigError, Given, ProxySettings, Source, StoreSettings};
 use crate::envoy::{self, Algorithm};
 use crate::protocol::http::Bounds;
 use crate::protocol::resp::Timeouts;
+use crate::protocol::{grpc, http, resp};
 
 /// What a server does, once all has been said.
 #[derive(Clone, Debug)]
@@ -52,6 +54,12 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
 }
 
+impl TlsFiles {
+    pub(crate) fn load(&self) -> Result<Tls, String> {
+        Tls::load(&self.certificate, &self.key)
+    }
+}
+
 impl Settings {
     /// Fills in defaults, and tells everything that does not go together. Where nothing is
     /// said of gRPC, it is spoken if the policy has limits for descriptors.
@@ -67,8 +75,12 @@ impl Settings {
         });
         let store = StoreSettings::new(&given.store, &mut problems);
         let proxy = ProxySettings::new(&given.proxy, &mut problems);
-        let [http, resp, grpc] = [(given.http, HTTP), (given.resp, RESP), (given.grpc, GRPC)]
-            .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
+        let [http, resp, grpc] = [
+            (given.http, http::DEFAULT_PORT),
+            (given.resp, resp::DEFAULT_PORT),
+            (given.grpc, grpc::DEFAULT_PORT),
+        ]
+        .map(|(listen, port)| listen.unwrap_or(Listen::At(([127, 0, 0, 1], port).into())));
         let speaks_grpc = has_descriptors || given.envoy_config.is_some() || given.grpc.is_some();
         let grpc = if speaks_grpc { grpc } else { Listen::Off };
         let admin = given.admin.unwrap_or(Listen::Off);
@@ -166,7 +178,7 @@ impl Settings {
             // If it cannot be read, there are others than before, and the reload says why.
             envoy::files(folder).unwrap_or_default()
         });
-        let ca = self.proxy.iter().flat_map(|proxy| &proxy.ca);
+        let ca = self.proxy.iter().flat_map(|proxy| &proxy.runtime.ca);
         let store = self.store.iter().flat_map(StoreSettings::files);
         let files = source.path.iter().chain(&self.token_file).chain(tls).chain(ca).chain(store);
         files.cloned().chain(envoy).collect()
@@ -199,10 +211,6 @@ impl Settings {
         differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
 }
-
-const HTTP: u16 = 8390;
-const RESP: u16 = 6390;
-const GRPC: u16 = 8391;
 
 fn token(given: &Given) -> Result<Option<Token>, String> {
     match (&given.token, &given.token_file) {

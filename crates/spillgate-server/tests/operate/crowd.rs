@@ -94,7 +94,7 @@ fn half_sent_heads_do_not_keep_a_probe_out_and_a_request_at_work_is_answered() {
     ask(&mut at_work, OTHER_HALF, "\"allowed\":true");
     ask(&mut kept, HEALTH, "200 OK");
     let log = server.stop();
-    assert!(log.contains("all connections are taken; closed the oldest"), "{log}");
+    assert!(log.contains("max connections reached; closed the oldest"), "{log}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Server {
             let url = line.and_then(|line| line.split("://").nth(1));
             url.map_or(NOWHERE, |address| address.parse().unwrap())
         };
-        (server.http, server.resp) = (address("http "), address("redis "));
+        (server.http, server.resp) = (address("http "), address("resp "));
         server.grpc = address("grpc ");
         server.banner = banner;
         server

@@ -157,8 +157,8 @@ fn open_files_are_mentioned_only_if_there_are_too_few_for_the_clients_that_were_
         assert!(!log.contains("files") && !log.contains("WARN"), "{hard} {arguments}: {log}");
     }
     let log = with_files(512, 1024, "--connections 1500").stop();
-    let expected = "connections = 1500 needs 3320 open files, and the system allows 1024; raise \
-                    that limit (LimitNOFILE= of systemd, --ulimit nofile= of Docker, ulimit -Hn of \
-                    a shell), or write connections = 352";
+    let expected = "open-file limit 1024 is below the 3320 needed for 1500 connections per \
+                    protocol; raise it (systemd: LimitNOFILE=, Docker: --ulimit nofile=, shell: \
+                    ulimit -Hn), or configure at most 352 connections";
     assert!(log.contains("WARN") && log.contains(expected), "{log}");
 }

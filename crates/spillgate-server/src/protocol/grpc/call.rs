@@ -18,7 +18,7 @@ use super::asked::Asked;
 use super::body::Message;
 use super::{answer, guard, reply};
 use crate::App;
-use crate::protocol::http::{AtWork, Pulse};
+use spillgate_net::{Activity, InProgress};
 
 /// A call that something has to be waited for.
 pub(super) type Pending<'s> = Pin<Box<dyn Future<Output = ()> + Send + 's>>;
@@ -31,7 +31,7 @@ pub(super) struct Call<'s> {
     pub(super) body: RecvStream,
     pub(super) respond: SendResponse<Bytes>,
     /// The client waits for us, and not we for it.
-    pub(super) at_work: AtWork<&'s Pulse>,
+    pub(super) in_progress: InProgress<&'s Activity>,
 }
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -40,12 +40,12 @@ impl<'s> Call<'s> {
     pub(super) fn new(
         app: &'s App,
         peer: Option<IpAddr>,
-        pulse: &'s Pulse,
+        activity: &'s Activity,
         request: Request<RecvStream>,
         respond: SendResponse<Bytes>,
     ) -> Self {
         let (head, body) = request.into_parts();
-        Self { app, peer, head, body, respond, at_work: Pulse::work(pulse) }
+        Self { app, peer, head, body, respond, in_progress: Activity::begin_request(activity) }
     }
 
     /// Answers at once if it can be, and gives back what has to be waited for.
@@ -60,10 +60,10 @@ impl<'s> Call<'s> {
         if self.head.uri.path() != SHOULD_RATE_LIMIT {
             return Some(Box::pin(self.aside()));
         }
-        let Self { app, respond, at_work, body, .. } = self;
+        let Self { app, respond, in_progress, body, .. } = self;
         let finish = move |answer| {
             app.grpc.count_call(reply::send(respond, answer));
-            drop(at_work);
+            drop(in_progress);
         };
         if let Err(status) = guard::admit(&app.access(), self.peer, &self.head) {
             finish(Err(status));

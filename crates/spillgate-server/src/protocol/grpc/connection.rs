@@ -10,13 +10,13 @@ use futures_util::stream::FuturesUnordered;
 use h2::RecvStream;
 use h2::server::{Builder, Connection, SendResponse};
 use http::Request;
+use spillgate_net::{Activity, IdleTimeout, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::bounds::{MESSAGE, STREAMS, WINDOW};
 use super::call::{Call, Pending};
 use crate::App;
-use crate::protocol::http::{Pulse, Stream, Watch};
 
 /// Speaks gRPC with one client until it leaves, breaks the protocol or is silent for too
 /// long, or until the server is draining or `shutdown` is ready: then calls that it has made are
@@ -36,11 +36,10 @@ pub async fn serve<T>(
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let _open = app.grpc.open();
-    let pulse = &*Pulse::of_task();
-    pulse.takes_frames();
-    let mut stream = Stream::new(io, pulse);
-    let served = converse(&mut stream, peer.map(|peer| peer.ip()), app, pulse, shutdown).await;
+    let activity = &*Activity::current();
+    activity.set_multiplexed();
+    let mut stream = Stream::new(io, activity);
+    let served = converse(&mut stream, peer.map(|peer| peer.ip()), app, activity, shutdown).await;
     stream.close().await;
     served.map_err(|error| match error.is_io() {
         true => error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into()),
@@ -49,28 +48,28 @@ where
 }
 
 async fn converse<T>(
-    stream: &mut Stream<&Pulse, T>,
+    stream: &mut Stream<&Activity, T>,
     peer: Option<IpAddr>,
     app: &App,
-    pulse: &Pulse,
+    activity: &Activity,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), h2::Error>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut watch = Watch::new(&app.bounds);
+    let mut idle_timeout = IdleTimeout::new(app.bounds.stalled, app.bounds.idle);
     let mut shutdown = pin!(shutdown);
     let connection = tokio::select! {
         biased;
         () = &mut shutdown => return Ok(()),
         connection = builder(app).handshake(stream) => connection?,
-        () = watch.run_out(pulse) => return Ok(()),
+        () = idle_timeout.expired(activity) => return Ok(()),
     };
     let mut session = Session {
         connection,
         peer,
         app,
-        pulse,
+        activity,
         fresh: Vec::new(),
         pending: FuturesUnordered::new(),
     };
@@ -78,9 +77,9 @@ where
         // Shutdown first: a busy client would never let it have its turn.
         biased;
         () = shutdown => {}
-        () = app.readiness().goaway(pulse) => {}
+        () = app.readiness().drain_signal().goaway(activity) => {}
         ended = poll_fn(|context| session.poll(context)) => return ended,
-        () = watch.run_out(pulse) => {}
+        () = idle_timeout.expired(activity) => {}
     }
     // The client is told to make no more calls. Those that are under way are answered.
     session.connection.graceful_shutdown();
@@ -104,7 +103,7 @@ struct Session<'s, T> {
     connection: Connection<T, Bytes>,
     peer: Option<IpAddr>,
     app: &'s App,
-    pulse: &'s Pulse,
+    activity: &'s Activity,
     /// Calls that have arrived since the last were answered.
     fresh: Vec<(Request<RecvStream>, SendResponse<Bytes>)>,
     /// Calls that wait for something.
@@ -127,7 +126,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<'_, T> {
             }
             let mut is_idle = self.fresh.is_empty();
             for (request, respond) in self.fresh.drain(..) {
-                let call = Call::new(self.app, self.peer, self.pulse, request, respond);
+                let call = Call::new(self.app, self.peer, self.activity, request, respond);
                 self.pending.extend(call.begin());
             }
             while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(context) {

@@ -15,10 +15,12 @@ mod guard;
 mod health;
 mod metadata;
 mod pipe;
+mod protocol;
 mod reply;
 mod side_services;
 mod stats;
 
 pub use self::connection::serve;
+pub(crate) use self::protocol::{DEFAULT_PORT, GrpcProtocol};
 pub(crate) use self::side_services::SideServices;
 pub use self::stats::{DescriptorResult, Stats};

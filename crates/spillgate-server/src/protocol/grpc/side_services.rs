@@ -72,7 +72,7 @@ impl SideServices {
 impl Call<'_> {
     /// Answers a call of another service than the one that limits.
     pub(super) async fn aside(self) {
-        let Self { app, peer, head, body, respond, at_work: _at_work } = self;
+        let Self { app, peer, head, body, respond, in_progress: _in_progress } = self;
         let path = head.uri.path();
         let admitted = match path {
             HEALTH_CHECK => Ok(()),

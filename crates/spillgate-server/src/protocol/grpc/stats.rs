@@ -2,12 +2,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonic::Code;
 
-use crate::connections::{ConnectionCount, Connections, Open};
-
 /// What clients have done over gRPC so far.
 #[derive(Debug, Default)]
 pub struct Stats {
-    connections: ConnectionCount,
     /// By code.
     calls: [AtomicU64; CODES.len()],
     /// By outcome.
@@ -68,12 +65,6 @@ const CODES: [&str; 17] = [
 
 // Relaxed throughout: counts order nothing.
 impl Stats {
-    /// How many connections there were, and are.
-    #[must_use]
-    pub fn connections(&self) -> Connections {
-        self.connections.read()
-    }
-
     /// How many calls of the rate-limit service ended with which code. Errors that did not
     /// happen are left out.
     pub fn calls(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -85,11 +76,6 @@ impl Stats {
     pub fn descriptors(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.descriptors.iter().map(|count| count.load(Ordering::Relaxed));
         DescriptorResult::ALL.into_iter().map(|(_, name)| name).zip(counts)
-    }
-
-    /// Counts a connection as open for as long as the result lives.
-    pub(super) fn open(&self) -> Open<'_> {
-        self.connections.open()
     }
 
     pub(super) fn count_call(&self, code: Code) {

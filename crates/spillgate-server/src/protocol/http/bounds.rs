@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use spillgate_proxy::ClientLimits;
+
 /// What a client may send, and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,6 +18,18 @@ pub struct Bounds {
     pub stalled: Duration,
     /// Time until the next request.
     pub idle: Duration,
+}
+
+impl Bounds {
+    /// Those of clients of the proxy.
+    pub(crate) fn of_proxy(&self) -> ClientLimits {
+        let mut limits = ClientLimits::default();
+        limits.max_header_bytes = self.head;
+        limits.max_headers = self.headers;
+        limits.io_timeout = self.stalled;
+        limits.idle_timeout = self.idle;
+        limits
+    }
 }
 
 /// Idle connections stay longer than those who call keep them: 60 s is nginx's default.

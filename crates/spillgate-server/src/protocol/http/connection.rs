@@ -9,13 +9,11 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use spillgate_net::{Activity, IdleTimeout, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fast::{Fast, Left};
 use super::one_request::OneRequest;
-use super::pulse::Pulse;
-use super::stream::Stream;
-use super::watch::Watch;
 use super::{Bounds, service};
 use crate::App;
 
@@ -37,22 +35,21 @@ pub async fn serve<T>(
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let _open = app.stats.open();
-    let pulse = &*Pulse::of_task();
-    let mut watch = Watch::new(&app.bounds);
-    let mut stream = Stream::new(io, pulse);
+    let activity = &*Activity::current();
+    let mut idle_timeout = IdleTimeout::new(app.bounds.stalled, app.bounds.idle);
+    let mut stream = Stream::new(io, activity);
     let mut shutdown = pin!(shutdown);
     let peer = peer.map(|peer| peer.ip());
-    let fast = Fast { app, peer, pulse };
-    let anything = Anything { app, peer, pulse };
+    let fast = Fast { app, peer, activity };
+    let anything = Anything { app, peer, activity };
     let ended = loop {
         // In boxes: most connections are never asked for anything else.
-        let is_kept = match fast.serve(&mut stream, &mut watch, shutdown.as_mut()).await {
+        let is_kept = match fast.serve(&mut stream, &mut idle_timeout, shutdown.as_mut()).await {
             Ok(Left::Other) => {
-                Box::pin(anything.serve(&mut stream, &mut watch, shutdown.as_mut())).await
+                Box::pin(anything.serve(&mut stream, &mut idle_timeout, shutdown.as_mut())).await
             }
             Ok(Left::Shutdown) => {
-                Box::pin(anything.serve(&mut stream, &mut watch, ready(()))).await
+                Box::pin(anything.serve(&mut stream, &mut idle_timeout, ready(()))).await
             }
             Ok(Left::End) => Ok(false),
             Err(error) => Err(error),
@@ -69,19 +66,19 @@ where
 struct Anything<'s> {
     app: &'s App,
     peer: Option<IpAddr>,
-    pulse: &'s Pulse,
+    activity: &'s Activity,
 }
 
 impl Anything<'_> {
     /// Answers one request, and tells whether another may follow.
     async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        stream: &mut Stream<&Pulse, T>,
-        watch: &mut Watch,
+        stream: &mut Stream<&Activity, T>,
+        idle_timeout: &mut IdleTimeout,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<bool> {
         let mut request = OneRequest::new(stream);
-        let goes_on = self.answer(&mut request, watch, shutdown).await?;
+        let goes_on = self.answer(&mut request, idle_timeout, shutdown).await?;
         Ok(goes_on && request.is_kept())
     }
 
@@ -89,12 +86,12 @@ impl Anything<'_> {
     async fn answer<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         request: &mut OneRequest<'_, '_, T>,
-        watch: &mut Watch,
+        idle_timeout: &mut IdleTimeout,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<bool> {
-        let Self { app, peer, pulse } = *self;
+        let Self { app, peer, activity } = *self;
         let answer = service_fn(async |request| {
-            let _at_work = Pulse::work(pulse);
+            let _in_progress = Activity::begin_request(activity);
             let mut reply = service::answer(app, peer, request).await;
             if app.readiness().is_draining() {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -108,7 +105,7 @@ impl Anything<'_> {
             biased;
             () = shutdown => {}
             ended = connection.as_mut() => return ended.map(|()| true).map_err(io::Error::other),
-            () = watch.run_out(pulse) => return Ok(false),
+            () = idle_timeout.expired(activity) => return Ok(false),
         }
         // The runtime may have seen a request arrive that this task has not.
         tokio::task::yield_now().await;
@@ -119,7 +116,7 @@ impl Anything<'_> {
         }
         tokio::select! {
             ended = connection => ended.map(|()| false).map_err(io::Error::other),
-            () = watch.run_out(pulse) => Ok(false),
+            () = idle_timeout.expired(activity) => Ok(false),
         }
     }
 }

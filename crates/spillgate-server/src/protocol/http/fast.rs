@@ -15,6 +15,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use http::StatusCode;
+use spillgate_net::{Activity, IdleTimeout, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -23,11 +24,8 @@ use self::check::Check;
 use self::reply::Replies;
 use super::body::expect_type;
 use super::problem::Problem;
-use super::pulse::Pulse;
 use super::reply::JSON;
 use super::routes::{Level, Operation};
-use super::stream::Stream;
-use super::watch::Watch;
 use super::{auth, check as checks, guard};
 use crate::App;
 
@@ -55,15 +53,15 @@ const LATE: Duration = Duration::from_secs(1);
 pub(super) struct Fast<'s> {
     pub(super) app: &'s App,
     pub(super) peer: Option<IpAddr>,
-    pub(super) pulse: &'s Pulse,
+    pub(super) activity: &'s Activity,
 }
 
 impl Fast<'_> {
     /// Answers until there is something else.
     pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        stream: &mut Stream<&Pulse, T>,
-        watch: &mut Watch,
+        stream: &mut Stream<&Activity, T>,
+        idle_timeout: &mut IdleTimeout,
         mut shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<Left> {
         let mut input = Vec::with_capacity(ROOM);
@@ -79,14 +77,15 @@ impl Fast<'_> {
                         return Ok(Left::End);
                     }
                 }
-                () = watch.run_out(self.pulse) => return Ok(Left::End),
+                () = idle_timeout.expired(self.activity) => return Ok(Left::End),
             }
             while !input.is_empty() {
                 let used = self.answer_all(&input, &mut replies).await;
                 input.drain(..used);
                 if used == 0 && !is_ending && AuthHead::begins(&input) {
                     // In a box, like all that few connections ask for.
-                    let rest = self.rest_of_head(stream, &mut input, watch, shutdown.as_mut());
+                    let rest =
+                        self.rest_of_head(stream, &mut input, idle_timeout, shutdown.as_mut());
                     let (rest, is_late) = Box::pin(rest).await?;
                     is_ending = is_late;
                     match rest {
@@ -100,7 +99,7 @@ impl Fast<'_> {
                 }
                 tokio::select! {
                     written = stream.write_all(replies.bytes()) => written?,
-                    () = watch.run_out(self.pulse) => return Ok(Left::End),
+                    () = idle_timeout.expired(self.activity) => return Ok(Left::End),
                 }
                 if replies.are_last() {
                     return Ok(Left::End);
@@ -118,9 +117,9 @@ impl Fast<'_> {
     /// about to end: then what has begun to arrive is not waited for as long as else.
     async fn rest_of_head<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        stream: &mut Stream<&Pulse, T>,
+        stream: &mut Stream<&Activity, T>,
         input: &mut Vec<u8>,
-        watch: &mut Watch,
+        idle_timeout: &mut IdleTimeout,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<(Rest, bool)> {
         let bounds = match auth::takes_from(self.app, self.peer) {
@@ -128,11 +127,11 @@ impl Fast<'_> {
             false => HeadBounds::of_others(&self.app.bounds),
         };
         // It may have come together with the request before, and not been read since.
-        self.pulse.has_read();
+        self.activity.record_read();
         tokio::select! {
             biased;
             rest = AuthHead::read_rest(stream, input, bounds) => return Ok((rest?, false)),
-            () = watch.run_out(self.pulse) => return Ok((Rest::Missing, false)),
+            () = idle_timeout.expired(self.activity) => return Ok((Rest::Missing, false)),
             () = shutdown => {}
         }
         let rest = timeout(LATE, AuthHead::read_rest(stream, input, bounds)).await;
@@ -149,11 +148,11 @@ impl Fast<'_> {
             let is_draining = self.app.readiness().is_draining();
             let check = Check::parse(rest, &self.app.bounds).filter(|_| !is_draining);
             let (operation, status) = if let Some(check) = check {
-                let _at_work = Pulse::work(self.pulse);
+                let _in_progress = Activity::begin_request(self.activity);
                 used += check.length;
                 (Operation::Check, self.answer_check(&check, replies).await)
             } else if let Some(head) = AuthHead::find(rest) {
-                let _at_work = Pulse::work(self.pulse);
+                let _in_progress = Activity::begin_request(self.activity);
                 used += head.length();
                 (Operation::Auth, self.answer_auth(&head, is_draining, replies).await)
             } else {

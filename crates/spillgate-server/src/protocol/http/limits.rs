@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use spillgate_policy::LimitSummary;
 
-use super::aside::aside;
 use super::problem::Problem;
 use super::reply::{Reply, json};
+use super::service::block_in_place;
 use crate::App;
 
 /// The limits of the policy in force.
@@ -17,5 +17,5 @@ pub(super) struct Limits {
 }
 
 pub(super) fn run(app: &App) -> Result<Reply, Problem> {
-    json(&Limits { limits: aside(|| app.gate().limits()) })
+    json(&Limits { limits: block_in_place(|| app.gate().limits()) })
 }

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use spillgate_policy::ListKind;
 
-use super::aside::aside;
 use super::parameters::segment;
 use super::problem::Problem;
 use super::reply::{Reply, Unchanged, json};
+use super::service::block_in_place;
 use crate::App;
 
 /// A list.
@@ -31,13 +31,13 @@ pub(super) fn show(app: &App, [list, _]: [&str; 2]) -> Result<Reply, Problem> {
 pub(super) fn add(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
     let entry = segment("the entry", entry)?;
     let kind = kind(list)?;
-    edited(aside(|| app.gate().list(kind, &entry)))
+    edited(block_in_place(|| app.gate().list(kind, &entry)))
 }
 
 pub(super) fn remove(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
     let entry = segment("the entry", entry)?;
     let kind = kind(list)?;
-    edited(aside(|| app.gate().unlist(kind, &entry)))
+    edited(block_in_place(|| app.gate().unlist(kind, &entry)))
 }
 
 fn edited(edited: Result<bool, spillgate_policy::Error>) -> Result<Reply, Problem> {

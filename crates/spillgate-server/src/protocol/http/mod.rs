@@ -4,7 +4,6 @@
 //! An [`App`](crate::App) holds what connections share, and [`serve`] speaks HTTP/1.1 with
 //! one client. `docs/http.md` shows every route.
 
-mod aside;
 mod auth;
 mod body;
 mod bounds;
@@ -24,21 +23,16 @@ mod pages;
 mod parameters;
 mod policy;
 mod problem;
-mod pulse;
+mod protocol;
 mod reply;
 mod reserve;
 mod routes;
 mod service;
 mod stats;
-mod stream;
-mod watch;
 mod whole;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;
 pub(crate) use self::explain::explain;
-pub(crate) use self::problem::Problem;
-pub(crate) use self::pulse::{AtWork, Pulse};
+pub(crate) use self::protocol::{DEFAULT_PORT, HttpProtocol};
 pub use self::stats::Stats;
-pub(crate) use self::stream::Stream;
-pub(crate) use self::watch::Watch;

@@ -4,15 +4,14 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::pulse::Pulse;
-use super::stream::Stream;
-use crate::proxy::{END, Framing};
+use spillgate_net::{Activity, Stream};
+use spillgate_proxy::framing::{END, Framing};
 
 /// The next request of a connection, and no byte of what follows it: who answers that one is
 /// decided by its own first bytes.
 #[derive(Debug)]
 pub(super) struct OneRequest<'s, 'p, T> {
-    stream: &'s mut Stream<&'p Pulse, T>,
+    stream: &'s mut Stream<&'p Activity, T>,
     framing: Framing,
     /// All of it was read.
     is_whole: bool,
@@ -23,7 +22,7 @@ pub(super) struct OneRequest<'s, 'p, T> {
 }
 
 impl<'s, 'p, T> OneRequest<'s, 'p, T> {
-    pub(super) fn new(stream: &'s mut Stream<&'p Pulse, T>) -> Self {
+    pub(super) fn new(stream: &'s mut Stream<&'p Activity, T>) -> Self {
         let framing = Framing::default();
         Self { stream, framing, is_whole: false, is_kept: false, rest: None }
     }
@@ -67,7 +66,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for OneRequest<'_, '_, T> {
             }
         }
         if buffer.filled().len() > before {
-            self.stream.pulse().ends_within(!self.is_whole);
+            self.stream.activity().record_partial(!self.is_whole);
         }
         Poll::Ready(Ok(()))
     }

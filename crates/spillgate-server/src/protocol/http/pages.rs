@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use spillgate_tower::MetricsFormat;
 
-use super::aside::aside;
 use super::guard;
 use super::problem::Problem;
 use super::reply::{Reply, content, json, text};
 use super::routes::Level;
+use super::service::block_in_place;
 use crate::{App, Phase};
 
 /// Whether the server is ready.
@@ -39,7 +39,7 @@ pub(super) struct Ready {
 
 pub(super) fn metrics(app: &App, head: &Parts) -> Reply {
     let format = MetricsFormat::accepted(&head.headers);
-    let mut reply = content(format.content_type(), aside(|| app.metrics(format)));
+    let mut reply = content(format.content_type(), block_in_place(|| app.metrics(format)));
     reply.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     reply
 }

@@ -7,10 +7,10 @@ use hyper::body::Incoming;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::aside::aside;
 use super::body::{content_type, expect_type, read};
 use super::problem::Problem;
 use super::reply::{Reply, content, json};
+use super::service::block_in_place;
 use crate::App;
 
 pub(super) const TOML: &str = "application/toml";
@@ -51,7 +51,7 @@ pub(super) fn replace(app: &App, text: &[u8]) -> Result<Reply, Problem> {
         let detail = format!("the policy is not UTF-8 after {place} bytes");
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     })?;
-    let changes = aside(|| app.replace(text)).map_err(|error| {
+    let changes = block_in_place(|| app.replace(text)).map_err(|error| {
         app.readiness().refused();
         Problem::refused(&error)
     })?;

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http::Request;
 use http::request::Parts;
 use hyper::body::Incoming;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task;
 use tracing::{field, info};
 
 use super::problem::Problem;
@@ -114,4 +116,13 @@ fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
 
 async fn json(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
     body::json(head, body, app.bounds.body, app.bounds.stalled).await
+}
+
+/// Runs what may take long, such as a look at every caller, while other threads take over the
+/// other connections of this one. On a single-threaded runtime they wait.
+pub(super) fn block_in_place<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
+        _ => work(),
+    }
 }

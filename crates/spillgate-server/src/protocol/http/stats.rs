@@ -3,12 +3,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::StatusCode;
 
 use super::routes::Operation;
-use crate::connections::{ConnectionCount, Connections, Open};
 
 /// What clients have done over HTTP so far.
 #[derive(Debug)]
 pub struct Stats {
-    connections: ConnectionCount,
     /// By route and class of status; the last is for requests without a route.
     requests: [[AtomicU64; CLASSES.len()]; ROUTES],
 }
@@ -18,12 +16,6 @@ const ROUTES: usize = Operation::ALL.len() + 1;
 
 // Relaxed throughout: counts order nothing.
 impl Stats {
-    /// How many connections there were, and are.
-    #[must_use]
-    pub fn connections(&self) -> Connections {
-        self.connections.read()
-    }
-
     /// How many requests had which route and status, such as `("check", "2xx", 7)`. Those
     /// that did not happen are left out.
     pub fn requests(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
@@ -37,11 +29,6 @@ impl Stats {
         counts.filter(|(_, _, count)| *count > 0)
     }
 
-    /// Counts a connection as open for as long as the result lives.
-    pub(super) fn open(&self) -> Open<'_> {
-        self.connections.open()
-    }
-
     pub(super) fn count(&self, operation: Option<Operation>, status: StatusCode) {
         let route = operation.map_or(ROUTES - 1, |operation| operation as usize);
         let class = usize::from(status.as_u16() / 100).saturating_sub(2).min(CLASSES.len() - 1);
@@ -51,7 +38,6 @@ impl Stats {
 
 impl Default for Stats {
     fn default() -> Self {
-        let requests = std::array::from_fn(|_| Default::default());
-        Self { connections: ConnectionCount::default(), requests }
+        Self { requests: std::array::from_fn(|_| Default::default()) }
     }
 }

@@ -18,7 +18,7 @@ use super::pipeline::pipeline;
 use super::session::Session;
 use super::wire::{Turn, Wire};
 use super::{Checks, Endpoint, Timeouts};
-use crate::protocol::http::Pulse;
+use spillgate_net::Activity;
 
 /// Speaks with one client until it leaves, breaks the protocol or is silent for too long,
 /// or until `shutdown` is ready.
@@ -44,7 +44,6 @@ where
     C: Checks,
     K: Clock,
 {
-    let _open = endpoint.stats.open();
     let mut connection = Connection::new(io, peer, endpoint);
     let mut shutdown = pin!(shutdown);
     let mut look = pin!(sleep(connection.patience()));
@@ -82,7 +81,7 @@ struct Connection<'e, T, C, K> {
     used: usize,
     session: Session,
     /// What whoever looks at the connection from outside sees.
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
     /// The memory that all of this takes.
     held: Held<'e>,
     /// Whole requests wait until replies are read.
@@ -106,7 +105,7 @@ where
             ahead: Ahead::default(),
             used: 0,
             session: endpoint.session(peer),
-            pulse: Pulse::of_task(),
+            activity: Activity::current(),
             held: endpoint.budget.open(),
             held_back: false,
             since: Instant::now(),
@@ -122,7 +121,7 @@ where
             let turn = self.wire.poll_turn(context, most, self.held_back);
             // Replies may have been read, whatever is waited for now.
             self.count_memory();
-            self.pulse.has_sent((self.wire.backlog() == 0).then_some(0));
+            self.activity.record_sent((self.wire.backlog() == 0).then_some(0));
             match turn {
                 Poll::Pending if self.held.is_too_much() => Poll::Ready(Ok(Turn::Evicted)),
                 turn => turn,
@@ -141,7 +140,7 @@ where
 
     /// Carries out the requests that are whole, as long as there is room for replies.
     async fn batch(&mut self) -> Result<Flow, ProtocolError> {
-        let at_work = Pulse::work(Arc::clone(&self.pulse));
+        let in_progress = Activity::begin_request(Arc::clone(&self.activity));
         let done = loop {
             let few = self.few().await;
             self.count_memory();
@@ -151,7 +150,7 @@ where
                 Err(error) => break Err(error),
             }
         };
-        drop(at_work);
+        drop(in_progress);
         self.endpoint.stats.report(std::mem::take(&mut self.session.tally));
         self.held_back = done == Ok(Flow::Wait);
         if self.held_back {
@@ -169,7 +168,7 @@ where
             self.count_memory();
         }
         if !self.wire.input.is_empty() {
-            self.pulse.has_read();
+            self.activity.record_read();
         }
         done
     }

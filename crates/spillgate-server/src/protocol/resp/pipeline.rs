@@ -8,7 +8,7 @@ use super::command::Command;
 use super::execute::{Flow, admit, decide, execute, report, tell};
 use super::session::Session;
 use super::{Checks, Endpoint};
-use crate::together::together;
+use crate::protocol::join_bounded;
 
 /// Carries out requests, those that decide and stand side by side at once, and adds their
 /// lengths to `used`. Tells what becomes of the connection if it does not get to the end.
@@ -49,7 +49,7 @@ pub(super) async fn decide_together<C: Checks, K: Clock>(
     out: &mut Writer,
 ) {
     let decided = calls.iter().map(|(command, args)| decide(*command, endpoint, *args)).collect();
-    for five in together(decided, endpoint.checks.at_once()).await {
+    for five in join_bounded(decided, endpoint.checks.at_once()).await {
         let done = five.map(|five| tell(five, session, out));
         report(done, session, out);
     }

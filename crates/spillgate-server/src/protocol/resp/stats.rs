@@ -1,11 +1,12 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::connections::{ConnectionCount, Connections, Open};
+use spillgate_net::{ConnectionCount, Connections};
 
 /// What all connections have done so far.
 #[derive(Debug, Default)]
 pub struct Stats {
-    connections: ConnectionCount,
+    connections: Arc<ConnectionCount>,
     commands: AtomicU64,
     allowed: AtomicU64,
     limited: AtomicU64,
@@ -56,7 +57,7 @@ impl Stats {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Connections { accepted, open } = self.connections.read();
+        let Connections { accepted, open, .. } = self.connections.read();
         Counts {
             accepted,
             open,
@@ -70,9 +71,9 @@ impl Stats {
         }
     }
 
-    /// Counts a connection as open for as long as the result lives.
-    pub(super) fn open(&self) -> Open<'_> {
-        self.connections.open()
+    /// Counts connections. A listener does; [`serve`](super::serve) does not.
+    pub(crate) fn connections(&self) -> &Arc<ConnectionCount> {
+        &self.connections
     }
 
     /// Adds what a connection has done. Once a batch, since all connections share these

@@ -2,8 +2,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
 use spillgate_policy::Settings as Table;
+use spillgate_proxy::{HealthPath, HostHeader, UpstreamUrl};
 
-use super::value::{Host, Path as UrlPath, UpstreamUrl};
 use crate::settings::range;
 use crate::settings::value::{Listen, Span};
 
@@ -75,7 +75,7 @@ pub(crate) struct GivenProxy {
         value_name = "PATH",
         help_heading = PROXY
     )]
-    pub(super) health_path: Option<UrlPath>,
+    pub(super) health_path: Option<HealthPath>,
     /// How often they are asked [default: 5s]
     #[arg(
         id = "proxy-health-every",
@@ -93,7 +93,7 @@ pub(crate) struct GivenProxy {
         value_name = "WHICH",
         help_heading = PROXY
     )]
-    pub(super) host: Option<Host>,
+    pub(super) host: Option<HostHeader>,
     /// Certificates, in PEM, that those of upstreams may lead to, beside those that this
     /// machine trusts
     #[arg(

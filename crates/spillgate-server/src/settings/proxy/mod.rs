@@ -3,8 +3,6 @@
 
 mod given;
 mod settings;
-mod value;
 
 pub(crate) use self::given::GivenProxy;
 pub(crate) use self::settings::ProxySettings;
-pub(crate) use self::value::{Host, Scheme, UpstreamUrl};

@@ -1,55 +1,29 @@
-use std::path::PathBuf;
 use std::time::Duration;
 
-use http::uri::PathAndQuery;
-
 use super::GivenProxy;
-use super::value::{Host, UpstreamUrl};
-use crate::settings::settings::{size, time};
-use crate::settings::value::Listen;
+use crate::settings::settings::size;
+use crate::settings::value::{Listen, Span};
 
 /// A reverse proxy, once all has been said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProxySettings {
     pub(crate) listen: Listen,
-    /// At least one.
-    pub(crate) to: Vec<UpstreamUrl>,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) response_timeout: Duration,
-    pub(crate) idle_timeout: Duration,
-    pub(crate) upgrade_idle: Duration,
-    pub(crate) health_path: Option<PathAndQuery>,
-    pub(crate) health_every: Duration,
-    pub(crate) host: Host,
-    pub(crate) ca: Option<PathBuf>,
-    pub(crate) keep: usize,
-    pub(crate) via: bool,
+    pub(crate) runtime: spillgate_proxy::ProxySettings,
 }
 
 const PORT: u16 = 8080;
 
 impl ProxySettings {
-    /// Names all upstreams.
-    pub(crate) fn upstreams(&self) -> String {
-        self.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    }
-
     /// Says which upstream is this server itself, at one of the addresses that it listens on.
     pub(in crate::settings) fn loops(&self, listens: &[Listen]) -> Option<String> {
         let addresses = listens.iter().chain([&self.listen]).filter_map(|listen| match listen {
             Listen::At(address) => Some(*address),
             Listen::Off => None,
         });
-        let mut loops =
-            addresses.flat_map(|address| self.to.iter().filter(move |to| to.is_at(address)));
+        let mut loops = addresses
+            .flat_map(|address| self.runtime.upstreams.iter().filter(move |to| to.is_at(address)));
         let to = loops.next()?;
         Some(format!("proxy to: {to} is this server itself; write where the service listens"))
-    }
-
-    /// True if connections to an upstream would be made and kept in the same way.
-    pub(crate) fn connects_like(&self, other: &Self) -> bool {
-        let times = |of: &Self| (of.connect_timeout, of.response_timeout, of.idle_timeout);
-        times(self) == times(other) && self.keep == other.keep
     }
 }
 
@@ -71,20 +45,23 @@ impl ProxySettings {
         if let Some((_, twice)) = twice.next() {
             problems.push(format!("proxy to: {twice} is there twice; write it once"));
         }
-        Some(Self {
-            listen: given.listen.unwrap_or(Listen::At(([127, 0, 0, 1], PORT).into())),
-            to,
-            connect_timeout: time(given.connect_timeout, 5),
-            response_timeout: time(given.response_timeout, 30),
-            idle_timeout: time(given.idle_timeout, 60),
-            upgrade_idle: time(given.upgrade_idle, 3600),
-            health_path: given.health_path.clone().map(|path| path.0),
-            health_every: time(given.health_every, 5),
-            host: given.host.unwrap_or_default(),
-            ca: given.ca.clone(),
-            keep: given.keep.map_or(64, size),
-            via: given.via.unwrap_or(false),
-        })
+        let mut runtime = spillgate_proxy::ProxySettings::new(to);
+        let set =
+            |time: &mut Duration, given: Option<Span>| *time = given.map_or(*time, |span| span.0);
+        set(&mut runtime.connect_timeout, given.connect_timeout);
+        set(&mut runtime.response_timeout, given.response_timeout);
+        set(&mut runtime.idle_timeout, given.idle_timeout);
+        set(&mut runtime.upgrade_idle_timeout, given.upgrade_idle);
+        set(&mut runtime.health_interval, given.health_every);
+        runtime.health_path = given.health_path.clone().map(Into::into);
+        runtime.host = given.host.unwrap_or_default();
+        runtime.ca = given.ca.clone();
+        runtime.via = given.via.unwrap_or(false);
+        if let Some(keep) = given.keep {
+            runtime.max_idle_per_upstream = size(keep);
+        }
+        let listen = given.listen.unwrap_or(Listen::At(([127, 0, 0, 1], PORT).into()));
+        Some(Self { listen, runtime })
     }
 }
 

@@ -16,7 +16,7 @@ use super::json::parse;
 use super::problem::Problem;
 use super::reply::{JSON, Reply, content, write};
 use crate::App;
-use crate::together::together;
+use crate::protocol::join_bounded;
 
 /// Decides whatever a body asks about.
 pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
@@ -50,7 +50,7 @@ async fn answer_batch(
     // All of them, before anything is spent.
     let singles: Result<Vec<_>, _> = batch.into_iter().map(Asked::single).collect();
     let questions = singles?.into_iter().map(|single| decide(app, single)).collect();
-    let outcomes = together(questions, app.gate().store().at_once()).await;
+    let outcomes = join_bounded(questions, app.gate().store().at_once()).await;
     write(&CheckAnswer::of_batch(&outcomes), document)
 }
 

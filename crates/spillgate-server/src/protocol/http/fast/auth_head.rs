@@ -8,8 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::protocol::http::Bounds;
 use crate::protocol::http::problem::Problem;
-use crate::protocol::http::pulse::Pulse;
-use crate::protocol::http::stream::Stream;
+use spillgate_net::{Activity, Stream};
 
 /// The head of a request for `/auth`, all of it.
 ///
@@ -103,7 +102,7 @@ impl<'b> AuthHead<'b> {
     /// Reads the rest of the head that the input begins with. Nothing is lost if it is dropped,
     /// and called again.
     pub(super) async fn read_rest<T: AsyncRead + AsyncWrite + Unpin>(
-        stream: &mut Stream<&Pulse, T>,
+        stream: &mut Stream<&Activity, T>,
         input: &mut Vec<u8>,
         HeadBounds { largest, read }: HeadBounds,
     ) -> io::Result<Rest> {

@@ -1,0 +1,214 @@
+//! Bodies, either way. They are passed on as they come, and no faster than they are taken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+
+use super::failure::Failure;
+use super::response_guard::{Cut, ResponseGuard};
+use super::streams::Pieces;
+use super::trailers::TrailerFilter;
+use super::upstream::UpstreamBody;
+
+/// The body of a request on its way to an upstream.
+#[derive(Debug, Default)]
+pub(super) struct RequestBody(Option<Sending>);
+
+/// A body that is not empty.
+#[derive(Debug)]
+struct Sending {
+    incoming: Incoming,
+    trailers: TrailerFilter,
+    progress: Arc<Progress>,
+}
+
+impl RequestBody {
+    pub(super) fn new(incoming: Incoming, trailers: TrailerFilter) -> Self {
+        let is_empty = incoming.is_end_stream();
+        Self((!is_empty).then(|| Sending { incoming, trailers, progress: Arc::default() }))
+    }
+
+    /// How far it is; `None` if there is nothing to be sent.
+    pub(super) fn progress(&self) -> Option<&Arc<Progress>> {
+        self.0.as_ref().map(|sending| &sending.progress)
+    }
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let Some(Sending { incoming, trailers, progress }) = &mut self.get_mut().0 else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(&mut *incoming).poll_frame(context);
+        let polled = trailers.filter_frame(polled.map_err(|_| Failure::ClientBroke));
+        progress.note(&polled, incoming.is_end_stream());
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|sending| sending.incoming.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let hint = |sending: &Sending| sending.incoming.size_hint();
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), hint)
+    }
+}
+
+/// How far the body of a request has come.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    frames: AtomicU64,
+    has_ended: AtomicBool,
+    has_failed: AtomicBool,
+    awaits_client: AtomicBool,
+}
+
+// Relaxed throughout: counts and flags, each for itself.
+impl Progress {
+    fn note<E>(&self, polled: &Poll<Option<Result<Frame<Bytes>, E>>>, is_last: bool) {
+        self.awaits_client.store(polled.is_pending(), Ordering::Relaxed);
+        match polled {
+            Poll::Pending => return,
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(Some(Err(_))) => self.has_failed.store(true, Ordering::Relaxed),
+            Poll::Ready(None) => self.has_ended.store(true, Ordering::Relaxed),
+        }
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        if is_last {
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A number that changes whenever something is sent.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// True once everything was sent.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// True if the client broke off, or what it sent is no body.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// True if it is the client, and not the upstream, that is waited for.
+    pub(super) fn awaits_client(&self) -> bool {
+        self.awaits_client.load(Ordering::Relaxed)
+    }
+}
+
+/// The body of a response on its way to a client.
+#[derive(Debug)]
+pub(super) struct Body {
+    kind: Kind,
+    pieces: Option<Pieces>,
+    guard: Option<ResponseGuard>,
+    /// Why it breaks off, until the client has what came before.
+    cut: Option<Cut>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Bytes(Option<Bytes>),
+    Upstream(Box<(UpstreamBody, TrailerFilter)>),
+}
+
+impl Body {
+    /// Counts the client as being served until the body has been sent, which is done by this
+    /// task.
+    pub(super) fn hold(self, guard: ResponseGuard) -> Self {
+        Self { pieces: Pieces::of_task(), guard: Some(guard), ..self }
+    }
+
+    /// What an upstream answers.
+    pub(super) fn of_upstream(body: UpstreamBody, trailers: TrailerFilter) -> Self {
+        Self::of(Kind::Upstream(Box::new((body, trailers))))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, pieces: None, guard: None, cut: None }
+    }
+
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let Self { kind, pieces, .. } = self;
+        let mut more = || match kind {
+            Kind::Bytes(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Upstream(upstream) => {
+                let (body, trailers) = &mut **upstream;
+                trailers.filter_frame(body.poll_frame(context))
+            }
+        };
+        match pieces {
+            Some(pieces) => pieces.next(more),
+            None => more(),
+        }
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(bytes: T) -> Self {
+        let bytes = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
+        Self::of(Kind::Bytes(bytes))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let this = self.get_mut();
+        if let Some(cut) = &this.cut {
+            if this.guard.as_ref().is_some_and(|guard| guard.holds_back(cut)) {
+                // hyper asks again when it has sent something.
+                return Poll::Pending;
+            }
+            return Poll::Ready(this.cut.take().map(|cut| Err(cut.failure)));
+        }
+        match (ready!(this.poll_next(context)), &mut this.guard) {
+            (Some(Err(failure)), Some(guard)) => {
+                this.cut = Some(guard.cut(failure, this.pieces.is_some(), context));
+                Poll::Pending
+            }
+            (polled, _) => Poll::Ready(polled),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let is_last = match &self.kind {
+            Kind::Bytes(bytes) => bytes.is_none(),
+            Kind::Upstream(upstream) => upstream.0.is_end_stream(),
+        };
+        is_last && self.cut.is_none() && self.pieces.as_ref().is_none_or(Pieces::is_empty)
+    }
+
+    /// Of the whole: it is asked for before anything was handed over.
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Bytes(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Kind::Upstream(upstream) => upstream.0.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+use std::fmt;
+use std::io;
+
+use http::header::{CONNECTION, HeaderValue};
+use http::{Response, StatusCode};
+
+use super::body::Body;
+use crate::problem::Problem;
+
+/// Why a request has no response of an upstream.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Every upstream says that it is not well.
+    NoneHealthy,
+    Connect(io::Error),
+    ConnectTimeout,
+    /// The upstream took too long, before its response or in the middle of it.
+    UpstreamStalled,
+    /// The connection broke, or what came is no response.
+    Broken(hyper::Error),
+    /// A response that can be read in two ways.
+    Ambiguous(&'static str),
+    /// The client took too long to send its request.
+    ClientStalled,
+    /// The client's body is not as it should be, or it has left.
+    ClientBroke,
+}
+
+impl Failure {
+    /// Every kind, for those who count.
+    pub(super) const KINDS: [&str; 7] =
+        ["unhealthy", "connect", "connect-timeout", "timeout", "broken", "ambiguous", "client"];
+
+    /// Its place among them.
+    pub(super) const fn kind(&self) -> usize {
+        match self {
+            Self::NoneHealthy => 0,
+            Self::Connect(_) => 1,
+            Self::ConnectTimeout => 2,
+            Self::UpstreamStalled => 3,
+            Self::Broken(_) => 4,
+            Self::Ambiguous(_) => 5,
+            Self::ClientStalled | Self::ClientBroke => 6,
+        }
+    }
+
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::NoneHealthy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Connect(_) | Self::Broken(_) | Self::Ambiguous(_) => StatusCode::BAD_GATEWAY,
+            Self::ConnectTimeout | Self::UpstreamStalled => StatusCode::GATEWAY_TIMEOUT,
+            Self::ClientStalled => StatusCode::REQUEST_TIMEOUT,
+            Self::ClientBroke => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// What the client is told. Where upstreams are is nobody's business.
+    const fn detail(&self) -> &'static str {
+        match self {
+            Self::NoneHealthy => "No upstream is healthy. Try again later.",
+            Self::Connect(_) => "The upstream cannot be reached.",
+            Self::ConnectTimeout => "The upstream could not be reached in time.",
+            Self::UpstreamStalled => "The upstream did not answer in time.",
+            Self::Broken(_) => "The upstream broke the connection, or its response is none.",
+            Self::Ambiguous(_) => "The upstream's response can be read in two ways.",
+            Self::ClientStalled => "The request did not arrive in time.",
+            Self::ClientBroke => "The body of the request is not as it should be.",
+        }
+    }
+
+    /// True if it is the client's doing.
+    pub(super) const fn is_of_client(&self) -> bool {
+        matches!(self, Self::ClientStalled | Self::ClientBroke)
+    }
+
+    pub(super) fn response(&self) -> Response<Body> {
+        let problem = match self {
+            Self::NoneHealthy => Problem::unavailable(self.detail()),
+            _ => Problem::new(self.status(), self.detail()),
+        };
+        let mut response = problem.response();
+        if self.is_of_client() {
+            // What follows cannot be told from the rest of this request.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// The whole truth, for the log.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => write!(f, "cannot connect: {error}"),
+            Self::Broken(error) => match std::error::Error::source(error) {
+                Some(source) => write!(f, "{error}: {source}"),
+                None => error.fmt(f),
+            },
+            Self::Ambiguous(why) => write!(f, "the response is ambiguous: {why}"),
+            _ => f.write_str(self.detail()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,126 @@
+//! One request: to whom it is sent, and what becomes of it.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::HOST;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tower_service::Service;
+use tracing::warn;
+
+use super::body::{Body, RequestBody};
+use super::client::Client;
+use super::failure::Failure;
+use super::trailers::TrailerFilter;
+use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
+use super::{State, host, request, response};
+use crate::settings::HostHeader;
+
+/// Passes requests of a client on to upstreams.
+#[derive(Clone, Debug)]
+pub(super) struct Forward(pub(super) Arc<Client>);
+
+impl Service<Request<Incoming>> for Forward {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let client = Arc::clone(&self.0);
+        Box::pin(async move {
+            let answered = client.exchange(request).await;
+            Ok(answered.unwrap_or_else(|failure| {
+                client.proxy.stats.failed(&failure);
+                failure.response()
+            }))
+        })
+    }
+}
+
+impl Client {
+    async fn exchange(&self, request: Request<Incoming>) -> Result<Response<Body>, Failure> {
+        let (mut head, body) = request.into_parts();
+        let upgrade = request::upgrade(&head);
+        let upgrades = upgrade.is_some();
+        let is_trusted = self.policy.trusts(self.sender.address);
+        let state = self.proxy.state.load_full();
+        let via = state.settings.via;
+        let named = request::prepare(&mut head, &self.sender, is_trusted, upgrade, via);
+        let trailers = TrailerFilter::of_request(named, &self.policy, self.limits.max_headers);
+        trailers.announce(&mut head.headers);
+        let request = Request::from_parts(head, RequestBody::new(body, trailers));
+        self.pass_on(&state, request, upgrades).await
+    }
+
+    /// Sends a request to one upstream after the other, until one has seen it.
+    async fn pass_on(
+        &self,
+        state: &State,
+        mut request: Request<RequestBody>,
+        upgrades: bool,
+    ) -> Result<Response<Body>, Failure> {
+        // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
+        let is_missing = !request.headers().contains_key(HOST);
+        let names_upstream = is_missing || state.settings.host == HostHeader::Upstream;
+        let mut tried = Vec::new();
+        let mut last = Failure::NoneHealthy;
+        while let Some(upstream) = state.upstreams.choose(&tried) {
+            if names_upstream {
+                host::set(request.headers_mut(), &upstream.url.authority);
+            }
+            let in_flight = upstream.begin();
+            let answered = match upstream.send(request, upgrades).await {
+                Ok(answered) => self.answer(state, answered, in_flight, upgrades).await,
+                Err(unanswered) => Err(unanswered),
+            };
+            let Unanswered { why, unsent } = match answered {
+                Ok(response) => return Ok(response),
+                Err(unanswered) => unanswered,
+            };
+            self.report(upstream, &why);
+            let Some(unsent) = unsent else { return Err(why) };
+            (request, last) = (*unsent, why);
+            tried.push(Arc::clone(upstream));
+        }
+        Err(last)
+    }
+
+    /// Tells operators of an upstream that fails.
+    fn report(&self, upstream: &Upstream, why: &Failure) {
+        if !why.is_of_client() {
+            let url = &upstream.url;
+            self.proxy.log_limit.log(|suppressed| {
+                warn!(upstream = %url, error = %why, suppressed, "an upstream failed");
+            });
+        }
+    }
+
+    /// Makes an upstream's response the client's.
+    async fn answer(
+        &self,
+        state: &State,
+        answered: Answered,
+        in_flight: InFlight,
+        upgrades: bool,
+    ) -> Result<Response<Body>, Unanswered> {
+        response::judge(&answered.response)?;
+        if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
+            let switched = answered.into_connection().filter(|_| upgrades);
+            let (mut head, connection) = switched.ok_or(unasked)?;
+            response::prepare(&mut head, state.settings.via);
+            self.upgrade.set(connection);
+            return Ok(Response::from_parts(head, Body::from("")));
+        }
+        let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
+        let trailers = response::prepare(&mut head, state.settings.via);
+        Ok(Response::from_parts(head, Body::of_upstream(body, trailers)))
+    }
+}

@@ -1,0 +1,102 @@
+#![doc = include_str!("../README.md")]
+//!
+//! ```text
+//! client ─ client.rs ─▶ service.rs ─limits─▶ forward.rs ─▶ upstream/ ─▶ upstream
+//!          connection     request              request       balance, pool, connections
+//! ```
+//!
+//! A request, its response and the connection to the upstream all live in the task of the client:
+//! nothing is passed from task to task, and a client that disconnects takes everything with it.
+
+mod body;
+mod client;
+mod failure;
+mod forward;
+pub mod framing;
+mod headers;
+mod host;
+mod metrics;
+mod policy_view;
+mod problem;
+mod protocol;
+mod request;
+mod response;
+mod response_guard;
+mod service;
+mod settings;
+mod stall_timeout;
+mod streams;
+mod trailers;
+mod upgrade;
+mod upstream;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use spillgate_net::LogLimit;
+use tokio::time::sleep;
+
+use self::metrics::Stats;
+pub use self::protocol::ProxyProtocol;
+pub use self::settings::{
+    ClientLimits, HealthPath, HostHeader, ProxySettings, Scheme, UpstreamUrl,
+};
+pub use self::streams::{Spawn, TokioSpawn};
+use self::upstream::Upstreams;
+
+/// What the connections of a proxy share: its settings, its upstreams and its counters.
+#[derive(Debug)]
+pub struct Proxy {
+    state: ArcSwap<State>,
+    stats: Stats,
+    log_limit: LogLimit,
+}
+
+/// Settings that were [prepared](Proxy::prepare), and their upstreams.
+#[derive(Debug)]
+pub struct State {
+    settings: ProxySettings,
+    upstreams: Upstreams,
+}
+
+impl Proxy {
+    /// A proxy without connections.
+    ///
+    /// # Errors
+    ///
+    /// Which setting or file is wrong, and what would be right.
+    pub fn new(settings: ProxySettings) -> Result<Self, String> {
+        let upstreams = Upstreams::new(&settings, &[])?;
+        let state = ArcSwap::from_pointee(State { settings, upstreams });
+        Ok(Self { state, stats: Stats::default(), log_limit: LogLimit::default() })
+    }
+
+    /// Prepares other settings. Upstreams that are in both keep their connections.
+    ///
+    /// # Errors
+    ///
+    /// As in [`new`](Self::new).
+    pub fn prepare(&self, settings: ProxySettings) -> Result<State, String> {
+        let current = self.state.load();
+        let keep = match settings.connects_like(&current.settings) {
+            true => current.upstreams.all(),
+            false => &[],
+        };
+        let upstreams = Upstreams::new(&settings, keep)?;
+        Ok(State { settings, upstreams })
+    }
+
+    /// Puts prepared settings in force from the next request on.
+    pub fn adopt(&self, state: State) {
+        self.state.store(Arc::new(state));
+    }
+
+    /// Checks the health of upstreams and closes idle connections to them, for ever.
+    async fn maintain(&self) {
+        loop {
+            let state = self.state.load_full();
+            state.upstreams.maintain(state.settings.health_path.as_ref()).await;
+            sleep(state.settings.health_interval).await;
+        }
+    }
+}

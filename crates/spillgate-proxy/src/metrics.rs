@@ -1,0 +1,126 @@
+//! What a proxy counts beside what its limits decide.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::StatusCode;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use spillgate_net::metrics::{counters, gauges};
+use spillgate_net::{ConnectionCount, OpenConnection};
+
+use super::Proxy;
+use super::failure::Failure;
+use super::upstream::Upstream;
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    refused: AtomicU64,
+    switched: ConnectionCount,
+    /// By class of status.
+    requests: [AtomicU64; CLASSES.len()],
+    /// Those whose response broke off after its head.
+    cut: AtomicU64,
+    failures: [AtomicU64; Failure::KINDS.len()],
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+// Relaxed throughout: counts order nothing.
+impl Stats {
+    /// Counts a connection as one that speaks something else, for as long as the result
+    /// lives.
+    pub(super) fn switched(&self) -> OpenConnection<'_> {
+        self.switched.open()
+    }
+
+    /// What came could not be read as a request.
+    pub(super) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn answered(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
+        self.requests[class].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A response broke off after its head, whose status says nothing then.
+    pub(super) fn cut(&self) {
+        self.cut.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn failed(&self, failure: &Failure) {
+        self.failures[failure.kind()].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Asks a proxy for its counts whenever metrics are read.
+#[derive(Debug)]
+pub(crate) struct ProxyMetrics(pub(crate) Arc<Proxy>);
+
+impl Collector for ProxyMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.clients(&mut encoder)?;
+        self.requests(&mut encoder)?;
+        self.upstreams(&mut encoder)
+    }
+}
+
+impl ProxyMetrics {
+    fn clients(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let stats = &self.0.stats;
+        let switched = stats.switched.read();
+        let help = "Connections that switched to another protocol, such as WebSocket";
+        counters(encoder, "proxy_upgrades", help, [([], switched.accepted)])?;
+        let help = "Connections that speak another protocol now";
+        gauges(encoder, "proxy_open_upgrades", help, [([], switched.open)])
+    }
+
+    fn requests(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let stats = &self.0.stats;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let requests = CLASSES.iter().zip(&stats.requests);
+        let requests = requests.chain([(&"incomplete", &stats.cut)]);
+        let requests = requests.map(|(class, count)| ([("status", *class)], read(count)));
+        counters(encoder, "proxy_requests", "Requests to the proxy, by their status", requests)?;
+        let help = "What came instead of requests, and was refused unread";
+        counters(encoder, "proxy_unreadable", help, [([], read(&stats.refused))])?;
+        let failures = Failure::KINDS.iter().zip(&stats.failures);
+        let failures = failures.map(|(kind, count)| ([("kind", *kind)], read(count)));
+        counters(
+            encoder,
+            "proxy_failures",
+            "Requests without a whole response of an upstream",
+            failures,
+        )
+    }
+
+    fn upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let state = self.0.state.load();
+        let all = state.upstreams.all();
+        let names: Vec<_> = all.iter().map(|upstream| upstream.url.to_string()).collect();
+        let each = |value: fn(&Upstream) -> u64| {
+            let values = names.iter().zip(all);
+            let value = move |(name, upstream): (_, &Arc<Upstream>)| {
+                let name: &String = name;
+                ([("upstream", name.as_str())], value(upstream))
+            };
+            values.map(value).collect::<Vec<_>>()
+        };
+        let help = "1 if an upstream is likely to answer";
+        let healthy = each(|upstream| u64::from(upstream.is_healthy()));
+        gauges(encoder, "proxy_upstream_healthy", help, healthy)?;
+        let in_flight = each(|upstream| upstream.in_flight() as u64);
+        let help = "Requests that an upstream has not answered yet";
+        gauges(encoder, "proxy_upstream_requests", help, in_flight)?;
+        let cut = each(Upstream::cut);
+        let help = "Responses of an upstream that ended before their end";
+        counters(encoder, "proxy_upstream_cut_responses", help, cut)?;
+        let idle = each(|upstream| upstream.idle_connections() as u64);
+        let help = "Connections to an upstream that are kept for the next request";
+        gauges(encoder, "proxy_upstream_idle_connections", help, idle)
+    }
+}

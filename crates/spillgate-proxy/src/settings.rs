@@ -1,0 +1,264 @@
+//! What a proxy is configured with.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery};
+
+/// The protocol of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/2 without TLS, by prior knowledge.
+    H2c,
+    /// HTTP/2 or HTTP/1.1 over TLS, negotiated by ALPN.
+    Https,
+}
+
+impl Scheme {
+    /// The scheme of a URL.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::H2c => "h2c",
+            Self::Https => "https",
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::Http | Self::H2c => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// Where an upstream listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamUrl {
+    pub(crate) scheme: Scheme,
+    /// A name or an address, an IPv6 address without its brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Host and port as configured, for the `Host` of requests.
+    pub(crate) authority: Authority,
+}
+
+impl FromStr for UpstreamUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const RIGHT: &str = "write where the service listens, such as \"http://127.0.0.1:3000\"; https:// and \
+             h2c:// are known, too";
+        const BARE: &str = "write the URL without a user, a path or a query: paths of requests \
+                            are passed on as they are";
+        let parts = text.parse::<Uri>().map_err(|_| RIGHT)?.into_parts();
+        let scheme = match parts.scheme.as_ref().map(http::uri::Scheme::as_str) {
+            Some("http") => Scheme::Http,
+            Some("h2c") => Scheme::H2c,
+            Some("https") => Scheme::Https,
+            _ => return Err(RIGHT),
+        };
+        let authority = parts.authority.ok_or(RIGHT)?;
+        let path = parts.path_and_query.as_ref().map_or("/", PathAndQuery::as_str);
+        if path != "/" || text.contains(['@', '#']) {
+            return Err(BARE);
+        }
+        let host = authority.host();
+        if host.is_empty() {
+            return Err(RIGHT);
+        }
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let has_port = authority.as_str().len() > host.len();
+        let port = authority.port_u16().filter(|port| *port != 0);
+        let port = if has_port { port.ok_or(RIGHT)? } else { scheme.port() };
+        Ok(Self { scheme, host: bare.to_owned(), port, authority })
+    }
+}
+
+impl UpstreamUrl {
+    /// True if whoever listens at this address is the service, as far as can be told from a URL
+    /// with an address.
+    #[must_use]
+    pub fn is_at(&self, listens: SocketAddr) -> bool {
+        let is_here = |address: IpAddr| {
+            address == listens.ip() || (listens.ip().is_unspecified() && address.is_loopback())
+        };
+        self.port == listens.port() && self.host.parse().is_ok_and(is_here)
+    }
+}
+
+impl fmt::Display for UpstreamUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.name(), self.authority)
+    }
+}
+
+/// Which `Host` an upstream receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostHeader {
+    /// That of the request.
+    #[default]
+    Keep,
+    /// The upstream's own.
+    Upstream,
+}
+
+impl FromStr for HostHeader {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "keep" => Ok(Self::Keep),
+            "upstream" => Ok(Self::Upstream),
+            _ => Err("write \"keep\" or \"upstream\""),
+        }
+    }
+}
+
+/// The path of health checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthPath(PathAndQuery);
+
+impl FromStr for HealthPath {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = text.parse().ok().filter(|_| text.starts_with('/'));
+        path.map(Self).ok_or("write a path, such as \"/healthz\"")
+    }
+}
+
+impl From<HealthPath> for PathAndQuery {
+    fn from(path: HealthPath) -> Self {
+        path.0
+    }
+}
+
+/// Upstreams, and how requests are forwarded to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProxySettings {
+    /// At least one.
+    pub upstreams: Vec<UpstreamUrl>,
+    /// Time to connect to an upstream, TLS handshake included.
+    pub connect_timeout: Duration,
+    /// Time until the head of a response, from the end of the request.
+    pub response_timeout: Duration,
+    /// Time between two parts of a body, either way.
+    pub idle_timeout: Duration,
+    /// Time without a byte either way on an upgraded connection, such as a WebSocket.
+    pub upgrade_idle_timeout: Duration,
+    /// The path of health checks; `None` for no checks.
+    pub health_path: Option<PathAndQuery>,
+    /// Time between two health checks.
+    pub health_interval: Duration,
+    /// Which `Host` upstreams receive.
+    pub host: HostHeader,
+    /// A PEM file of certificates that upstreams over TLS are trusted by, besides the system's.
+    pub ca: Option<PathBuf>,
+    /// Idle connections kept per upstream.
+    pub max_idle_per_upstream: usize,
+    /// Whether messages get a `Via`.
+    pub via: bool,
+}
+
+impl ProxySettings {
+    /// Defaults for these upstreams, of which there is at least one.
+    #[must_use]
+    pub fn new(upstreams: Vec<UpstreamUrl>) -> Self {
+        Self {
+            upstreams,
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            upgrade_idle_timeout: Duration::from_secs(3600),
+            health_path: None,
+            health_interval: Duration::from_secs(5),
+            host: HostHeader::default(),
+            ca: None,
+            max_idle_per_upstream: 64,
+            via: false,
+        }
+    }
+
+    /// All upstreams, for people.
+    #[must_use]
+    pub fn upstream_list(&self) -> String {
+        self.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// True if connections to an upstream would be made and kept in the same way.
+    pub(crate) fn connects_like(&self, other: &Self) -> bool {
+        let times = |of: &Self| (of.connect_timeout, of.response_timeout, of.idle_timeout);
+        times(self) == times(other) && self.max_idle_per_upstream == other.max_idle_per_upstream
+    }
+}
+
+/// What a client may send, and how long it may take.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ClientLimits {
+    /// Bytes of a request's head. At least 8,192.
+    pub max_header_bytes: usize,
+    /// Header fields of a request.
+    pub max_headers: usize,
+    /// Time for the rest of a request head, and for a response to be read.
+    pub io_timeout: Duration,
+    /// Time until the next request.
+    pub idle_timeout: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            max_header_bytes: 16 * 1024,
+            max_headers: 100,
+            io_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(90),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_a_scheme_a_host_and_a_port() {
+        for (text, scheme, host, port) in [
+            ("http://127.0.0.1:3000", Scheme::Http, "127.0.0.1", 3000),
+            ("http://app", Scheme::Http, "app", 80),
+            ("http://app/", Scheme::Http, "app", 80),
+            ("https://app.example", Scheme::Https, "app.example", 443),
+            ("https://[::1]:8443", Scheme::Https, "::1", 8443),
+            ("h2c://[::1]", Scheme::H2c, "::1", 80),
+        ] {
+            let upstream: UpstreamUrl = text.parse().unwrap();
+            assert_eq!((upstream.scheme, &*upstream.host, upstream.port), (scheme, host, port));
+        }
+        for wrong in [
+            "",
+            "app",
+            "app:80",
+            "ftp://app",
+            "http://",
+            "http://app:0",
+            "http://app:x",
+            "http://app:",
+            "http://user@app",
+            "http://app/path",
+            "http://app?query",
+            "http://app#fragment",
+            "http://:80",
+        ] {
+            assert!(wrong.parse::<UpstreamUrl>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Connections that no longer speak HTTP, such as WebSockets.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::stall_timeout::stalled;
+use super::upstream::Http1;
+
+/// The connection to an upstream that has agreed to speak something else.
+#[derive(Debug, Default)]
+pub(super) struct Upgrade(Mutex<Option<Http1>>);
+
+impl Upgrade {
+    pub(super) fn set(&self, connection: Http1) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+    }
+
+    pub(super) fn take(&self) -> Option<Http1> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Passes on whatever either side says, until both have ended, or neither has said anything
+/// for so long. `early` is what the client has said already.
+pub(super) async fn relay(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    early: Bytes,
+    upstream: Http1,
+    idle: Duration,
+) -> io::Result<()> {
+    let (upstream, late) = upstream.into_stream().await;
+    let moved = AtomicU64::new(0);
+    let (from_client, to_client) = tokio::io::split(client);
+    let (from_upstream, to_upstream) = tokio::io::split(upstream);
+    let both = async {
+        let up = copy((&*early).chain(from_client), to_upstream, &moved);
+        let down = copy((&*late).chain(from_upstream), to_client, &moved);
+        futures_util::future::try_join(up, down).await.map(|_| ())
+    };
+    tokio::select! {
+        ended = both => ended,
+        () = stalled(idle, || Some(moved.load(Ordering::Relaxed))) => Ok(()),
+    }
+}
+
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    moved: &AtomicU64,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&buffer[..count]).await?;
+        // TLS keeps what a full socket does not take, and would send it with what comes next.
+        to.flush().await?;
+        // Relaxed: it is looked at now and then.
+        moved.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{BufWriter, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_until_more_is_said() {
+        let (mut speaker, from) = duplex(64);
+        let (to, mut listener) = duplex(64);
+        let moved = AtomicU64::new(0);
+        let mut heard = [0; 5];
+        let talk = async {
+            speaker.write_all(b"hello").await.unwrap();
+            timeout(Duration::from_secs(1), listener.read_exact(&mut heard)).await
+        };
+        tokio::select! {
+            ended = copy(from, BufWriter::new(to), &moved) => ended.unwrap(),
+            talked = talk => assert!(talked.is_ok(), "it is kept"),
+        }
+        assert_eq!(&heard, b"hello");
+    }
+}

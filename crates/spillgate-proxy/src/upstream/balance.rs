@@ -1,0 +1,100 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use http::uri::PathAndQuery;
+
+use super::connect::Connector;
+use super::health::Health;
+use super::http2::Http2;
+use super::pool::Pool;
+use super::{Timeouts, Upstream};
+use spillgate_net::tls;
+
+use crate::settings::{ProxySettings, Scheme, UpstreamUrl};
+
+/// All upstreams.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    all: Vec<Arc<Upstream>>,
+    /// Who is first asked next.
+    next: AtomicUsize,
+}
+
+impl Upstreams {
+    /// The upstreams of these settings. Those that are among `stay` already are the same.
+    pub(crate) fn new(settings: &ProxySettings, stay: &[Arc<Upstream>]) -> Result<Self, String> {
+        let is_secure = settings.upstreams.iter().any(|url| url.scheme == Scheme::Https);
+        let trusted =
+            if is_secure { Some(tls::system_client(settings.ca.as_deref())?) } else { None };
+        let timeouts = Timeouts {
+            connect: settings.connect_timeout,
+            response: settings.response_timeout,
+            idle: settings.idle_timeout,
+        };
+        let upstream = |url: &UpstreamUrl| {
+            // What is trusted may have changed, though its file has the same name.
+            let same = stay.iter().find(|one| one.url == *url && url.scheme != Scheme::Https);
+            if let Some(same) = same {
+                return Ok(Arc::clone(same));
+            }
+            Ok::<_, String>(Arc::new(Upstream {
+                connector: Connector::new(url, trusted.as_ref())?,
+                url: url.clone(),
+                timeouts,
+                pool: Pool::new(settings.max_idle_per_upstream),
+                http2: Http2::default(),
+                health: Health::default(),
+                in_flight: AtomicUsize::new(0),
+                cut: AtomicU64::new(0),
+            }))
+        };
+        let all = settings.upstreams.iter().map(upstream).collect::<Result<_, _>>()?;
+        Ok(Self { all, next: AtomicUsize::new(0) })
+    }
+
+    /// The upstream with the fewest requests in flight, in turn where there are several;
+    /// none that was tried already, and `None` if no other says that it is well. One that
+    /// could not be reached lately is chosen only if that is true of all.
+    pub(crate) fn choose(&self, tried: &[Arc<Upstream>]) -> Option<&Arc<Upstream>> {
+        if let ([only], []) = (&*self.all, tried) {
+            return Some(only).filter(|only| only.health.is_well());
+        }
+        // Relaxed: that two are sent to the same one does no harm.
+        let first = self.next.fetch_add(1, Ordering::Relaxed) % self.all.len().max(1);
+        let (end, start) = self.all.split_at(first);
+        let usable = start.iter().chain(end).filter(|upstream| {
+            let is_tried = tried.iter().any(|tried| Arc::ptr_eq(tried, upstream));
+            !is_tried && upstream.health.is_well()
+        });
+        usable.min_by_key(|upstream| (upstream.health.is_avoided(), upstream.in_flight()))
+    }
+
+    /// Every upstream, in the order in which they were named.
+    pub(crate) fn all(&self) -> &[Arc<Upstream>] {
+        &self.all
+    }
+
+    /// Checks the health of upstreams, and closes idle connections to them.
+    pub(crate) async fn maintain(&self, health_path: Option<&PathAndQuery>) {
+        let each = self.all.iter().map(|upstream| async {
+            upstream.pool.tidy();
+            if let Some(path) = health_path {
+                upstream.probe(path).await;
+            }
+        });
+        join_all(each).await;
+    }
+}
+
+impl Upstream {
+    /// True if it is likely to answer.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.health.is_well() && !self.health.is_avoided()
+    }
+
+    /// Connections that nobody uses.
+    pub(crate) fn idle_connections(&self) -> usize {
+        self.pool.len()
+    }
+}

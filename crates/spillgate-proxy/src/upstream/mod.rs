@@ -1,0 +1,152 @@
+//! Where requests are passed on to: which upstream, over which connection.
+
+mod balance;
+mod body;
+mod connect;
+mod deadline;
+mod health;
+mod http1;
+mod http2;
+mod pool;
+mod probe;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::response::Parts;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+
+pub(super) use self::balance::Upstreams;
+use self::body::Source;
+pub(super) use self::body::UpstreamBody;
+use self::connect::Connector;
+use self::health::Health;
+pub(super) use self::http1::Http1;
+use self::http2::Http2;
+use self::pool::Pool;
+use super::body::{Progress, RequestBody};
+use super::failure::Failure;
+use crate::settings::{Scheme, UpstreamUrl};
+
+/// How long an upstream, or a client, may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeouts {
+    /// To connect.
+    connect: Duration,
+    /// To begin a response.
+    response: Duration,
+    /// Between two parts of a body.
+    idle: Duration,
+}
+
+/// A server that requests are passed on to.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    pub(super) url: UpstreamUrl,
+    timeouts: Timeouts,
+    connector: Connector,
+    pool: Pool,
+    http2: Http2,
+    health: Health,
+    /// Requests that are not answered yet.
+    in_flight: AtomicUsize,
+    /// Responses that ended before their end.
+    cut: AtomicU64,
+}
+
+/// A request that an upstream did not answer.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) why: Failure,
+    /// The request itself, if the upstream has seen nothing of it.
+    pub(super) unsent: Option<Box<Request<RequestBody>>>,
+}
+
+impl Unanswered {
+    /// What hyper makes of it. That the request's own body has failed is the client's doing.
+    fn of(mut error: TrySendError<Request<RequestBody>>, body: Option<&Arc<Progress>>) -> Self {
+        let unsent = error.take_message().map(Box::new);
+        let why = match body.is_some_and(|body| body.has_failed()) {
+            true => Failure::ClientBroke,
+            false => Failure::Broken(error.into_error()),
+        };
+        Self { why, unsent }
+    }
+
+    fn unsent(why: Failure, request: Request<RequestBody>) -> Self {
+        Self { why, unsent: Some(Box::new(request)) }
+    }
+}
+
+impl From<Failure> for Unanswered {
+    fn from(why: Failure) -> Self {
+        Self { why, unsent: None }
+    }
+}
+
+/// A response, and what its body comes from.
+pub(super) struct Answered {
+    pub(super) response: Response<Incoming>,
+    source: Source,
+    /// How far the request's body is.
+    request: Option<Arc<Progress>>,
+}
+
+impl Answered {
+    /// The head of a response without a body, and the connection itself, if it is the
+    /// request's own.
+    pub(super) fn into_connection(self) -> Option<(Parts, Http1)> {
+        match self.source {
+            Source::Http1(connection) => Some((self.response.into_parts().0, connection)),
+            Source::Http2(_) => None,
+        }
+    }
+}
+
+impl Upstream {
+    /// Sends a request, and waits for the head of its response.
+    pub(super) async fn send(
+        &self,
+        request: Request<RequestBody>,
+        upgrades: bool,
+    ) -> Result<Answered, Unanswered> {
+        match self.url.scheme {
+            Scheme::H2c => self.http2.send(self, request).await,
+            // Only HTTP/1.1 lets another protocol take over.
+            Scheme::Https if !upgrades && !self.http2.is_refused() => {
+                self.http2.send(self, request).await
+            }
+            Scheme::Http | Scheme::Https => http1::send(self, request).await,
+        }
+    }
+
+    /// Counts a request as in flight for as long as the result lives.
+    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
+        // Relaxed: a count that orders nothing.
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Responses that ended before their end.
+    pub(super) fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Requests that are not answered yet.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(super) struct InFlight(Arc<Upstream>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

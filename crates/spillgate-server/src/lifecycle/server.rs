@@ -1,0 +1,187 @@
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillgate_net::metrics::ConnectionMetrics;
+use spillgate_net::{
+    Listener, OpenConnections, Protocol, Threads, Tls, Workers, drain, raise_nofile_limit,
+};
+use spillgate_proxy::Proxy;
+use tokio::net::TcpListener;
+use tokio::sync::watch as channel;
+use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
+use tokio::time::sleep;
+use tracing::info;
+
+use super::banner::Banner;
+use super::metrics::SnapshotMetrics;
+use super::reload::{self, Reloader};
+use super::saver::Saver;
+use super::{shared, state, watch};
+use crate::settings::{Config, Listen, Settings, Source, TlsFiles, Token};
+use crate::snapshot::SnapshotFile;
+use crate::{App, SharedStore, log, protocol};
+
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Server {
+    app: Arc<App>,
+    listeners: Vec<JoinHandle<OpenConnections>>,
+    /// Stops listeners and connections.
+    stop: channel::Sender<bool>,
+    /// Snapshots, the configuration watcher, and what protocols run in the background.
+    background: Vec<AbortHandle>,
+    saver: Option<Saver>,
+    reloader: Arc<Reloader>,
+    shared: Option<Arc<SharedStore>>,
+    lame_duck: Duration,
+    drain: Duration,
+}
+
+/// A protocol, and the socket it will be served on.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) protocol: Arc<dyn Protocol>,
+    pub(super) socket: TcpListener,
+}
+
+impl Server {
+    /// Restores the snapshot, and starts to listen.
+    pub(super) async fn start(source: Source) -> Result<Self, Box<dyn Error>> {
+        // What is seen before it is loaded cannot change unseen in between.
+        let seen = watch::contents(&source.load()?.settings.files(&source));
+        let config = Arc::new(source.load()?);
+        let settings = config.settings.clone();
+        log::begin(&settings);
+        if config.additions.envoy.wants_values {
+            info!("detailed_metric and value_to_metric have no effect: metrics are by limit");
+        }
+        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?.map(Arc::new);
+        let proxy = settings.proxy.clone().map(|proxy| Proxy::new(proxy.runtime)).transpose()?;
+        let proxy = proxy.map(Arc::new);
+        let snapshot = settings.snapshot.as_ref().map(SnapshotFile::claim).transpose()?;
+        let (token, generated) = match settings.token.clone() {
+            Some(token) => (token, None),
+            None => Token::generate().map(|token| (token.clone(), Some(token)))?,
+        };
+        let shared = match &settings.store {
+            Some(store) => Some(shared::connect(store).await?),
+            None => None,
+        };
+        let (app, snapshot) = load(&config, &token, snapshot, shared.clone()).await?;
+        if let Some(store) = &shared {
+            shared::join(store).await?;
+        }
+        let app = Arc::new(app);
+        let bound = bind(protocol::all(&app, &settings, proxy.clone()))?;
+        register(&app, &bound);
+        let saver = snapshot.map(|file| {
+            let metrics = SnapshotMetrics::new(&app, settings.snapshot_every);
+            Saver::new(file, Arc::clone(&app), metrics)
+        });
+        let protocols = || bound.iter().map(|bound| &*bound.protocol);
+        let max_connections = raise_nofile_limit(settings.connections, protocols());
+        let banner = Banner::new(&source, &config, &bound, generated.as_ref())?;
+        let saving = saver.clone().map(|saver| saver.run(settings.snapshot_every));
+        let mut background: Vec<_> = protocols()
+            .filter_map(|protocol| protocol.background())
+            .map(|run| tokio::spawn(run).abort_handle())
+            .collect();
+        let stop = channel::Sender::new(false);
+        let listeners = listen(bound, max_connections, tls.as_ref(), &stop)?;
+        app.readiness().start();
+        banner.print();
+        let began = settings.clone();
+        let reloader = Reloader::new(source, began, token, Arc::clone(&app), (tls, proxy), seen);
+        let reloader = Arc::new(reloader);
+        background.push(tokio::spawn(watch::run(Arc::clone(&reloader))).abort_handle());
+        background.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
+        info!(version = env!("CARGO_PKG_VERSION"), "started");
+        let Settings { lame_duck, drain, .. } = settings;
+        Ok(Self { app, listeners, stop, background, saver, reloader, shared, lame_duck, drain })
+    }
+
+    pub(super) async fn reload(&self) {
+        reload::in_background(&self.reloader).await;
+    }
+
+    /// Answers what has been received, and keeps what was spent. A lame duck first goes on for
+    /// a while, and tells clients to leave: to hang up on one that does not know would cut off
+    /// the request that it is sending.
+    pub(super) async fn stop(self, is_lame_duck: bool) -> Result<(), Box<dyn Error>> {
+        self.app.readiness().drain();
+        if is_lame_duck {
+            info!(time = ?self.lame_duck, "stopping: telling clients to leave");
+            sleep(self.lame_duck).await;
+        }
+        info!("stopping: answering what has been received");
+        self.background.iter().for_each(AbortHandle::abort);
+        self.stop.send_replace(true);
+        drain(self.listeners, self.drain).await;
+        // Nobody can spend any more.
+        if let Some(store) = self.shared {
+            store.shutdown().await;
+        }
+        match self.saver {
+            Some(saver) => Ok(saver.save().await?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Puts back what was spent, on a thread of its own: a large snapshot takes seconds, and
+/// signals are heard meanwhile.
+async fn load(
+    config: &Arc<Config>,
+    token: &Token,
+    snapshot: Option<SnapshotFile>,
+    shared: Option<Arc<SharedStore>>,
+) -> Result<(App, Option<SnapshotFile>), Box<dyn Error>> {
+    let (config, token) = (Arc::clone(config), token.clone());
+    let load = move || {
+        let app = state::app(&config, &token, snapshot.as_ref(), shared);
+        // An error of any kind cannot leave its thread; its text can.
+        app.map(|app| (app, snapshot)).map_err(|error| error.to_string())
+    };
+    Ok(spawn_blocking(load).await??)
+}
+
+fn bind(protocols: Vec<(Arc<dyn Protocol>, Listen)>) -> Result<Vec<Bound>, Box<dyn Error>> {
+    let mut bound = Vec::new();
+    for (protocol, listen) in protocols {
+        if let Listen::At(address) = listen {
+            let socket = spillgate_net::bind(address, protocol.flag())?;
+            bound.push(Bound { protocol, socket });
+        }
+    }
+    Ok(bound)
+}
+
+/// Shows the metrics of protocols, and of their connections.
+fn register(app: &App, bound: &[Bound]) {
+    let protocols = || bound.iter().map(|bound| &*bound.protocol);
+    app.register(|registry| {
+        let own = registry.sub_registry_with_prefix("spillgate");
+        own.register_collector(Box::new(ConnectionMetrics::new(protocols())));
+        protocols().for_each(|protocol| protocol.register(own));
+    });
+}
+
+fn listen(
+    bound: Vec<Bound>,
+    max_connections: usize,
+    tls: Option<&Arc<Tls>>,
+    stop: &channel::Sender<bool>,
+) -> io::Result<Vec<JoinHandle<OpenConnections>>> {
+    let is_per_core = |protocol: &dyn Protocol| protocol.threads() == Threads::PerCore;
+    let has_workers = bound.iter().any(|bound| is_per_core(&*bound.protocol));
+    let workers = if has_workers { Some(Arc::new(Workers::start()?)) } else { None };
+    let listener = |Bound { protocol, socket }| {
+        let workers = workers.clone().filter(|_| is_per_core(&*protocol));
+        Listener::new(socket, protocol, max_connections, stop.subscribe())
+            .tls(tls.cloned())
+            .workers(workers)
+    };
+    Ok(bound.into_iter().map(|bound| tokio::spawn(listener(bound).run())).collect())
+}
