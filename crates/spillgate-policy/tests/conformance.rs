@@ -1,5 +1,4 @@
 //! A gate answers as recorded, and as the model.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 use std::sync::Arc;
 

@@ -1,11 +1,8 @@
 //! Who is calling.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
-
-mod common;
 
 use std::borrow::Cow;
 
-use common::{gate, gate_of, get};
+use crate::common::{gate, gate_of, get};
 use proptest::prelude::*;
 use spillgate_policy::{Accept, Caller, Identity, Limit, Outcome, Policy, PolicyBuilder};
 
@@ -174,7 +171,7 @@ fn ipv4_in_ipv6_is_ipv4_and_ipv6_is_cut_to_a_prefix() {
     assert!(!get("2001:db8:1:2:ffff::9", "/").through(&gate).is_allowed(), "a neighbour");
     assert!(get("2001:db8:1:3::1", "/").through(&gate).is_allowed());
 
-    let (wide, _) = common::gate(&format!("[identity]\nipv4-prefix = 24\n{ONE_PER_CALLER}"));
+    let (wide, _) = crate::common::gate(&format!("[identity]\nipv4-prefix = 24\n{ONE_PER_CALLER}"));
     assert!(get("203.0.113.7", "/").through(&wide).is_allowed());
     assert!(!get("203.0.113.8", "/").through(&wide).is_allowed());
 }

@@ -1,9 +1,6 @@
 //! Which limits a request meets, and what they count.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
-mod common;
-
-use common::{Call, call, gate, gate_of, get};
+use crate::common::{Call, call, gate, gate_of, get};
 use spillgate_policy::{Answer, Limit, Mode, Policy, Tier};
 
 #[test]

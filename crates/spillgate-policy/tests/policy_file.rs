@@ -1,9 +1,6 @@
 //! What is wrong in a policy, and how it is said.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
-mod common;
-
-use common::problems;
+use crate::common::problems;
 use spillgate_policy::{Accept, Identity, Limit, Outcome, Policy, Tier};
 
 #[test]
@@ -268,7 +265,7 @@ fn debug_output_holds_no_keys() {
     assert!(!shown.contains(SECRET), "{shown}");
 
     let gate = spillgate_policy::Gate::new(policy).unwrap();
-    let call = common::get("203.0.113.7", "/").with("x-api-key", SECRET);
+    let call = crate::common::get("203.0.113.7", "/").with("x-api-key", SECRET);
     let outcome = gate.try_decide(&call.request(), |it| it.map(Outcome::take)).unwrap().unwrap();
     assert!(!outcome.is_allowed(), "it is blocked");
     let shown = format!("{gate:?} {outcome:?} {:?} {:?}", outcome.refused_caller(), call.request());
@@ -293,7 +290,7 @@ fn a_file_that_cannot_be_read_is_named() {
 
 #[test]
 fn explain_reads_well() {
-    let (gate, _) = common::gate(
+    let (gate, _) = crate::common::gate(
         r#"
 [identity]
 trusted-proxies = ["10.0.0.0/8"]
@@ -313,7 +310,7 @@ quota = "100/s"
 mode = "shadow"
 "#,
     );
-    let call = common::get("10.0.0.1", "/public/a").with("x-forwarded-for", "203.0.113.7");
+    let call = crate::common::get("10.0.0.1", "/public/a").with("x-forwarded-for", "203.0.113.7");
     assert_eq!(call.passes(&gate, 3), 2);
     let explained = call.explained(&gate).to_string();
     let expected = "\

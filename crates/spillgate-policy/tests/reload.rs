@@ -1,12 +1,9 @@
 //! Changing a gate while it decides.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
-
-mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{TestGate, gate, gate_of, get};
+use crate::common::{TestGate, gate, gate_of, get};
 use spillgate_policy::{Answer, Gate, Limit, ListKind, Outcome, Policy, Tier};
 
 fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {

@@ -1,11 +1,8 @@
 //! What survives a restart.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::{TestGate, get};
+use crate::common::{TestGate, get};
 use spillgate::{Clock, ManualClock, Timestamp};
 use spillgate_policy::store::Memory;
 use spillgate_policy::{Answer, Gate, Limit, ListKind, Policy, Tier};

@@ -1,11 +1,8 @@
 //! Costs that are known only when the response is there.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
-
-mod common;
 
 use std::sync::{Arc, OnceLock};
 
-use common::{Call, TestGate, gate, gate_of, get};
+use crate::common::{Call, TestGate, gate, gate_of, get};
 use http::{HeaderMap, StatusCode};
 use spillgate_policy::{Limit, ListKind, Mode, Policy, Settle};
 

@@ -1,5 +1,4 @@
 //! Limits that are asked by name, several of them together.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 use spillgate_policy::{Answer, Gate, Limit, LimitCheck, Limits, ListKind, Mode, Policy};
 use spillgate_testing::CheckLimit;

@@ -1,9 +1,6 @@
 //! Nobody escapes a limit by another spelling of the request, or by leaving something out.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
-mod common;
-
-use common::{call, gate, gate_of, get};
+use crate::common::{call, gate, gate_of, get};
 use spillgate_policy::{Answer, Limit, Mode, Outcome, Policy};
 
 #[test]

@@ -1,9 +1,6 @@
 //! One counted thing has one allowance, whatever the tier; and what a policy file may say of it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
-mod common;
-
-use common::{Call, gate, get, problems};
+use crate::common::{Call, gate, get, problems};
 use spillgate_policy::Policy;
 
 const IDENTITY: &str = "[identity]\ntrusted-proxies = [\"10.0.0.0/8\"]\ntier-header = \"x-tier\"\n\

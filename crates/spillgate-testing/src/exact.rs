@@ -1,4 +1,4 @@
-//! Numbers that neither round nor end.
+//! Exact and unbounded numbers.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use spillgate::Timestamp;
 /// Nanoseconds since the epoch, far beyond what a [`Timestamp`] can hold.
 pub(crate) type Nanos = u128;
 
-/// Nothing that is spent takes longer to come back: refilling a burst takes at
-/// most 2⁶² nanoseconds, and debts are at most two bursts deep.
+/// No refill takes longer: that of a burst takes at most 2⁶² nanoseconds, and debts are at most
+/// two bursts deep.
 const HORIZON: Nanos = 1 << 66;
 
 pub(crate) fn nanos(moment: Timestamp) -> Nanos {
@@ -41,7 +41,7 @@ pub(crate) fn difference(later: Nanos, earlier: Nanos) -> i128 {
 
 /// The time from `now` until `holds` first does; `None` if it never will.
 ///
-/// What holds must go on holding, so that halving finds where it begins.
+/// `holds` must be monotonic, for the binary search.
 pub(crate) fn time_until(now: Nanos, holds: impl Fn(Nanos) -> bool) -> Option<Duration> {
     if holds(now) {
         return Some(Duration::ZERO);

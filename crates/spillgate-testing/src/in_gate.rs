@@ -37,7 +37,7 @@ impl<S: Store> InGate<S> {
         Ok(Self { gate, runtime, set_now: Box::new(set_now) })
     }
 
-    /// What the gate answers at a time.
+    /// The gate's answer at a given time.
     fn at<T>(&self, now: Timestamp, answer: impl Future<Output = Result<T, Error>>) -> T {
         (self.set_now)(now);
         match self.runtime.block_on(answer) {

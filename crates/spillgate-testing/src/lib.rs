@@ -1,9 +1,9 @@
-//! What Spillgate is tested against: a reference model and a conformance suite.
+//! Test support: a reference model and a conformance suite.
 //!
-//! The [`reference`](mod@reference) model decides by exact rational arithmetic
-//! over plain state, slowly and, as far as possible, obviously. The
-//! [`conformance`] suite compares anything that decides, a [`Subject`], with
-//! answers worked out by hand and with the model, call by call and on every field.
+//! The [`reference`](mod@reference) model decides by exact rational arithmetic over plain
+//! state, slowly and as plainly as possible. The [`conformance`] suite compares anything that
+//! decides, a [`Subject`], with recorded answers and with the model, call by call and field by
+//! field.
 //!
 //! ```
 //! use spillgate::AlgorithmKind;
@@ -15,7 +15,7 @@
 //! conformance::histories(AlgorithmKind::TokenBucket, 10, model);
 //! ```
 
-#![expect(clippy::panic, reason = "a suite tells of a failure by panicking")]
+#![expect(clippy::panic, reason = "a suite reports failures by panicking")]
 
 #[cfg(feature = "gate")]
 mod check_limit;

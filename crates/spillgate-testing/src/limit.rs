@@ -3,25 +3,25 @@ use std::fmt;
 use spillgate::algorithm::AnyAlgorithm;
 use spillgate::{AlgorithmKind, Error, Quota, Start, Timestamp};
 
-/// All that it takes to build one limit.
+/// A limit to be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// How it counts.
+    /// The algorithm.
     pub kind: AlgorithmKind,
-    /// How much it lets pass.
+    /// The quota.
     pub quota: Quota,
-    /// What a caller never seen may spend.
+    /// What a new caller may spend.
     pub start: Start,
     /// When a limit that starts empty begins to fill.
     pub born: Timestamp,
 }
 
 impl Limit {
-    /// The algorithm that is to be tested.
+    /// The algorithm under test.
     ///
     /// # Errors
     ///
-    /// If the algorithm cannot count the quota, or has no empty start.
+    /// If the algorithm cannot count the quota, or cannot start empty.
     pub fn algorithm(&self) -> Result<AnyAlgorithm, Error> {
         self.kind.with_quota(&self.quota, self.start, self.born)
     }

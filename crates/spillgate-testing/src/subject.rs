@@ -3,22 +3,21 @@ use std::time::Duration;
 
 use spillgate::{Decision, Timestamp, Verdict};
 
-/// Whatever makes decisions under one limit: a store, a limiter, a server.
+/// Anything that decides under one limit: a store, a limiter, a server.
 pub trait Subject {
-    /// Spends `cost` if it passes.
+    /// Spends `cost` if allowed.
     fn check(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed;
 
-    /// What [`check`](Self::check) would answer, without spending: what remains is
-    /// what there is now.
+    /// What [`check`](Self::check) would decide, without spending.
     fn peek(&mut self, key: &str, cost: u64, now: Timestamp) -> Observed;
 
-    /// Takes `amount` whether or not it passes.
+    /// Spends `amount` unconditionally.
     fn debit(&mut self, key: &str, amount: u64, now: Timestamp);
 
-    /// Gives `amount` back, never more than is spent.
+    /// Refunds `amount`, but never more than is spent.
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp);
 
-    /// Makes a caller as if it had never been seen.
+    /// Forgets what a caller has spent.
     fn reset(&mut self, key: &str, now: Timestamp);
 }
 
@@ -44,16 +43,16 @@ impl<S: Subject + ?Sized> Subject for Box<S> {
     }
 }
 
-/// Everything that a decision tells.
+/// Every field of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// Allowed, denied or never.
     pub verdict: Verdict,
     /// The most that can be spent at once.
     pub limit: u64,
-    /// How much can still be spent now.
+    /// How much can be spent now.
     pub remaining: u64,
-    /// The time until the same call would pass.
+    /// The time until the same call would be allowed.
     pub retry_after: Option<Duration>,
     /// The time until nothing is spent any more.
     pub reset_after: Option<Duration>,
@@ -62,7 +61,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// True if the call may go ahead.
+    /// True if the call may proceed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allowed

@@ -1,6 +1,5 @@
 //! Clients of other makers do as they are told: they wait as long as `Retry-After` says,
 //! and the first retry succeeds.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};

@@ -1,4 +1,5 @@
 //! The system's clock keeps the system's time and never goes back.
+
 #![expect(
     clippy::disallowed_methods,
     reason = "compares with the clocks that are banned elsewhere"

@@ -1,7 +1,5 @@
 //! Every place where words are kept answers as recorded, and as the model.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use spillgate::{
     AlgorithmKind, Decision, Fingerprint, Limiter, ManualClock, Start, Table, Timestamp,
 };

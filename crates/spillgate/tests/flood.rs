@@ -29,23 +29,23 @@ fn ten_million_exhausted_callers_free_nobody_who_is_protected() {
             .build()
             .unwrap();
         let throttled = u64::MAX;
-        assert!(limiter.check_n(&throttled, cost).is_allowed());
+        assert!(limiter.check_n(&throttled, cost).is_allowed(), "{quota}");
         let before = resident_kib();
         let mut served = 0;
         for key in 0..FLOOD {
             let decision = limiter.check_n(&key, cost);
             served += u64::from(decision.is_allowed());
-            assert!(decision.is_allowed() || decision.is_table_full());
+            assert!(decision.is_allowed() || decision.is_table_full(), "{quota}: {key}");
             if key % 1_000 == 0 {
-                assert!(limiter.check(&throttled).is_denied(), "freed after {key}");
+                assert!(limiter.check(&throttled).is_denied(), "{quota}: freed after {key}");
             }
         }
-        assert!(limiter.check(&throttled).is_denied());
-        assert!(served >= 100_000, "as many as the table is made for, not {served}");
-        assert_eq!(limiter.evictions(), 0);
+        assert!(limiter.check(&throttled).is_denied(), "{quota}");
+        assert!(served >= 100_000, "{quota}: as many as the table is made for, not {served}");
+        assert_eq!(limiter.evictions(), 0, "{quota}");
         if let (Some(before), Some(after)) = (before, resident_kib()) {
             // The table's own pages are touched as it fills.
-            assert!(after <= before + 4_096, "{before} KiB grew to {after} KiB");
+            assert!(after <= before + 4_096, "{quota}: {before} KiB grew to {after} KiB");
         }
     }
 }

@@ -41,7 +41,7 @@ const BAD: &[(&str, &str, &[&str])] = &[
 fn a_bad_quota_is_refused_with_a_reason_that_points_at_the_fault() {
     for (text, faulty, reasons) in BAD {
         let error = text.parse::<Quota>().unwrap_err();
-        assert!(error.is_quota());
+        assert!(error.is_quota(), "{text:?}: {error}");
         let message = error.to_string();
         for reason in *reasons {
             assert!(message.contains(reason), "{text:?}: {message:?} lacks {reason:?}");

@@ -1,5 +1,4 @@
 //! A quota in a configuration file is its text.
-#![cfg(feature = "serde")]
 
 use spillgate::Quota;
 

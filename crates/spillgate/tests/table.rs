@@ -1,5 +1,4 @@
 //! What a table promises when it is full, restored, swept or shown the past.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 use std::time::Duration;
@@ -245,12 +244,14 @@ fn a_full_table_denies_and_evicts_under_the_quota_of_the_call() {
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
         let table = smallest("1/s", when_full);
         // The first owes the least time, though the most tokens.
-        assert!(table.check_with_at(caller(1), quota("1000/s"), 1000, NOW).is_allowed());
+        let first = table.check_with_at(caller(1), quota("1000/s"), 1000, NOW);
+        assert!(first.is_allowed(), "{when_full:?}");
         for bits in 2..=12 {
-            assert!(table.check_with_at(caller(bits), quota("1/min burst 2"), 1, NOW).is_allowed());
+            let other = table.check_with_at(caller(bits), quota("1/min burst 2"), 1, NOW);
+            assert!(other.is_allowed(), "{when_full:?}: caller {bits}");
         }
         let newcomer = table.check_with_at(caller(13), quota("7/min"), 1, NOW);
-        assert_eq!(newcomer.limit(), 7);
+        assert_eq!(newcomer.limit(), 7, "{when_full:?}");
         if when_full == WhenFull::Deny {
             assert!(newcomer.is_denied() && newcomer.is_table_full());
             assert_eq!(newcomer.retry_after(), Some(Duration::from_secs(1)));

@@ -1,5 +1,4 @@
 //! Waiting: bounded, in order, and free to be given up. Time is tokio's, paused.
-#![cfg(feature = "tokio")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Requests, and a gate whose clock the test moves.
-#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::net::IpAddr;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use spillgate_policy::{Descriptor, Descriptors};
 
-use super::common::{TestGate, gate};
 use super::{Entries, call, decide, left};
+use crate::common::{TestGate, gate};
 
 const POLICY: &str = r#"
 [[limit]]

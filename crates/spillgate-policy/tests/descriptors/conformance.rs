@@ -7,7 +7,7 @@ use spillgate_testing::conformance::{histories, recorded};
 use spillgate_testing::{Limit as Wanted, Observed, Subject};
 use tokio::runtime::{Builder, Runtime};
 
-use super::common::TestGate;
+use crate::common::TestGate;
 
 /// A gate that is asked about descriptors wherever a proxy could ask so, and else by the name of
 /// the limit.

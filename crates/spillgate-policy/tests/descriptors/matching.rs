@@ -3,8 +3,8 @@
 use spillgate_policy::DescriptorKind::{Limited, Unknown};
 use spillgate_policy::{Descriptor, DescriptorOutcome, Descriptors, Limit, Policy, PolicyBuilder};
 
-use super::common::{gate, gate_of, get};
 use super::{call, left, met};
+use crate::common::{gate, gate_of, get};
 
 const POLICY: &str = r#"
 [[limit]]

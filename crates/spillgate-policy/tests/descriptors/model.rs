@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use spillgate_policy::Descriptor;
 
-use super::common::gate;
 use super::{decide, quota};
+use crate::common::gate;
 
 const POLICY: &str = r#"
 [[limit]]

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use spillgate_policy::{Domain, Limit, Node, Policy, PolicyBuilder};
 
-use super::common::gate_of;
 use super::{With, counted, met, node};
+use crate::common::gate_of;
 
 const KEYS: [&str; 3] = ["a", "b", "a_b"];
 const PATTERNS: [&str; 12] =

@@ -2,8 +2,8 @@
 
 use spillgate_policy::{Domain, Limit, Node, NodeLimit, NodeQuota, Policy};
 
-use super::common::problems;
 use super::{With, counted, node};
+use crate::common::problems;
 
 /// What is said of a limit called `l` with these keys, one a line.
 fn told(keys: &str) -> Vec<String> {

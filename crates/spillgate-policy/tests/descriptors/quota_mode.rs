@@ -12,8 +12,8 @@ use spillgate_policy::{
     Policy,
 };
 
-use super::common::{TestGate, gate_of};
 use super::{With, call, counted, decide, in_mode, left, named, node, quota};
+use crate::common::{TestGate, gate_of};
 
 const QUOTA: NodeMode = NodeMode::Quota;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use spillgate_policy::{Descriptor, DescriptorKind, DescriptorOutcome, Descriptors, Policy};
 
-use super::common::{TestGate, gate, gate_of};
 use super::{Entries, decide, left, quota};
+use crate::common::{TestGate, gate, gate_of};
 
 const POLICY: &str = r#"
 [[limit]]
@@ -105,6 +105,6 @@ fn one_that_never_refills_or_has_no_room_is_refused() {
         error.to_string()
     };
     assert!(refused(&gate, "burst 10").contains("has to refill"));
-    let (plain, _) = super::common::gate("[[limit]]\nname = 'a'\nquota = '1/s'");
+    let (plain, _) = crate::common::gate("[[limit]]\nname = 'a'\nquota = '1/s'");
     assert!(refused(&plain, "1/s").contains("`call_quotas`"));
 }

@@ -4,8 +4,8 @@ use spillgate::{Clock, Seed};
 use spillgate_policy::store::Memory;
 use spillgate_policy::{Descriptor, Domain, Gate, Limit, Policy};
 
-use super::common::gate_of;
 use super::{With, call, counted, left, node, quota};
+use crate::common::gate_of;
 
 fn policy(burst: u64) -> Policy {
     let quota = format!("{burst}/h");

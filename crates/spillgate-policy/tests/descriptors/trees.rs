@@ -7,8 +7,8 @@ use spillgate_policy::{
     Descriptor, DescriptorKind, Domain, Limit, Node, NodeLimit, NodeMode, NodeQuota, Policy,
 };
 
-use super::common::{TestGate, gate_of};
 use super::{With, call, counted, decide, in_mode, left, met, named, node};
+use crate::common::{TestGate, gate_of};
 
 fn tree(nodes: impl IntoIterator<Item = Node>) -> TestGate {
     let domain = Domain { nodes: nodes.into_iter().collect(), ..Domain::new("edge") };

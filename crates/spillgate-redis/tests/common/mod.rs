@@ -1,7 +1,5 @@
 //! Real servers for tests, which end with the test that started them.
 
-#![allow(dead_code, unused_imports, reason = "each test uses some of this")]
-
 mod bound;
 mod certificates;
 mod clock;

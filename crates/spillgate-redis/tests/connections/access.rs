@@ -10,9 +10,9 @@ use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::sleep;
 
-use crate::asking::options;
 use crate::common::{Cluster, Sentinels, Server};
-use crate::start::{assert_refused, use_all};
+use crate::connections::asking::options;
+use crate::connections::start::{assert_refused, use_all};
 
 const DOCUMENT: &str = include_str!("../../../../docs/cluster.md");
 

@@ -8,8 +8,8 @@ use spillgate_redis::backend::{Backend, Entry, Found};
 use spillgate_redis::client::{Client, Warnings};
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{PATIENCE, ask, entry, options, until_up};
 use crate::common::{Server, Shifted};
+use crate::connections::asking::{PATIENCE, ask, entry, options, until_up};
 
 async fn until(client: &Client, is_so: impl Fn(&Warnings) -> bool) -> Warnings {
     let begin = Instant::now();

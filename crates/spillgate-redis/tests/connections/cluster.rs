@@ -7,8 +7,8 @@ use spillgate_redis::backend::{Backend, Fault};
 use spillgate_redis::client::Client;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{PATIENCE, ask, entry, options, until_down};
 use crate::common::{Cluster, Server};
+use crate::connections::asking::{PATIENCE, ask, entry, options, until_down};
 
 /// The first name that lies in a slot of `range`.
 fn name_in(client: &Client, range: std::ops::RangeInclusive<u16>) -> u64 {

@@ -9,8 +9,8 @@ use spillgate_redis::client::{Client, Options};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{PATIENCE, ask, hammer, options, until_down, until_up};
 use crate::common::{Certificates, Server, log};
+use crate::connections::asking::{PATIENCE, ask, hammer, options, until_down, until_up};
 
 const ACCESS: &str = "ACL SETUSER limiter on >first ~spillgate:* +@all";
 

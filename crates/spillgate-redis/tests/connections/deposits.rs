@@ -9,8 +9,8 @@ use spillgate_redis::client::Client;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{PATIENCE, entry, options};
 use crate::common::{Cluster, Server};
+use crate::connections::asking::{PATIENCE, entry, options};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

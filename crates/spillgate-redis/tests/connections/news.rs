@@ -6,8 +6,8 @@ use std::time::Duration;
 use spillgate_redis::client::{Client, Options};
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{PATIENCE, ask, hammer, options, scripts_run};
 use crate::common::{FakeSentinel, Server};
+use crate::connections::asking::{PATIENCE, ask, hammer, options, scripts_run};
 
 const PROMOTING: &str = "+failover-state-send-slaveof-noone";
 

@@ -7,8 +7,8 @@ use spillgate_redis::backend::Fault;
 use spillgate_redis::client::Client;
 use tokio::time::sleep;
 
-use crate::asking::{ask, hammer, options, until_down, until_up};
 use crate::common::{Proxy, Server};
+use crate::connections::asking::{ask, hammer, options, until_down, until_up};
 
 /// As long as no call may ever take: the time-out, and what a busy machine adds.
 const LONGEST: Duration = Duration::from_secs(1);

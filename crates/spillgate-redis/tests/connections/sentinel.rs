@@ -7,8 +7,8 @@ use spillgate_redis::backend::Fault;
 use spillgate_redis::client::{Client, Options};
 use tokio::time::sleep;
 
-use crate::asking::{ask, hammer, options, until_up};
 use crate::common::{Sentinels, Server, eventually};
+use crate::connections::asking::{ask, hammer, options, until_up};
 
 #[tokio::test]
 async fn calls_follow_the_master_when_another_is_made() {

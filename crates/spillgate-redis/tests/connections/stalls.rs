@@ -7,8 +7,8 @@ use spillgate_redis::backend::Fault;
 use spillgate_redis::client::Client;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::asking::{PATIENCE, ask, options, scripts_run, until_up};
 use crate::common::Server;
+use crate::connections::asking::{PATIENCE, ask, options, scripts_run, until_up};
 
 /// How often an idle node asks the server for its time and its memory.
 const CHECK: Duration = Duration::from_millis(20);

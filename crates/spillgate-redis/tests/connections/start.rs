@@ -12,8 +12,8 @@ use spillgate_redis::{Fingerprint, Name};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use crate::asking::{ask, entry, options, until_down, until_up};
 use crate::common::{Proxy, Server};
+use crate::connections::asking::{ask, entry, options, until_down, until_up};
 
 async fn refusal(options: Options) -> BackendError {
     Client::connect(options).await.map(|_| ()).unwrap_err()

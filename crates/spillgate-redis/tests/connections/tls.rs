@@ -3,8 +3,8 @@
 use spillgate_redis::backend::{BackendError, Fault};
 use spillgate_redis::client::{Client, Options};
 
-use crate::asking::{ask, options};
 use crate::common::{Certificates, Server, TlsSentinel};
+use crate::connections::asking::{ask, options};
 
 async fn refusal(options: Options) -> BackendError {
     Client::connect(options).await.map(|_| ()).unwrap_err()

@@ -5,8 +5,8 @@ use std::time::Duration;
 use spillgate_redis::client::Client;
 use tokio::time::sleep;
 
-use crate::asking::{ask, options, scripts_run};
 use crate::common::{FakeSentinel, Server, free_port};
+use crate::connections::asking::{ask, options, scripts_run};
 
 /// For several looks at where the master is.
 const WHILE: Duration = Duration::from_millis(500);

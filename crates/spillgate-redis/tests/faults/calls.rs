@@ -4,7 +4,7 @@ use spillgate_policy::{Error, Outcome};
 use tokio::time::Instant;
 
 use crate::common::Span;
-use crate::node::{HOT, LimitKind, SHARE};
+use crate::faults::node::{HOT, LimitKind, SHARE};
 
 /// A call that was made, and what came of it.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::common::{Sentinels, real_time};
-use crate::node::HOT;
-use crate::scene::{Scene, has_connections};
+use crate::faults::node::HOT;
+use crate::faults::scene::{Scene, has_connections};
 
 /// For how long the old master answers without a replica to tell.
 const LAG: Duration = Duration::from_millis(300);

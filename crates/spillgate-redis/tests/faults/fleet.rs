@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::calls::CallResult;
 use crate::common::{Sentinels, Server, Span, eventually, real_time};
-use crate::node::{HOT, LimitKind, Node};
-use crate::scene::TURN;
+use crate::faults::calls::CallResult;
+use crate::faults::node::{HOT, LimitKind, Node};
+use crate::faults::scene::TURN;
 
 const NODES: usize = 3;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::calls::{Call, Calls};
-use crate::node::{LimitKind, Node};
+use crate::faults::calls::{Call, Calls};
+use crate::faults::node::{LimitKind, Node};
 
 /// Calls that are made at a steady rate, whether or not those before have been answered.
 pub(crate) struct Load {

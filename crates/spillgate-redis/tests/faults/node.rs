@@ -6,8 +6,8 @@ use spillgate_policy::{Gate, LimitCheck, Limits, Policy};
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 
-use crate::calls::CallResult;
 use crate::common::Bound;
+use crate::faults::calls::CallResult;
 
 /// The limits of a node, by what they do in an outage, and one that is asked for more than it
 /// has.

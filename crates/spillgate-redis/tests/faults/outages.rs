@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::common::{Proxy, Server};
-use crate::node::HOT;
-use crate::scene::{FAULT, Scene, has_connections, rounds};
+use crate::faults::node::HOT;
+use crate::faults::scene::{FAULT, Scene, has_connections, rounds};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_is_missed_no_longer_than_it_is_away() {

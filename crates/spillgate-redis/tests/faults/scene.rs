@@ -3,10 +3,10 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::calls::{CallResult, Calls};
 use crate::common::Server;
-use crate::load::{Load, saturation};
-use crate::node::{LimitKind, Node, SHARE, is_soak, time_out};
+use crate::faults::calls::{CallResult, Calls};
+use crate::faults::load::{Load, saturation};
+use crate::faults::node::{LimitKind, Node, SHARE, is_soak, time_out};
 
 /// One scene at a time, or they would take the processors from each other.
 pub(crate) static TURN: Mutex<()> = Mutex::const_new(());

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::common::{Bound, Server, Span};
-use crate::node::is_soak;
+use crate::faults::node::is_soak;
 
 type Node = Arc<Gate<RedisStore<Client>>>;
 

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::common::{Server, Span, real_time};
-use crate::order::Order;
-use crate::processes;
-use crate::worker::{Admission, Seen};
+use crate::fleet::order::Order;
+use crate::fleet::processes;
+use crate::fleet::worker::{Admission, Seen};
 
 /// How long processes have to start before they begin.
 const START: u64 = 3_000_000_000;

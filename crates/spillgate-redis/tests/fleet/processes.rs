@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::order::Order;
-use crate::worker::{FILE, Seen};
+use crate::fleet::order::Order;
+use crate::fleet::worker::{FILE, Seen};
 
 /// Processes that end with the test, each with a file of its own.
 struct Processes(Vec<(Child, PathBuf)>);
@@ -22,7 +22,7 @@ pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
 fn start(order: &Order, folder: &Path, number: u64) -> (Child, PathBuf) {
     let file = folder.join(format!("process {number}"));
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["worker::worker", "--exact", "--ignored"])
+        .args(["fleet::worker::worker", "--exact", "--ignored"])
         .env(Order::VARIABLE, order.to_text())
         .env(FILE, &file)
         .stdout(Stdio::null())

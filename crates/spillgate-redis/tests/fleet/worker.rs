@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::common::real_time;
-use crate::order::Order;
+use crate::fleet::order::Order;
 
 /// The file that a process writes what it has seen to.
 pub(crate) const FILE: &str = "SPILLGATE_FLEET_FILE";

@@ -13,9 +13,9 @@ use spillgate_redis::script;
 use spillgate_redis::{Name, State};
 use spillgate_testing::strategy;
 
-use crate::case::{CALLERS, cases, name};
+use crate::scripts::case::{CALLERS, cases, name};
 use crate::common::Server;
-use crate::runner::{MARGIN, ScriptRunner};
+use crate::scripts::runner::{MARGIN, ScriptRunner};
 
 const CASES: u32 = 2_000;
 

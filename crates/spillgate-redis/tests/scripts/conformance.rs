@@ -11,7 +11,7 @@ use spillgate_testing::conformance::{histories, recorded};
 use spillgate_testing::{Limit, Observed, Subject};
 
 use crate::common::Server;
-use crate::runner::ScriptRunner;
+use crate::scripts::runner::ScriptRunner;
 
 struct InEngine {
     client: Rc<RefCell<ScriptRunner>>,

@@ -12,10 +12,10 @@ use spillgate_redis::backend::{Entry, Op};
 use spillgate_redis::{State, Terms};
 use spillgate_testing::strategy;
 
-use crate::alike::{Story, compare};
-use crate::case::name;
+use crate::scripts::alike::{Story, compare};
+use crate::scripts::case::name;
 use crate::common::Server;
-use crate::runner::ScriptRunner;
+use crate::scripts::runner::ScriptRunner;
 
 /// A caller who asks for one more than there is, and then for all there is.
 fn asks_for_all(terms: Terms, word: Word, now: Timestamp) -> Story {

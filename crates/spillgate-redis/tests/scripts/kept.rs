@@ -9,7 +9,7 @@ use spillgate_redis::script;
 use spillgate_redis::{Base, Name, State, Terms};
 
 use crate::common::Server;
-use crate::runner::ScriptRunner;
+use crate::scripts::runner::ScriptRunner;
 
 const ANN: Name = Name::from_bytes([1; 16]);
 const BOB: Name = Name::from_bytes([2; 16]);

@@ -14,11 +14,11 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::bound::{Bound, Span};
-use crate::link::Link;
-use crate::plan::Network;
-use crate::random::{Random, mix};
-use crate::world::{MARGIN, NodeClock, World};
+use crate::common::{Bound, Span};
+use crate::simulation::link::Link;
+use crate::simulation::plan::Network;
+use crate::simulation::random::{Random, mix};
+use crate::simulation::world::{MARGIN, NodeClock, World};
 
 /// A quota and who asks for it.
 #[derive(Clone, Copy, Debug)]

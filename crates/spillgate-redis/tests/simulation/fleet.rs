@@ -8,10 +8,10 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::link::Link;
-use crate::plan::{Flaw, Plan, name};
-use crate::random::{Random, mix};
-use crate::world::{History, MARGIN, NodeClock, SHARDS, World};
+use crate::simulation::link::Link;
+use crate::simulation::plan::{Flaw, Plan, name};
+use crate::simulation::random::{Random, mix};
+use crate::simulation::world::{History, MARGIN, NodeClock, SHARDS, World};
 
 /// What a simulation has come to.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use spillgate_redis::backend::{
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::plan::{Flaw, Network};
-use crate::random::Random;
-use crate::world::{SHARDS, World};
+use crate::simulation::plan::{Flaw, Network};
+use crate::simulation::random::Random;
+use crate::simulation::world::{SHARDS, World};
 
 /// How a node reaches Redis: messages are late, overtake each other and are lost.
 /// Clones are the same link.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::fleet::simulate;
-use crate::oracle::judge;
-use crate::plan::{Plan, PlannedLimit};
+use crate::simulation::fleet::simulate;
+use crate::simulation::oracle::judge;
+use crate::simulation::plan::{Plan, PlannedLimit};
 
 const NODES: u32 = 8;
 

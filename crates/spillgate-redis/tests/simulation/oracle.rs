@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use spillgate::Quota;
 
-use crate::fleet::{Admission, CallResult};
-use crate::plan::{Plan, PlannedLimit, name};
-use crate::world::{History, Refund};
+use crate::simulation::fleet::{Admission, CallResult};
+use crate::simulation::plan::{Plan, PlannedLimit, name};
+use crate::simulation::world::{History, Refund};
 
 /// What must be true of every simulation, whatever has happened.
 ///

@@ -1,7 +1,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::random::Random;
+use crate::simulation::random::Random;
 
 /// What a simulation is about. All of it follows from the seed.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use spillgate_redis::{Name, State};
 use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
 use tokio::time::{Instant, sleep_until};
 
-use crate::random::{Random, mix};
+use crate::simulation::random::{Random, mix};
 
 /// Redis, and all that is true whoever knows it.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use spillgate_testing::moving::{MovingGate, Quotas, moving, policy_under_load, u
 use spillgate_testing::{InGate, Limit, Subject};
 use tokio::runtime::{Builder, Runtime};
 
-use super::common;
+use crate::common;
 
 /// Redis whose clock the test moves.
 trait Timed: Backend {

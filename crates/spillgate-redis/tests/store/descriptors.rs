@@ -8,7 +8,7 @@ use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::advance;
 
-use super::common;
+use crate::common;
 use super::fake::{Fake, Node};
 
 const POLICY: &str = r#"

@@ -10,7 +10,7 @@ use spillgate_redis::backend::Backend;
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Settings, State, Terms};
 
-use super::common;
+use crate::common;
 use super::fake::{Fake, Node, left, passes};
 
 /// Proxies tell the tier, and which team a call counts for.

@@ -10,8 +10,8 @@ use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::client::descriptor;
-use crate::server::{Home, spillgate};
+use crate::common::server::{Home, spillgate};
+use crate::envoy::client::descriptor;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -118,15 +118,16 @@ async fn it_is_spoken_over_tls() {
     // It agrees on HTTP/2, and answers a foreign request with what it takes it for.
     let url = format!("https://localhost:{}/", server.grpc.port());
     let mut curl = std::process::Command::new("curl");
-    let told =
-        crate::server::run(curl.args(["-sS", "--max-time", "10", "--http2", "--cacert"]).args([
+    let told = crate::common::server::run(
+        curl.args(["-sS", "--max-time", "10", "--http2", "--cacert"]).args([
             paths[0],
             "-o",
             "/dev/null",
             "-w",
             "%{http_version} %{http_code}",
             &url,
-        ]));
+        ]),
+    );
     assert_eq!(told, "2 405");
     server.stop();
 }

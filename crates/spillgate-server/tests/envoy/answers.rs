@@ -3,7 +3,7 @@
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::DescriptorStatus;
 use tonic::Code;
 
-use crate::client::{Client, OK, OVER_LIMIT, descriptor, metric, outcome, start};
+use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, metric, outcome, start};
 
 const HOUR: i32 = 3;
 

@@ -13,7 +13,7 @@ use envoy_types::pb::google::protobuf::UInt64Value;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::server::{Home, Server};
+use crate::common::server::{Home, Server};
 
 pub(crate) const OK: i32 = 1;
 pub(crate) const OVER_LIMIT: i32 = 2;

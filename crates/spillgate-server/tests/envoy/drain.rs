@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonic::Code;
 
-use crate::client::{Client, OK, OVER_LIMIT, descriptor, metric, start};
-use crate::server::until;
+use crate::common::server::until;
+use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, metric, start};
 
 const FILE: &str = "domain: edge\ndescriptors:\n\
     - {key: k, rate_limit: {unit: day, requests_per_unit: 3000}}\n";
@@ -50,10 +50,10 @@ async fn ask_on(mut client: Client, allowed: Arc<AtomicU64>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_that_was_counted_was_answered_and_the_next_server_knows_it() {
-    let home = crate::server::Home::new(crate::client::SERVER);
+    let home = crate::common::server::Home::new(crate::envoy::client::SERVER);
     let folder = home.path("envoy");
     std::fs::create_dir(&folder).unwrap();
-    crate::client::write(&folder, "edge.yaml", FILE);
+    crate::envoy::client::write(&folder, "edge.yaml", FILE);
     let (folder, state) = (folder.to_str().unwrap().to_owned(), home.path("state"));
     let arguments = ["--envoy-config", &folder, "--snapshot", state.to_str().unwrap()];
     let server = home.start(&arguments);
@@ -72,8 +72,9 @@ async fn every_call_that_was_counted_was_answered_and_the_next_server_knows_it()
     assert!(status.success(), "{log}");
     let server = home.start(&arguments);
     let mut client = Client::to(&server).await;
-    let left =
-        client.status("edge", &crate::client::with_hits(&descriptor(&[("k", "v")]), 0)).await;
+    let left = client
+        .status("edge", &crate::envoy::client::with_hits(&descriptor(&[("k", "v")]), 0))
+        .await;
     assert_eq!(3000 - u64::from(left.limit_remaining), allowed.load(Ordering::Relaxed));
 }
 
@@ -81,7 +82,7 @@ async fn every_call_that_was_counted_was_answered_and_the_next_server_knows_it()
 async fn many_calls_at_once_on_one_connection_admit_exactly_the_quota() {
     let (_home, server) = start("", &[("edge.yaml", &FILE.replace("3000", "1000"))], &[]);
     let client = envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient::new(
-        crate::client::channel(&server).await,
+        crate::envoy::client::channel(&server).await,
     );
     let calls = (0..3000).map(|_| {
         let mut client = client.clone();

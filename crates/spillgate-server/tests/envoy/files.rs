@@ -3,15 +3,15 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::client::{Client, OK, OVER_LIMIT, descriptor, metric, start, write};
-use crate::server::{Home, run, spillgate, until};
+use crate::common::server::{Home, run, spillgate, until};
+use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, metric, start, write};
 
 const EDGE: &str = "domain: edge\ndescriptors:\n\
     - {key: k, rate_limit: {unit: hour, requests_per_unit: 3}}\n";
 const MORE: &str = "domain: more\ndescriptors:\n\
     - {key: k, rate_limit: {unit: hour, requests_per_unit: 1}}\n";
 
-fn reloads(server: &crate::server::Server, outcome: &str) -> f64 {
+fn reloads(server: &crate::common::server::Server, outcome: &str) -> f64 {
     metric(server, &format!("spillgate_reloads_total{{outcome=\"{outcome}\"}}"))
 }
 
@@ -104,7 +104,7 @@ async fn a_policy_that_an_operator_sends_keeps_the_files() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_of_links_is_read_as_kubernetes_makes_it() {
-    let home = Home::new(crate::client::SERVER);
+    let home = Home::new(crate::envoy::client::SERVER);
     let folder = home.path("mounted");
     let version = |name: &str, text: &str| {
         std::fs::create_dir_all(folder.join(name)).unwrap();
@@ -140,7 +140,7 @@ async fn the_window_is_fixed_unless_a_bucket_is_asked_for() {
 
 #[test]
 fn everything_that_is_wrong_with_a_folder_is_told() {
-    let home = Home::new(crate::client::SERVER);
+    let home = Home::new(crate::envoy::client::SERVER);
     let folder = home.path("envoy");
     let check = |folder: &Path| {
         let mut check = spillgate();

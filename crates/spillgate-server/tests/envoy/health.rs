@@ -5,8 +5,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::client::{channel, start};
-use crate::server::until;
+use crate::common::server::until;
+use crate::envoy::client::{channel, start};
 
 const POLICY: &str = "[[limit]]\nname = 'api'\nmatch = { domain = 'edge' }\nquota = '5/h'\n";
 

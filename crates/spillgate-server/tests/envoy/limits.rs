@@ -2,7 +2,7 @@
 
 use tonic::Code;
 
-use crate::client::{
+use crate::envoy::client::{
     Client, OK, OVER_LIMIT, descriptor, giving_back, metric, start, with_hits, with_limit,
 };
 

@@ -4,7 +4,7 @@ use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
 use envoy_types::pb::google::protobuf::Struct;
 use envoy_types::pb::google::protobuf::value::Kind;
 
-use crate::client::{Client, OK, OVER_LIMIT, descriptor, outcome, start, with_hits};
+use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, outcome, start, with_hits};
 
 /// By the year, so that no window ends while a test runs.
 const FILE: &str = "\

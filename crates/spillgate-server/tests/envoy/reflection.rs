@@ -23,8 +23,8 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1alpha;
 
-use crate::client::{channel, start};
-use crate::server::Server;
+use crate::common::server::Server;
+use crate::envoy::client::{channel, start};
 
 const POLICY: &str = "[[limit]]\nname = 'api'\nmatch = { domain = 'edge' }\nquota = '5/h'\n";
 

@@ -2,9 +2,11 @@
 
 use tonic::Code;
 
-use crate::client::{Client, OK, OVER_LIMIT, descriptor, metric, start, with_hits, with_limit};
-use crate::redis::Redis;
-use crate::server::until;
+use crate::common::redis::Redis;
+use crate::common::server::until;
+use crate::envoy::client::{
+    Client, OK, OVER_LIMIT, descriptor, metric, start, with_hits, with_limit,
+};
 
 const POLICY: &str = "\
 [[limit]]

@@ -2,8 +2,8 @@
 
 use tonic::Code;
 
-use crate::client::{Client, OVER_LIMIT, descriptor, start, with_hits, with_limit};
-use crate::server::run;
+use crate::common::server::run;
+use crate::envoy::client::{Client, OVER_LIMIT, descriptor, start, with_hits, with_limit};
 
 const UNKNOWN: i32 = 0;
 const UNITS: [(&str, i32, i64); 7] = [

@@ -12,7 +12,7 @@ use prost::Message;
 use tokio::net::TcpStream as AsyncStream;
 use tokio::time::timeout;
 
-use crate::client::{Client, OK, descriptor, start};
+use crate::envoy::client::{Client, OK, descriptor, start};
 
 const POLICY: &str = "[[limit]]\nname = 'api'\nmatch = { domain = 'edge' }\nquota = '1000/h'\n";
 const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";

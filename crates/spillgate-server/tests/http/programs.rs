@@ -1,8 +1,8 @@
 use spillgate_server::Access;
 
 use super::client::ask;
-use super::program::run;
 use super::server::{POLICY, Server, TOKEN, app, token};
+use crate::common::program::run;
 
 /// A request of curl: method, path, body and its type, the status, and what it must say.
 type Case = (&'static str, &'static str, &'static str, u16, &'static str);

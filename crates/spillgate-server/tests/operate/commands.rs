@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::clients::Resp;
-use crate::server::{Home, run, spillgate};
+use crate::common::server::{Home, run, spillgate};
+use crate::operate::clients::Resp;
 
 const POLICY: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n[identity]\n\
     api-key = { header = 'x-api-key', accept = ['k1'] }\n[[limit]]\nname = 'login'\n\

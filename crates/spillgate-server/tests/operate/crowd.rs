@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spillgate::{Clock, SystemClock};
 
-use crate::server::{Home, Server, run, spillgate};
+use crate::common::server::{Home, Server, run, spillgate};
 
 const PLACES: usize = 40;
 

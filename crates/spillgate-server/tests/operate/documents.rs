@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::clients::Http;
-use crate::cluster::redis::Redis;
-use crate::server::{Home, run, spillgate};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, run, spillgate};
+use crate::operate::clients::Http;
 
 pub(crate) fn read(path: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");

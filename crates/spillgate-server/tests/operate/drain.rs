@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::spawn;
 
-use crate::clients::{Http, Resp, Tally, connecting_load, http_load, resp_load, spent};
-use crate::server::{Home, until};
+use crate::common::server::{Home, until};
+use crate::operate::clients::{Http, Resp, Tally, connecting_load, http_load, resp_load, spent};
 
 /// So slow that nothing is refilled during a test, so large that nobody is limited.
 pub(crate) const POLICY: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n\

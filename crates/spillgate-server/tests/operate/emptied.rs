@@ -1,7 +1,7 @@
 //! A file that lost its limits by mistake lets nobody in, and forgives nobody.
 
-use crate::clients::{Resp, spent};
-use crate::server::{Home, Server, spillgate, until};
+use crate::common::server::{Home, Server, spillgate, until};
+use crate::operate::clients::{Resp, spent};
 
 const SERVER: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n";
 const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 10'\n";

@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::server::{Home, spillgate};
+use crate::common::server::{Home, spillgate};
 
 /// How a command fails: its exit code, and what it tells.
 fn failure(command: &mut Command) -> (i32, String) {

@@ -8,7 +8,7 @@ use spillgate::algorithm::Word;
 use spillgate::{Fingerprint, Seed, SystemClock};
 use spillgate_server::snapshot::{Moment, Writer};
 
-use crate::server::{Home, Server, spillgate, until};
+use crate::common::server::{Home, Server, spillgate, until};
 
 const CONFIG: &str = "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
     throttle-capacity = 4_000_000\n";

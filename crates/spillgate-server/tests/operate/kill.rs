@@ -8,9 +8,9 @@ use std::time::Duration;
 use spillgate::{Clock, SystemClock, Timestamp};
 use spillgate_server::snapshot::Reader;
 
-use crate::clients::{Tally, http_load, resp_load, spent};
-use crate::drain::{POLICY, THROTTLE};
-use crate::server::{Home, until};
+use crate::common::server::{Home, until};
+use crate::operate::clients::{Tally, http_load, resp_load, spent};
+use crate::operate::drain::{POLICY, THROTTLE};
 
 #[test]
 fn kill_9_under_load_forgives_only_what_was_spent_since_the_last_snapshot() {

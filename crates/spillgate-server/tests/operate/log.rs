@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::server::{Home, Server, run, spillgate};
+use crate::common::server::{Home, Server, run, spillgate};
 
 #[test]
 fn requests_are_answered_although_the_disk_of_the_log_is_full() {

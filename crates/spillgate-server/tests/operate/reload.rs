@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::spawn;
 
-use crate::clients::{Http, Resp, spent};
-use crate::server::{Home, Server, run, until};
+use crate::common::server::{Home, Server, run, until};
+use crate::operate::clients::{Http, Resp, spent};
 
 const SERVER: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n";
 

@@ -1,6 +1,6 @@
 //! Flags go before variables, variables before the file, the file before defaults.
 
-use crate::server::{Home, Server, run, spillgate};
+use crate::common::server::{Home, Server, run, spillgate};
 
 const FILE: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nlog-level = 'off'\n\
     log-format = 'json'\n[[limit]]\nname = 'api'\nquota = '5/s'\n";
@@ -124,7 +124,10 @@ fn what_a_restart_with_the_redis_protocol_off_finds_in_a_snapshot_does_no_harm()
     let home = Home::new(FILE);
     let state = home.path("state").display().to_string();
     let server = home.start(&["--snapshot", &state]);
-    crate::clients::Resp::connect(server.resp).unwrap().ask("CL.THROTTLE k 5 1 3600").unwrap();
+    crate::operate::clients::Resp::connect(server.resp)
+        .unwrap()
+        .ask("CL.THROTTLE k 5 1 3600")
+        .unwrap();
     server.stop();
     let server = home.start(&["--snapshot", &state, "--resp", "off", "--log-level", "info"]);
     let log = server.stop();

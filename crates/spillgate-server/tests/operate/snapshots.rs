@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use crate::clients::{Resp, spent};
-use crate::drain::{POLICY, THROTTLE};
-use crate::server::{Home, Server, names, run, spillgate};
+use crate::common::server::{Home, Server, names, run, spillgate};
+use crate::operate::clients::{Resp, spent};
+use crate::operate::drain::{POLICY, THROTTLE};
 
 fn spend_five(server: &Server) {
     let mut client = Resp::connect(server.resp).unwrap();
@@ -100,10 +100,10 @@ fn a_second_server_does_not_get_the_snapshots_of_the_first() {
 fn a_snapshot_that_cannot_be_written_is_told_and_the_last_one_stays() {
     let home = Home::new(POLICY);
     let server = home.start(&["--snapshot-every", "100ms"]);
-    crate::server::until("a snapshot", || home.path("state").exists());
+    crate::common::server::until("a snapshot", || home.path("state").exists());
     // A folder where the temporary file should be: not even the super-user writes that.
     let blocked = home.path("state.tmp");
-    crate::server::until("the way is blocked", || {
+    crate::common::server::until("the way is blocked", || {
         let _ = std::fs::create_dir_all(blocked.join("x"));
         server.get("/metrics").contains("spillgate_snapshot_writes_total{outcome=\"failed\"} 1")
     });
@@ -181,7 +181,7 @@ fn a_debt_survives_a_restart_and_a_reload_that_only_adds_room() {
     owed(waits(&server));
     home.write(&policy("capacity = 5000\nwhen-full = 'protect'\n"));
     server.signal("HUP");
-    crate::server::until("a reload", || {
+    crate::common::server::until("a reload", || {
         server.get("/metrics").contains("spillgate_reloads_total{outcome=\"accepted\"} 1")
     });
     owed(waits(&server));

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-use crate::server::{Home, Server, run, until};
+use crate::common::server::{Home, Server, run, until};
 
 const CONFIG: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n\
     tls-certificate = 'cert.pem'\ntls-key = 'key.pem'\n[[limit]]\nname = 'api'\nquota = '5/h'\n";
@@ -46,7 +46,7 @@ fn curl_and_redis_cli_talk_over_tls_and_nobody_without() {
     let silent = std::net::TcpStream::connect(server.http).unwrap();
 
     // Explained over TLS too.
-    let mut explain = crate::server::spillgate();
+    let mut explain = crate::common::server::spillgate();
     let url = format!("https://localhost:{}", server.http.port());
     explain.args(["explain", "--server", &url, "--path", "/", "--token", server.token(), "--ca"]);
     assert!(run(explain.arg(home.path("cert.pem"))).starts_with("answer   allowed"));

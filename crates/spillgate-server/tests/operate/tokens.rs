@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::server::{Home, Server, run, spillgate, until};
+use crate::common::server::{Home, Server, run, spillgate, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 

@@ -2,9 +2,9 @@
 
 use std::thread::spawn;
 
-use crate::proxy::{Proxy, Setup, threads};
-use crate::server::until;
-use crate::upstream::{Upstream, nobody, ok};
+use crate::common::server::until;
+use crate::proxy::setup::{Proxy, Setup, threads};
+use crate::proxy::upstream::{Upstream, nobody, ok};
 
 #[test]
 fn requests_are_spread_evenly() {
@@ -69,7 +69,7 @@ fn one_that_ends_under_load_costs_no_request_that_may_be_sent_twice() {
     let clients: Vec<_> = (0..4)
         .map(|_| {
             spawn(move || {
-                let mut client = crate::wire::Wire::connect(address);
+                let mut client = crate::proxy::wire::Wire::connect(address);
                 let statuses = (0..100).map(|_| client.get("/", "").status());
                 statuses.filter(|status| *status == 200).count()
             })
@@ -95,7 +95,7 @@ fn connections_are_kept_and_used_again() {
 fn an_upstream_that_says_it_hangs_up_is_not_sent_more_on_that_connection() {
     let upstream = Upstream::playing(|mut wire, seen| {
         seen.next(&mut wire).unwrap();
-        wire.send(crate::upstream::respond("200 OK", "connection: close\r\n", "hello"));
+        wire.send(crate::proxy::upstream::respond("200 OK", "connection: close\r\n", "hello"));
         // Whatever is sent now would be lost.
         assert!(wire.is_over());
     });

@@ -14,12 +14,14 @@ use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::frames::{DATA, END_HEADERS, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
-use crate::http2::connect;
-use crate::proxy::{Proxy, Setup};
-use crate::server::{Home, until};
-use crate::upstream::Upstream;
-use crate::wire::Wire;
+use crate::common::server::{Home, until};
+use crate::proxy::frames::{
+    DATA, END_HEADERS, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame,
+};
+use crate::proxy::http2::connect;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::Upstream;
+use crate::proxy::wire::Wire;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

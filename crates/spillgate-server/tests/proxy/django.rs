@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::proxy::Setup;
-use crate::server::run;
+use crate::common::server::run;
+use crate::proxy::setup::Setup;
 
 /// Ends with the test.
 struct Django {

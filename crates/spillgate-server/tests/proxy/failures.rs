@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::proxy::{Proxy, Setup};
-use crate::server::until;
-use crate::upstream::{Upstream, nobody, ok};
+use crate::common::server::until;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, nobody, ok};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -178,7 +178,7 @@ fn an_upstream_that_fails_its_probe_is_left_alone_until_it_passes_one() {
     let upstream = Upstream::answering(move |request| {
         let is_fine = request.path() != "/health" || asked.load(Ordering::Relaxed);
         let status = if is_fine { "200 OK" } else { "503 Service Unavailable" };
-        crate::upstream::respond(status, "", "")
+        crate::proxy::upstream::respond(status, "", "")
     });
     let proxy = Setup::to(&[upstream.url()])
         .proxy("health-path = '/health'\nhealth-every = '100ms'\n")

@@ -7,10 +7,10 @@ use http::Request;
 use http_body_util::Empty;
 use tokio::time::timeout;
 
-use crate::frames::{CONTINUATION, HEADERS, PREFACE, SETTINGS, frame};
-use crate::http2::connect;
-use crate::proxy::Proxy;
-use crate::upstream::{Upstream, ok};
+use crate::proxy::frames::{CONTINUATION, HEADERS, PREFACE, SETTINGS, frame};
+use crate::proxy::http2::connect;
+use crate::proxy::setup::Proxy;
+use crate::proxy::upstream::{Upstream, ok};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

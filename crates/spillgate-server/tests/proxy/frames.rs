@@ -1,9 +1,9 @@
 //! HTTP/2 in frames that no library would write: headers that would mean something else once they
 //! are lines of HTTP/1.1.
 
-use crate::proxy::Proxy;
-use crate::upstream::{Upstream, ok};
-use crate::wire::Wire;
+use crate::proxy::setup::Proxy;
+use crate::proxy::upstream::{Upstream, ok};
+use crate::proxy::wire::Wire;
 
 pub(crate) type Fields<'a> = &'a [(&'a str, &'a str)];
 

@@ -9,9 +9,9 @@ use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::h2c::Service;
-use crate::http2::connect;
-use crate::proxy::Setup;
+use crate::proxy::h2c::Service;
+use crate::proxy::http2::connect;
+use crate::proxy::setup::Setup;
 
 type Trailing =
     StreamBody<futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>;

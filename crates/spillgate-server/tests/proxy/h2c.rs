@@ -16,10 +16,10 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::http2::connect;
-use crate::proxy::Setup;
-use crate::server::until;
-use crate::upstream::{Upstream, ok};
+use crate::common::server::until;
+use crate::proxy::http2::connect;
+use crate::proxy::setup::Setup;
+use crate::proxy::upstream::{Upstream, ok};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -1,7 +1,7 @@
 //! Which headers pass, which end at the proxy, and which it writes itself.
 
-use crate::proxy::{OPEN, Proxy, Setup};
-use crate::upstream::{Upstream, ok, respond};
+use crate::proxy::setup::{OPEN, Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok, respond};
 
 /// What a client may say about itself.
 const CLAIMS: &str = "x-forwarded-for: 203.0.113.9\r\nx-forwarded-proto: https\r\n\

@@ -1,8 +1,8 @@
 //! Whom a request is for: limits and the upstream see the same host, or the request is refused.
 
-use crate::frames::{self, Fields};
-use crate::proxy::{Proxy, Setup};
-use crate::upstream::{Upstream, ok};
+use crate::proxy::frames::{self, Fields};
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok};
 
 /// A limit that tells whether a request was counted for the host `shop.test`, and another for the
 /// rest.

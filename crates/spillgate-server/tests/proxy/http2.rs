@@ -13,9 +13,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::proxy::{Proxy, Setup};
-use crate::server::until;
-use crate::upstream::{Upstream, ok};
+use crate::common::server::until;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

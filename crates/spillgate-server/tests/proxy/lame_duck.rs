@@ -13,11 +13,11 @@ use hyper::client::conn::http2::SendRequest;
 use spillgate::{Clock, SystemClock};
 use tokio::time::timeout;
 
-use crate::http2::connect;
-use crate::proxy::{OPEN, listener};
-use crate::server::{Home, Server, spillgate, until};
-use crate::upstream::{Upstream, ok};
-use crate::wire::Wire;
+use crate::common::server::{Home, Server, spillgate, until};
+use crate::proxy::http2::connect;
+use crate::proxy::setup::{OPEN, listener};
+use crate::proxy::upstream::{Upstream, ok};
+use crate::proxy::wire::Wire;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than a test takes: whoever waits for its end waits in vain.

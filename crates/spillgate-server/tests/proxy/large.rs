@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::proxy::Proxy;
-use crate::upstream::Upstream;
-use crate::wire::Wire;
+use crate::proxy::setup::Proxy;
+use crate::proxy::upstream::Upstream;
+use crate::proxy::wire::Wire;
 
 const GIGABYTE: usize = 1_000_000_000;
 
@@ -65,7 +65,7 @@ fn a_gigabyte_is_uploaded_and_downloaded_in_flat_memory() {
         while let Some(head) = wire.head() {
             if head.start.starts_with("PUT") {
                 receive_on(&mut wire);
-                wire.send(crate::upstream::ok("all of it"));
+                wire.send(crate::proxy::upstream::ok("all of it"));
             } else {
                 wire.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {GIGABYTE}\r\n\r\n"));
                 send(wire.socket());

@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use crate::frames;
-use crate::proxy::{Proxy, Setup};
-use crate::upstream::Upstream;
-use crate::wire::Wire;
+use crate::proxy::frames;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::Upstream;
+use crate::proxy::wire::Wire;
 
 /// What the upstream notices.
 #[derive(Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Barrier};
 use std::thread::spawn;
 
-use crate::proxy::Setup;
-use crate::upstream::{Upstream, ok, respond};
-use crate::wire::Wire;
+use crate::proxy::setup::Setup;
+use crate::proxy::upstream::{Upstream, ok, respond};
+use crate::proxy::wire::Wire;
 
 #[test]
 fn exactly_the_burst_passes_of_many_connections_at_once() {

@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::proxy::{OPEN, Setup};
-use crate::server::until;
-use crate::upstream::{Upstream, ok};
-use crate::wire::Wire;
+use crate::common::server::until;
+use crate::proxy::setup::{OPEN, Setup};
+use crate::proxy::upstream::{Upstream, ok};
+use crate::proxy::wire::Wire;
 
 /// Ends with the test.
 struct Nginx {

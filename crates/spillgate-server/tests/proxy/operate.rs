@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-use crate::message::Message;
-use crate::proxy::{Setup, threads};
-use crate::server::{run, until};
-use crate::upstream::{Upstream, nobody, ok};
-use crate::wire::Wire;
+use crate::common::server::{run, until};
+use crate::proxy::message::Message;
+use crate::proxy::setup::{Setup, threads};
+use crate::proxy::upstream::{Upstream, nobody, ok};
+use crate::proxy::wire::Wire;
 
 fn policy(burst: usize) -> String {
     format!("[[limit]]\nname = 'api'\nquota = '1/h burst {burst}'\n")

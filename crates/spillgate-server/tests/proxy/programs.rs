@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use crate::proxy::{Proxy, listener};
-use crate::server::{Server, run, spillgate};
-use crate::upstream::{Upstream, ok};
+use crate::common::server::{Server, run, spillgate};
+use crate::proxy::setup::{Proxy, listener};
+use crate::proxy::upstream::{Upstream, ok};
 
 fn curl(url: &str, options: &[&str]) -> String {
     let mut curl = Command::new("curl");
@@ -50,7 +50,7 @@ fn a_proxy_beside_the_server_shares_its_limits() {
          [[limit]]\nname = 'api'\nquota = '1/h burst 2'\n",
         upstream.url()
     );
-    let home = crate::server::Home::new(&file);
+    let home = crate::common::server::Home::new(&file);
     let server = home.start(&[]);
     let check = curl(&server.url("/v1/check"), &["--json", r#"{"limit":"api","key":"127.0.0.1"}"#]);
     assert!(check.contains("\"remaining\":1"), "{check}");

@@ -6,9 +6,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::proxy::{Proxy, Setup};
-use crate::upstream::{Upstream, ok, respond};
-use crate::wire::Wire;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok, respond};
+use crate::proxy::wire::Wire;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

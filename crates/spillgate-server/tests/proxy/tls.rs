@@ -11,9 +11,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::proxy::{Proxy, Setup};
-use crate::server::{Home, run};
-use crate::upstream::{Upstream, ok};
+use crate::common::server::{Home, run};
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok};
 
 const TLS: &str = "tls-certificate = 'cert.pem'\ntls-key = 'key.pem'\n";
 

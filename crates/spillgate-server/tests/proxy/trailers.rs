@@ -15,11 +15,11 @@ use hyper::body::{Frame, Incoming};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::h2c::Service;
-use crate::http2::connect;
-use crate::proxy::{OPEN, Proxy, Setup};
-use crate::upstream::{Upstream, ok};
-use crate::wire::Wire;
+use crate::proxy::h2c::Service;
+use crate::proxy::http2::connect;
+use crate::proxy::setup::{OPEN, Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok};
+use crate::proxy::wire::Wire;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{JoinHandle, spawn};
 
-use crate::message::Message;
-use crate::wire::Wire;
+use crate::proxy::message::Message;
+use crate::proxy::wire::Wire;
 
 /// Ends with the test, and its connections with it.
 pub(crate) struct Upstream {

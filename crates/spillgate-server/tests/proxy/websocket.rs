@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{accept_async, connect_async};
 
-use crate::proxy::{Proxy, Setup};
-use crate::server::until;
-use crate::upstream::{Upstream, ok, respond};
+use crate::common::server::until;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok, respond};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::message::{Length, Message, field};
+use crate::proxy::message::{Length, Message, field};
 
 /// Longer than anything takes that works.
 const PATIENCE: Duration = Duration::from_secs(20);

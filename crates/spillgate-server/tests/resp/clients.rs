@@ -2,8 +2,8 @@ use std::process::Command;
 
 use spillgate_server::protocol::resp::Password;
 
-use super::program::run;
 use super::start;
+use crate::common::program::run;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_cli_shows_what_redis_cell_would_answer() {

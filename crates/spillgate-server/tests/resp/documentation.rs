@@ -1,7 +1,7 @@
 use spillgate_policy::Limit;
 
-use super::program::run;
 use super::start_with;
+use crate::common::program::run;
 
 const PAGE: &str = include_str!("../../../../docs/redis.md");
 

@@ -12,8 +12,8 @@ use crate::{Limit, Observed, Subject};
 ///
 /// One caller whose time also goes back, and several callers whose time does not,
 /// must be answered exactly as by the model. Several callers whose time goes back
-/// must be admitted no more by a bucket than by the model: a store may forget who
-/// is idle, and then has to assume the worst.
+/// must be admitted no more by a bucket than by the model: a store may forget idle callers,
+/// and then has to assume the worst.
 ///
 /// # Panics
 ///
@@ -74,7 +74,7 @@ fn replay<S: Subject>(
     Ok(())
 }
 
-/// Stores need not remember debts of any depth.
+/// Limits debts to what every store must be able to represent.
 fn within_depth(call: Call, model: &dyn Reference) -> Call {
     let Op::Debit(amount) = call.op else { return call };
     let op = match amount.min(model.room_for_debt(call.key, call.at)) {
@@ -97,8 +97,7 @@ fn step_exactly<S: Subject>(
     retry_is_exact(subject, call, &observed)
 }
 
-/// Equal, but for times that lead beyond the last timestamp: a clock stands still
-/// there, so that it is all one how far beyond.
+/// Equal, except for times beyond the last timestamp, where clocks stop.
 fn agree(observed: &Observed, expected: &Observed, now: Timestamp) -> bool {
     let longest = Timestamp::MAX.since(now);
     cut(observed, longest) == cut(expected, longest)
@@ -116,7 +115,7 @@ fn cut(answer: &Observed, longest: Duration) -> Observed {
     Observed { verdict, retry_after, reset_after, ..*answer }
 }
 
-/// The call that was denied passes when told to come again, and not before.
+/// The denied call is allowed after `retry_after`, and not before.
 fn retry_is_exact<S: Subject>(
     subject: &mut S,
     call: Call,

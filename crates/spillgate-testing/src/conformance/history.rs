@@ -18,20 +18,20 @@ pub struct History {
 pub struct Call {
     /// When it is made.
     pub at: Timestamp,
-    /// By whom.
+    /// The caller's key.
     pub key: &'static str,
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
 }
 
-/// What can be asked of a [`Subject`].
+/// An operation of a [`Subject`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// See [`Subject::check`].
     Check(u64),
     /// See [`Subject::peek`].
     Peek(u64),
-    /// See [`Subject::charge`].
+    /// See [`Subject::debit`].
     Debit(u64),
     /// See [`Subject::refund`].
     Refund(u64),

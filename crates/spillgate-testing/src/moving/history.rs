@@ -29,7 +29,7 @@ pub enum Change {
     Reserve(Caller, u64),
     /// See [`Moving::settle`]: of the call so many changes ago.
     Settle(usize, u64),
-    /// See [`Moving::charge`].
+    /// See [`Moving::debit`].
     Debit(&'static str, u64),
     /// See [`Moving::refund`].
     Refund(&'static str, u64),
@@ -47,7 +47,7 @@ pub(super) const KEYS: [&str; 2] = ["ann", "bob"];
 const TIERS: [&str; 2] = ["gold", "silver"];
 
 impl Change {
-    /// Makes the change to both, and compares what is left. Tells whether the history goes on.
+    /// Applies the change to both, and compares what is left. Returns whether to continue.
     pub(super) fn make<S: Moving>(
         &self,
         number: usize,
@@ -104,7 +104,7 @@ impl Change {
                 model.restart(now);
             }
         }
-        if model.is_untold(now) {
+        if model.exceeds_count(now) {
             return Ok(false);
         }
         for key in KEYS {
@@ -183,10 +183,10 @@ fn quota(kind: AlgorithmKind) -> impl Strategy<Value = Quota> {
     ];
     select(&QUOTAS[..]).prop_filter_map("countable", move |text| {
         let quota: Quota = text.parse().ok()?;
-        // Of refills that are larger than the burst, a word cannot tell how deep a debt is.
-        let is_told = kind != AlgorithmKind::IntervalBucket || quota.burst() >= quota.amount();
+        // With refills larger than the burst, a word cannot represent the depth of a debt.
+        let is_exact = kind != AlgorithmKind::IntervalBucket || quota.burst() >= quota.amount();
         let is_counted = kind.with_quota(&quota, Start::Full, Timestamp::ZERO).is_ok();
-        (is_told && is_counted).then_some(quota)
+        (is_exact && is_counted).then_some(quota)
     })
 }
 

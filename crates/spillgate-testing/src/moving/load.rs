@@ -11,14 +11,14 @@ use tokio::runtime::Runtime;
 
 const THREADS: u64 = 4;
 const KEYS: usize = 4;
-/// Hardly refilled meanwhile, and less than is spent, so that there are debts.
+/// Refills hardly at all during the test, and is less than is spent, so that there are debts.
 const BURST: u64 = 300;
 
-/// The policy of [`under_load`]: one limit of a kind, with room for so many callers.
+/// The policy of [`under_load`]: one limit of a kind, with a capacity.
 ///
 /// # Panics
 ///
-/// If it is none.
+/// If the policy is invalid.
 #[must_use]
 pub fn policy_under_load(kind: AlgorithmKind, capacity: u64) -> Policy {
     let limit =
@@ -32,13 +32,13 @@ fn quota(times: u64) -> String {
     format!("{BURST} per {} days", 1_000 * times)
 }
 
-/// Spends, reserves, settles, debits, resets nobody, gives overrides and takes them away, and
-/// reloads, all at once. Every call must be charged once: what callers owe then is what they
-/// have spent, less what was given back.
+/// Spends, reserves, settles, debits, sets and removes overrides, and reloads, concurrently.
+/// Every call must count exactly once: in the end, callers owe what they have spent, less
+/// refunds.
 ///
 /// # Panics
 ///
-/// If more was admitted, or less by more than what was given back.
+/// If more was admitted, or less by more than the refunds.
 pub fn under_load<S: Store>(
     kind: AlgorithmKind,
     gate: &Gate<S>,

@@ -1,7 +1,7 @@
-//! State that moves: tiers, overrides, debts, reservations, reloads and restarts.
+//! State that changes: tiers, overrides, debts, reservations, reloads and restarts.
 //!
-//! Whatever happens to what a caller has spent, it must be admitted no more than by the model,
-//! and less by no more than a token: what is translated from one quota to another is rounded up.
+//! Whatever happens, a caller must be admitted no more than by the model, and at most one token
+//! less: translations from one quota to another round up.
 
 mod history;
 #[cfg(feature = "gate")]
@@ -23,45 +23,44 @@ pub use self::load::{policy_under_load, under_load};
 use self::model::model;
 use crate::strategy;
 
-/// Whatever decides under one limit with tiers, and can be changed while it does.
+/// Anything that decides under one limit with tiers, and can be reconfigured.
 pub trait Moving {
-    /// Spends `cost` for a caller of a tier if it passes; tells whether it does, and how much it
-    /// could still spend then.
+    /// Spends `cost` for a caller of a tier if allowed; returns whether it was, and what remains.
     fn check(&mut self, caller: Caller, cost: u64, now: Timestamp) -> (bool, u64);
 
     /// The same for a cost that is [settled](Self::settle) later under this number.
     fn reserve(&mut self, caller: Caller, cost: u64, number: usize, now: Timestamp) -> bool;
 
-    /// Replaces what was reserved under a number, if anything was, by the actual cost.
+    /// Replaces what was reserved under a number, if anything, with the actual cost.
     fn settle(&mut self, number: usize, actual: u64, now: Timestamp);
 
-    /// Takes `amount` from a caller without a tier whether or not it passes.
+    /// Spends `amount` unconditionally, for a caller without a tier.
     fn debit(&mut self, key: &'static str, amount: u64, now: Timestamp);
 
-    /// Gives `amount` back to a caller without a tier.
+    /// Refunds `amount` to a caller without a tier.
     fn refund(&mut self, key: &'static str, amount: u64, now: Timestamp);
 
-    /// Makes a caller as if it had never been seen.
+    /// Forgets what a caller has spent.
     fn reset(&mut self, key: &'static str, now: Timestamp);
 
-    /// Gives a caller a quota of its own, or takes it away.
+    /// Sets or removes a caller's own quota.
     fn set_override(&mut self, key: &'static str, quota: Option<Quota>, now: Timestamp);
 
-    /// Puts other quotas in force. False if what follows cannot be compared: a store that
-    /// translates states as callers come leaves those of denied ones by their old quota.
+    /// Replaces the quotas. False if what follows cannot be compared: a store that translates
+    /// states lazily leaves those of denied callers under their old quota.
     fn reload(&mut self, quotas: &Quotas, now: Timestamp) -> bool;
 
-    /// Ends, and starts again with what was kept.
+    /// Restarts with the persisted state.
     fn restart(&mut self, now: Timestamp);
 
     /// How much a caller without a tier could spend.
     fn remaining(&mut self, key: &'static str, now: Timestamp) -> u64;
 }
 
-/// Who asks.
+/// Who makes a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// What is counted.
+    /// The key.
     pub key: &'static str,
     /// The tier, of those that the limit has.
     pub tier: Option<&'static str>,

@@ -16,10 +16,10 @@ pub(super) trait Model: Moving {
     /// How much a caller could spend in a tier.
     fn remaining_in(&self, caller: Caller, now: Timestamp) -> u64;
 
-    /// True if a caller owes so much that a word may not be able to tell it.
-    fn is_untold(&self, now: Timestamp) -> bool;
+    /// True if a caller owes more than a word may be able to represent.
+    fn exceeds_count(&self, now: Timestamp) -> bool;
 
-    /// Spends for a caller, who was allowed to.
+    /// Spends for a caller that was allowed to.
     fn spend(&mut self, caller: Caller, cost: u64, number: Option<usize>, now: Timestamp);
 }
 
@@ -58,7 +58,7 @@ struct Ruled<R> {
     rule: R,
     quota: Quota,
     most: u64,
-    /// Debts of less than this can be told, whatever happens next.
+    /// Debts below this can be represented, whatever happens next.
     deep: u64,
 }
 
@@ -72,7 +72,7 @@ struct Callers<R: Rule> {
     open: BTreeMap<usize, Open<R>>,
 }
 
-/// What is known of one caller.
+/// The state of one caller.
 struct Entry<R: Rule> {
     state: R::State,
     own: Option<Own<R>>,
@@ -170,7 +170,7 @@ fn ruled<R: Rule>(
     let of = |(quota, real): (&Quota, &AnyAlgorithm)| {
         let rule = make(&Limit { kind, quota: *quota, start, born }, real);
         let deep = match real {
-            // What a count cannot tell is owed in time, of whatever tier.
+            // What exceeds the count is owed in time, whatever the tier.
             AnyAlgorithm::IntervalBucket(_) if quotas.len() > 1 => 2 * quota.burst(),
             _ => real.deepest() / 16,
         };
@@ -197,7 +197,7 @@ impl<R: Rule> Model for Callers<R> {
         ruled.remaining(&state, now)
     }
 
-    fn is_untold(&self, now: Timestamp) -> bool {
+    fn exceeds_count(&self, now: Timestamp) -> bool {
         let now = nanos(now);
         let is_deep = |ruled: &Ruled<R>, state| ruled.rule.spent(state, now) > whole(ruled.deep);
         self.known.values().any(|entry| {
@@ -248,14 +248,14 @@ impl<R: Rule> Moving for Callers<R> {
             let unused = open.cost - actual;
             let rule = &ruled.rule;
             if ruled.quota == open.quota {
-                return rule.give_back_charged(state, now, unused, &open.state);
+                return rule.refund_call(state, now, unused, &open.state);
             }
             // Had the quota changed just now, or at once. Where time was kept and not tokens, what
             // took no time then gives no time back.
             let late = floor(&open.rule.spent(&open.state, now));
             let moved = rule.carry_over(&open.state, open.at, &open.rule);
             let worth = if has_tiers { rule.worth(unused, &open.rule) } else { unused };
-            rule.give_back_charged(state, now, unused.min(late).min(worth), &moved)
+            rule.refund_call(state, now, unused.min(late).min(worth), &moved)
         });
     }
 
@@ -268,7 +268,7 @@ impl<R: Rule> Moving for Callers<R> {
     fn refund(&mut self, key: &'static str, amount: u64, now: Timestamp) {
         let now = nanos(now);
         let caller = Caller { key, tier: None };
-        self.change(caller, now, |ruled, state| ruled.rule.give_back(state, now, amount));
+        self.change(caller, now, |ruled, state| ruled.rule.refund(state, now, amount));
     }
 
     fn reset(&mut self, key: &'static str, now: Timestamp) {
@@ -320,7 +320,7 @@ impl<R: Rule> Moving for Callers<R> {
         let slowest = |rule: R, other: &Ruled<R>| rule.slower(&other.rule);
         let old = self.rules.iter().fold(self.rules[0].rule.slower(&self.rules[0].rule), slowest);
         let (old, new) = (&old, &rules[0].rule);
-        // Nobody knows who was in which tier, so that only what has none is told in tokens.
+        // Tiers of callers are unknown, so only limits without tiers carry tokens over.
         let is_kept = !self.quotas.tiers.is_empty() || self.quotas.base == quotas.base;
         for entry in self.known.values_mut() {
             entry.state = match is_kept {

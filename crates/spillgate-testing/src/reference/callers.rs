@@ -33,14 +33,14 @@ impl<R: Rule> Callers<R> {
         self.rule.spent(state, now) == whole(0)
     }
 
-    /// Nothing always passes; anything else, if what is spent leaves room for it.
+    /// A cost of zero always passes; any other if what is spent leaves room for it.
     fn passes(&self, state: &R::State, now: Nanos, cost: u64) -> bool {
         let total = self.rule.spent(state, now) + whole(cost);
         cost == 0 || total <= whole(self.rule.limit())
     }
 
-    /// What a caller in the state `before` is told of a call that leaves it in the
-    /// state that `spend` makes of it, if the call passes.
+    /// The answer to a call by a caller in the state `before`, and its state after that: the
+    /// result of `spend`, if the call is allowed.
     fn answer(
         &self,
         before: &R::State,
@@ -92,14 +92,14 @@ impl<R: Rule> Subject for Callers<R> {
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        // Who has never been seen has nothing to get back.
+        // A new caller has spent nothing.
         if let Some(state) = self.known.get_mut(key) {
-            *state = self.rule.give_back(state, nanos(now), amount);
+            *state = self.rule.refund(state, nanos(now), amount);
         }
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {
-        // Who has never been seen is so already.
+        // A new caller has nothing to forget.
         if let Some(state) = self.known.get_mut(key) {
             *state = self.rule.fresh(nanos(now));
         }

@@ -57,7 +57,7 @@ impl Rule for FirstHitWindow {
         Window { begin, count: count + amount }
     }
 
-    fn give_back(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
+    fn refund(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
         let Window { begin, count } = self.current(caller, now);
         Window { begin, count: count.saturating_sub(amount) }
     }
@@ -79,16 +79,10 @@ impl Rule for FirstHitWindow {
         Window { begin, count }
     }
 
-    fn give_back_charged(
-        &self,
-        caller: &Window,
-        now: Nanos,
-        amount: u64,
-        charged: &Window,
-    ) -> Window {
-        let (current, charged) = (self.current(caller, now), self.current(charged, now));
-        let is_same = current.begin.abs_diff(charged.begin) < self.length;
-        let amount = amount.min(charged.count);
-        if is_same { self.give_back(caller, now, amount) } else { caller.clone() }
+    fn refund_call(&self, caller: &Window, now: Nanos, amount: u64, spent: &Window) -> Window {
+        let (current, spent) = (self.current(caller, now), self.current(spent, now));
+        let is_same = current.begin.abs_diff(spent.begin) < self.length;
+        let amount = amount.min(spent.count);
+        if is_same { self.refund(caller, now, amount) } else { caller.clone() }
     }
 }

@@ -52,7 +52,7 @@ impl Rule for FixedWindow {
         Window { number, count: count + amount }
     }
 
-    fn give_back(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
+    fn refund(&self, caller: &Window, now: Nanos, amount: u64) -> Window {
         let Window { number, count } = self.current(caller, now);
         Window { number, count: count.saturating_sub(amount) }
     }
@@ -73,15 +73,9 @@ impl Rule for FixedWindow {
         Window { number, count }
     }
 
-    fn give_back_charged(
-        &self,
-        caller: &Window,
-        now: Nanos,
-        amount: u64,
-        charged: &Window,
-    ) -> Window {
-        let is_same = self.current(caller, now).number == self.current(charged, now).number;
-        let amount = amount.min(self.current(charged, now).count);
-        if is_same { self.give_back(caller, now, amount) } else { caller.clone() }
+    fn refund_call(&self, caller: &Window, now: Nanos, amount: u64, spent: &Window) -> Window {
+        let is_same = self.current(caller, now).number == self.current(spent, now).number;
+        let amount = amount.min(self.current(spent, now).count);
+        if is_same { self.refund(caller, now, amount) } else { caller.clone() }
     }
 }

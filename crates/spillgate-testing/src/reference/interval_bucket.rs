@@ -96,7 +96,7 @@ impl Rule for IntervalBucket {
         Refilled { at, spent: spent + amount }
     }
 
-    fn give_back(&self, caller: &Refilled, now: Nanos, amount: u64) -> Refilled {
+    fn refund(&self, caller: &Refilled, now: Nanos, amount: u64) -> Refilled {
         let Refilled { at, spent } = self.refilled(caller, now);
         // Not beyond what a caller never seen would have; nor below the burst while a debt
         // cannot be told.
@@ -137,14 +137,14 @@ impl Rule for IntervalBucket {
         caller.clone()
     }
 
-    fn give_back_charged(
+    fn refund_call(
         &self,
         caller: &Refilled,
         now: Nanos,
         amount: u64,
-        charged: &Refilled,
+        spent: &Refilled,
     ) -> Refilled {
-        self.give_back(caller, now, amount.min(self.refilled(charged, now).spent))
+        self.refund(caller, now, amount.min(self.refilled(spent, now).spent))
     }
 }
 

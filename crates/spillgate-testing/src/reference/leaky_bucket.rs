@@ -49,8 +49,8 @@ impl Rule for LeakyBucket {
         self.bucket.take_up_to(debt, now, amount, most)
     }
 
-    fn give_back(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
-        self.bucket.give_back(debt, now, amount)
+    fn refund(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
+        self.bucket.refund(debt, now, amount)
     }
 
     fn carry_over(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
@@ -69,8 +69,8 @@ impl Rule for LeakyBucket {
         self.bucket.keep(debt, now, &old.bucket)
     }
 
-    fn give_back_charged(&self, debt: &Debt, now: Nanos, amount: u64, charged: &Debt) -> Debt {
-        self.bucket.give_back_charged(debt, now, amount, charged)
+    fn refund_call(&self, debt: &Debt, now: Nanos, amount: u64, spent: &Debt) -> Debt {
+        self.bucket.refund_call(debt, now, amount, spent)
     }
 
     /// A call's turn comes when everything that was there before it has left.

@@ -1,8 +1,8 @@
-//! The model: what each algorithm is meant to decide, without a thought for speed.
+//! The model: what each algorithm should decide, regardless of speed.
 //!
-//! An algorithm is told by its rule alone: what is spent at a moment, as
-//! an exact number, and what taking and giving back change. Everything else that
-//! a decision tells follows from what is spent, in the same way for all.
+//! A rule defines an algorithm: what is spent at a given time, as an exact number, and how
+//! spends and refunds change it. The fields of a decision follow from that in the same way for
+//! all.
 
 mod callers;
 mod first_hit_window;
@@ -28,10 +28,10 @@ pub(crate) use self::token_bucket::TokenBucket;
 use crate::exact::{Nanos, floor, whole};
 use crate::{Limit, Subject};
 
-/// A [`Subject`] that is right.
+/// A [`Subject`] that is correct by definition.
 pub trait Reference: Subject {
-    /// How much more can be charged to a caller before its debt is deeper than
-    /// every store must be able to remember.
+    /// How much more can be debited before the debt is deeper than every store must be able to
+    /// represent.
     fn room_for_debt(&self, key: &str, now: Timestamp) -> u64;
 }
 
@@ -39,10 +39,10 @@ pub trait Reference: Subject {
 ///
 /// # Errors
 ///
-/// If the algorithm cannot count the quota, or has no empty start.
+/// If the algorithm cannot count the quota, or cannot start empty.
 pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
     let quota = &limit.quota;
-    // The steps to which the real algorithms round are theirs to choose.
+    // The model rounds to the same steps as the real algorithms.
     Ok(match limit.algorithm()? {
         AnyAlgorithm::IntervalBucket(real) => {
             Box::new(Callers::new(IntervalBucket::new(limit, &real)))
@@ -59,34 +59,34 @@ pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
     })
 }
 
-/// What is spent when a limit changes.
+/// What stays spent when a limit changes.
 fn carried(spent: u64, old: u64, new: u64) -> u64 {
     spent.min(old).min(new) + spent.saturating_sub(old)
 }
 
-/// How one algorithm counts.
+/// The definition of one algorithm.
 pub(crate) trait Rule {
-    /// What is known of one caller.
+    /// The state of one caller.
     type State: Clone;
 
     /// The most that can be spent at once.
     fn limit(&self) -> u64;
 
-    /// The deepest debt that a store must be able to remember.
+    /// The deepest debt that a store must be able to represent.
     fn deepest(&self) -> u64 {
         2 * self.limit()
     }
 
-    /// A caller that has done nothing but idle until `idle_at`.
+    /// A caller that was idle until `idle_at`.
     fn fresh(&self, idle_at: Nanos) -> Self::State;
 
-    /// How much of the limit is spent. Never grows while time goes on.
+    /// How much of the limit is spent. Never grows with time.
     fn spent(&self, state: &Self::State, now: Nanos) -> Rational;
 
     /// The caller after it has spent `amount` more.
     fn take(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
-    /// The caller after it has spent up to `amount` more, but no more than `most` in all.
+    /// The caller after it has spent up to `amount` more, but no more than `most` in total.
     fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State
     where
         Self: Sized,
@@ -94,8 +94,8 @@ pub(crate) trait Rule {
         self.take(state, now, amount.min(floor(&(whole(most) - self.spent(state, now)))))
     }
 
-    /// The caller after it has got back `amount` of what it had spent.
-    fn give_back(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
+    /// The caller after a refund of `amount`.
+    fn refund(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
     /// The caller under this rule, which was in a state of another: what it has spent stays
     /// spent, in tokens, of the old limit no more than the new one has, and all beyond it.
@@ -110,7 +110,7 @@ pub(crate) trait Rule {
         tokens
     }
 
-    /// This rule with the slower refill of two: if nobody knows in which tier a caller was.
+    /// This rule with the slower refill of two: for a caller of unknown tier.
     fn slower(&self, _other: &Self) -> Self;
 
     /// The caller as another tier of the limit sees it.
@@ -118,14 +118,14 @@ pub(crate) trait Rule {
         self.keep(state, now, other)
     }
 
-    /// The caller after it has got back up to `amount` of a call that left `charged` behind,
-    /// but nothing of what has been refilled since.
-    fn give_back_charged(
+    /// The caller after a refund of up to `amount` of a call that left the state `spent`, except
+    /// what has been refilled since.
+    fn refund_call(
         &self,
         state: &Self::State,
         now: Nanos,
         amount: u64,
-        charged: &Self::State,
+        spent: &Self::State,
     ) -> Self::State;
 
     /// How long the call of a caller that was in this state should wait.

@@ -89,7 +89,7 @@ impl Rule for SlidingWindow {
         self.with(caller, now, |calls| calls + amount)
     }
 
-    fn give_back(&self, caller: &Windows, now: Nanos, amount: u64) -> Windows {
+    fn refund(&self, caller: &Windows, now: Nanos, amount: u64) -> Windows {
         self.with(caller, now, |calls| calls.saturating_sub(amount))
     }
 
@@ -105,18 +105,12 @@ impl Rule for SlidingWindow {
         self.moved(caller, now, old, |count| count)
     }
 
-    fn give_back_charged(
-        &self,
-        caller: &Windows,
-        now: Nanos,
-        amount: u64,
-        charged: &Windows,
-    ) -> Windows {
-        let (window, last) = (self.current(caller, now), charged.last);
+    fn refund_call(&self, caller: &Windows, now: Nanos, amount: u64, spent: &Windows) -> Windows {
+        let (window, last) = (self.current(caller, now), spent.last);
         if last > window || window - last > 1 {
             return caller.clone();
         }
-        let amount = amount.min(charged.calls_in(Some(last)));
+        let amount = amount.min(spent.calls_in(Some(last)));
         let mut calls = caller.calls.clone();
         calls.insert(last, caller.calls_in(Some(last)).saturating_sub(amount));
         Windows { calls, last: window }

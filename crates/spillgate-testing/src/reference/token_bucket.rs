@@ -79,7 +79,7 @@ impl Rule for TokenBucket {
         Debt { tokens: (spent + whole(amount)).min(most), at: now }
     }
 
-    fn give_back(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
+    fn refund(&self, debt: &Debt, now: Nanos, amount: u64) -> Debt {
         let spent = self.spent(debt, now);
         if spent == whole(0) {
             return debt.clone();
@@ -120,8 +120,8 @@ impl Rule for TokenBucket {
         }
     }
 
-    fn give_back_charged(&self, debt: &Debt, now: Nanos, amount: u64, charged: &Debt) -> Debt {
-        let amount = whole(amount).min(self.spent(charged, now));
+    fn refund_call(&self, debt: &Debt, now: Nanos, amount: u64, spent: &Debt) -> Debt {
+        let amount = whole(amount).min(self.spent(spent, now));
         let spent = self.spent(debt, now);
         let least = self.spent(&self.start, now);
         if spent == whole(0) {

@@ -82,7 +82,7 @@ impl Step {
         let op = match self.verb {
             Verb::Check => Op::Check(size),
             Verb::Peek => Op::Peek(size),
-            // To charge or to give back nothing may still note the time.
+            // A debit or refund of zero may still note the time.
             Verb::Debit => Op::Debit(size.max(1)),
             Verb::Refund => Op::Refund(size.max(1)),
             Verb::Reset => Op::Reset,

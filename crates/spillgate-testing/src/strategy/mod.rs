@@ -1,8 +1,7 @@
 //! Generated quotas, limits, moments and histories.
 //!
-//! Nothing here is generated from a value generated before: costs and pauses are
-//! told in terms of a limit yet to be chosen. So the limit, the times and the costs
-//! of a failure are made simpler independently of one another.
+//! No value is generated from another: costs and pauses are relative to a limit that is chosen
+//! independently. So the limit, the times and the costs of a failure shrink independently.
 
 mod history;
 mod limit;
@@ -18,8 +17,8 @@ pub use self::limit::{limit_of, limits};
 pub use self::quota::quotas;
 pub use self::relative::{Pause, Size, pauses, sizes};
 
-/// A configuration for so many cases, which leaves no files behind: a failure is
-/// told with its input, and belongs into a test of its own.
+/// A configuration for `cases` cases, without regression files: a failure prints its input,
+/// which belongs into a test of its own.
 #[must_use]
 pub fn cases(cases: u32) -> Config {
     // Quotas are drawn until one is valid, so that many cases take many draws.

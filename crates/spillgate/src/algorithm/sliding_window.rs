@@ -24,7 +24,7 @@ pub struct SlidingWindow {
 }
 
 /// A word taken apart and brought up to a moment.
-struct Counts {
+struct WindowCounts {
     window: u64,
     previous: u64,
     current: u64,
@@ -56,7 +56,7 @@ impl SlidingWindow {
         self.packing.quantum
     }
 
-    fn counts(&self, word: Word, now: Timestamp) -> Counts {
+    fn counts(&self, word: Word, now: Timestamp) -> WindowCounts {
         let (rest, current) = self.packing.unpack(word);
         let (window, previous) = self.packing.unpack(Word(rest));
         let at = self.packing.floor(now);
@@ -67,7 +67,7 @@ impl SlidingWindow {
         };
         // If time went back behind the window, none of the window is past.
         let elapsed = now.since(self.packing.begin(window)).as_nanos() as u64;
-        Counts { window, previous, current, elapsed }
+        WindowCounts { window, previous, current, elapsed }
     }
 
     fn pack(&self, window: u64, previous: u64, current: u64) -> Word {
@@ -77,13 +77,13 @@ impl SlidingWindow {
     }
 
     /// What counts of the previous window, rounded up.
-    fn weighted(&self, counts: &Counts) -> u64 {
+    fn weighted(&self, counts: &WindowCounts) -> u64 {
         let left = self.period().saturating_sub(counts.elapsed);
         let weighted = u128::from(counts.previous) * u128::from(left);
         weighted.div_ceil(u128::from(self.period())) as u64
     }
 
-    fn estimate(&self, counts: &Counts) -> u64 {
+    fn estimate(&self, counts: &WindowCounts) -> u64 {
         counts.current + self.weighted(counts)
     }
 
@@ -134,12 +134,12 @@ impl Algorithm for SlidingWindow {
     }
 
     fn refund(&self, word: Word, now: Timestamp, amount: u64) -> Word {
-        let Counts { window, previous, current, .. } = self.counts(word, now);
+        let WindowCounts { window, previous, current, .. } = self.counts(word, now);
         self.pack(window, previous, current.saturating_sub(amount))
     }
 
     fn refund_call(&self, word: Word, now: Timestamp, amount: u64, spent: Word) -> Word {
-        let Counts { window, previous, current, .. } = self.counts(word, now);
+        let WindowCounts { window, previous, current, .. } = self.counts(word, now);
         let (rest, count) = self.packing.unpack(spent);
         let (written, _) = self.packing.unpack(Word(rest));
         let amount = amount.min(count);
@@ -224,7 +224,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn rebase(&self, word: Word, then: Timestamp, now: Timestamp) -> Word {
-        let Counts { window, previous, current, .. } = self.counts(word, then);
+        let WindowCounts { window, previous, current, .. } = self.counts(word, then);
         // As many windows ahead, if time had gone back.
         let ahead = window.saturating_sub(self.packing.floor(then));
         self.pack(self.packing.floor(now) + ahead, previous, current)

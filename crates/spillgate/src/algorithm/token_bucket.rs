@@ -6,8 +6,9 @@ use crate::{Error, Quota, Timestamp};
 
 /// A bucket of `burst` tokens that refills continuously: the default.
 ///
-/// A call takes its cost in tokens if there are enough. In any time `t`, exactly at most
-/// `burst + t/T` tokens are taken, where `T` is the [interval] between two tokens.
+/// A call takes its cost in tokens if there are enough. In any time `t` at most
+/// `burst + t/T` tokens are taken, where `T` is the [interval] between two tokens, and never
+/// one more.
 ///
 /// The word is the time at which the bucket is full again.
 /// [Debt](Algorithm::debit_up_to) is limited to 2⁶² nanoseconds of refill.

@@ -234,7 +234,8 @@ mod tests {
             let next = Comparison { ticks: SECOND, nanos: SECOND / 100 * percent };
             assert_eq!(
                 next.pace_since(last, CALIBRATED),
-                (u128::from(CALIBRATED) * u128::from(percent) / 100) as u64
+                (u128::from(CALIBRATED) * u128::from(percent) / 100) as u64,
+                "{percent} %"
             );
         }
         let next = Comparison { ticks: SECOND, nanos: SECOND / 100 * 104 };

@@ -91,8 +91,8 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         cost: u64,
         deadline: Instant,
     ) -> Result<Decision, Decision> {
-        let line = self.queues.join(caller.fingerprint);
-        let Ok(_turn) = timeout_at(deadline, line.turn.lock()).await else {
+        let waiter = self.queues.join(caller.fingerprint);
+        let Ok(_turn) = timeout_at(deadline, waiter.turn.lock()).await else {
             return Err(self.look(caller, None, cost, self.clock.now()));
         };
         loop {
@@ -117,12 +117,12 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
         if decision.wait().is_zero() {
             return Ok(decision);
         }
-        let place = Place { limiter: self, caller, decision };
+        let slot = ShaperSlot { limiter: self, caller, decision };
         if !in_time(decision.wait(), deadline) {
             return Err(decision);
         }
         sleep(decision.wait()).await;
-        std::mem::forget(place);
+        std::mem::forget(slot);
         Ok(decision)
     }
 }
@@ -132,13 +132,13 @@ fn in_time(wait: Duration, deadline: Instant) -> bool {
 }
 
 /// A slot in a shaper's queue, released on drop.
-struct Place<'l, K: ?Sized, C: Clock, S> {
+struct ShaperSlot<'l, K: ?Sized, C: Clock, S> {
     limiter: &'l Limiter<K, C, S>,
     caller: Caller,
     decision: Decision,
 }
 
-impl<K: ?Sized, C: Clock, S> Drop for Place<'_, K, C, S> {
+impl<K: ?Sized, C: Clock, S> Drop for ShaperSlot<'_, K, C, S> {
     fn drop(&mut self) {
         // Only the last in the queue can leave without a gap that no other call may fill.
         if let Some(spent) = self.decision.spent() {
@@ -154,7 +154,7 @@ pub(super) struct Queues {
 }
 
 /// A call's place in a queue.
-struct Line<'q> {
+struct Waiter<'q> {
     queues: &'q Queues,
     caller: Fingerprint,
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -165,14 +165,14 @@ impl Queues {
         lock_plain(&self.waiting).len()
     }
 
-    fn join(&self, caller: Fingerprint) -> Line<'_> {
+    fn join(&self, caller: Fingerprint) -> Waiter<'_> {
         let mut waiting = lock_plain(&self.waiting);
         let turn = Arc::clone(waiting.entry(caller).or_default());
-        Line { queues: self, caller, turn }
+        Waiter { queues: self, caller, turn }
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut waiting = lock_plain(&self.queues.waiting);
         // Two are left, the map's and this one: the queue is empty.

@@ -7,7 +7,7 @@ use spillgate::algorithm::{Algorithm, AnyAlgorithm, SlidingWindow};
 use spillgate::{Quota, Timestamp};
 use spillgate_testing::{Limit, strategy};
 
-use crate::situation::{Situation, lived};
+use crate::algorithms::situation::{Situation, lived};
 
 /// A caller, and the algorithm of the same kind that it is to be carried over to.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn another_algorithm_starts_afresh(change in changes(), to in crate::situation::limits()) {
+    fn another_algorithm_starts_afresh(change in changes(), to in crate::algorithms::situation::limits()) {
         let Change { caller, .. } = change;
         let new = to.algorithm().unwrap();
         if std::mem::discriminant(&new) != std::mem::discriminant(&caller.algorithm) {

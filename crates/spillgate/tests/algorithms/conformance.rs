@@ -3,7 +3,7 @@
 use spillgate::AlgorithmKind;
 use spillgate_testing::conformance::{histories, recorded};
 
-use crate::words::Words;
+use crate::algorithms::words::Words;
 
 const CASES: u32 = 500;
 

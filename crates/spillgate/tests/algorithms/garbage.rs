@@ -6,7 +6,7 @@ use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use spillgate_testing::strategy;
 
-use crate::situation::{garbage, limits};
+use crate::algorithms::situation::{garbage, limits};
 
 /// Everything that an algorithm can be asked.
 fn ask_everything(algorithm: &AnyAlgorithm, word: Word, now: Timestamp, cost: u64) -> Vec<Word> {

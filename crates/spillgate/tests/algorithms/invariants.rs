@@ -7,7 +7,7 @@ use spillgate::algorithm::Algorithm;
 use spillgate::{Decision, Start, Timestamp, Verdict};
 use spillgate_testing::{Observed, strategy};
 
-use crate::situation::{Situation, lived, situations};
+use crate::algorithms::situation::{Situation, lived, situations};
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 

@@ -5,7 +5,7 @@ use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, Layout, Word};
 use spillgate_testing::strategy;
 
-use crate::situation::{Situation, limits, lived};
+use crate::algorithms::situation::{Situation, limits, lived};
 
 /// The count in a word's lowest bits, and what is above them.
 fn split(bits: u64, count_bits: u32) -> (u64, u64) {

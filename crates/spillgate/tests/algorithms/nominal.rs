@@ -50,7 +50,7 @@ fn a_window_of_seconds_is_told_as_such_and_so_is_what_is_left_of_it() {
             let limiter = Limiter::<str>::builder(quota).algorithm(*kind);
             let limiter = limiter.clock(clock.clone()).build().unwrap();
             let decision = limiter.check_n("a", limiter.peek("a").limit());
-            assert!(decision.is_allowed());
+            assert!(decision.is_allowed(), "{kind} of {quota}");
             let told = (decision.window().map(seconds), decision.reset_after().map(seconds));
             assert_eq!(told, (Some(window), Some(window)), "{kind} {quota}");
             // Whatever is refilled one by one comes back in the same time.

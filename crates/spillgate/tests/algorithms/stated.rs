@@ -28,7 +28,7 @@ fn the_stated_maxima_can_be_counted() {
     for (kind, text) in COUNTABLE {
         let quota: Quota = text.parse().unwrap();
         let algorithm = kind.with_quota(&quota, Start::Full, Timestamp::ZERO);
-        assert!(algorithm.is_ok(), "{}", algorithm.unwrap_err());
+        assert!(algorithm.is_ok(), "{kind} of {text}: {}", algorithm.unwrap_err());
     }
 }
 
@@ -56,8 +56,8 @@ fn rates_above_what_can_be_counted_are_refused_with_the_maximum() {
     for (kind, text, most) in refused {
         let quota: Quota = text.parse().unwrap();
         let error = kind.with_quota(&quota, Start::Full, Timestamp::ZERO).unwrap_err();
-        assert!(error.is_algorithm());
-        assert!(error.to_string().contains(most), "{error}");
+        assert!(error.is_algorithm(), "{kind} of {text}");
+        assert!(error.to_string().contains(most), "{kind} of {text}: {error}");
     }
 }
 

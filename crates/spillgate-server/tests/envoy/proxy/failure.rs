@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::instance::{Envoy, get};
 use super::requests::PATIENT;
-use crate::client::{SERVER, metric, write};
-use crate::server::{Home, Server, until};
+use crate::common::server::{Home, Server, until};
+use crate::envoy::client::{SERVER, metric, write};
 
 const RULES: &str = "domain: edge\ndescriptors:\n\
     - {key: remote_address, rate_limit: {unit: year, requests_per_unit: 60}}\n";

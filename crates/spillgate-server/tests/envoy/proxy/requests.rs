@@ -1,7 +1,7 @@
 //! Requests through Envoy: which descriptors it sends, and what clients see.
 
 use super::instance::Envoy;
-use crate::client::{outcome, start};
+use crate::envoy::client::{outcome, start};
 
 /// A busy machine may take longer than Envoy waits, and then it passes requests on.
 pub(super) const PATIENT: (&str, &str) = ("timeout: 0.1s", "timeout: 20s");

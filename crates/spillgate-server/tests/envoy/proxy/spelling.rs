@@ -2,7 +2,7 @@
 
 use super::instance::Envoy;
 use super::requests::PATIENT;
-use crate::client::start;
+use crate::envoy::client::start;
 
 /// By the year, so that no window ends while a test runs.
 const RULES: &str = "\

@@ -3,8 +3,8 @@ use std::process::{Command, Stdio};
 
 use super::attempts::try_all;
 use super::{PAGE, Proxy, free_port, hangs_up};
-use crate::client::check;
-use crate::server::Server;
+use crate::http::client::check;
+use crate::http::server::Server;
 
 /// The configuration that the documentation recommends.
 const CONFIGURATION: &str = include_str!("../../../../../deploy/nginx/spillgate.conf");

@@ -2,9 +2,9 @@
 //! operator can delete it.
 
 use super::{admin, config, metric, pair};
-use crate::clients::{Http, Resp};
-use crate::cluster::redis::Redis;
-use crate::server::{Home, Server};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server};
+use crate::operate::clients::{Http, Resp};
 
 const LIMIT: &str =
     "[[limit]]\nname = 'api'\nquota = '1/h burst 10'\nper = 'ip'\noutage = 'closed'\n";

@@ -4,10 +4,10 @@ use std::net::TcpListener;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-use super::redis::Redis;
 use super::{config, metric};
-use crate::clients::Http;
-use crate::server::{Home, Server, spillgate, until};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server, spillgate, until};
+use crate::operate::clients::Http;
 
 const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1000/s'\nper = 'ip'\noutage = 'closed'\n";
 

@@ -1,8 +1,8 @@
 //! Servers that do not share are told of each other.
 
 use super::{config, metric};
-use crate::cluster::redis::Redis;
-use crate::server::{Home, Server, spillgate, until};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server, spillgate, until};
 
 const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 10'\nper = 'ip'\n";
 const OTHER_SECRET: [&str; 2] = ["--store-secret", "fedcba9876543210"];

@@ -5,7 +5,6 @@ mod credentials;
 mod mismatch;
 mod outage;
 mod overload;
-pub(crate) mod redis;
 mod reserve;
 mod share;
 mod start;
@@ -13,8 +12,8 @@ mod stop;
 
 use std::process::Command;
 
-use self::redis::Redis;
-use crate::server::{Home, Server, run};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server, run};
 
 /// A file for servers that share a store.
 fn config(redis: &Redis, limits: &str) -> String {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use spillgate::{Clock, SystemClock};
 
 use super::{admin, metric, pair};
-use crate::clients::{Http, Resp};
-use crate::cluster::redis::Redis;
-use crate::server::{Server, run, until};
+use crate::common::redis::Redis;
+use crate::common::server::{Server, run, until};
+use crate::operate::clients::{Http, Resp};
 
 const LIMITS: &str = "\
     [[limit]]\nname = 'local'\nquota = '1/h burst 10'\nper = 'ip'\n\

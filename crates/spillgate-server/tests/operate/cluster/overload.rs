@@ -8,9 +8,9 @@ use std::time::Duration;
 use spillgate::{Clock, SystemClock};
 
 use super::{config, metric};
-use crate::clients::Resp;
-use crate::cluster::redis::Redis;
-use crate::server::{Home, Server, until};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server, until};
+use crate::operate::clients::Resp;
 
 const LIMITS: &str = "\
     [[limit]]\nname = 'flooded'\nmatch = { path = '/a' }\nper = 'header:x-key'\n\

@@ -3,9 +3,9 @@
 use std::thread;
 
 use super::{admin, config, metric, pair};
-use crate::clients::Resp;
-use crate::cluster::redis::Redis;
-use crate::server::{Server, until};
+use crate::common::redis::Redis;
+use crate::common::server::{Server, until};
+use crate::operate::clients::Resp;
 
 const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 400'\nper = 'ip'\n";
 

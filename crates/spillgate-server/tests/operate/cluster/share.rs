@@ -4,9 +4,9 @@ use std::process::Command;
 use std::thread::spawn;
 
 use super::{admin, config, metric, pair};
-use crate::clients::{Http, Resp};
-use crate::cluster::redis::Redis;
-use crate::server::{Home, Server, run};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server, run};
+use crate::operate::clients::{Http, Resp};
 
 const LIMIT: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 400'\nper = 'ip'\n";
 
@@ -140,7 +140,7 @@ fn a_reload_and_a_restart_keep_what_was_spent() {
     let file = config(&redis, LIMIT).replace("burst 400", "burst 1000");
     home.write(&file.replace("[store]", "[store]\nprefix = 'other:'"));
     server.signal("HUP");
-    crate::server::until("a reload", || ask(&server, 0)[1] == 1000);
+    crate::common::server::until("a reload", || ask(&server, 0)[1] == 1000);
     // In tokens, as in memory.
     assert_eq!(ask(&server, 0)[2], 900);
     let log = server.stop();

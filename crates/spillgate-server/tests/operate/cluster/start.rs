@@ -1,8 +1,8 @@
 //! A store that cannot be used is told at the start, with what to change.
 
 use super::config;
-use crate::cluster::redis::Redis;
-use crate::server::{Home, Server, spillgate, until};
+use crate::common::redis::Redis;
+use crate::common::server::{Home, Server, spillgate, until};
 
 const LIMIT: &str =
     "[[limit]]\nname = 'api'\nquota = '1/h burst 10'\nper = 'ip'\noutage = 'open'\n";

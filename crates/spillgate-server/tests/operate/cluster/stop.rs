@@ -1,9 +1,9 @@
 //! A server that ends in order gives back what it has leased.
 
 use super::{metric, pair};
-use crate::clients::Http;
-use crate::cluster::redis::Redis;
-use crate::server::until;
+use crate::common::redis::Redis;
+use crate::common::server::until;
+use crate::operate::clients::Http;
 
 const LEASED: &str = "[[limit]]\nname = 'api'\nquota = '1000/h burst 1000'\nper = 'ip'\n\
     sharing = 'leased'\n";

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::documents::read;
-use crate::server::{Home, run, spillgate};
+use crate::common::server::{Home, run, spillgate};
+use crate::operate::documents::read;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
 const KUBERNETES: &str = "deploy/kubernetes/spillgate.yaml";

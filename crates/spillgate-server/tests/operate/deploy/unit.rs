@@ -4,8 +4,8 @@ use std::process::Command;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-use crate::documents::read;
-use crate::server::{Home, Server, spillgate};
+use crate::common::server::{Home, Server, spillgate};
+use crate::operate::documents::read;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 

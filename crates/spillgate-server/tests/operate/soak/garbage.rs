@@ -3,8 +3,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::super::clients::{Http, Resp};
-use super::super::server::Home;
 use super::POLICY;
+use crate::common::server::Home;
 
 const STREAMS: u64 = 200;
 

@@ -1,8 +1,8 @@
 use std::thread::scope;
 
 use super::super::clients::{Http, Resp};
-use super::super::server::{Home, Server};
 use super::{POLICY, flood, idle};
+use crate::common::server::{Home, Server};
 
 /// For as many keys there is room in each of the two tables.
 const CAPACITY: u64 = 100_000;

@@ -3,8 +3,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::super::clients::{Http, Resp};
-use super::super::server::Home;
 use super::POLICY;
+use crate::common::server::Home;
 
 /// More than the server has threads.
 const CLIENTS: usize = 16;

@@ -4,9 +4,9 @@
 
 mod cases;
 
-use crate::message::Message;
-use crate::proxy::{Proxy, Setup, threads};
-use crate::upstream::{Upstream, ok};
+use crate::proxy::message::Message;
+use crate::proxy::setup::{Proxy, Setup, threads};
+use crate::proxy::upstream::{Upstream, ok};
 
 /// What must come of a request.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ mod cases;
 
 use std::sync::Arc;
 
-use crate::message::Message;
-use crate::proxy::{Proxy, Setup};
-use crate::upstream::{Upstream, ok};
+use crate::proxy::message::Message;
+use crate::proxy::setup::{Proxy, Setup};
+use crate::proxy::upstream::{Upstream, ok};
 
 /// What the client must see of a response.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use spillgate::Verdict;
 
 use crate::Observed;
 
-/// An answer as it stands in a table.
+/// The expected answer in a table.
 pub(super) struct Answer {
     verdict: Verdict,
     left: u64,
@@ -29,12 +29,12 @@ pub(super) const fn never(left: u64, reset: Duration) -> Answer {
 }
 
 impl Answer {
-    /// The same, with a wait before the call goes ahead.
+    /// The same, with a wait before the call proceeds.
     pub(super) const fn waiting(self, wait: Duration) -> Self {
         Self { wait, ..self }
     }
 
-    /// The same, under a quota that is never refilled.
+    /// The same, under a quota that never refills.
     pub(super) const fn for_good(self) -> Self {
         Self { reset: None, ..self }
     }

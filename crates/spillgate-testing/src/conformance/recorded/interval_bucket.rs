@@ -43,7 +43,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
         ],
     },
     Recording {
-        title: "a charge goes into debt, a refund no further than back",
+        title: "a debit goes into debt, a refund no further than back",
         kind: IntervalBucket,
         quota: "2 per 10 s burst 5",
         start: Start::Full,

@@ -70,7 +70,7 @@ pub(super) const RECORDINGS: &[Recording] = &[
         ],
     },
     Recording {
-        title: "a charge goes into debt, a refund no further than back",
+        title: "a debit goes into debt, a refund no further than back",
         kind: TokenBucket,
         quota: "1/s burst 5",
         start: Start::Full,

@@ -1,8 +1,8 @@
 //! Where a body ends.
 
 use super::{GET, INSIDE, MALFORMED, POST, SILENCE, TOO_LARGE, case, get, post};
-use crate::requests::Case;
-use crate::requests::Outcome::{Forwarded, Refused, RefusedOr};
+use crate::proxy::requests::Case;
+use crate::proxy::requests::Outcome::{Forwarded, Refused, RefusedOr};
 
 pub(super) fn lengths() -> Vec<Case> {
     let length = |value: &str| post(&format!("content-length: {value}\r\n"), "hello");

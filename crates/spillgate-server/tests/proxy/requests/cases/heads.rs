@@ -1,8 +1,8 @@
 //! What a head says, and how it is written.
 
 use super::{GET, INSIDE, MALFORMED, POST, TOO_LARGE, case, get, post};
-use crate::requests::Case;
-use crate::requests::Outcome::{Forwarded, Refused, RefusedOr};
+use crate::proxy::requests::Case;
+use crate::proxy::requests::Outcome::{Forwarded, Refused, RefusedOr};
 
 pub(super) fn lines() -> Vec<Case> {
     let hidden = "transfer-encoding: chunked";

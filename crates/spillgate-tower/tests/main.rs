@@ -1,7 +1,7 @@
 //! The layer in front of services, and of real servers over real sockets.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "../common/mod.rs"]
+mod clients;
 mod common;
 mod grpc;
 mod headers;

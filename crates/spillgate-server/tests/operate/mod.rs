@@ -1,6 +1,5 @@
 //! The `spillgate` program itself: how it is told what to do, how it changes while it
 //! serves, what it bears, how it ends, and what the next one knows.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod clients;
 mod cluster;
@@ -15,7 +14,6 @@ mod hurry;
 mod kill;
 mod log;
 mod reload;
-mod server;
 mod settings;
 mod snapshots;
 mod soak;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::server::until;
+use crate::common::server::until;
 
 /// Ends with the test. It keeps nothing over a restart.
 pub(crate) struct Redis {

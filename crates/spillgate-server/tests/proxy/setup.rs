@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use crate::message::Message;
-use crate::server::{Home, Server, spillgate};
-use crate::upstream::Upstream;
-use crate::wire::Wire;
+use crate::common::server::{Home, Server, spillgate};
+use crate::proxy::message::Message;
+use crate::proxy::upstream::Upstream;
+use crate::proxy::wire::Wire;
 
 /// No limit that a test meets by accident.
 pub(crate) const OPEN: &str = "[[limit]]\nname = 'all'\nquota = '1000000/s'\n";

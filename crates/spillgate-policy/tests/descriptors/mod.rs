@@ -1,8 +1,4 @@
 //! Limits for descriptors: which of them are met, and what is decided about a call.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
-
-#[path = "../common/mod.rs"]
-mod common;
 
 mod calls;
 mod conformance;
@@ -15,7 +11,7 @@ mod quotas;
 mod reload;
 mod trees;
 
-use common::TestGate;
+use crate::common::TestGate;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::{
     Descriptor, DescriptorKind, DescriptorOutcome, Descriptors, Node, NodeLimit, NodeMode,

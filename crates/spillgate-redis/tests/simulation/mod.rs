@@ -2,10 +2,7 @@
 //! seed: whatever the schedule, the fleet never admits more than the quota.
 //!
 //! `SPILLGATE_SEED=17` runs one seed alone, again exactly as it was.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
-#[path = "../common/bound.rs"]
-mod bound;
 mod demand;
 mod fleet;
 mod link;

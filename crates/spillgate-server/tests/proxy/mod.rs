@@ -1,5 +1,4 @@
 //! The reverse proxy between real sockets: what it forwards, what it refuses, what it bears.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod balance;
 mod cut;
@@ -20,12 +19,9 @@ mod message;
 mod nginx;
 mod operate;
 mod programs;
-mod proxy;
 mod requests;
 mod responses;
-#[path = "../operate/server.rs"]
-#[allow(dead_code, reason = "another test needs the rest")]
-mod server;
+mod setup;
 mod streaming;
 mod tls;
 mod trailers;

@@ -11,7 +11,7 @@ use spillgate_policy::{Gate, Policy};
 use spillgate_tower::SpillgateLayer;
 use tower::ServiceExt;
 
-const README: &str = include_str!("../../../../README.md");
+const README: &str = include_str!("../../../README.md");
 
 /// The example, but for the socket.
 fn example() -> Result<Router, Box<dyn Error>> {

@@ -1,11 +1,8 @@
 //! The Redis protocol over real sockets, and by the clients that people use.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod clients;
 mod conservation;
 mod documentation;
-#[path = "../common/program.rs"]
-mod program;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

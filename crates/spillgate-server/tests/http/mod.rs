@@ -1,5 +1,4 @@
 //! HTTP over real sockets, and by the programs that people use.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on may stop")]
 
 mod admin;
 mod auth;
@@ -13,8 +12,6 @@ mod guard;
 mod metrics;
 mod openapi;
 mod patience;
-#[path = "../common/program.rs"]
-mod program;
 mod programs;
 mod proxies;
 mod reserve;

@@ -1,10 +1,7 @@
 //! The store, over Redis in memory, and over real ones.
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
 mod alike;
 mod all_or_nothing;
-#[path = "../common/mod.rs"]
-mod common;
 mod conformance;
 mod denials;
 mod deposits;

@@ -1,0 +1,16 @@
+//! Policies and gates, by what a program may call.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod allocations;
+mod common;
+mod conformance;
+mod descriptors;
+mod identity;
+mod matching;
+mod policy_file;
+mod reload;
+mod saved;
+mod settle;
+mod several;
+mod spelling;
+mod tiers;

@@ -1,0 +1,5 @@
+//! Programs that tests start, and end.
+
+pub(crate) mod program;
+pub(crate) mod redis;
+pub(crate) mod server;

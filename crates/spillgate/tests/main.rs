@@ -1,0 +1,20 @@
+//! The library, by what a program may call.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod algorithms;
+mod allocations;
+mod check_with;
+mod churn;
+mod clock;
+mod concurrency;
+mod conformance;
+mod flood;
+mod hasher;
+mod limiter;
+mod moving;
+mod quota_text;
+#[cfg(feature = "serde")]
+mod serde;
+mod table;
+#[cfg(feature = "tokio")]
+mod until_ready;
