@@ -1,37 +1,36 @@
 use spillgate::Timestamp;
 
-/// Redis's time, as a reply told it.
+/// The time of Redis, as a reply reports it.
 ///
-/// When Redis read its clock the call had been sent already, and not been answered. So
-/// however long the reply took, Redis's time is no later than [`latest`](Self::latest)
-/// says, and no earlier than [`earliest`](Self::earliest). In a Cluster each shard has a clock
-/// of its own: what is known of a caller is judged by the sighting that came with it.
+/// Redis reads its clock after the call is sent and before the reply is received. So however long
+/// the reply took, its time is no later than [`latest`](Self::latest), and no earlier than
+/// [`earliest`](Self::earliest). In a Cluster each shard has its own clock: a caller is judged by
+/// the sample that came with its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClockSample {
     /// When the call was sent, by this node's clock.
     pub(crate) sent: Timestamp,
-    /// When it was answered, by this node's clock.
+    /// When the reply was received, by this node's clock.
     pub(crate) received: Timestamp,
-    /// When it was decided, by Redis's.
+    /// When it was decided, by the clock of Redis.
     pub(crate) now: Timestamp,
 }
 
-/// Of so many nanoseconds Redis's clock may count one more than this node's. Clocks that
-/// run freely differ by less, and so do those that are slewed by the usual half of that. One
-/// that is set, or slewed faster, is out by as much as it is ahead of this.
+/// The Redis clock may gain one in so many nanoseconds on this node's. Free-running clocks differ
+/// by less, and so do clocks that are slewed by the usual half of that.
 const DRIFT: u64 = 1000;
 
 impl ClockSample {
-    /// The latest that Redis's time can be when this node's is `local`.
+    /// The latest time of Redis when this node's is `local`.
     #[inline]
     pub(crate) fn latest(&self, local: Timestamp) -> Timestamp {
-        // A clock that goes back is one that stands still.
+        // A clock that goes back counts as standing still.
         let elapsed = local.as_nanos().saturating_sub(self.sent.as_nanos());
         Timestamp::from_nanos(self.now.as_nanos() + elapsed + elapsed.div_ceil(DRIFT))
     }
 
-    /// The earliest that Redis's time is when this node's is `local`, if their clocks run
-    /// alike: for what is not a matter of admitting.
+    /// The earliest time of Redis when this node's is `local`, if both clocks run alike: for
+    /// everything but admission.
     #[inline]
     pub(crate) fn earliest(&self, local: Timestamp) -> Timestamp {
         self.now + local.since(self.received)

@@ -5,12 +5,11 @@ use spillgate_policy::store::LimitSpec;
 
 use crate::Secret;
 
-/// What a node shares limits by, in a form that nodes can compare and others learn little from.
+/// A fingerprint of a node's secret and policy, for nodes to compare.
 ///
-/// Each half has 16 bits: two different secrets or policies look the same once in 65,536 times,
-/// and whoever reads a fingerprint learns at most 16 bits of a secret, each guess at the price of
-/// a slow hash. Policies are hashed under the secret, so that only nodes that have the same can
-/// compare them.
+/// Each half has 16 bits: different secrets or policies look the same once in 65,536 times, and a
+/// reader learns at most 16 bits of a secret, each guess at the price of a slow hash. Policies are
+/// hashed under the secret, so that only nodes with the same secret can compare them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint {
     /// Of the secret; zero if there is none.
@@ -22,14 +21,14 @@ pub struct Fingerprint {
 impl Fingerprint {
     const VERSION: u8 = 1;
 
-    /// As nodes announce it.
+    /// As announced.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 5] {
         let ([a, b], [c, d]) = (self.secret.to_be_bytes(), self.policy.to_be_bytes());
         [Self::VERSION, a, b, c, d]
     }
 
-    /// What a node has announced; `None` if that is of another version, or nothing.
+    /// An announced fingerprint; `None` if it is absent or of another version.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match *bytes {
@@ -42,14 +41,13 @@ impl Fingerprint {
     }
 }
 
-/// Makes fingerprints under a secret.
+/// Computes fingerprints under a secret.
 pub(crate) struct Fingerprints {
     secret: u16,
     key: [u8; blake3::KEY_LEN],
 }
 
-/// How often the secret is hashed: some milliseconds, so that whoever guesses pays as much for each
-/// guess.
+/// Rounds of key stretching: some milliseconds per guess.
 const ROUNDS: u32 = 1 << 16;
 
 impl Fingerprints {
@@ -86,13 +84,13 @@ fn first(hash: &blake3::Hash) -> u16 {
     u16::from_be_bytes([a, b])
 }
 
-/// What must be the same at all nodes. Lists are sorted, and everything has its length before it,
-/// so that no two limits are one text.
+/// What must be equal on all nodes. Lists are sorted and lengths included, so that no two limits
+/// are the same text.
 fn add_limit(hasher: &mut blake3::Hasher, limit: &LimitSpec) {
     for part in [limit.name.as_str(), &limit.per, limit.algorithm.name()] {
         text(hasher, part.as_bytes());
     }
-    // A quota that comes with each call is not the policy's.
+    // A call's quota is not part of the policy.
     hasher.update(&[u8::from(limit.is_by_call)]);
     quota(hasher, &limit.quota);
     let mut tiers: Vec<_> = limit.tiers.iter().map(|(name, own)| (name.as_bytes(), own)).collect();

@@ -1,5 +1,4 @@
-//! On whose behalf Redis is called: where more is asked than it answers, calls take turns by
-//! this.
+//! The flow that a Redis call belongs to: under overload, flows take turns.
 
 use std::future::Future;
 
@@ -11,33 +10,32 @@ tokio::task_local! {
     static FLOW: Flow;
 }
 
-/// Calls of one client under one limit.
+/// The calls of one client under one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Flow {
-    /// `None` for calls that belong to no limit.
+    /// `None` for calls outside of any limit.
     pub(crate) limit: Option<Name>,
-    /// The task that serves the client; `None` outside of any.
+    /// The task that serves the client, if any.
     pub(crate) client: Option<Id>,
 }
 
 impl Flow {
-    /// That of the current task, unless it works for [another](inherit_client).
+    /// The flow of the current task, unless it [inherits](inherit_client) another.
     pub(crate) fn current() -> Self {
         let own = |_| Self { limit: None, client: task::try_id() };
         FLOW.try_with(|flow| *flow).unwrap_or_else(own)
     }
 }
 
-/// Runs a future whose calls are about a limit, for the client of the current task.
+/// Runs a future whose calls belong to a limit, for the client of the current task.
 pub(crate) fn of_limit<F: Future>(limit: Name, future: F) -> impl Future<Output = F::Output> {
     FLOW.scope(Flow { limit: Some(limit), ..Flow::current() }, future)
 }
 
-/// Runs a future, in whatever task, on behalf of the client that the current task serves.
+/// Runs a future, in any task, on behalf of the client that the current task serves.
 ///
-/// While more is asked of a store than its server answers, clients take turns, and a task is
-/// taken for a client. A server that handles the requests of one client in several tasks must wrap
-/// what it spawns, or the client gets a turn for each.
+/// Under overload clients take turns, and each task counts as a client. Wrap the tasks that a
+/// server spawns for one client, or the client gets a turn for each.
 pub fn inherit_client<F: Future>(future: F) -> impl Future<Output = F::Output> {
     FLOW.scope(Flow::current(), future)
 }

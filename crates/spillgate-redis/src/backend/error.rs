@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why Redis did not answer.
+/// Why Redis did not decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendError {
     fault: Fault,
@@ -8,58 +8,55 @@ pub struct BackendError {
     is_unanswered: bool,
 }
 
-/// What is wrong with Redis.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It could not be connected to, or the connection was lost.
+    /// Connection refused or lost.
     Unreachable,
-    /// It did not answer in time.
+    /// No reply in time.
     TimedOut,
-    /// It is there but cannot serve just now: a replica, loading, out of memory, without
-    /// its cluster.
+    /// It cannot serve at the moment: a replica, loading, out of memory, or its Cluster is down.
     Unready,
-    /// It refuses us: credentials or permissions.
+    /// Credentials or permissions were refused.
     Refused,
-    /// What was configured cannot be, or Redis is of a kind that cannot keep limits:
-    /// somebody has to change something.
+    /// The configuration is wrong, here or of the server: an operator has to change something.
     Misconfigured,
-    /// It keeps a state that this version cannot read.
+    /// A state written by a later version.
     NewerState,
-    /// Under the key of a caller it keeps something that no version has written: whoever
-    /// [resets](spillgate_policy::Gate::reset_limit) the caller deletes it.
+    /// A value that no version has written. [Reset](spillgate_policy::Gate::reset_limit) the caller
+    /// to delete it.
     Corrupt,
-    /// It answered something that makes no sense.
+    /// A reply that makes no sense.
     Nonsense,
-    /// Nothing is wrong with it, but more is asked of it than it answers: the call was not made.
+    /// Backpressure: Redis is up, but too many calls wait. The call was not made.
     Overloaded,
 }
 
 impl BackendError {
-    /// An error with a text for people.
+    /// An error with a message.
     pub fn new(fault: Fault, text: impl Into<String>) -> Self {
         Self { fault, text: text.into(), is_unanswered: false }
     }
 
-    /// The error of a call that was sent, and whose answer did not come.
+    /// The error of a call that was sent and not answered.
     pub fn unanswered(fault: Fault, text: impl Into<String>) -> Self {
         Self { is_unanswered: true, ..Self::new(fault, text) }
     }
 
-    /// True if what was asked for may have happened nevertheless.
+    /// True if the call may have taken effect.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         self.is_unanswered
     }
 
-    /// True if what is kept cannot be read, of one caller or of one limit: all others are as well as
-    /// ever.
+    /// True if the stored value of one caller or limit cannot be read; others are not affected.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         matches!(self.fault, Fault::Corrupt | Fault::NewerState)
     }
 
-    /// What is wrong.
+    /// The kind of failure.
     #[must_use]
     pub fn fault(&self) -> Fault {
         self.fault

@@ -1,5 +1,5 @@
-//! What a store asks of Redis, as a trait: [`Client`](crate::client::Client) talks to real servers, and `Model`
-//! computes the same in memory for tests.
+//! What a store asks of Redis, as a trait: [`Client`](crate::client::Client) talks to real servers,
+//! and `Model` computes the same in memory for tests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,44 +21,42 @@ pub use self::error::{BackendError, Fault};
 #[cfg(any(test, feature = "testing"))]
 pub use self::model::Model;
 
-/// Where the states of all callers are: a Redis or Valkey server, or a model of one.
+/// Where the states of all callers are: Redis, Valkey, or a model of them.
 ///
-/// Each call is one round trip, and happens as a whole or not at all. A call that fails may
-/// have happened: all that is known is that its answer did not come.
+/// Each call is one round trip and atomic. A failed call may have taken effect: only its reply is
+/// missing.
 pub trait Backend: Send + Sync + 'static {
-    /// Carries out what is asked, at one moment of Redis's own clock.
+    /// Runs entries at one moment of the Redis clock.
     ///
-    /// If an entry finds other terms than its own, or an override gone, nothing is written for
-    /// any of them. Nor is
-    /// it if an [enforced](Op::Spend) entry is denied, so that all are spent or none.
+    /// Nothing is written if an entry finds other terms than its own, if an override is gone, or if
+    /// an [enforced](Op::Spend) entry is denied: all are spent or none.
     ///
     /// All names must be in one [slot](Self::slot).
     fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply, BackendError>> + Send;
 
-    /// Puts a state in place of another, if that is still the one there. Tells whether it
+    /// Replaces a state if the expected one is still there (compare and set). Returns whether it
     /// did.
     fn exchange(
         &self,
         exchange: &Exchange,
     ) -> impl Future<Output = Result<bool, BackendError>> + Send;
 
-    /// Where a name is kept. Names of different slots cannot be asked about together.
+    /// The Cluster slot of a name. One call can only name one slot.
     fn slot(&self, name: &Name) -> u16;
 
-    /// Tells that a node is alive, or gone, and learns which are: those that have said so within
-    /// their lifetime.
+    /// Announces that a node is alive or leaves, and returns the nodes alive.
     fn announce(
         &self,
         announcement: &Announcement,
     ) -> impl Future<Output = Result<Alive, BackendError>> + Send;
 
-    /// Deletes what is kept of a name, also if nobody can read it.
+    /// Deletes the value of a name, readable or not.
     fn forget(&self, name: Name) -> impl Future<Output = Result<(), BackendError>> + Send;
 
-    /// When something that has this name was first asked for.
+    /// When a limit was first used.
     fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, BackendError>> + Send;
 
-    /// Keeps something under a name, for its lifetime.
+    /// Stores a value with a TTL.
     fn deposit(
         &self,
         name: Name,
@@ -66,7 +64,7 @@ pub trait Backend: Send + Sync + 'static {
         lifetime: Duration,
     ) -> impl Future<Output = Result<(), BackendError>> + Send;
 
-    /// Takes out what was [deposited](Self::deposit): of all who ask, one gets it.
+    /// Takes out a [deposited](Self::deposit) value: exactly one caller gets it.
     fn withdraw(
         &self,
         name: Name,
@@ -121,70 +119,65 @@ impl<B: Backend> Backend for Arc<B> {
     }
 }
 
-/// What is asked about one caller under one limit.
+/// An operation on one caller under one limit.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The caller.
     pub name: Name,
-    /// By what it is counted, as far as this node knows. They say how the word is packed.
+    /// How to read the word, as far as this node knows.
     pub terms: Terms,
-    /// What counts: that of the terms, or another that reads the same words, of a tier or of a
-    /// quota that came with the call.
+    /// The algorithm of the terms, of a tier, or of the quota that came with the call.
     pub algorithm: AnyAlgorithm,
     /// The word of a caller that Redis does not know.
     pub fresh: Word,
-    /// What is to be done.
+    /// The operation.
     pub op: Op,
 }
 
-/// What is to be done with a caller's word.
+/// An operation on a caller's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Spends a cost if it passes, and if all that are enforced pass. One in shadow spends
-    /// only then, and never keeps another from it.
+    /// Spends a cost if all enforced entries pass. One in shadow mode spends only then, and denies
+    /// nobody.
     Spend {
-        /// How much. 0 always passes, and writes nothing.
+        /// 0 always passes and writes nothing.
         cost: u64,
-        /// True if a denial does not count.
+        /// True in shadow mode.
         is_shadow: bool,
     },
-    /// Spends as many times `least` as there is, up to `most`: for a lease. So nothing is taken
-    /// that is too little for one more call of that cost.
+    /// Spends as many times `least` as available, up to `most`: for a lease.
     Take {
-        /// With less it is denied, and in any case with nothing.
+        /// Denied if less is available.
         least: u64,
         /// The most that is taken.
         most: u64,
     },
-    /// Takes an amount whether or not it passes, but leaves no more than `most` spent in all,
-    /// nor more than the [deepest](spillgate::algorithm::Algorithm::deepest) debt. 0 writes
-    /// nothing.
+    /// Takes an amount unconditionally, but leaves at most `most` spent, and at most the
+    /// [deepest](spillgate::algorithm::Algorithm::deepest) debt. 0 writes nothing.
     Debit {
         /// How much.
         amount: u64,
-        /// The most that is spent then, unless it is more already.
+        /// The most that may be spent afterwards, unless it is more already.
         most: u64,
     },
-    /// Gives an amount back, never more than is spent, nor so much that there is more than
-    /// a caller has that Redis does not know. 0 writes nothing.
+    /// Gives an amount back, never more than is spent, nor beyond a fresh word. 0 writes nothing.
     GiveBack {
         /// How much.
         amount: u64,
-        /// The word that the charge left of which it is given back: then nothing of what has
-        /// been refilled since.
+        /// The word after the charge that is refunded: what has been refilled since is not given
+        /// back.
         charged: Option<Word>,
     },
     /// Writes nothing.
     Look,
-    /// Writes nothing, and is answered with the whole state, also if it has these terms.
+    /// Writes nothing, and returns the whole state whatever its terms.
     Read,
-    /// Makes the caller as if it had never been seen before now. An override stays, but not
-    /// what was spent before it came.
+    /// Resets the caller to a fresh word. An override stays, but not its base.
     Reset,
 }
 
 impl Op {
-    /// The word that an operation leaves that always passes; any other leaves it as it is.
+    /// The word left by an unconditional operation; others leave it unchanged.
     pub(crate) fn left(self, algorithm: &AnyAlgorithm, word: Word, now: Timestamp) -> Word {
         match self {
             Self::Debit { amount, most } => {
@@ -212,43 +205,40 @@ pub(crate) fn taken(
     most - most % least.max(1)
 }
 
-/// What was decided.
+/// The reply to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// When.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// One for each entry.
+    /// One per entry.
     pub answers: SmallVec<[Found; 2]>,
 }
 
-/// What Redis found of one caller. What it wrote follows from that.
+/// What Redis found for one entry. What it wrote follows from that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The word that was there, and the operation passed.
+    /// The word before; the operation passed.
     Passed(Word),
-    /// The word that was there, and the operation did not pass.
+    /// The word before; the operation was denied.
     Denied(Word),
-    /// A state with other terms, so that the call has to be made again; or with any, if it was
-    /// to be [read](Op::Read).
+    /// A state with other terms: retry with these. Or any state, if it was to be [read](Op::Read).
     Other(State),
-    /// Nothing, although the terms are an override: it was taken away, and what was left has
-    /// expired. The call has to be made again without it, or would bring it back.
+    /// Nothing, although the terms are an override: it was removed and has expired. Retry without
+    /// it.
     Gone,
 }
 
-/// A state to be put in place of another.
+/// A compare and set of one state.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     /// The caller.
     pub name: Name,
-    /// What must be there now: `None` if nothing is.
+    /// The expected state: `None` if absent.
     pub old: Option<State>,
-    /// What shall be there: `None` if nothing shall.
+    /// The new state: `None` to delete.
     pub new: Option<State>,
-    /// True if only terms and word are compared, and put in place: what the caller had spent
-    /// before it got a quota of its own stays as it is.
+    /// True to compare and replace terms and word only, and keep the base.
     pub keeps_base: bool,
-    /// When the new state may be forgotten; `None` if never. A base is kept for as long as it
-    /// needs in any case.
+    /// TTL of the new state; `None` to keep it. A base is kept as long as it is needed.
     pub expires: Option<Duration>,
 }

@@ -1,5 +1,5 @@
-//! Redis in memory that decides by the library itself: what the scripts are compared
-//! with, and what simulations run on.
+//! A backend in memory that decides with the library itself: the reference for the scripts, and the
+//! base of simulations.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,7 @@ use super::{
 };
 use crate::{Fingerprint, Name, State};
 
-/// What Redis does, without Redis: answers come at once, and time is as it is
-/// [set](Self::set_now).
+/// What Redis does, in memory: replies come at once, and time is [set](Self::set_now).
 #[derive(Debug, Default)]
 pub struct Model(Mutex<Kept>);
 
@@ -25,33 +24,33 @@ struct Kept {
     states: HashMap<Name, State>,
     born: HashMap<Name, Timestamp>,
     nodes: HashMap<Member, Timestamp>,
-    /// With when they expire.
+    /// With their expiry.
     deposits: HashMap<Name, (Vec<u8>, Timestamp)>,
 }
 
 impl Model {
-    /// An empty engine, at this moment.
+    /// An empty model.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self(Mutex::new(Kept { now, ..Kept::default() }))
     }
 
-    /// Sets Redis's clock.
+    /// Sets the clock.
     pub fn set_now(&self, now: Timestamp) {
         self.kept().now = now;
     }
 
-    /// What is kept of a caller.
+    /// The state of a caller.
     pub fn state(&self, name: &Name) -> Option<State> {
         self.kept().states.get(name).copied()
     }
 
-    /// Keeps a state, or none.
+    /// Sets or deletes a state.
     pub fn set_state(&self, name: Name, state: Option<State>) {
         put(&mut self.kept().states, name, state);
     }
 
-    /// Forgets everything, as Redis without persistence that was started again.
+    /// Deletes everything, like a restart without persistence.
     pub fn flush(&self) {
         let mut kept = self.kept();
         *kept = Kept { now: kept.now, ..Kept::default() };
@@ -61,11 +60,11 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Never: it is what Redis servers answer.
+    /// Never.
     pub fn run_now(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
         let mut kept = self.kept();
         let now = kept.now;
-        // What each entry would leave is seen by those after it, and kept only if all pass.
+        // Later entries see what earlier ones leave; it is kept only if all pass.
         let mut next = kept.states.clone();
         let mut answers = SmallVec::new();
         let mut is_refused = false;
@@ -114,7 +113,7 @@ fn put(states: &mut HashMap<Name, State>, name: Name, state: Option<State>) {
     };
 }
 
-/// What an entry finds, and the state that it leaves if it is carried out.
+/// What an entry finds, and the state that it leaves.
 fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Option<State>) {
     let terms = entry.terms;
     let is_other = |stored: &&State| entry.op == Op::Read || stored.terms != terms;
@@ -127,7 +126,7 @@ fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Opti
     let word = stored.map_or(entry.fresh, |state| state.word);
     let writes_nothing = match entry.op {
         Op::Look | Op::Read | Op::Spend { cost: 0, .. } | Op::Debit { amount: 0, .. } => true,
-        // Who is not known has nothing to get back, and nothing to forget.
+        // An absent caller has nothing to get back or forget.
         Op::GiveBack { amount, .. } => amount == 0 || stored.is_none(),
         Op::Reset => stored.is_none(),
         Op::Spend { .. } | Op::Take { .. } | Op::Debit { .. } => false,
@@ -142,7 +141,7 @@ fn decide(entry: &Entry, stored: Option<&State>, now: Timestamp) -> (Found, Opti
     }
 }
 
-/// The word that an operation leaves; `None` if it is denied.
+/// The word that an operation leaves; `None` if denied.
 fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Option<Word> {
     match op {
         Op::Spend { cost, .. } => algorithm.spend(word, now, cost),

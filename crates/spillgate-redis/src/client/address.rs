@@ -1,18 +1,18 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Address {
     /// A host and a port.
     Tcp(String, u16),
-    /// A socket in the file system.
+    /// A Unix socket.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// Reads `host`, `host:port` or `[address]:port`, as it stands in a URL or in what a server
-    /// says of another. `None` if there is no host, or if the port is not a number.
+    /// Parses `host`, `host:port` or `[address]:port`. `None` without a host, or if the port is
+    /// invalid.
     pub(super) fn parse(text: &str, default_port: u16) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once(']')?,
@@ -45,19 +45,19 @@ impl fmt::Display for Address {
     }
 }
 
-/// What is to be connected to.
+/// What to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// One server.
     One(Address),
-    /// The master of a service, whichever that is: Sentinels know.
+    /// The master of a service, discovered through Sentinels.
     Sentinel {
-        /// Who is asked.
+        /// Their addresses.
         sentinels: Vec<Address>,
-        /// What the Sentinels call it.
+        /// The name of the service.
         service: String,
     },
-    /// The nodes of a Cluster, of which these tell the others.
+    /// A Cluster, by some of its nodes.
     Cluster(Vec<Address>),
 }
 

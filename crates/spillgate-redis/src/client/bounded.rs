@@ -4,14 +4,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// More than is ever answered: what a Cluster tells of slots that are all apart takes a few.
+/// More than any reply: the slots of a fragmented Cluster take a few MiB.
 const MOST: usize = 16 << 20;
 
-/// A stream that ends with an error if more is received after a write than could have been
-/// asked for.
+/// A stream that fails if more is received after a write than any reply can be.
 ///
-/// Otherwise an answer without end, from who knows what kind of server, would be kept until
-/// there is no memory left: the call that it was for has long been given up.
+/// Otherwise an endless reply would be buffered until memory runs out.
 #[derive(Debug)]
 pub(super) struct Bounded<S> {
     stream: S,
@@ -32,7 +30,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.left == 0 {
-            return Poll::Ready(Err(io::Error::other("it sends more than it was asked for")));
+            return Poll::Ready(Err(io::Error::other("the reply exceeds 16 MiB")));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;

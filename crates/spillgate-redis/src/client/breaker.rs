@@ -6,37 +6,33 @@ use tokio::time::Instant;
 
 use crate::backend::BackendError;
 
-/// Calls in a row that must time out before Redis counts as down. One may be a slow
-/// command of somebody else's.
+/// Consecutive timeouts before Redis counts as down. A single one may be somebody's slow command.
 const STRIKES: u32 = 3;
 
-/// Keeps calls away from Redis that is down: they fail at once instead of waiting for a
-/// time-out each.
+/// A circuit breaker: while Redis is down, calls fail at once.
 ///
-/// It is closed while there is a session `S` to make calls on, and open otherwise. What comes of
-/// a call counts only against the session that it was made on: those of an earlier one tell
-/// nothing of the next.
+/// It is closed while there is a session `S`, and open otherwise. Failures count only against the
+/// session that they happened on.
 #[derive(Debug)]
 pub(super) struct Breaker<S> {
     state: ArcSwap<BreakerState<S>>,
     strikes: AtomicU32,
-    /// Held by whoever replaces the state.
+    /// Held while the state is replaced.
     changing: Mutex<()>,
 }
 
-/// Whether calls are made.
 #[derive(Debug)]
 pub(super) enum BreakerState<S> {
-    /// They are, on this.
+    /// Calls are made.
     Closed {
-        /// On what.
+        /// The session.
         session: Arc<S>,
         /// Since when.
         since: Instant,
     },
-    /// They are not.
+    /// Calls fail at once.
     Open {
-        /// What was wrong when it was last tried.
+        /// The error of the last attempt.
         error: BackendError,
         /// Since when.
         since: Instant,
@@ -44,7 +40,7 @@ pub(super) enum BreakerState<S> {
 }
 
 impl<S> Breaker<S> {
-    /// One that is open until there is a session.
+    /// Open until there is a session.
     pub(super) fn open(error: BackendError, now: Instant) -> Self {
         Self {
             state: ArcSwap::from_pointee(BreakerState::Open { error, since: now }),
@@ -53,12 +49,12 @@ impl<S> Breaker<S> {
         }
     }
 
-    /// How it stands.
+    /// The current state.
     pub(super) fn state(&self) -> Arc<BreakerState<S>> {
         self.state.load_full()
     }
 
-    /// What calls are made on now, if they are.
+    /// The session, if closed.
     pub(super) fn session(&self) -> Option<Arc<S>> {
         match &**self.state.load() {
             BreakerState::Closed { session, .. } => Some(session.clone()),
@@ -66,22 +62,22 @@ impl<S> Breaker<S> {
         }
     }
 
-    /// Notes that a call was answered.
+    /// Notes a reply.
     pub(super) fn answered(&self) {
-        // A store only where it changes something, so that calls do not fight for the line.
+        // Writes only changes, to avoid contention on the cache line.
         if self.strikes.load(Ordering::Relaxed) > 0 {
             self.strikes.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Notes that a call on this session timed out. True if that opened the breaker.
+    /// Notes a timeout on this session. True if that opened the breaker.
     pub(super) fn timed_out(&self, session: &Arc<S>, error: &BackendError, now: Instant) -> bool {
         self.is_current(session)
             && self.strikes.fetch_add(1, Ordering::Relaxed) + 1 >= STRIKES
             && self.trip(session, error, now)
     }
 
-    /// Notes that this session is of no more use. True if that opened the breaker.
+    /// Notes that this session is unusable. True if that opened the breaker.
     pub(super) fn trip(&self, session: &Arc<S>, error: &BackendError, now: Instant) -> bool {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = self.is_current(session);
@@ -91,7 +87,7 @@ impl<S> Breaker<S> {
         is_current
     }
 
-    /// Notes what is wrong now, if it is still open.
+    /// Updates the error while open.
     pub(super) fn still_open(&self, error: BackendError) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let BreakerState::Open { since, .. } = **self.state.load() {
@@ -99,7 +95,7 @@ impl<S> Breaker<S> {
         }
     }
 
-    /// Lets calls through to a new session. Tells since when none were.
+    /// Closes with a new session. Returns since when it was open.
     pub(super) fn close(&self, session: Arc<S>, now: Instant) -> Option<Instant> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.strikes.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What is watched on servers that answer: whether they may drop keys, and their clocks.
+//! Checks on servers that answer: eviction policy, and clock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,35 +11,34 @@ use tracing::{info, warn};
 use super::address::Address;
 use crate::backend::{BackendError, Fault};
 
-/// What is unsafe about Redis that answers.
+/// What is unsafe about a Redis that answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warnings {
-    /// Which server may drop what callers have spent, and by which policy.
+    /// The server that may evict keys, and its policy.
     pub may_evict: Option<String>,
-    /// How often a server's clock was found to have gone back.
+    /// How often a server's clock stepped back.
     pub clock_steps_back: u64,
 }
 
-/// What the checks have found so far.
+/// What the checks have found.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    /// True once all servers were found fit. From then on nothing that is only unsafe is an outage.
+    /// True after all servers passed. From then on an unsafe setting is a warning, not an outage.
     has_started: AtomicBool,
-    /// Servers that may drop keys, with the policy.
+    /// Servers that may evict keys, with the policy.
     evicting: Mutex<BTreeMap<String, String>>,
     steps_back: AtomicU64,
 }
 
 impl Checks {
-    /// Notes that all servers were found fit.
+    /// Notes that all servers passed.
     pub(super) fn start(&self) {
-        // Relaxed: whoever sees it late refuses once more.
+        // Relaxed: a late reader refuses once more.
         self.has_started.store(true, Ordering::Relaxed);
     }
 
-    /// Notes by which policy a server may drop keys when it is connected to, and refuses it for
-    /// that at the start.
+    /// Notes the eviction policy of a new connection, and refuses it at startup.
     pub(super) fn note_eviction_on_connect(
         &self,
         address: &Address,
@@ -55,7 +54,7 @@ impl Checks {
         Ok(())
     }
 
-    /// Notes by which policy a server may drop keys, and logs what has changed.
+    /// Notes the eviction policy of a server, and logs changes.
     pub(super) fn note_eviction(&self, address: &Address, policy: Option<&str>) {
         let (server, mut evicting) = (address.to_string(), self.evicting());
         match policy {
@@ -67,25 +66,25 @@ impl Checks {
             }
             None => {
                 if evicting.remove(&server).is_some() {
-                    info!("{server} no longer drops what callers have spent");
+                    info!("{server} no longer evicts counters");
                 }
             }
         }
     }
 
-    /// Forgets a server that is not used any more.
+    /// Forgets a server that is no longer used.
     pub(super) fn forget(&self, address: &Address) {
         self.evicting().remove(&address.to_string());
     }
 
-    /// Notes that a server's clock has gone back.
+    /// Notes that a server's clock stepped back.
     pub(super) fn note_step_back(&self, address: &Address, by: Duration) {
         self.steps_back.fetch_add(1, Ordering::Relaxed);
         let seconds = by.as_secs_f64();
         warn!(
             server = %address,
             seconds,
-            "Redis's clock has gone back: callers with something spent wait longer by as much"
+            "the Redis clock stepped back: callers that have spent wait longer by as much"
         );
     }
 
@@ -102,41 +101,41 @@ impl Checks {
 
 fn may_drop(server: &str, policy: &str) -> String {
     format!(
-        "{server} has `maxmemory-policy {policy}`, by which it may drop what callers have spent: \
+        "{server} has `maxmemory-policy {policy}`, by which it may evict counters: \
          set it to `noeviction`"
     )
 }
 
-/// What time a server had between two moments of this process.
+/// The time of a server between two moments of this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeReading {
     pub(super) sent: Instant,
     pub(super) received: Instant,
-    /// Since 1970.
+    /// Since the epoch.
     pub(super) time: Duration,
 }
 
-/// Notices when a clock goes back, by how far it is ahead of this process.
+/// Detects a clock that steps back, relative to this process.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
-    /// A sample by which it was ahead by at least so much.
+    /// The last reading.
     last: Option<TimeReading>,
 }
 
-/// Clocks that are slewed lose as much as one part in so many.
+/// Slewed clocks lose up to one part in so many.
 const SLEW: u32 = 1000;
 
-/// What is no step.
+/// Smaller steps are ignored.
 const TOLERANCE: Duration = Duration::from_millis(10);
 
 impl ClockWatch {
-    /// Takes a sample in, and tells by how much the clock has surely gone back since the last, if
-    /// that is more than a clock that is slewed loses. It was read after the question was sent
-    /// and before the answer was received, so that slow answers are no steps.
+    /// Adds a reading, and returns by how much the clock has certainly stepped back since the last,
+    /// if slewing cannot explain it. The clock is read between request and reply, so that slow
+    /// replies are no steps.
     pub(super) fn note(&mut self, sample: TimeReading) -> Option<Duration> {
         let last = self.last.replace(sample)?;
         let elapsed = sample.sent.saturating_duration_since(last.received);
-        // The least that it can be, had it only been slewed.
+        // The least it can be if it was only slewed.
         let least = last.time + elapsed;
         let back = least.saturating_sub(sample.time);
         (back > TOLERANCE + elapsed / SLEW).then_some(back)

@@ -42,7 +42,7 @@ impl Backend for Client {
 
     fn slot(&self, name: &Name) -> u16 {
         match &self.route {
-            // Without making the key, for each call.
+            // Without building the key for each call.
             Route::One(_) => 0,
             Route::Cluster(_) => slot::of_key(&self.keys.state(name)),
         }
@@ -60,7 +60,7 @@ impl Backend for Client {
     }
 
     async fn forget(&self, name: Name) -> Result<(), BackendError> {
-        // In one slot, since they have the name in common.
+        // In one slot, since they share a hash tag.
         let (state, born) = (self.keys.state(&name), self.keys.born(&name));
         let mut call = Cmd::new();
         call.arg("DEL").arg(state.as_slice()).arg(born.as_slice());
@@ -95,8 +95,7 @@ impl Backend for Client {
 }
 
 impl Client {
-    /// How many prefixes nodes use this server with, besides our own. Where it does not let us
-    /// look, it is not asked again.
+    /// Other prefixes in use on this server. If the ACL forbids it, it is not tried again.
     async fn other_prefixes(&self, lifetime: Duration) -> u32 {
         if self.hides_prefixes.load(Ordering::Relaxed) {
             return 0;
@@ -110,7 +109,7 @@ impl Client {
         u32::try_from(others).unwrap_or(0)
     }
 
-    /// Everything is in one place unless there is a Cluster.
+    /// Everything is in one slot, except in a Cluster.
     fn slot_of_key(&self, key: &[u8]) -> u16 {
         match &self.route {
             Route::One(_) => 0,
@@ -119,7 +118,7 @@ impl Client {
     }
 }
 
-/// The bytes of an answer, as they came.
+/// The bytes of a reply.
 fn bytes(answer: Value) -> Result<Vec<u8>, BackendError> {
     match answer {
         Value::BulkString(bytes) => Ok(bytes),
@@ -129,7 +128,7 @@ fn bytes(answer: Value) -> Result<Vec<u8>, BackendError> {
 
 fn read<T: FromRedisValue>(answer: Value) -> Result<T, BackendError> {
     from_redis_value(answer).map_err(|error| {
-        let text = format!("Redis's answer is not one to what was asked: {error}");
+        let text = format!("unexpected reply from Redis: {error}");
         BackendError::new(Fault::Nonsense, text)
     })
 }

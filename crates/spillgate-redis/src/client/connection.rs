@@ -28,8 +28,7 @@ pub(super) struct Connector {
     time_out: Duration,
 }
 
-/// A connection that many calls share: they are written as they come, as many at a time as
-/// there are, and answered in that order. It is closed when this is dropped.
+/// A connection shared by many calls, which are pipelined. It is closed on drop.
 pub(super) struct Connection {
     calls: Multiplexer,
     _driver: AbortOnDrop,
@@ -40,7 +39,7 @@ impl Connector {
         Self { time_out }
     }
 
-    /// Opens a connection and logs in on it.
+    /// Opens a connection and authenticates.
     pub(super) async fn open(
         &self,
         address: &Address,
@@ -59,7 +58,7 @@ impl Connector {
         self.in_time(address, opening).await
     }
 
-    /// Asks one question on a connection of its own.
+    /// Makes one call on a connection of its own.
     pub(super) async fn ask(
         &self,
         address: &Address,
@@ -74,7 +73,7 @@ impl Connector {
         self.in_time(address, asking).await
     }
 
-    /// Logs in on a connection of its own, and hears what is published on channels.
+    /// Authenticates on a connection of its own, and subscribes to channels.
     pub(super) async fn subscribe(
         &self,
         address: &Address,
@@ -112,7 +111,7 @@ impl Connector {
     }
 }
 
-/// Opens a stream, with TLS if that is spoken.
+/// Opens a stream, with TLS if configured.
 async fn reach(
     address: &Address,
     tls: Option<&TlsClient>,
@@ -133,7 +132,7 @@ async fn reach(
     }
 }
 
-/// Why a server did not let us in.
+/// Why the server refused the connection.
 fn refusal(address: &Address, handshake: Option<&Handshake>, why: &RedisError) -> BackendError {
     let is_lost = why.kind() == ErrorKind::Io;
     let refused = handshake.filter(|_| is_lost).and_then(|known| known.refusal(address));
@@ -150,11 +149,11 @@ impl Connection {
         Self { calls, _driver: driver }
     }
 
-    /// Logs in, chooses the database, and says what we are in the server's list of clients.
+    /// Authenticates, selects the database, and sets the library name for `CLIENT LIST`.
     async fn greet(&self, login: &Login, database: u32) -> Result<(), RedisError> {
         let mut greeting = Pipeline::new();
         if login.user.is_some() || login.password.is_some() {
-            // A user that needs no password is content with any.
+            // A `nopass` user accepts any password.
             let password = login.password.as_ref().map_or("", Password::expose);
             greeting.cmd("AUTH").arg(login.user.as_deref()).arg(password);
         }
@@ -162,9 +161,9 @@ impl Connection {
             greeting.cmd("SELECT").arg(database);
         }
         let needed = greeting.len();
-        // Versions before 7.2 know it not, and nobody else needs it.
+        // Unknown before version 7.2, and optional.
         greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("spillgate");
-        // Nobody else uses the connection yet, and whoever opens it waits only so long.
+        // Nobody else uses the connection yet, and opening it has a timeout.
         let (replies, _) = self.calls.call_all(&greeting, None, None).await?;
         for reply in replies.into_iter().take(needed) {
             reply.extract_error()?;
@@ -172,12 +171,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes a call of our own. An error that the server answers is an error.
+    /// Makes a call outside of the queue. An error reply is an error.
     pub(super) async fn send(&self, call: &Cmd, time_out: Duration) -> Result<Value, RedisError> {
         Ok(self.calls.call(call, Some(time_out), None).await?.value)
     }
 
-    /// Makes several calls, in one write and with no other call between them.
+    /// Makes several calls in one write, with no other call between them.
     pub(super) async fn send_all(
         &self,
         calls: &Pipeline,
@@ -186,8 +185,7 @@ impl Connection {
         Ok(self.calls.call_all(calls, Some(time_out), None).await?.0)
     }
 
-    /// Makes a call that must be answered [in time](RedisError::is_timeout), as one that may be
-    /// about a slot on its way to this server if `is_asking`.
+    /// Makes a call with a [timeout](RedisError::is_timeout), preceded by `ASKING` if `is_asking`.
     pub(super) async fn call(
         &self,
         call: &Cmd,

@@ -1,4 +1,4 @@
-//! What connections are opened with, as files have it now.
+//! The credentials of connections, read from files.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -26,34 +26,34 @@ pub(super) struct Credentials {
     contents: Contents,
 }
 
-/// What one connection is opened with.
+/// The credentials of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access<'a> {
     pub(super) login: &'a Login,
     pub(super) tls: Option<&'a TlsClient>,
 }
 
-/// The credentials in force, and where they come from.
+/// The credentials in force, and their sources.
 #[derive(Debug)]
 pub(super) struct CredentialStore {
     current: ArcSwap<Credentials>,
     state: Mutex<SourceState>,
-    /// How long reading them again is waited for.
+    /// The timeout of reading files.
     time_out: Duration,
-    /// Held by who reads them again: if that hangs, it takes one thread, and not one each time.
+    /// Held while files are read: a read that hangs blocks one thread, not one per attempt.
     reading: Arc<AsyncMutex<()>>,
-    /// Tells those who have connections that there are other credentials.
+    /// Notifies connections of new credentials.
     renewed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct SourceState {
     sources: Sources,
-    /// What was wrong with the files when they were last read.
+    /// The error of the last read.
     problem: Option<BackendError>,
 }
 
-/// What was in the files.
+/// The contents of the files.
 #[derive(Clone, PartialEq, Eq)]
 struct Contents {
     password: Option<Password>,
@@ -62,7 +62,7 @@ struct Contents {
     certificate: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// More than any certificate chain has.
+/// More than any certificate chain.
 const MOST: u64 = 1 << 20;
 
 impl CredentialStore {
@@ -75,18 +75,18 @@ impl CredentialStore {
         Ok(Self { current, state, time_out, reading, renewed })
     }
 
-    /// What connections are opened with now.
+    /// The current credentials.
     pub(super) fn current(&self) -> Arc<Credentials> {
         self.current.load_full()
     }
 
-    /// Hears when that has changed.
+    /// Subscribes to changes.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.renewed.subscribe()
     }
 
-    /// Reads the files again, and tells what is in force then. If one cannot be used, or not be
-    /// read in time, the credentials from before are, which is logged once.
+    /// Reads the files again, and returns the credentials in force. If that fails or times out, the
+    /// previous ones stay, which is logged once.
     pub(super) async fn refresh(self: &Arc<Self>) -> Arc<Credentials> {
         let reading = async {
             let (store, turn) = (Arc::clone(self), Arc::clone(&self.reading).lock_owned().await);
@@ -94,7 +94,7 @@ impl CredentialStore {
                 store.read_again();
                 drop(turn);
             };
-            // It cannot panic; the credentials from before then.
+            // It cannot panic; otherwise the previous credentials stay.
             let _ = spawn_blocking(read).await;
         };
         if timeout(self.time_out, reading).await.is_err() {
@@ -104,7 +104,7 @@ impl CredentialStore {
         self.current()
     }
 
-    /// Takes credentials from other sources from now on. Tells whether that changes anything.
+    /// Replaces the sources. Returns whether anything has changed.
     pub(super) fn replace(&self, sources: Sources) -> Result<bool, BackendError> {
         let contents = Contents::read(&sources)?;
         let mut state = self.lock();
@@ -114,7 +114,7 @@ impl CredentialStore {
     }
 
     fn read_again(&self) {
-        // Not under the lock: it may take for ever.
+        // Not under the lock: it may hang.
         let sources = self.lock().sources.clone();
         let contents = Contents::read(&sources);
         let mut state = self.lock();
@@ -124,13 +124,13 @@ impl CredentialStore {
         }
     }
 
-    /// Notes what is wrong with the files, if anything is, and logs what has changed.
+    /// Notes the error of the files, if any, and logs changes.
     fn note(state: &mut SourceState, problem: Option<BackendError>) {
         match &problem {
             Some(error) if state.problem != problem => {
-                warn!(%error, "credentials of Redis cannot be read: the old ones are kept");
+                warn!(%error, "cannot read the Redis credentials; keeping the previous ones");
             }
-            None if state.problem.is_some() => info!("credentials of Redis can be read again"),
+            None if state.problem.is_some() => info!("the Redis credentials can be read again"),
             _ => {}
         }
         state.problem = problem;
@@ -178,7 +178,7 @@ impl Credentials {
         Ok(Self { login, sentinel_login, tls, contents })
     }
 
-    /// For servers that keep limits.
+    /// For Redis servers.
     pub(super) fn of_server(&self) -> Access<'_> {
         Access { login: &self.login, tls: self.tls.as_ref() }
     }
@@ -223,7 +223,7 @@ fn password(login: &Login) -> Result<Option<Password>, BackendError> {
     let text = String::from_utf8(read("password file", file)?);
     let text = text.map_err(|_| wrong("is not a text"))?;
     match text.trim_end() {
-        // As it is while somebody writes it.
+        // As while it is being written.
         "" => Err(wrong("is empty")),
         password => Ok(Some(Password::new(password.to_owned()))),
     }
@@ -237,7 +237,7 @@ fn read(what: &str, file: &Path) -> Result<Vec<u8>, BackendError> {
 }
 
 fn read_small(file: &Path) -> io::Result<Vec<u8>> {
-    // Before it is opened: to open a pipe is to wait for someone at its other end.
+    // Before opening: opening a FIFO would block.
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }

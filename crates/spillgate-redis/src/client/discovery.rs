@@ -13,16 +13,16 @@ use super::session::Plan;
 use super::subscription::{self, SentinelEvent};
 use crate::backend::{BackendError, Fault};
 
-/// Where a server is to be found.
+/// How the address of a server is found.
 #[derive(Debug)]
 pub(super) enum Discovery {
-    /// Always there.
+    /// A fixed address.
     Fixed(Address),
-    /// Where Sentinels say.
+    /// The master named by Sentinels.
     Sentinel(Sentinels),
 }
 
-/// Those who know which server is the master of a service.
+/// Sentinels that know the master of a service.
 #[derive(Debug)]
 pub(super) struct Sentinels {
     addresses: Vec<Address>,
@@ -30,8 +30,7 @@ pub(super) struct Sentinels {
 }
 
 impl Discovery {
-    /// The address now. There are several if none is more likely; of those the present one is the
-    /// first, if it is among them.
+    /// The current address. Several if none is more likely, the present one first.
     pub(super) async fn find(
         &self,
         plan: &Plan,
@@ -44,7 +43,7 @@ impl Discovery {
         }
     }
 
-    /// Hears of failovers, as long as what this returns is kept.
+    /// Subscribes to failovers, until the result is dropped.
     pub(super) fn subscribe(
         &self,
         plan: &Arc<Plan>,
@@ -64,8 +63,8 @@ impl Sentinels {
         Self { addresses, service }
     }
 
-    /// Asks all at once, until more than half agree or all have answered, and returns what most of
-    /// those name who do: one may not know yet what the others do.
+    /// Asks all Sentinels concurrently, until a majority agrees or all have answered, and returns
+    /// the address named most often.
     async fn masters(
         &self,
         plan: &Plan,
@@ -91,7 +90,7 @@ impl Sentinels {
         }
     }
 
-    /// Why nobody knows.
+    /// No Sentinel knows the master.
     fn unknown(&self, mut problems: Vec<(usize, BackendError)>) -> BackendError {
         problems.sort_by_key(|(place, _)| *place);
         let fault = problems.first().map_or(Fault::Unreachable, |(_, error)| error.fault());
@@ -121,8 +120,8 @@ impl Sentinels {
     }
 }
 
-/// How often those addresses are named that are named most often, and which they are: the present
-/// one first, then in the order of those who name them.
+/// The number of votes of the addresses named most often, and these addresses: the present one
+/// first, then in the order of the Sentinels.
 fn most_named(named: &mut [(usize, Address)], present: Option<&Address>) -> (usize, Vec<Address>) {
     named.sort_by_key(|(place, _)| *place);
     let often = |address: &Address| named.iter().filter(|(_, other)| other == address).count();

@@ -1,4 +1,4 @@
-//! Going along with failovers: as Sentinels announce them, or as they answer when they are asked.
+//! Follows failovers, as Sentinels announce them or answer when asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::subscription::SentinelEvent;
 use super::supervisor::{Finding, LinkState};
 use crate::backend::{BackendError, Fault};
 
-/// How long calls wait for another master at most. Sentinels take a tenth of a second to promote a
-/// replica.
+/// The longest that calls wait for a new master. Sentinels promote a replica within a tenth of a
+/// second.
 const HANDOVER: Duration = Duration::from_secs(1);
 
-/// How often a replica that is to become the master is tried, by each node.
+/// How often a replica about to become the master is tried.
 const PACE: Duration = Duration::from_millis(20);
 
-/// For how long a Sentinel may not know yet what another has told.
+/// How long Sentinels may disagree after a failover.
 const SPREAD: Duration = Duration::from_secs(10);
 
 impl LinkState {
-    /// True if a master was left a moment ago for another one.
+    /// True if this master was left a moment ago.
     pub(super) fn has_left(&self, master: &Address) -> bool {
         let left = self.left.as_ref();
         left.is_some_and(|(left, at)| left == master && at.elapsed() < SPREAD)
@@ -33,10 +33,10 @@ impl LinkState {
 }
 
 impl LinkCore {
-    /// Tells if another server is to be used by now, although this one still answers. One that
-    /// was left a moment ago is not: not all Sentinels hear of a failover at once.
+    /// Another server to use, although this one still answers; but not one that was left a moment
+    /// ago: not all Sentinels learn of a failover at once.
     pub(super) async fn moved(&self, session: &Session) -> Option<Address> {
-        // Each time is another connection.
+        // Each check opens a connection.
         let credentials = match self.discovery {
             Discovery::Fixed(_) => return None,
             Discovery::Sentinel(_) => self.plan.credentials.refresh().await,
@@ -52,8 +52,8 @@ impl LinkCore {
         (!known.has_left(&address)).then_some(address)
     }
 
-    /// What follows from news. They may be late, so the Sentinels are asked whether there is
-    /// another master; a promotion counts only if it is in place of this one.
+    /// Handles an event. It may be stale, so Sentinels are asked for the master; a promotion counts
+    /// only if it replaces this one.
     pub(super) async fn consider(&self, session: &Session, told: SentinelEvent) -> Option<Finding> {
         match told {
             SentinelEvent::Switched => self.moved(session).await.map(Finding::Moved),
@@ -63,7 +63,7 @@ impl LinkCore {
         }
     }
 
-    /// Notes news that come while there is no session.
+    /// Handles an event while there is no session.
     pub(super) fn note(&self, told: SentinelEvent) {
         let mut known = self.known();
         if let SentinelEvent::Promotion { from, to } = told
@@ -73,14 +73,14 @@ impl LinkCore {
         }
     }
 
-    /// The replica that is to be the master, if that was told lately.
+    /// The replica about to become the master, if announced lately.
     pub(super) fn promoted(&self) -> Option<Address> {
         let promoted = self.known().promoted.clone();
         promoted.filter(|(_, told)| told.elapsed() < SPREAD).map(|(address, _)| address)
     }
 
-    /// Goes to another master once that can be used. Tells whether it could. Calls are held back for
-    /// it once: who names one that cannot be used may do so for long.
+    /// Moves to another master once it can be used. Returns whether it could. Calls are held back
+    /// only for the first attempt: Sentinels may name an unusable master for long.
     pub(super) async fn move_to(&self, session: &Arc<Session>, to: Address) -> bool {
         let before = self.known().unusable.replace(to.clone());
         let is_new = before.as_ref() != Some(&to);
@@ -95,16 +95,16 @@ impl LinkCore {
             Err(error) => {
                 if is_new {
                     let master = &session.address;
-                    warn!(%error, %master, "the Sentinels name a master that cannot be used: the \
-                           one in use is kept");
+                    warn!(%error, %master, "Sentinels name a master that cannot be used; \
+                           keeping the current one");
                 }
                 false
             }
         }
     }
 
-    /// Holds calls back until another server accepts them, so that none is counted where it will
-    /// be forgotten, and makes them there.
+    /// Holds calls back until another server accepts them, so that none is counted on the old
+    /// master, and hands them over.
     pub(super) async fn hand_over(
         &self,
         session: &Arc<Session>,
@@ -132,11 +132,11 @@ impl LinkCore {
         Ok(())
     }
 
-    /// Makes calls on the session of another master.
+    /// Makes calls on the session of the new master.
     fn take_over(&self, session: &Session, next: Session, held: Duration) {
         let next = self.close(next);
-        let (backend, from, to) = (&self.plan.options.target, &session.address, &next.address);
+        let (redis, from, to) = (&self.plan.options.target, &session.address, &next.address);
         let held = held.as_secs_f64();
-        info!(%backend, %from, %to, held_seconds = held, "there is another master");
+        info!(%redis, %from, %to, held_seconds = held, "failover: using the new master");
     }
 }

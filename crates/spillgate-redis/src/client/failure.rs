@@ -3,16 +3,16 @@ use redis::{ErrorKind, RedisError};
 use super::address::Address;
 use crate::backend::{BackendError, Fault};
 
-/// A call that was not answered, or with an error.
+/// A failed call.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: BackendError,
-    /// True if no other call on the same connection would fare better.
+    /// True if other calls on the same connection would fail as well.
     pub(super) is_fatal: bool,
 }
 
 impl Failure {
-    /// Of a call that `address` failed to answer.
+    /// The failure of a call to `address`.
     pub(super) fn of(address: &Address, error: &RedisError) -> Self {
         match error.code() {
             Some(code) => Self::refused(address, code, error.detail().unwrap_or_default()),
@@ -20,14 +20,14 @@ impl Failure {
             None => Self {
                 error: BackendError::new(
                     Fault::Nonsense,
-                    format!("{address} does not speak as Redis does: {error}"),
+                    format!("{address} does not speak the Redis protocol: {error}"),
                 ),
                 is_fatal: true,
             },
         }
     }
 
-    /// Of a call that `address` answered with an error.
+    /// The failure of a call that `address` answered with an error.
     fn refused(address: &Address, code: &str, detail: &str) -> Self {
         let (code, detail) = in_script(code, detail);
         let (fault, why) = match code {
@@ -39,14 +39,15 @@ impl Failure {
             "MASTERDOWN" => (Fault::Unready, "is a replica that has lost its master".to_owned()),
             "CLUSTERDOWN" => (Fault::Unready, format!("has no working Cluster: {detail}")),
             "OOM" => (Fault::Unready, "is out of memory: raise its `maxmemory`".to_owned()),
-            "MISCONF" => {
-                (Fault::Unready, format!("accepts no writes since it cannot save them: {detail}"))
-            }
+            "MISCONF" => (
+                Fault::Unready,
+                format!("accepts no writes because it cannot persist them: {detail}"),
+            ),
             "NOREPLICAS" => {
                 (Fault::Unready, "has too few replicas for its `min-replicas-to-write`".to_owned())
             }
-            "BUSY" => (Fault::Unready, "is busy with somebody's script".to_owned()),
-            "NOAUTH" => (Fault::Refused, "asks for a password: give one".to_owned()),
+            "BUSY" => (Fault::Unready, "is busy with another script".to_owned()),
+            "NOAUTH" => (Fault::Refused, "requires a password: set one".to_owned()),
             "WRONGPASS" => (Fault::Refused, "does not accept this user and password".to_owned()),
             "NOPERM" => (Fault::Refused, format!("refuses us: {detail}")),
             _ if detail.starts_with("The user executing the script can't") => {
@@ -56,17 +57,17 @@ impl Failure {
                 (Fault::Unready, "has too many clients: raise its `maxclients`".to_owned())
             }
             _ if detail.contains("AUTH") && detail.contains("without any password") => {
-                (Fault::Refused, "knows no password, but one is given".to_owned())
+                (Fault::Refused, "has no password set, but one is given".to_owned())
             }
             _ if detail.contains("cluster support disabled") => (
                 Fault::Misconfigured,
                 "is not a node of a Cluster: begin the URL with redis://".to_owned(),
             ),
-            // Of one key: all others are as well as ever.
+            // Affects one key only.
             "WRONGTYPE" => {
                 let text = format!(
-                    "{address} keeps something under a key of ours that is no string: reset the \
-                     caller, which deletes it, and let no other program use this prefix"
+                    "{address} has a value of another type under a key of this prefix: reset the \
+                     caller to delete it, and let no other program use this prefix"
                 );
                 let error = BackendError::new(Fault::Corrupt, text);
                 return Self { error, is_fatal: false };
@@ -80,24 +81,24 @@ impl Failure {
     }
 }
 
-/// Of a call that was sent to `address` on a connection that ended before the answer.
+/// The connection to `address` was lost before the reply.
 fn lost(address: &Address) -> BackendError {
     let text = format!("{address} cannot be reached: the connection was lost");
     BackendError::unanswered(Fault::Unreachable, text)
 }
 
-/// What is told of a command without what it was given: of one that logs in, that is a password.
+/// An error reply without the arguments it quotes: `AUTH` has a password.
 fn without_arguments(detail: &str) -> &str {
     detail.split(", with args beginning with").next().unwrap_or_default()
 }
 
-/// Of an address that cannot be talked to.
+/// `address` cannot be reached.
 pub(super) fn unreachable_because(address: &Address, why: &dyn std::fmt::Display) -> BackendError {
     BackendError::new(Fault::Unreachable, format!("{address} cannot be reached: {why}"))
 }
 
-/// The error of a command inside a script. Before version 7 it is wrapped in one of the script:
-/// `ERR Error running script (call to f_…): @user_script:1: -OOM command not allowed …`.
+/// The error of a command inside a script. Before version 7 it is wrapped: `ERR Error running
+/// script (call to f_…): @user_script:1: -OOM command not allowed …`.
 fn in_script<'a>(code: &'a str, detail: &'a str) -> (&'a str, &'a str) {
     let inner = || {
         let (_, inner) = detail.strip_prefix("Error running script")?.split_once(": -")?;

@@ -2,9 +2,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-/// Whether a session's calls are about to be made on another.
+/// Whether the calls of a session are about to move to another.
 pub(super) struct Handover {
-    /// True unless the state is `No`: so that calls read no more than this.
+    /// True unless the state is `No`: all that calls read.
     is_under_way: AtomicBool,
     state: watch::Sender<HandoverState>,
 }
@@ -17,12 +17,12 @@ enum HandoverState {
     Done,
 }
 
-/// Makes calls wait, until they are handed over or this is dropped.
+/// Holds calls back until they are handed over or this is dropped.
 pub(super) struct Hold<'a>(&'a Handover);
 
 impl Handover {
     pub(super) fn is_under_way(&self) -> bool {
-        // Relaxed: a call that sees it late is one that was made a moment before.
+        // Relaxed: a call that sees it late was made a moment before.
         self.is_under_way.load(Ordering::Relaxed)
     }
 
@@ -33,7 +33,7 @@ impl Handover {
 
     /// Waits until another session has taken over, or none will.
     pub(super) async fn decided(&self) {
-        // It cannot fail: the sender is here.
+        // Infallible: the sender is here.
         let _ = self.state.subscribe().wait_for(|state| *state != HandoverState::Waiting).await;
     }
 
@@ -44,7 +44,7 @@ impl Handover {
 }
 
 impl Hold<'_> {
-    /// Lets calls go on, on another session, which has taken over before.
+    /// Releases calls to the session that has taken over.
     pub(super) fn hand_over(self) {
         self.0.set(HandoverState::Done);
     }

@@ -5,52 +5,51 @@ use tokio::time::Instant;
 
 use crate::backend::BackendError;
 
-/// How Redis is, and what came of the calls so far.
+/// The state of Redis and of the calls so far.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Health {
-    /// What is wrong, if calls fail at once. Of a Cluster, with one of its nodes.
+    /// Why calls fail at once, if they do. In a Cluster, of one of its nodes.
     pub outage: Option<BackendError>,
-    /// For how long it has been so, or well.
+    /// How long it has been down, or up.
     pub since: Duration,
     /// Calls made.
     pub calls: u64,
-    /// Calls that were not answered in time.
+    /// Calls that timed out.
     pub time_outs: u64,
     /// Calls that failed otherwise.
     pub failures: u64,
-    /// Calls that failed at once, since Redis was down.
+    /// Calls rejected at once because Redis was down.
     pub rejected: u64,
-    /// Calls that were not made, since more was asked than Redis answers.
+    /// Calls rejected by backpressure.
     pub overloaded: u64,
-    /// How often a server was connected to, again or for the first time.
+    /// Connections opened.
     pub connects: u64,
-    /// How often a server went down.
+    /// Outages.
     pub outages: u64,
-    /// Calls that are waiting for an answer.
+    /// Calls in flight.
     pub in_flight: u64,
-    /// Calls that wait until they can be made.
+    /// Calls queued.
     pub waiting: u64,
-    /// Calls so far that had to wait until they could be made.
+    /// Calls so far that were queued.
     pub waited: u64,
-    /// How long they did, all together.
+    /// Their total time in the queue.
     pub wait: Duration,
-    /// How long answers took.
+    /// Reply times.
     pub round_trips: RoundTrips,
 }
 
-/// How many answers took how long.
+/// A histogram of reply times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrips {
-    /// For each of the [bounds](Self::BOUNDS) how many took no longer, but longer than the one
-    /// before; and last, how many took longer than all of them.
+    /// Replies per bucket: up to each of the [bounds](Self::BOUNDS), and beyond the last.
     pub counts: [u64; Self::BOUNDS.len() + 1],
-    /// How long all of them took together.
+    /// The sum of all reply times.
     pub sum: Duration,
 }
 
 impl RoundTrips {
-    /// The bounds by which answers are counted.
+    /// Upper bounds of the buckets.
     pub const BOUNDS: [Duration; 11] = [
         Duration::from_micros(100),
         Duration::from_micros(200),
@@ -66,7 +65,7 @@ impl RoundTrips {
     ];
 }
 
-/// What is counted. Each number stands for itself, so all orderings are relaxed.
+/// Counters; relaxed, since each stands for itself.
 #[derive(Debug)]
 pub(super) struct CallCounters {
     pub(super) calls: AtomicU64,
@@ -78,29 +77,29 @@ pub(super) struct CallCounters {
     overloaded: AtomicU64,
     waited: AtomicU64,
     wait_nanos: AtomicU64,
-    /// When the last call was refused by overload: nanoseconds since `begin`, 0 if none was.
+    /// When backpressure last rejected a call: nanoseconds since `begin`, 0 if never.
     last_overload: AtomicU64,
     begin: Instant,
     round_trips: [AtomicU64; RoundTrips::BOUNDS.len() + 1],
     round_trip_nanos: AtomicU64,
 }
 
-/// After so long without a call that was refused, the next one begins another overload.
+/// After so long without a rejection, the next one begins another overload.
 const CALM: Duration = Duration::from_secs(10);
 
 impl CallCounters {
-    /// Counts one more.
+    /// Increments a counter.
     pub(super) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a call that had to wait.
+    /// Counts a queued call.
     pub(super) fn waited(&self, wait: Duration) {
         Self::count(&self.waited);
         self.wait_nanos.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Counts a call that is refused by overload, and tells whether that has just begun.
+    /// Counts a call rejected by backpressure. Returns whether an overload has just begun.
     pub(super) fn refused(&self) -> bool {
         Self::count(&self.overloaded);
         let now = (self.begin.elapsed().as_nanos() as u64).max(1);
@@ -108,7 +107,7 @@ impl CallCounters {
         last == 0 || now.saturating_sub(last) > CALM.as_nanos() as u64
     }
 
-    /// Notes how long an answer took.
+    /// Counts a reply time.
     pub(super) fn answered(&self, after: Duration) {
         let place = RoundTrips::BOUNDS.partition_point(|bound| *bound < after);
         if let Some(counter) = self.round_trips.get(place) {
@@ -117,7 +116,7 @@ impl CallCounters {
         self.round_trip_nanos.fetch_add(after.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// All of them, with how Redis is, and how many calls are under way and wait.
+    /// A snapshot, with the state of Redis and the calls in flight and queued.
     pub(super) fn health(
         &self,
         outage: Option<BackendError>,

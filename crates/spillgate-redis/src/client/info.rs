@@ -1,10 +1,10 @@
 use super::address::Address;
 use crate::backend::{BackendError, Fault};
 
-/// The oldest version of Redis that is known to work.
+/// The oldest supported version of Redis.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// What a server says of itself, in answer to `INFO`.
+/// The reply to `INFO`.
 #[derive(Debug)]
 pub(super) struct Info<'a>(&'a str);
 
@@ -13,8 +13,8 @@ impl<'a> Info<'a> {
         Self(text)
     }
 
-    /// Tells what keeps this server from keeping limits, and what would have to change. Whether it
-    /// may drop keys is another [matter](Self::eviction).
+    /// Why this server cannot keep limits, and what to change. See also
+    /// [`eviction`](Self::eviction).
     pub(super) fn check(&self, address: &Address, in_cluster: bool) -> Result<(), BackendError> {
         let refuse = |fault, why: String| Err(BackendError::new(fault, format!("{address} {why}")));
         if self.is("loading", "1") {
@@ -42,7 +42,7 @@ impl<'a> Info<'a> {
         Ok(())
     }
 
-    /// By which policy it may drop what callers have spent, if it may.
+    /// The policy by which it may evict keys.
     pub(super) fn eviction(&self) -> Option<&'a str> {
         let is_bounded = self.field("maxmemory").is_some_and(|bytes| bytes != "0");
         self.field("maxmemory_policy").filter(|policy| is_bounded && *policy != "noeviction")

@@ -17,27 +17,26 @@ use super::session::{Plan, Session};
 use super::supervisor::LinkState;
 use crate::backend::{BackendError, Fault};
 
-/// The way to one server: calls go over it while the server is up, and fail at once while it
-/// is down. A task in the background then connects anew.
+/// The link to one server: calls fail at once while it is down, and a background task reconnects.
 pub(super) struct Link {
     core: Arc<LinkCore>,
     _keeper: AbortOnDrop,
 }
 
-/// Why a call has no answer.
+/// Why a call has no reply.
 #[derive(Debug)]
 pub(super) enum CallError {
     /// It failed.
     Failed(BackendError),
-    /// The slot lives elsewhere.
+    /// The slot has moved.
     Moved(Address),
-    /// The slot is on its way elsewhere, and this caller's state is there already.
+    /// The slot is migrating, and the key is there already.
     Ask(Address),
-    /// The slot is on its way, and some of the states are here and some there.
+    /// The slot is migrating, and the keys are in both places.
     TryAgain,
 }
 
-/// What calls and the [task in the background](super::supervisor) share.
+/// What calls and the [supervisor](super::supervisor) share.
 pub(super) struct LinkCore {
     pub(super) plan: Arc<Plan>,
     pub(super) discovery: Discovery,
@@ -45,15 +44,15 @@ pub(super) struct LinkCore {
     pub(super) breaker: Breaker<Session>,
     pub(super) counters: Arc<CallCounters>,
     queue: Arc<Queue>,
-    /// Tells the task in the background that the breaker has opened.
+    /// Notifies the supervisor that the breaker has opened.
     pub(super) opened: Notify,
-    /// Tells whoever waits that it has closed.
+    /// Notifies that it has closed.
     pub(super) closed: Notify,
     pub(super) known: Mutex<LinkState>,
 }
 
 impl Link {
-    /// Connects now, and fails if that fails.
+    /// Connects, or fails.
     pub(super) async fn connect(
         plan: Arc<Plan>,
         discovery: Discovery,
@@ -81,8 +80,8 @@ impl Link {
         Self { _keeper: AbortOnDrop::spawn(core.clone().keep()), core }
     }
 
-    /// Makes a call when its turn has come, and once no other server is about to take over. Then it
-    /// must be answered within `time_out`, of which the time is taken that it took.
+    /// Makes a call when it has a permit and no handover is under way. Then it must be answered
+    /// within `time_out`, which is reduced by the time it took.
     pub(super) async fn call(
         &self,
         call: &Cmd,
@@ -94,7 +93,7 @@ impl Link {
         let permit = match core.queue.enter_now() {
             Some(permit) => permit,
             None => {
-                // Not kept meanwhile: what it has not answered has places until it is dropped.
+                // Not held meanwhile: unanswered calls keep their permits until it is dropped.
                 drop(session);
                 let permit = core.queue.wait().await.map_err(CallError::Failed)?;
                 session = core.session().map_err(CallError::Failed)?;
@@ -119,7 +118,7 @@ impl Link {
         answer.map(|answer| answer.value).map_err(|error| core.judge(&session, &error))
     }
 
-    /// Waits until calls are made again, or until a deadline.
+    /// Waits until the breaker is closed, or until a deadline.
     pub(super) async fn wait_until_up(&self, deadline: Instant) {
         loop {
             let up = self.core.closed.notified();
@@ -129,12 +128,12 @@ impl Link {
         }
     }
 
-    /// How many calls are under way, and how many wait until they can be made.
+    /// Calls in flight, and queued.
     pub(super) fn load(&self) -> (u64, u64) {
         self.core.queue.load()
     }
 
-    /// What is wrong, if calls fail at once, and since when that or the opposite is so.
+    /// The error while open, and since when the breaker is open or closed.
     pub(super) fn state(&self) -> (Option<BackendError>, Instant) {
         match &*self.core.breaker.state() {
             BreakerState::Closed { since, .. } => (None, *since),
@@ -166,7 +165,7 @@ impl LinkCore {
         }
     }
 
-    /// What calls are made on, or why none are.
+    /// The session, or why there is none.
     fn session(&self) -> Result<Arc<Session>, BackendError> {
         match &*self.breaker.state() {
             BreakerState::Closed { session, .. } => Ok(session.clone()),
@@ -178,7 +177,7 @@ impl LinkCore {
         }
     }
 
-    /// What follows from an answer that did not come in time.
+    /// Handles a timeout.
     pub(super) fn late(&self, session: &Arc<Session>, time_out: Duration) -> BackendError {
         let error = session.late(time_out);
         CallCounters::count(&self.counters.time_outs);
@@ -188,11 +187,11 @@ impl LinkCore {
         error
     }
 
-    /// What follows from an error that was answered.
+    /// Handles an error reply.
     fn judge(&self, session: &Arc<Session>, error: &RedisError) -> CallError {
         let redirect = || {
             let (address, _) = error.redirect_node()?;
-            // A node that does not know its own name leaves it out.
+            // A node that does not know its own name omits it.
             let host = session.address.host().filter(|_| address.starts_with(':'));
             Address::parse(&format!("{}{address}", host.unwrap_or_default()), 0)
         };
@@ -226,11 +225,11 @@ impl LinkCore {
     }
 }
 
-/// Tells operators that calls fail, and why.
+/// Logs an outage.
 pub(super) fn warn_of_outage(plan: &Plan, error: &BackendError) {
     warn!(
-        backend = %plan.options.target,
+        redis = %plan.options.target,
         %error,
-        "Redis is down: until it is back, each limit goes by its `outage`"
+        "Redis is down: each limit applies its `outage` setting until it is back"
     );
 }

@@ -1,4 +1,4 @@
-//! Real servers: Redis or Valkey, alone, behind Sentinels or as a Cluster.
+//! A client for Redis and Valkey: one server, Sentinel or Cluster.
 
 use std::fmt;
 use std::future::Future;
@@ -61,22 +61,21 @@ pub use self::health::{Health, RoundTrips};
 pub use self::multiplex::parse_reply;
 pub use self::options::Options;
 
-/// Redis that is a server, or several.
+/// A client for one server, a service behind Sentinels, or a Cluster.
 ///
-/// Many calls share a connection, and are written together where they come together. While a
-/// server is down calls fail at once, and it is tried in the background until it is back.
-/// How long a server may take for an answer is bounded by the
-/// [time-out](Options::command_time_out). Where more is asked than a server answers, calls wait for
-/// up to a second before they are made: limits take turns, and so do tasks under each.
+/// Calls share a connection and are pipelined. While a server is down, calls fail at once (circuit
+/// breaker), and it is probed in the background. Replies are bounded by the
+/// [timeout](Options::command_time_out). Under overload, calls are queued for up to a second:
+/// limits take turns, and so do tasks under each.
 pub struct Client {
     route: Route,
     counters: Arc<CallCounters>,
     plan: Arc<Plan>,
     keys: Keys,
     unreadable: UnreadableLog,
-    /// True if the server does not let us see which prefixes there are.
+    /// True if the ACL forbids reading other prefixes.
     hides_prefixes: AtomicBool,
-    /// What stands in for Redis's clock.
+    /// Replaces the clock of Redis.
     #[cfg(any(test, feature = "testing"))]
     clock: ArcSwapOption<Argument>,
 }
@@ -87,12 +86,12 @@ enum Route {
 }
 
 impl Client {
-    /// Connects, and sees to it that what was found can keep limits.
+    /// Connects, and checks that the servers can keep limits.
     ///
     /// # Errors
     ///
-    /// If it cannot be reached, refuses us, is too old, may drop keys, or accepts no writes. The
-    /// text says what to change.
+    /// If a server cannot be reached, refuses the credentials, is too old, may evict keys, or
+    /// accepts no writes. The message says what to change.
     pub async fn connect(options: Options) -> Result<Self, BackendError> {
         let (plan, counters) = prepare(options)?;
         let link = async |discovery| {
@@ -113,12 +112,11 @@ impl Client {
         Ok(Self::over(route, plan, counters))
     }
 
-    /// Connects in the background. Until that has succeeded, calls fail as in an outage.
+    /// Connects in the background. Until then, calls fail as in an outage.
     ///
     /// # Errors
     ///
-    /// If the options themselves cannot be used, such as a file of certificates, or outside of a
-    /// Tokio runtime.
+    /// If the options are unusable, such as a certificate file, or outside of a Tokio runtime.
     pub fn connect_later(options: Options) -> Result<Self, BackendError> {
         let (plan, counters) = prepare(options)?;
         let link = |discovery| {
@@ -152,20 +150,20 @@ impl Client {
         }
     }
 
-    /// Decides at this moment from now on, and not by Redis's clock. States expire `margin`
-    /// after they could, by that clock.
+    /// Decides at this time from now on. States expire `margin` after they could, by the clock of
+    /// Redis.
     #[cfg(any(test, feature = "testing"))]
     pub fn set_now(&self, now: Timestamp, margin: Duration) {
         self.clock.store(Some(Arc::new(script::override_clock(now, margin))));
     }
 
-    /// What all keys begin with.
+    /// The prefix of all keys.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.plan.options.prefix
     }
 
-    /// How it is.
+    /// The current state and counters.
     #[must_use]
     pub fn health(&self) -> Health {
         let ((outage, since), load) = match &self.route {
@@ -175,25 +173,25 @@ impl Client {
         self.counters.health(outage, since.elapsed(), load)
     }
 
-    /// What is unsafe, although it answers.
+    /// What is unsafe, although Redis answers.
     #[must_use]
     pub fn warnings(&self) -> Warnings {
         self.plan.checks.warnings()
     }
 
-    /// Takes user, passwords, certificates and authorities from these options from now on, and
-    /// reads their files again. Nothing else of the options counts. If anything has changed,
-    /// connections are opened with the new credentials in the background, and take over once
-    /// the server has accepted them; until then the old ones are used. Tells whether anything has.
+    /// Renews user, passwords and certificates from these options, and reads their files again;
+    /// other options are ignored. If anything has changed, new connections are opened in the
+    /// background and take over once the server has accepted them. Returns whether anything has
+    /// changed.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or used. Then everything stays as it is.
+    /// If a file cannot be read or used. Then nothing changes.
     pub fn renew_credentials(&self, options: Options) -> Result<bool, BackendError> {
         self.plan.credentials.replace(options.sources)
     }
 
-    /// Makes a call about keys of one slot.
+    /// Makes a call on keys of one slot.
     async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, BackendError> {
         let link = match &self.route {
             Route::Cluster(cluster) => return cluster.call(slot, call).await,
@@ -204,8 +202,8 @@ impl Client {
             Ok(value) => Ok(value),
             Err(CallError::Failed(error)) => Err(error),
             Err(CallError::Moved(_) | CallError::Ask(_) | CallError::TryAgain) => {
-                let backend = &self.plan.options.target;
-                let text = format!("{backend} has become a node of a Cluster");
+                let target = &self.plan.options.target;
+                let text = format!("{target} has become a node of a Cluster");
                 Err(BackendError::new(Fault::Nonsense, text))
             }
         }
@@ -223,7 +221,7 @@ impl fmt::Debug for Client {
 
 fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<CallCounters>), BackendError> {
     if tokio::runtime::Handle::try_current().is_err() {
-        let text = "Redis can be connected to inside a Tokio runtime only";
+        let text = "connect to Redis inside a Tokio runtime";
         return Err(BackendError::new(Fault::Misconfigured, text));
     }
     let connector = Connector::new(options.connect_time_out);
@@ -235,7 +233,7 @@ fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<CallCounters>), BackendEr
     Ok((Arc::new(plan), Arc::default()))
 }
 
-/// The key by which a server that is not a Cluster's is tried.
+/// The key for probing a server outside of a Cluster.
 fn probe_key(plan: &Plan) -> String {
     format!("{}{{probe}}", plan.options.prefix)
 }

@@ -7,7 +7,7 @@ use super::credentials::CredentialStore;
 use super::url;
 use crate::backend::BackendError;
 
-/// Where Redis is, and how it is talked to.
+/// The address of Redis, credentials and timeouts.
 ///
 /// | URL | for |
 /// |---|---|
@@ -17,10 +17,10 @@ use crate::backend::BackendError;
 /// | `redis+sentinel://host:26379,other:26379/service` | the master of a service |
 /// | `redis+cluster://host:6379,other:6379` | a Cluster; one node that is up is enough |
 ///
-/// `rediss+sentinel://` and `rediss+cluster://` are the same with TLS. A user and a password may
-/// stand before the hosts, `redis://user:password@host`, or be [given apart](Self::password).
+/// `rediss+sentinel://` and `rediss+cluster://` are the same with TLS. User and password may
+/// precede the hosts, `redis://user:password@host`, or be [set separately](Self::password).
 ///
-/// # What a user must be allowed
+/// # Required ACL
 ///
 /// ```text
 /// ACL SETUSER limiter on >password ~spillgate:* +evalsha +script|load +info +time +select
@@ -45,32 +45,32 @@ pub struct Options {
     pub(super) waiting: usize,
 }
 
-/// Where credentials come from. Files are read for every connection.
+/// The sources of credentials. Files are read for every connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sources {
     pub(super) is_tls: bool,
     pub(super) login: Login,
     pub(super) sentinel_login: Login,
     pub(super) authorities: Option<PathBuf>,
-    /// The certificate chain and its key.
+    /// Certificate chain and private key.
     pub(super) client_certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// As whom to connect.
+/// User and password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<Password>,
-    /// Goes before the password.
+    /// Takes precedence over the password.
     pub(super) password_file: Option<PathBuf>,
 }
 
 impl Options {
-    /// Options for this URL, else as they are by default.
+    /// Options for this URL, with defaults.
     ///
     /// # Errors
     ///
-    /// If it cannot be read. The text tells why, and no password.
+    /// If the URL is invalid. The message does not contain a password.
     pub fn new(url: &str) -> Result<Self, BackendError> {
         let parsed = url::parse(url)?;
         let login = Login { user: parsed.user, password: parsed.password, password_file: None };
@@ -96,61 +96,60 @@ impl Options {
         })
     }
 
-    /// Reads the files that these options name, and connects to nothing.
+    /// Reads the files that these options name, without connecting.
     ///
     /// # Errors
     ///
-    /// If one cannot be read or used. The text tells which, and why.
+    /// If one cannot be read or used. The message names it.
     pub fn check(&self) -> Result<(), BackendError> {
         CredentialStore::new(self.sources.clone(), self.connect_time_out).map(|_| ())
     }
 
-    /// The user of the server's access control list, rather than the one in the URL.
+    /// The ACL user, in place of the one in the URL.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.sources.login.user = Some(user.into());
         self
     }
 
-    /// The password, rather than the one in the URL.
+    /// The password, in place of the one in the URL.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.sources.login.password = Some(Password::new(password.into()));
         self
     }
 
-    /// A file that holds the password. It is read again for every connection, so that a password
-    /// can be rotated; see also [`Client::renew_credentials`](super::Client::renew_credentials).
+    /// A file with the password. It is read for every connection, so that the password can be
+    /// rotated; see also [`Client::renew_credentials`](super::Client::renew_credentials).
     pub fn password_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.sources.login.password_file = Some(file.into());
         self
     }
 
-    /// The user of the Sentinels' own access control list. Those of the URL are the server's.
+    /// The ACL user of the Sentinels. The one in the URL is for the servers.
     pub fn sentinel_user(mut self, user: impl Into<String>) -> Self {
         self.sources.sentinel_login.user = Some(user.into());
         self
     }
 
-    /// The password of the Sentinels themselves.
+    /// The password of the Sentinels.
     pub fn sentinel_password(mut self, password: impl Into<String>) -> Self {
         self.sources.sentinel_login.password = Some(Password::new(password.into()));
         self
     }
 
-    /// A file that holds the password of the Sentinels, read again for every connection.
+    /// A file with the password of the Sentinels, read for every connection.
     pub fn sentinel_password_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.sources.sentinel_login.password_file = Some(file.into());
         self
     }
 
-    /// A file of PEM certificates: only what they have signed is believed. By default those
-    /// are that the system believes.
+    /// Trusted CA certificates (PEM file). Default: those of the system.
     pub fn authorities(mut self, file: impl Into<PathBuf>) -> Self {
         self.sources.authorities = Some(file.into());
         self
     }
 
-    /// A client certificate chain and its private key, as PEM files, for servers that ask for
-    /// one (mutual TLS). Both are read again for every connection.
+    /// Client certificate chain and private key (PEM files) for mutual TLS. Both are read for every
+    /// connection.
     pub fn client_certificate(
         mut self,
         chain: impl Into<PathBuf>,
@@ -160,53 +159,51 @@ impl Options {
         self
     }
 
-    /// What all keys begin with. Nodes share their limits if they have the same.
+    /// The prefix of all keys. Nodes with the same prefix share their limits.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long a connection may take until the server has answered on it: 250 ms by default.
+    /// Timeout of opening a connection, including the handshake. Default: 250 ms.
     pub fn connect_time_out(mut self, time_out: Duration) -> Self {
         self.connect_time_out = time_out;
         self
     }
 
-    /// How long a call may take: 250 ms by default.
+    /// Timeout of a call. Default: 250 ms.
     pub fn command_time_out(mut self, time_out: Duration) -> Self {
         self.command_time_out = time_out;
         self
     }
 
-    /// How often Redis that is down is tried: every 100 ms by default.
+    /// How often a Redis that is down is probed. Default: every 100 ms.
     pub fn probe_interval(mut self, interval: Duration) -> Self {
         self.probe_interval = interval;
         self
     }
 
-    /// How often a server is checked for an eviction policy that may drop keys: every 10 s by
-    /// default.
+    /// How often the eviction policy of a server is checked. Default: every 10 s.
     pub fn check_interval(mut self, interval: Duration) -> Self {
         self.check_interval = interval;
         self
     }
 
-    /// How many connections there are to each server, at least one, which is the default:
-    /// calls share them.
+    /// Connections per server, at least one, shared by all calls. Default: 1.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// How many calls may be under way to a server at once: 4,096 by default. There are mostly far
-    /// fewer, as many as keep it busy; those beyond wait for their turn.
+    /// The most calls in flight per server. Default: 4,096. Usually far fewer keep it busy; others
+    /// are queued.
     pub fn in_flight(mut self, calls: usize) -> Self {
         self.in_flight = calls.max(1);
         self
     }
 
-    /// How many calls may wait for their turn: 8,192 by default. Of those beyond, whoever has the
-    /// most loses the newest, which fails as [`Overloaded`](crate::backend::Fault::Overloaded).
+    /// The most queued calls. Default: 8,192. Beyond, the client with the most loses its newest
+    /// one, which fails as [`Overloaded`](crate::backend::Fault::Overloaded).
     pub fn waiting(mut self, calls: usize) -> Self {
         self.waiting = calls;
         self
@@ -233,7 +230,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// A user is not shown either: `redis://password@host` has one that is none.
+/// Nor is the user: in `redis://password@host` it is the password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |is_given: bool| if is_given { "…" } else { "none" };

@@ -30,10 +30,10 @@ pub(super) struct Plan {
     pub(super) in_cluster: bool,
 }
 
-/// Connections to a server that was found fit to keep limits.
+/// Connections to a server that passed the checks.
 pub(super) struct Session {
     pub(super) address: Address,
-    /// What it was opened with.
+    /// The credentials that it was opened with.
     pub(super) credentials: Arc<Credentials>,
     connections: Box<[Connection]>,
     next: AtomicUsize,
@@ -42,9 +42,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects, and looks whether the server can be used: what it says of itself, and whether a
-    /// script that writes runs, as a replica or a server that is full would not let it. The
-    /// latter must come back within the time of a call, as all others will have to.
+    /// Connects, and checks the server: its `INFO`, and that a script may write, which a replica or
+    /// a full server does not allow. The script must return within the timeout of a call.
     pub(super) async fn open(
         plan: &Plan,
         credentials: Arc<Credentials>,
@@ -73,8 +72,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes a call that must be answered in time, on whichever connection's turn it is. Scripts that
-    /// the server has forgotten are loaded anew.
+    /// Makes a call with a timeout on the next connection. Scripts that the server has lost are
+    /// loaded again.
     pub(super) async fn call(
         &self,
         call: &Cmd,
@@ -87,7 +86,7 @@ impl Session {
         if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
             return answer;
         }
-        // Its place is taken by another by now: at most as many again as there are places.
+        // The permit is gone by now: at most as many retries as permits.
         load(connection, time_out).await?;
         connection.call(call, is_asking, time_out, None).await
     }
@@ -96,7 +95,7 @@ impl Session {
         &self.signals
     }
 
-    /// True if no call is to be made before the [handover](Self::handed_over) is decided.
+    /// True if calls must wait for a [handover](Self::handed_over).
     pub(super) fn is_held(&self) -> bool {
         self.handover.is_under_way()
     }
@@ -106,12 +105,12 @@ impl Session {
         self.handover.decided().await;
     }
 
-    /// Makes calls wait, until another session takes them over or this is dropped.
+    /// Holds calls back until another session takes over or this is dropped.
     pub(super) fn hold(&self) -> Hold<'_> {
         self.handover.hold()
     }
 
-    /// What the server says of its memory; `None` if it does not answer in time.
+    /// `INFO memory`; `None` after a timeout.
     pub(super) async fn memory(&self, time_out: Duration) -> Option<String> {
         let mut question = Cmd::new();
         question.arg("INFO").arg("memory");
@@ -119,7 +118,7 @@ impl Session {
         redis::from_redis_value(answer).ok()
     }
 
-    /// What time the server has; `None` if it does not answer in time.
+    /// `TIME`; `None` after a timeout.
     pub(super) async fn time(&self, time_out: Duration) -> Option<TimeReading> {
         let mut question = Cmd::new();
         question.arg("TIME");
@@ -131,7 +130,7 @@ impl Session {
         Some(TimeReading { sent, received, time })
     }
 
-    /// An error of a call that was not answered in time.
+    /// The error of a timeout.
     pub(super) fn late(&self, time_out: Duration) -> BackendError {
         let text = format!("{} did not answer in {} ms", self.address, time_out.as_millis());
         BackendError::unanswered(Fault::TimedOut, text)
@@ -147,7 +146,7 @@ impl Session {
 
     async fn check(&self, plan: &Plan) -> Result<(), BackendError> {
         let failed = |error: RedisError| Failure::of(&self.address, &error).error;
-        // First, and alone: whoever has yet to give a password may send no more than this.
+        // First, and alone: unauthenticated clients may send no more.
         let mut question = Cmd::new();
         question.arg("INFO");
         let time_out = plan.options.connect_time_out;
@@ -164,20 +163,20 @@ impl Session {
         match self.call(&probe, false, time_out, None).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_timeout() => Err(self.late(time_out)),
-            // A node that has given the slot away is as good as before.
+            // A node whose slot has moved is fine.
             Err(error) if error.is_cluster_error() && error.redirect_node().is_some() => Ok(()),
             Err(error) => Err(Failure::of(&self.address, &error).error),
         }
     }
 
-    /// The connection whose turn it is. There is at least one.
+    /// The next connection, round robin.
     fn connection(&self) -> &Connection {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         &self.connections[turn % self.connections.len()]
     }
 }
 
-/// Makes the server know all scripts.
+/// Loads all scripts.
 async fn load(connection: &Connection, time_out: Duration) -> Result<(), RedisError> {
     for reply in connection.send_all(&script::loading(), time_out).await? {
         reply.extract_error()?;

@@ -2,12 +2,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::Notify;
 
-/// What connections tell of themselves besides answers.
+/// What connections report besides replies.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     lost: Notify,
     late: Notify,
-    /// Calls that were late after those who made them had left, and of which nobody was told yet.
+    /// Calls that timed out after their callers had given up, not yet reported.
     abandoned: AtomicU32,
 }
 
@@ -16,19 +16,19 @@ impl Signals {
         self.lost.notify_one();
     }
 
-    /// Waits until a connection has ended.
+    /// Waits until a connection is lost.
     pub(super) async fn lost(&self) {
         self.lost.notified().await;
     }
 
-    /// Notes a call that is late, and that nobody waits for any more.
+    /// Notes a timeout that nobody waits for.
     pub(super) fn note_abandoned(&self) {
         // Relaxed: the notification orders it.
         self.abandoned.fetch_add(1, Ordering::Relaxed);
         self.late.notify_one();
     }
 
-    /// Waits for calls that are late and that nobody waits for any more, and tells how many.
+    /// Waits for timeouts that nobody waits for, and returns how many.
     pub(super) async fn abandoned(&self) -> u32 {
         loop {
             self.late.notified().await;

@@ -7,7 +7,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::tls::TlsConnection;
 
-/// A connection of any kind.
+/// A TCP, TLS or Unix stream.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),

@@ -1,4 +1,4 @@
-//! What Sentinels tell of failovers while they happen.
+//! Failover events published by Sentinels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::address::Address;
 use super::session::Plan;
 use crate::backend::{BackendError, Fault};
 
-/// What a Sentinel tells of a service.
+/// An event of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SentinelEvent {
-    /// A replica is about to become the master in place of another, or has just become it.
+    /// A replica is about to become the master, or has just become it.
     Promotion {
         /// The master so far.
         from: Address,
@@ -28,20 +28,20 @@ pub(super) enum SentinelEvent {
     Switched,
 }
 
-/// A replica was chosen, and is told to become a master within a tenth of a second.
+/// A replica was chosen, and is promoted within a tenth of a second.
 const PROMOTING: &str = "+failover-state-send-slaveof-noone";
-/// It has become one. Other replicas may take a while to follow.
+/// It was promoted. Other replicas may take a while to follow.
 const PROMOTED: &str = "+promoted-slave";
-/// The failover is over.
+/// The failover is complete.
 const SWITCHED: &str = "+switch-master";
 
-/// How long after a subscription has ended the next is tried.
+/// Pause before resubscribing.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is tried whether a silent connection still is one.
+/// How often a silent connection is probed.
 const PING: Duration = Duration::from_secs(5);
 
-/// Hears what a Sentinel tells of a service, for ever.
+/// Forwards the events of a Sentinel, forever.
 pub(super) async fn keep(
     plan: Arc<Plan>,
     sentinel: Address,
@@ -56,7 +56,7 @@ pub(super) async fn keep(
         match plan.connector.subscribe(&sentinel, access, &channels).await {
             Ok(subscription) => {
                 told = None;
-                // Whatever happened before.
+                // Events may have been missed.
                 let _ = news.try_send(SentinelEvent::Switched);
                 let time_out = plan.options.connect_time_out;
                 listen(subscription, &service, &news, time_out).await;
@@ -70,7 +70,7 @@ pub(super) async fn keep(
     }
 }
 
-/// Returns when the connection has ended.
+/// Returns when the connection is lost.
 async fn listen(
     subscription: PubSub,
     service: &str,
@@ -83,13 +83,13 @@ async fn listen(
             message = messages.next() => {
                 let Some(message) = message else { return };
                 if let Some(told) = read(&message, service) {
-                    // If there are many already, one more tells nothing.
+                    // If the queue is full, one more says nothing new.
                     let _ = news.try_send(told);
                 }
             }
             () = sleep(PING) => {
                 let pinged = timeout(time_out, sink.ping::<redis::Value>()).await;
-                // An error that a server answers is an answer.
+                // An error reply is a reply.
                 if pinged.map_or(true, |answer| answer.is_err_and(|why| why.code().is_none())) {
                     return;
                 }
@@ -98,8 +98,8 @@ async fn listen(
     }
 }
 
-/// Tells once why a Sentinel cannot be listened to, if that needs a person. One that is down is
-/// one of several, and whether all are is told by those who ask them.
+/// Logs once why a Sentinel cannot be subscribed to, if an operator has to act. One that is down is
+/// one of several.
 fn note(error: &BackendError, told: &mut Option<Fault>) {
     let fault = error.fault();
     if !matches!(fault, Fault::Unreachable | Fault::TimedOut) && *told != Some(fault) {

@@ -1,5 +1,5 @@
-//! The task behind a link: connects, looks now and then whether all is as it was, and takes up
-//! new credentials.
+//! The background task of a link: connects, checks the server periodically, follows failovers, and
+//! rotates credentials.
 
 use std::pin::pin;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -20,52 +20,52 @@ use super::session::Session;
 use super::subscription::SentinelEvent;
 use crate::backend::{BackendError, Fault};
 
-/// How often it is asked whether a server is still where it was, and what time it has.
+/// How often discovery and the server's clock are checked.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
-/// How often credentials are tried again that were not accepted, while there is a session.
+/// How often rejected credentials are retried while there is a session.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 
-/// SentinelEvent that may wait. Any that are told next say the same.
+/// Queued events. More would say the same.
 const NEWS: usize = 16;
 
-/// What is known of a link besides the session in use.
+/// What a link knows besides the session in use.
 #[derive(Debug, Default)]
 pub(super) struct LinkState {
-    /// The server that was last connected to.
+    /// The last server connected to.
     pub(super) address: Option<Address>,
-    /// What that has accepted.
+    /// The credentials that it accepted.
     accepted: Option<Arc<Credentials>>,
-    /// What was not accepted, as was logged.
+    /// Rejected credentials that were logged.
     refused: Option<Arc<Credentials>>,
-    /// The replica that is to be the master, and when that was told.
+    /// The replica about to become the master, and since when that is known.
     pub(super) promoted: Option<(Address, Instant)>,
     /// The master before the last failover, and when it was left.
     pub(super) left: Option<(Address, Instant)>,
-    /// What Sentinels call the master, although it could not be used.
+    /// A master named by Sentinels that could not be used.
     pub(super) unusable: Option<Address>,
     clock: ClockWatch,
 }
 
-/// Why a session is to be replaced, although it answers.
+/// Why to replace a session that still answers.
 pub(super) enum Finding {
     /// There is another master.
     Moved(Address),
     /// A replica is about to become the master.
     Promoted(Address),
-    /// There are other credentials.
+    /// There are new credentials.
     Renewed,
 }
 
 impl LinkCore {
-    /// Connects whenever there is no connection, as long as the link exists.
+    /// Reconnects for as long as the link exists.
     pub(super) async fn keep(self: Arc<Self>) {
         let (sender, mut news) = mpsc::channel(NEWS);
         let _subscriptions = self.discovery.subscribe(&self.plan, &sender);
         let mut renewed = self.plan.credentials.subscribe();
         // They may have been renewed since the first session was opened.
         renewed.mark_changed();
-        // What is wrong is told once an outage, and again if it has come to need a person.
+        // Logs once per outage, and again if an operator has to act.
         let mut told: Option<Fault> = None;
         loop {
             if let Some(session) = self.breaker.session() {
@@ -92,7 +92,7 @@ impl LinkCore {
         }
     }
 
-    /// Connects to wherever the server is, with the credentials that there are now.
+    /// Discovers the server and connects with the current credentials.
     pub(super) async fn connect(&self) -> Result<Session, BackendError> {
         let current = self.plan.credentials.refresh().await;
         if let Some(promoted) = self.promoted()
@@ -111,7 +111,7 @@ impl LinkCore {
             }
             found => found?,
         };
-        // Sentinels go on naming a master that was left: the one it was left for knows more.
+        // Sentinels may still name a master that was left: its successor knows better.
         let (left, mut others): (Vec<_>, Vec<_>) =
             addresses.into_iter().partition(|address| self.known().has_left(address));
         if !left.is_empty() {
@@ -130,13 +130,13 @@ impl LinkCore {
         }))
     }
 
-    /// The credentials that were accepted last, if there are others now.
+    /// The credentials accepted last, if they differ from the current ones.
     fn accepted(&self, current: &Arc<Credentials>) -> Option<Arc<Credentials>> {
         self.known().accepted.clone().filter(|accepted| !Arc::ptr_eq(accepted, current))
     }
 
-    /// Connects to a server. If it does not accept the credentials that there are now, those are
-    /// tried that it has accepted before: files may have been renewed ahead of the server.
+    /// Connects to a server. If it rejects the current credentials, retries with those it accepted
+    /// before: files may be renewed ahead of the server.
     pub(super) async fn open(&self, address: Address) -> Result<Session, BackendError> {
         let current = self.plan.credentials.current();
         let opened = self.open_with(current.clone(), address.clone()).await;
@@ -169,10 +169,10 @@ impl LinkCore {
         CallCounters::count(&self.counters.connects);
         let since = self.breaker.close(session.clone(), Instant::now());
         self.closed.notify_waiters();
-        let (backend, server) = (&self.plan.options.target, &session.address);
+        let (redis, server) = (&self.plan.options.target, &session.address);
         if let Some(since) = since {
             let down = since.elapsed().as_secs_f64();
-            info!(%backend, %server, down_seconds = down, "Redis is up");
+            info!(%redis, %server, down_seconds = down, "Redis is up");
         }
         session
     }
@@ -189,7 +189,7 @@ impl LinkCore {
         known.unusable = None;
     }
 
-    /// Returns when this session is of no more use.
+    /// Returns when this session can no longer be used.
     async fn watch(
         &self,
         session: &Arc<Session>,
@@ -229,7 +229,7 @@ impl LinkCore {
         }
     }
 
-    /// Looks now and then whether all is as it was, until it is not.
+    /// Checks the server periodically, until something has changed.
     async fn look_around(&self, session: &Session) -> Finding {
         let options = &self.plan.options;
         let (mut checked, begin) = (Instant::now(), Instant::now());
@@ -257,8 +257,8 @@ impl LinkCore {
         }
     }
 
-    /// Replaces a session by one with the credentials that there are now. If they are not
-    /// accepted, it stays. Tells whether it was replaced.
+    /// Replaces a session by one with the current credentials. If they are rejected, it stays.
+    /// Returns whether it was replaced.
     async fn renew(&self, session: &Arc<Session>) -> bool {
         let current = self.plan.credentials.current();
         if Arc::ptr_eq(&session.credentials, &current) {
@@ -268,7 +268,7 @@ impl LinkCore {
         match self.open_with(current.clone(), server.clone()).await {
             Ok(next) => {
                 self.close(next);
-                info!(%server, "connected anew with new credentials");
+                info!(%server, "reconnected with new credentials");
                 true
             }
             Err(error) => {
@@ -278,11 +278,11 @@ impl LinkCore {
         }
     }
 
-    /// Logs once that new credentials cannot be used.
+    /// Logs once that new credentials are rejected.
     fn note_refused(&self, credentials: &Arc<Credentials>, error: &BackendError) {
         let before = self.known().refused.replace(credentials.clone());
         if !before.is_some_and(|before| Arc::ptr_eq(&before, credentials)) {
-            warn!(%error, "new credentials cannot be used: the old ones are kept");
+            warn!(%error, "Redis refused new credentials; keeping the previous ones");
         }
     }
 
@@ -299,7 +299,7 @@ impl Drop for LinkCore {
     }
 }
 
-/// True if somebody has to change something: credentials, or what is configured.
+/// True if an operator has to change credentials or configuration.
 fn is_about_us(error: &BackendError) -> bool {
     matches!(error.fault(), Fault::Refused | Fault::Misconfigured)
 }

@@ -23,14 +23,14 @@ use super::address::Address;
 use super::failure::unreachable_because;
 use crate::backend::{BackendError, Fault};
 
-/// How TLS is spoken: what is trusted, and which certificate is shown.
+/// The TLS configuration: trusted CAs, and the client certificate.
 #[derive(Debug)]
 pub(super) struct TlsClient {
     config: ClientConfig,
     has_certificate: bool,
 }
 
-/// The PEM files of a client, as they were read.
+/// A PEM file.
 #[derive(Clone, Copy)]
 pub(super) struct Pem<'a> {
     pub(super) file: &'a Path,
@@ -40,14 +40,14 @@ pub(super) struct Pem<'a> {
 /// What is known of one handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Handshake {
-    /// True once the server has asked for a client certificate.
+    /// True once the server has requested a client certificate.
     is_asked: Arc<AtomicBool>,
     has_certificate: bool,
-    /// What the server has sent in place of an answer.
+    /// The alert that the server sent.
     alert: Arc<OnceLock<AlertDescription>>,
 }
 
-/// A connection with TLS, which keeps the alert that it ends with.
+/// A TLS connection that keeps the alert it ends with.
 #[derive(Debug)]
 pub(super) struct TlsConnection {
     stream: TlsStream<TcpStream>,
@@ -55,8 +55,7 @@ pub(super) struct TlsConnection {
 }
 
 impl TlsClient {
-    /// One that trusts what `authorities` have signed, or the system's, and shows a certificate
-    /// chain with its key to servers that ask for one.
+    /// Trusts the given CAs or the system's, and presents a client certificate chain on request.
     pub(super) fn new(
         authorities: Option<Pem<'_>>,
         certificate: Option<(Pem<'_>, Pem<'_>)>,
@@ -85,7 +84,7 @@ impl TlsClient {
         Ok(Self { config, has_certificate })
     }
 
-    /// Makes the handshake with a server.
+    /// Performs the handshake.
     pub(super) async fn connect(
         &self,
         address: &Address,
@@ -111,11 +110,11 @@ impl TlsClient {
 }
 
 impl Handshake {
-    /// Why a server has ended the connection, if that is about certificates. In TLS 1.3 a client
-    /// is done before the server has looked at its certificate, so a refusal comes in place
+    /// Why a server ended the connection, if that is about certificates. In TLS 1.3 the handshake
+    /// completes before the server has verified the client certificate, so a refusal comes in place
     /// of the first reply.
     pub(super) fn refusal(&self, address: &Address) -> Option<BackendError> {
-        // The alert may be lost: a server that closes with something unread resets the connection.
+        // The alert may be lost: a server that closes with unread data resets the connection.
         if !self.is_asked.load(Ordering::Relaxed) {
             return None;
         }
@@ -143,11 +142,10 @@ impl Handshake {
         Some(BackendError::new(fault, format!("{address} {text}")))
     }
 
-    /// Keeps the alert that a server has sent, if it has.
+    /// Keeps the first alert.
     fn note(&self, why: &io::Error) {
         let tls = why.get_ref().and_then(|why| why.downcast_ref::<TlsError>());
         if let Some(TlsError::AlertReceived(alert)) = tls {
-            // The first one is why.
             let _ = self.alert.set(*alert);
         }
     }
@@ -208,7 +206,7 @@ impl AsyncWrite for TlsConnection {
     }
 }
 
-/// A client's certificate, and whether it was asked for.
+/// Presents a client certificate, and notes that one was requested.
 #[derive(Debug)]
 struct ClientCertResolver {
     is_asked: Arc<AtomicBool>,
@@ -223,12 +221,12 @@ impl ResolvesClientCert for ClientCertResolver {
     }
 
     fn has_certs(&self) -> bool {
-        // Else nobody would be asked.
+        // Otherwise the resolver would not be called.
         true
     }
 }
 
-/// What servers mean by an alert after a client certificate.
+/// The meaning of an alert after a client certificate.
 fn reason(alert: &AlertDescription) -> String {
     match alert {
         AlertDescription::UnknownCA => "it does not know the authority that signed it".to_owned(),
@@ -279,7 +277,7 @@ fn from_file(pem: Pem<'_>) -> Result<RootCertStore, BackendError> {
 
 fn of_the_system() -> Result<RootCertStore, BackendError> {
     let mut roots = RootCertStore::empty();
-    // Systems have certificates that are odd. Those that can be read are enough.
+    // Systems may have malformed certificates. The others are enough.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(wrong(

@@ -7,10 +7,10 @@ use tracing::warn;
 use crate::backend::BackendError;
 use crate::script::Key;
 
-/// How often it is logged that states cannot be read: whoever has such a state may ask often.
+/// Rate limit of the log line: a caller with an unreadable state may call often.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Logs what cannot be read, with its key, so that an operator can look at it.
+/// Logs unreadable states with their keys.
 #[derive(Debug, Default)]
 pub(super) struct UnreadableLog(Mutex<Noted>);
 
@@ -21,7 +21,7 @@ struct Noted {
 }
 
 impl UnreadableLog {
-    /// Notes that a call about these keys found something that cannot be read.
+    /// Notes that a call on these keys found an unreadable value.
     pub(super) fn note(&self, keys: impl Iterator<Item = Key>, error: &BackendError) {
         let suppressed = {
             let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl UnreadableLog {
         };
         let keys: Vec<_> = keys.map(|key| String::from_utf8_lossy(&key).into_owned()).collect();
         let keys = keys.join(" ");
-        warn!(keys, %error, suppressed, "the state of a caller cannot be read: each of its limits \
-               goes by its `outage`");
+        warn!(keys, %error, suppressed, "unreadable state of a caller: \
+               its limits apply their `outage` setting");
     }
 }

@@ -7,7 +7,7 @@ use crate::backend::{BackendError, Fault};
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
-/// What a URL says.
+/// The parts of a URL.
 pub(super) struct Parsed {
     pub(super) target: Target,
     pub(super) is_tls: bool,
@@ -16,8 +16,8 @@ pub(super) struct Parsed {
     pub(super) database: u32,
 }
 
-/// Reads a URL. What is wrong is told without any part of it but a known scheme: in a URL that
-/// cannot be read a password may stand anywhere.
+/// Parses a URL. Errors quote nothing but a known scheme: in an invalid URL a password may stand
+/// anywhere.
 pub(super) fn parse(url: &str) -> Result<Parsed, BackendError> {
     read(url).map_err(|why| {
         let text = format!("the URL {} {why}", known_scheme(url));
@@ -25,7 +25,7 @@ pub(super) fn parse(url: &str) -> Result<Parsed, BackendError> {
     })
 }
 
-/// What a URL says, or what is wrong with it.
+/// The parts of a URL, or what is wrong with it.
 fn read(url: &str) -> Result<Parsed, &'static str> {
     let (scheme, rest) = url.split_once("://").ok_or(
         "has no scheme: it must begin with redis://, rediss:// or another of the known ones",
@@ -53,7 +53,7 @@ fn read(url: &str) -> Result<Parsed, &'static str> {
     Ok(Parsed { target, is_tls, user, password, database })
 }
 
-/// What a scheme makes of hosts and a path, and what of the path is the database.
+/// The target of a scheme, and the database part of the path.
 fn target<'a>(scheme: &str, hosts: &str, path: &'a str) -> Result<(Target, &'a str), &'static str> {
     match scheme {
         "redis" | "rediss" => match <[Address; 1]>::try_from(addresses(hosts, REDIS_PORT)?) {
@@ -80,9 +80,9 @@ fn target<'a>(scheme: &str, hosts: &str, path: &'a str) -> Result<(Target, &'a s
 }
 
 fn addresses(hosts: &str, default_port: u16) -> Result<Vec<Address>, &'static str> {
-    // Without brackets nobody can tell where an IPv6 address ends.
+    // Without brackets the end of an IPv6 address is ambiguous.
     let is_clear = |host: &str| host.starts_with('[') || host.matches(':').count() <= 1;
-    // Hosts are shown: what can be none may be a password with signs that are not written as %40.
+    // Hosts are shown: an invalid one may be a password that is not percent-encoded.
     let is_plain = |host: &str| {
         let is_sign = |sign: u8| sign.is_ascii_alphanumeric() || b".-_:".contains(&sign);
         host.bytes().all(|sign| is_sign(sign) || (host.starts_with('[') && b"[]%".contains(&sign)))
@@ -111,7 +111,7 @@ fn read_credentials(text: &str) -> Option<(Option<String>, Option<Password>)> {
     Some((user, password.filter(|password| !password.is_empty()).map(Password::new)))
 }
 
-/// What may be shown of any URL.
+/// The part of any URL that may be shown.
 fn known_scheme(url: &str) -> String {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let is_known = |scheme: &str| {

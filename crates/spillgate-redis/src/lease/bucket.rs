@@ -8,44 +8,43 @@ use super::size::LASTS;
 
 use crate::effective_quota::EffectiveQuota;
 
-/// A bucket that slices can be taken of: one whose word is a time and whose tokens are
-/// refilled one by one.
+/// A bucket that can be leased: its word is a time, and its tokens refill one by one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     pub(super) algorithm: AnyAlgorithm,
-    /// How long one token takes to be refilled, in nanoseconds: the length of a slot.
+    /// The refill time of one token in nanoseconds: the length of a slot.
     pub(super) interval: u64,
     burst: u64,
 }
 
-/// How a node takes from a bucket that has little left.
+/// How a node takes from a nearly empty bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
-    /// How many tokens are waited for.
+    /// How many tokens to wait for.
     pub(super) batch: u64,
-    /// How long they take to be refilled; no shorter is the time between two takes.
+    /// Their refill time, the shortest interval between two takes.
     pub(super) gap: Duration,
 }
 
 impl Pace {
-    /// True if a node's share is refilled sooner than a slice should last.
+    /// True if a node's share refills sooner than a slice should last.
     pub(super) fn is_a_share(&self) -> bool {
         self.gap < LASTS
     }
 }
 
-/// Below this a slice would hardly save a call.
+/// A smaller slice would hardly save a call.
 const WORTH_LEASING: u64 = 8;
 
-/// A share that is refilled in less time would take more than a hundred calls a second.
+/// A share that refills sooner would need more than a hundred calls per second.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 impl Bucket {
-    /// The bucket that counts so, if it is one to take slices of.
+    /// The bucket of a quota, if it can be leased.
     ///
-    /// Windows and interval buckets are refilled all at once, so nothing in them melts; a
-    /// shaper's places are in an order that slices would upset; and what is lost of a quota
-    /// that is never refilled would be lost for good.
+    /// Windows and interval buckets refill all at once, so their slices would not melt; slices
+    /// would upset the order of a shaper; and what is lost of a quota that never refills is lost
+    /// for good.
     pub(super) fn of(effective: &EffectiveQuota) -> Option<Self> {
         let (kind, algorithm) = (effective.terms.kind, effective.algorithm);
         let is_line = matches!(kind, AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket);
@@ -57,42 +56,40 @@ impl Bucket {
         }
     }
 
-    /// The most that one of so many nodes may hold: all of them together hold no more than
-    /// half the burst, so that whoever comes with a demand of its own finds the other half.
-    /// `None` if that is too little to be worth it.
+    /// The most that one of `nodes` may hold: all together hold at most half the burst, so that new
+    /// demand finds the other half. `None` if that is too little to be worth it.
     pub(super) fn most_held(&self, nodes: NonZeroU32) -> Option<u64> {
         let share = self.burst / 2 / u64::from(nodes.get());
-        // Of the share before it is rounded: it is the bound on calls that must not be exceeded.
+        // Of the share before rounding: the bound on calls must hold.
         let refilled = self.span(self.burst) / 2 / u64::from(nodes.get());
         let is_worth_it = share >= WORTH_LEASING && u128::from(refilled) >= SHORTEST.as_nanos();
         is_worth_it.then_some(share)
     }
 
-    /// How one of so many nodes takes when there is little left: a share at a time if that is
-    /// refilled sooner than a slice should last, or else what is refilled in that time.
+    /// How one of `nodes` takes from a nearly empty bucket: a share at a time if it refills sooner
+    /// than a slice should last, or else what refills in that time.
     pub(super) fn pace(&self, nodes: NonZeroU32) -> Pace {
         let share = self.burst / 2 / u64::from(nodes.get());
         let gap = LASTS.min(Duration::from_nanos(self.span(share)));
         Pace { batch: (gap.as_nanos() as u64 / self.interval).max(1), gap }
     }
 
-    /// So many tokens, but not so many that the bucket would be full before it has them, and
-    /// lose what is refilled.
+    /// So many tokens, but not so many that the bucket would overflow while waiting for them.
     pub(super) fn within_reach(&self, tokens: u64) -> u64 {
         tokens.min(self.burst / 4 * 3)
     }
 
-    /// When a bucket that has this word has so many tokens.
+    /// When a bucket with this word has so many tokens.
     pub(super) fn has_at(&self, word: u64, tokens: u64) -> u64 {
         word.saturating_add(self.span(tokens)).saturating_sub(self.span(self.burst))
     }
 
-    /// The word of a bucket that has so many tokens from this moment on.
+    /// The word of a bucket that has so many tokens at this moment.
     pub(super) fn word_at(&self, moment: u64, tokens: u64) -> u64 {
         moment.saturating_add(self.span(self.burst).saturating_sub(self.span(tokens)))
     }
 
-    /// How long so many slots are. Saturates.
+    /// The length of so many slots. Saturates.
     pub(super) fn span(&self, tokens: u64) -> u64 {
         tokens.saturating_mul(self.interval)
     }

@@ -6,23 +6,22 @@ use spillgate::{Decision, Timestamp};
 use super::bucket::{Bucket, Pace};
 use crate::clock_sample::ClockSample;
 
-/// What Redis said last of a bucket, and when it is to be asked again.
+/// The last known word of a bucket, and when to ask again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketWord {
-    /// The word that the last take left.
+    /// The word after the last take.
     word: Word,
     sample: ClockSample,
-    /// Before this moment of Redis's time nothing is taken.
+    /// Nothing is taken before this Redis time.
     next: Timestamp,
 }
 
-/// For how long a word is believed: as long as a remembered denial under a strict limit.
+/// How long a word is trusted: as long as a remembered denial under a strict limit.
 const BELIEVED: Duration = Duration::from_secs(1);
 
 impl BucketWord {
-    /// What a take has left that brought something. If that is much less than a batch, the next
-    /// waits until a batch is there. With a share it waits for what a call costs as well, which
-    /// is not held.
+    /// The word after a take that got something. If much less than a batch is left, the next take
+    /// waits for a batch. With a share it also waits for the cost of one call, which is not held.
     pub(super) fn left(
         bucket: &Bucket,
         word: Word,
@@ -39,27 +38,26 @@ impl BucketWord {
         Self { word, sample, next: if is_enough { sample.now } else { at } }
     }
 
-    /// What a take has found that got nothing. Whatever there is, the next waits.
+    /// The word found by a take that got nothing. The next take waits.
     pub(super) fn found(word: Word, sample: ClockSample, pace: Pace) -> Self {
         Self { word, sample, next: sample.now + pace.gap }
     }
 
-    /// The same, a little later, so that nodes which wait for one bucket do not go on taking in
-    /// the same order: who always came right after another would get nothing.
+    /// The same, with jitter, so that nodes which wait for one bucket do not keep taking in the
+    /// same order: the one after another would get nothing.
     pub(super) fn spread(self, within: Duration) -> Self {
         if self.next <= self.sample.now {
             return self;
         }
-        // Anything will do that differs between nodes, and from time to time.
+        // Anything that differs between nodes and over time.
         let mixed = (self.word.to_bits() ^ self.sample.now.as_nanos().rotate_left(32))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let later = (u128::from(mixed >> 32) * within.as_nanos()) >> 32;
         Self { next: self.next + Duration::from_nanos(later as u64), ..self }
     }
 
-    /// The denial of a cost, if it is certain that nothing can be taken for it yet. When the
-    /// word is too old, one call asks Redis again, and meanwhile the others still go by
-    /// it.
+    /// The denial of a cost, if it is certain that nothing can be taken for it yet. When the word
+    /// is too old, one call asks Redis, and meanwhile the others still use it.
     pub(super) fn denial(
         &self,
         bucket: &Bucket,
@@ -72,20 +70,20 @@ impl BucketWord {
         is_believed.then(decide).filter(Decision::is_denied)
     }
 
-    /// What a call is answered that got nothing.
+    /// The decision for a call that got nothing.
     pub(super) fn decide(&self, bucket: &Bucket, cost: u64, now: Timestamp) -> Decision {
-        // It says when this node will have tokens, not when the bucket has.
+        // When this node will have tokens, not when the bucket has.
         let word = bucket.word_at(self.next.as_nanos(), cost).max(self.word.to_bits());
         Decision::of(bucket.algorithm, Word::from_bits(word), now, cost).0
     }
 
-    /// How much there is to be taken.
+    /// How much can be taken.
     pub(super) fn available(&self, bucket: &Bucket, local: Timestamp) -> u64 {
         let now = self.sample.earliest(local);
         if now < self.next { 0 } else { bucket.algorithm.remaining(self.word, now) }
     }
 
-    /// Believes the word no more, since something was given back to the bucket.
+    /// Distrusts the word, since something was given back to the bucket.
     pub(super) fn unlearn(&mut self) {
         self.word = Word::from_bits(0);
     }

@@ -18,16 +18,16 @@ use crate::effective_quota::EffectiveQuota;
 use crate::flow::inherit_client;
 use crate::stats::{LeaseCounters, LeaseStats};
 
-/// What calls share with the tasks that take and give back.
+/// What calls share with the background tasks.
 #[derive(Debug)]
 pub(super) struct LeaseCore<S: LeaseSource> {
     pub(super) source: Arc<S>,
     pub(super) table: Table<S::Caller>,
     pub(super) counters: LeaseCounters,
-    /// Where tasks run: known once a call has come from there.
+    /// Known after the first call.
     runtime: OnceLock<Handle>,
-    /// True once everything is given back. Relaxed: whoever could add to a shard looks at
-    /// this while holding its lock, and everything is given back under that lock afterwards.
+    /// True after shutdown. Relaxed: it is read under the lock of a shard, and everything is given
+    /// back under that lock afterwards.
     is_closed: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl<S: LeaseSource> LeaseCore<S> {
         }
     }
 
-    /// Starts the task that gives back what is idle, at the first call.
+    /// Starts the reaper at the first call.
     pub(super) fn start(self: &Arc<Self>) {
         self.runtime.get_or_init(|| {
             let runtime = Handle::current();
@@ -51,12 +51,12 @@ impl<S: LeaseSource> LeaseCore<S> {
         });
     }
 
-    /// How many nodes share the buckets; `None` if nothing is to be taken.
+    /// The number of nodes; `None` if nothing may be taken.
     pub(super) fn nodes(&self) -> Option<NonZeroU32> {
         if self.is_closed() { None } else { self.source.nodes() }
     }
 
-    /// What a call does that could not be decided at once.
+    /// The next step of a call that could not be decided at once.
     pub(super) fn step(
         self: &Arc<Self>,
         id: LeaseId,
@@ -85,7 +85,7 @@ impl<S: LeaseSource> LeaseCore<S> {
                 shard.answered(&decision);
                 Step::Answer(decision)
             }
-            // What may be settled by another node is better spent where that node will look.
+            // What another node may settle is better spent in Redis.
             Spent::Empty if is_first && shard.is_reserving(id) => Step::AskStrictly,
             Spent::Empty => shard
                 .lease(id)
@@ -96,8 +96,8 @@ impl<S: LeaseSource> LeaseCore<S> {
         step
     }
 
-    /// Lets go of a lease by other terms or of another tier, and if the shard is full of one that
-    /// is idle. Says how they are given back.
+    /// Removes a lease with other terms or of another tier, or an idle one if the shard is full.
+    /// Returns what to give back.
     fn make_room(
         &self,
         shard: &mut Shard<S::Caller>,
@@ -115,11 +115,11 @@ impl<S: LeaseSource> LeaseCore<S> {
         gone?.give_back(self.source.margin(), local)
     }
 
-    /// Sends a take on its way.
+    /// Runs a take in the background.
     pub(super) fn send(self: &Arc<Self>, id: LeaseId, request: TakeRequest<S::Caller>) {
-        // Without a runtime the order is dropped, and with it the flight.
+        // Without a runtime the request is dropped, which wakes those who wait.
         if let Some(runtime) = self.runtime.get() {
-            // The take is made for whoever calls now.
+            // On behalf of the current client.
             runtime.spawn(inherit_client(Arc::clone(self).run_take(id, request)));
         }
     }
@@ -131,15 +131,15 @@ impl<S: LeaseSource> LeaseCore<S> {
             .await;
         self.counters.takes.add(taken.is_ok().into());
         let (outcome, back) = self.complete(id, &request, taken);
-        // Before anybody hears of it: whoever ends the node waits for that.
+        // Before anybody is notified: a shutdown waits for that.
         if let Some(back) = back {
             self.give_back(id, back).await;
         }
         request.notifier.notify(outcome);
     }
 
-    /// Adds what was taken to the lease. If that is gone meanwhile, only the call is decided
-    /// for which it was taken, and the rest is given back.
+    /// Adds what was taken to the lease. If the lease is gone, only the call is decided for which
+    /// it was taken, and the rest is given back.
     fn complete(
         &self,
         id: LeaseId,
@@ -165,8 +165,8 @@ impl<S: LeaseSource> LeaseCore<S> {
         }
     }
 
-    /// Gives a slice back. If Redis says that it cannot, the lease goes on holding it; if
-    /// Redis says nothing, it may have happened, and the slice is lost.
+    /// Gives a slice back. If Redis declines, the lease keeps it; if Redis does not answer, it may
+    /// have happened, and the slice is lost.
     pub(super) async fn give_back(&self, id: LeaseId, back: SliceReturn) {
         match self.source.exchange(&back.exchange).await {
             Ok(true) => self.counters.given_back.add(1),

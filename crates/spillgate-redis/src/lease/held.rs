@@ -5,18 +5,17 @@ use spillgate::{Decision, Timestamp};
 use super::bucket::Bucket;
 use super::slice::Slice;
 
-/// What this node holds of one caller's bucket: slices, in the order of their slots.
+/// The slices that this node holds of one bucket, in the order of their slots.
 ///
-/// Slices that follow one another in the bucket become one. They do not if another node has
-/// spent in between. What is too little for one call may be enough for another, so a few are
-/// kept.
+/// Adjacent slices are merged. They are not adjacent if another node has spent in between. A few
+/// are kept, since one that is too small for one call may suffice for another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held(SmallVec<[Slice; FEW]>);
 
 const FEW: usize = 4;
 
 impl Held {
-    /// Adds a slice, and tells where it is now. If there are too many, the oldest is lost.
+    /// Adds a slice and returns its index. If there are too many, the oldest is lost.
     pub(super) fn add(&mut self, slice: Slice) -> usize {
         let slices = &mut self.0;
         slices.retain(|held| !held.has_passed(slice.sample()));
@@ -42,7 +41,7 @@ impl Held {
         self.0.iter_mut().find_map(|slice| slice.spend(bucket, cost, local))
     }
 
-    /// Spends the cost for which the slice at a place was taken.
+    /// Spends the cost for which a slice was taken.
     pub(super) fn spend_as_granted(
         &mut self,
         place: usize,
@@ -52,17 +51,17 @@ impl Held {
         self.0.get_mut(place)?.spend_as_granted(bucket, cost)
     }
 
-    /// What [`spend`](Self::spend) would answer, without spending.
+    /// The decision of [`spend`](Self::spend), without spending.
     pub(super) fn peek(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> Option<Decision> {
         self.0.iter().find_map(|slice| slice.peek(bucket, cost, local))
     }
 
-    /// Takes back as much of a cost, if it is the last that was spent of a slice.
+    /// Takes back part of a cost, if it was the last spent of a slice.
     pub(super) fn undo(&mut self, bucket: &Bucket, spent: &SpendRecord, unused: u64) -> bool {
         self.0.iter_mut().any(|slice| slice.undo(bucket, spent, unused))
     }
 
-    /// How much can still be spent.
+    /// What is left.
     pub(super) fn left(&self, bucket: &Bucket, local: Timestamp) -> u64 {
         self.0.iter().map(|slice| slice.left(bucket, local)).sum()
     }
@@ -73,8 +72,8 @@ impl Held {
         self.0.last().is_some_and(|last| last.is_half_gone(local))
     }
 
-    /// Lets go of the last slice that has anything left: those before it are not at the end of
-    /// the bucket's line, and cannot be given back yet.
+    /// Removes the last slice with anything left: only that one ends at the bucket's word, and can
+    /// be given back.
     pub(super) fn take_last(&mut self, bucket: &Bucket, local: Timestamp) -> Option<Slice> {
         self.0.retain(|slice| slice.left(bucket, local) > 0);
         self.0.pop()

@@ -14,9 +14,9 @@ use crate::effective_quota::EffectiveQuota;
 #[derive(Debug)]
 pub(super) struct Lease<C> {
     pub(super) caller: C,
-    /// What the policy counts the caller by, in its tier.
+    /// The quota by the policy.
     asked: EffectiveQuota,
-    /// What Redis counts it by, as far as is known.
+    /// The quota in Redis, as far as known.
     pub(super) effective: EffectiveQuota,
     pub(super) bucket: Option<Bucket>,
     pub(super) held: Held,
@@ -24,35 +24,34 @@ pub(super) struct Lease<C> {
     pub(super) size: Size,
     /// When it began, by this node's clock.
     pub(super) began: Timestamp,
-    /// When the last call came.
+    /// The last call.
     used: Timestamp,
-    /// Nothing is taken ahead before this moment.
+    /// Nothing is taken ahead before this time.
     pub(super) quiet_until: Timestamp,
-    /// Nothing that is idle is given back before this moment.
+    /// Nothing idle is given back before this time.
     pub(super) back_after: Timestamp,
     pub(super) pending: Option<PendingTake>,
-    /// What calls cost that wait for the take under way.
+    /// Cost of the calls that wait for the take in flight.
     pub(super) waiting: u64,
-    /// What those cost that waited for the last one, and have not looked again yet.
+    /// Cost of those that waited for the last take and have not looked again.
     pub(super) woken: u64,
-    /// What all of them cost that waited for the last one which a call was in need of.
+    /// Cost of all that waited for the last take made for a call.
     pub(super) waited: u64,
 }
 
-/// What a node can answer by itself.
+/// What a node can decide on its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spent {
-    /// The cost was spent out of a slice.
+    /// Spent out of a slice.
     Allowed(Decision),
-    /// Redis has said within the last second that there is too little, and a batch has
-    /// not been refilled since.
+    /// Redis had too little within the last second, and a batch has not refilled since.
     Denied(Decision),
-    /// Neither is known: Redis has to be asked.
+    /// Redis must be asked.
     Empty,
 }
 
 impl<C> Lease<C> {
-    /// A lease of which nothing was taken yet.
+    /// An empty lease.
     pub(super) fn new(caller: C, asked: EffectiveQuota, local: Timestamp) -> Self {
         Self {
             caller,
@@ -73,7 +72,7 @@ impl<C> Lease<C> {
         }
     }
 
-    /// Begins anew by what Redis turned out to count by.
+    /// Begins anew with the quota that Redis has.
     pub(super) fn adopt(&mut self, effective: EffectiveQuota, local: Timestamp)
     where
         C: Clone,
@@ -82,14 +81,14 @@ impl<C> Lease<C> {
         *self = Self { asked, ..Self::new(self.caller.clone(), effective, local) };
     }
 
-    /// True if the lease is by what the policy counts the caller by now. Tiers have the same
-    /// terms, but not slots of the same length.
+    /// True if the lease has the quota of the policy. Tiers share terms, but their slots differ in
+    /// length.
     #[inline]
     pub(super) fn is_of(&self, asked: &EffectiveQuota) -> bool {
         self.asked.is_like(asked)
     }
 
-    /// Counts a call, so that what is taken follows demand.
+    /// Counts a call, so that takes follow demand.
     #[inline]
     pub(super) fn count(&mut self, cost: u64, local: Timestamp) {
         self.size.ask(cost, local);
@@ -106,44 +105,44 @@ impl<C> Lease<C> {
         self.denial(cost, local).map_or(Spent::Empty, Spent::Denied)
     }
 
-    /// What [`spend`](Self::spend) would answer, without spending.
+    /// The decision of [`spend`](Self::spend), without spending.
     pub(super) fn peek(&self, cost: u64, local: Timestamp) -> Option<Decision> {
         let held = self.held.peek(self.bucket.as_ref()?, cost, local);
         held.or_else(|| self.denial(cost, local))
     }
 
-    /// Denies a call by what Redis said last.
+    /// Denies a call by the last known word.
     fn denial(&self, cost: u64, local: Timestamp) -> Option<Decision> {
         let (bucket, known) = (self.bucket.as_ref()?, self.known.as_ref()?);
         known.denial(bucket, cost, local, self.pending().is_some())
     }
 
-    /// Counts a call that waits for the take under way.
+    /// Counts a call that waits for the take in flight.
     pub(super) fn wait(&mut self, cost: u64) {
         self.waiting = self.waiting.saturating_add(cost);
     }
 
-    /// Counts a call that has waited, and looks again.
+    /// Counts a call that has waited and looks again.
     pub(super) fn wake(&mut self, cost: u64) {
         self.woken = self.woken.saturating_sub(cost);
     }
 
-    /// Takes back as much of a cost, if it is the last that was spent of a slice.
+    /// Takes back part of a cost, if it was the last spent of a slice.
     pub(super) fn undo(&mut self, spent: &SpendRecord, unused: u64) -> bool {
         self.bucket.is_some_and(|bucket| self.held.undo(&bucket, spent, unused))
     }
 
-    /// Believes Redis's word no more, since something was given back to it.
+    /// Distrusts the last known word, since something was given back.
     pub(super) fn unlearn(&mut self) {
         self.known.iter_mut().for_each(BucketWord::unlearn);
     }
 
-    /// The take that is under way.
+    /// The take in flight.
     pub(super) fn pending(&self) -> Option<&PendingTake> {
         self.pending.as_ref().filter(|pending| pending.is_under_way())
     }
 
-    /// How long no call has come; nothing while a take is under way.
+    /// Time since the last call; zero while a take is in flight.
     pub(super) fn idle(&self, local: Timestamp) -> Duration {
         if self.pending().is_some() { Duration::ZERO } else { local.since(self.used) }
     }

@@ -12,31 +12,28 @@ use crate::backend::BackendError;
 use crate::effective_quota::EffectiveQuota;
 use crate::stats::LeaseStats;
 
-/// The slices of buckets that this node holds, by caller.
+/// The leases of this node.
 ///
-/// Nothing here waits for Redis but [`decide`](Self::decide) and
-/// [`shutdown`](Self::shutdown).
+/// Only [`decide`](Self::decide) and [`shutdown`](Self::shutdown) wait for Redis.
 #[derive(Debug)]
 pub(crate) struct Leases<S: LeaseSource>(Arc<LeaseCore<S>>);
 
-/// How often a call looks for tokens here, each time after waiting for a take, before it
-/// asks Redis for its own.
+/// How often a call looks for tokens, each time after a take, before it asks Redis on its own.
 const ATTEMPTS: usize = 4;
 
 impl<S: LeaseSource> Leases<S> {
-    /// No leases, with room for so many.
+    /// Room for so many leases.
     pub(crate) fn new(source: Arc<S>, hasher: KeyedState, capacity: usize) -> Self {
         Self(Arc::new(LeaseCore::new(source, hasher, capacity)))
     }
 
-    /// Where the lease of a caller is. The number tells the limit from others.
+    /// The id of a caller's lease. The number identifies the limit.
     #[inline]
     pub(crate) fn id(&self, limit: u64, key: &[u8]) -> LeaseId {
         self.0.table.id(limit, key)
     }
 
-    /// Spends a cost if it can be decided here and now. `asked` is what the policy
-    /// counts the caller by.
+    /// Spends a cost if it can be decided here and now. `asked` is the quota by the policy.
     ///
     /// When half of a slice is gone, the next is taken in the background.
     #[inline]
@@ -72,8 +69,7 @@ impl<S: LeaseSource> Leases<S> {
         spent
     }
 
-    /// What [`spend`](Self::spend) would answer, without spending; `None` if Redis has
-    /// to be asked.
+    /// The decision of [`spend`](Self::spend), without spending; `None` if Redis must be asked.
     pub(crate) fn peek(
         &self,
         id: LeaseId,
@@ -85,10 +81,10 @@ impl<S: LeaseSource> Leases<S> {
         shard.lease(id).filter(|lease| lease.is_of(asked))?.peek(cost, local)
     }
 
-    /// Spends a cost, out of a slice that is taken for it if need be.
+    /// Spends a cost, out of a new slice if need be.
     ///
-    /// Calls that find nothing wait for one take, rather than each asking for its own.
-    /// `None` if the caller cannot be leased, so that the call has to ask for itself.
+    /// Concurrent calls wait for one take (single flight). `None` if the caller cannot be leased,
+    /// and the call must ask Redis.
     ///
     /// # Errors
     ///
@@ -121,13 +117,12 @@ impl<S: LeaseSource> Leases<S> {
         Ok(None)
     }
 
-    /// Takes back a cost that was allowed, if nothing was spent since. Tells whether it did.
+    /// Takes back a cost, if nothing was spent since. Returns whether it did.
     pub(crate) fn undo(&self, id: LeaseId, spent: &SpendRecord) -> bool {
         self.give_back(id, spent, spent.cost)
     }
 
-    /// Takes back so much of a cost that was allowed, if nothing was spent since. Tells whether
-    /// it did.
+    /// Takes back part of a cost, if nothing was spent since. Returns whether it did.
     pub(crate) fn give_back(&self, id: LeaseId, spent: &SpendRecord, unused: u64) -> bool {
         self.0.table.shard(id).lease(id).is_some_and(|lease| lease.undo(spent, unused))
     }
@@ -138,36 +133,35 @@ impl<S: LeaseSource> Leases<S> {
         self.0.table.shard(id).reserve(id);
     }
 
-    /// Believes Redis's last word of a caller no more, as something was given back.
+    /// Distrusts the last known word, since something was given back.
     pub(crate) fn unlearn(&self, id: LeaseId) {
         if let Some(lease) = self.0.table.shard(id).lease(id) {
             lease.unlearn();
         }
     }
 
-    /// Forgets a caller, and loses what is held of its bucket.
+    /// Removes a lease, and loses what it holds.
     pub(crate) fn forget(&self, id: LeaseId) {
         self.0.table.shard(id).remove(id);
     }
 
-    /// Gives everything back, and holds nothing from then on.
+    /// Gives everything back, and takes nothing from then on.
     pub(crate) async fn shutdown(&self) {
         self.0.close().await;
     }
 
-    /// What the leases have done so far.
     pub(crate) fn stats(&self) -> LeaseStats {
         self.0.stats()
     }
 }
 
-/// What a call does next.
+/// The next step of a call.
 pub(super) enum Step<C> {
     /// It is decided.
     Answer(Decision),
-    /// It asks Redis for itself.
+    /// It asks Redis on its own.
     AskStrictly,
-    /// It waits for a take that is under way.
+    /// It waits for the take in flight.
     Wait(PendingTake),
     /// It takes, and waits for that.
     Take(PendingTake, TakeRequest<C>),

@@ -1,4 +1,4 @@
-//! Gives back what is not used.
+//! Gives idle slices back.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::source::LeaseSource;
 use super::table::LeaseId;
 use super::take::SliceReturn;
 
-/// How often leases are looked through.
+/// How often leases are swept.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// For how long a slice is held unused.
+/// How long a slice is held unused.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// For how long a caller is remembered who does not come.
+/// How long an idle caller is remembered.
 const FORGOTTEN: Duration = Duration::from_secs(2);
 
-/// How many slices are given back at the same time.
+/// How many slices are given back concurrently.
 const AT_ONCE: usize = 128;
 
-/// Looks through the leases for as long as there are any to look through.
+/// Sweeps until the leases are dropped or shut down.
 pub(super) async fn run<S: LeaseSource>(inner: Weak<LeaseCore<S>>) {
     loop {
         tokio::time::sleep(PERIOD).await;
@@ -33,7 +33,7 @@ pub(super) async fn run<S: LeaseSource>(inner: Weak<LeaseCore<S>>) {
 }
 
 impl<S: LeaseSource> LeaseCore<S> {
-    /// Lets go of idle slices, and of callers who have not come for longer.
+    /// Removes idle slices, and callers idle for longer.
     fn sweep(&self) -> Vec<(LeaseId, SliceReturn)> {
         let (local, margin) = (self.source.local(), self.source.margin());
         let mut back = Vec::new();
@@ -46,12 +46,12 @@ impl<S: LeaseSource> LeaseCore<S> {
                 idle < FORGOTTEN
             });
         }
-        // Not in the order of a table with random secrets: a simulation could not be replayed.
+        // In a stable order, so that simulations can be replayed.
         back.sort_by_key(|(_, back)| back.exchange.name);
         back
     }
 
-    /// Gives everything back, also what takes bring that are under way.
+    /// Gives everything back, including what takes in flight bring.
     pub(super) async fn close(self: &Arc<Self>) {
         self.set_closed();
         let (local, margin) = (self.source.local(), self.source.margin());

@@ -2,15 +2,14 @@ use std::time::Duration;
 
 use spillgate::Timestamp;
 
-/// How often callers without a lease have asked lately: of a fixed number, those seen last.
+/// How often callers without a lease have called lately: a fixed number of the most recent.
 ///
-/// A slice costs a call to take and perhaps one to give back, and room in the table. So the
-/// first calls of a caller ask Redis, as under a strict limit, and a lease begins with
-/// the one that comes soon after them.
+/// A slice costs a call to take, perhaps one to give back, and room in the table. So the first
+/// calls of a caller ask Redis, as under a strict limit, and a lease begins once more follow soon.
 #[derive(Debug)]
 pub(super) struct Recent(Box<[Set]>);
 
-/// Callers that share a place, the one seen last first.
+/// Callers with the same hash bits, most recent first.
 type Set = [Seen; WAYS];
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,19 +17,19 @@ struct Seen {
     place: u64,
     /// When counting began, by this node's clock.
     since: Timestamp,
-    /// How often Redis was to be asked since then.
+    /// Calls since then.
     calls: u32,
-    /// How many calls are still to ask Redis since as many were reservations.
+    /// Reservations for which a call must still ask Redis.
     reserved: u32,
 }
 
 const WAYS: usize = 4;
 
-/// In this time so many calls must come for a lease to pay.
+/// So many calls must come in this time for a lease to pay.
 const TIME: Duration = Duration::from_millis(250);
 const CALLS: u32 = 4;
 
-/// More reservations than this are not under way at a time.
+/// The most reservations that are remembered.
 const RESERVED: u32 = 1024;
 
 impl Recent {
@@ -39,7 +38,7 @@ impl Recent {
         Self(vec![Set::default(); callers.div_ceil(WAYS).max(1)].into())
     }
 
-    /// Counts a call that cannot be decided without Redis. Tells whether a lease pays.
+    /// Counts a call that needs Redis. Returns whether a lease pays.
     pub(super) fn pays(&mut self, place: u64, local: Timestamp) -> bool {
         let seen = self.seen(place);
         if seen.calls == 0 || local.since(seen.since) >= TIME {
@@ -55,7 +54,7 @@ impl Recent {
         seen.reserved = (seen.reserved + 1).min(RESERVED);
     }
 
-    /// True once for each call that was a reservation.
+    /// True once per reservation.
     pub(super) fn is_reserving(&mut self, place: u64) -> bool {
         let seen = self.seen(place);
         let is_reserving = seen.reserved > 0;
@@ -63,7 +62,7 @@ impl Recent {
         is_reserving
     }
 
-    /// What is known of a caller. Who has not been seen longest is forgotten for it.
+    /// The entry of a caller. The least recent one is evicted for it.
     fn seen(&mut self, place: u64) -> &mut Seen {
         let index = (place >> 16) as usize % self.0.len();
         let set = &mut self.0[index];

@@ -4,35 +4,35 @@ use spillgate::Timestamp;
 
 use super::bucket::Bucket;
 
-/// How much to take next, by what was asked for lately.
+/// How much to take next, by recent demand.
 ///
-/// While calls are far apart a take is of what is asked alone: then there is nothing to hold,
-/// and nothing to give back.
+/// While calls are far apart, a take brings only their cost: nothing is held, and nothing to be
+/// given back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    /// When the time began in which calls are counted, by this node's clock.
+    /// When the current period began, by this node's clock.
     since: Timestamp,
-    /// What was asked for since, granted or not.
+    /// Demand in this period, granted or not.
     asked: u64,
-    /// What was asked for in a time as long before. A burst that comes again and again is
-    /// known by it: half of it counts after each time without one.
+    /// Demand in the previous period. It halves per idle period, so that recurring bursts are
+    /// anticipated.
     before: u64,
     /// When the last take was sent.
     sent: Timestamp,
-    /// What it was to bring.
+    /// Its amount.
     last: u64,
-    /// How far ahead of Redis's time the last slice began.
+    /// How far ahead of Redis time the last slice began.
     lead: Duration,
-    /// How long it was on its way.
+    /// The round trip of the last take.
     trip: Duration,
 }
 
-/// How long a slice should last. Long enough for a busy caller to need some ten calls a
-/// second and node; short enough for what is held to follow demand from node to node.
+/// How long a slice should last: long enough that a busy caller needs about ten calls per second
+/// and node; short enough that what is held follows demand from node to node.
 pub(super) const LASTS: Duration = Duration::from_millis(100);
 
 impl Size {
-    /// Nothing was taken yet.
+    /// No demand yet.
     pub(super) fn new(local: Timestamp) -> Self {
         Self {
             since: local,
@@ -45,7 +45,7 @@ impl Size {
         }
     }
 
-    /// Counts what is asked for.
+    /// Counts demand.
     #[inline]
     pub(super) fn ask(&mut self, cost: u64, local: Timestamp) {
         if local.since(self.since) >= LASTS {
@@ -62,37 +62,36 @@ impl Size {
         (self.since, self.asked) = (local, 0);
     }
 
-    /// How much would last for a while if the demand stays as it is; at least the cost of the
-    /// call that needs it, which has been [counted](Self::ask).
+    /// An amount that lasts for a while at the current demand; at least the cost of the call, which
+    /// has been [counted](Self::ask).
     ///
-    /// A slice must not only hold what will be asked for. Slots pass at the pace of refill,
-    /// and those of a full bucket at once: then it has to be as long as it shall last. That
-    /// is no waste, since what a full bucket does not give it loses. Slots of a bucket with
-    /// much spent lie ahead, and pass later. What would pass before the slice is here is
-    /// taken in addition.
+    /// A slice must hold more than the demand: slots pass at the pace of refill, and those of a
+    /// full bucket at once, so it must be as long as it should last. That wastes nothing, since a
+    /// full bucket would overflow. Slots of a drained bucket lie ahead, and pass later. What would
+    /// pass during the round trip is added.
     pub(super) fn next(&self, bucket: &Bucket, cost: u64) -> u64 {
         let demand = self.asked.max(self.before);
         if demand <= cost {
             return cost;
         }
         let slots = |time: Duration| time.as_nanos() as u64 / bucket.interval;
-        // By and by: other nodes may want to.
+        // Gradually: other nodes may need tokens, too.
         let lasting = slots(LASTS.saturating_sub(self.lead));
         let lasting = lasting.min(demand.max(self.last).saturating_mul(4));
         demand.max(lasting).saturating_add(slots(self.trip.saturating_sub(self.lead)))
     }
 
-    /// How long ago the last take was sent.
+    /// Time since the last take.
     pub(super) fn since_take(&self, local: Timestamp) -> Duration {
         local.since(self.sent)
     }
 
-    /// Notes a take of so much that is sent at `local`.
+    /// Notes that a take was sent.
     pub(super) fn sent(&mut self, tokens: u64, local: Timestamp) {
         (self.sent, self.last) = (local, tokens);
     }
 
-    /// Notes how far ahead the slice began that the take brought at `local`.
+    /// Notes how far ahead the taken slice began.
     pub(super) fn completed(&mut self, lead: Duration, local: Timestamp) {
         (self.lead, self.trip) = (lead, local.since(self.sent));
     }

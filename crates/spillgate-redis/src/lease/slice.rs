@@ -9,20 +9,20 @@ use crate::backend::{self, Exchange};
 use crate::clock_sample::ClockSample;
 use crate::{Name, State, Terms};
 
-/// Slots of a bucket that belong to this node alone: see the [proof](super).
+/// Slots of a bucket that belong to this node: see the [proof](super).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// Where the first slot begins that is not spent.
+    /// The start of the first unspent slot.
     at: u64,
-    /// Where the last slot ends: the word that the take left in Redis.
+    /// The end of the last slot: the word after the take.
     end: u64,
-    /// Where the second half begins.
+    /// The start of the second half.
     half: u64,
     sample: ClockSample,
 }
 
 impl Slice {
-    /// What a take got that was to bring as many times `least` as there were, up to `most`.
+    /// The result of a take of as many times `least` as available, up to `most`.
     pub(super) fn of(bucket: &Bucket, taken: &Taken, least: u64, most: u64) -> Option<Self> {
         let now = taken.sample.now;
         let tokens = backend::taken(&bucket.algorithm, taken.word, now, least, most);
@@ -42,16 +42,16 @@ impl Slice {
         self.spend_at(bucket, cost, self.sample.latest(local))
     }
 
-    /// Spends the cost of the call that the slice was taken for, at the moment when the
-    /// engine granted it: none of it has melted on the way.
+    /// Spends the cost of the call that the slice was taken for, at the time of the take: nothing
+    /// has melted on the way.
     pub(super) fn spend_as_granted(&mut self, bucket: &Bucket, cost: u64) -> Option<Decision> {
         self.spend_at(bucket, cost, self.sample.now)
     }
 
     #[inline]
     fn spend_at(&mut self, bucket: &Bucket, cost: u64, now: Timestamp) -> Option<Decision> {
-        // To the library the slice is a bucket whose word is `at`. It lies within the burst,
-        // so it ends before that bucket does.
+        // To the library the slice is a bucket whose word is `at`. It lies within the burst, so it
+        // ends before that bucket does.
         let (decision, left) = Decision::of(bucket.algorithm, Word::from_bits(self.at), now, cost);
         let at = left.map_or(self.at, Word::to_bits);
         if decision.is_denied() || at > self.end {
@@ -61,16 +61,16 @@ impl Slice {
         Some(decision)
     }
 
-    /// What [`spend`](Self::spend) would answer, without spending.
+    /// The decision of [`spend`](Self::spend), without spending.
     pub(super) fn peek(&self, bucket: &Bucket, cost: u64, local: Timestamp) -> Option<Decision> {
         let (mut rest, now) = (*self, self.sample.latest(local));
         let passes = rest.spend_at(bucket, cost, now).is_some();
         passes.then(|| Decision::peek(bucket.algorithm, Word::from_bits(self.at), now, cost))
     }
 
-    /// Takes back as much of a cost, if it is the last that was spent. Tells whether it is.
+    /// Takes back part of a cost, if it was the last spent. Returns whether it was.
     pub(super) fn undo(&mut self, bucket: &Bucket, spent: &SpendRecord, unused: u64) -> bool {
-        // Slots of another tier may end at the same moment, but are not as long.
+        // Slots of another tier may end at the same time, but differ in length.
         let is_last = self.at == spent.word.to_bits() && bucket.algorithm == spent.algorithm;
         if is_last {
             self.at = self.at.saturating_sub(bucket.span(unused.min(spent.cost)));
@@ -78,17 +78,17 @@ impl Slice {
         is_last
     }
 
-    /// True if all of it has been spent, or had passed when Redis was sample so.
+    /// True if all of it was spent, or had passed by this sample.
     pub(super) fn has_passed(&self, sample: ClockSample) -> bool {
         self.at >= self.end || self.end <= sample.now.as_nanos()
     }
 
-    /// True if the slots of another lie behind those of this one.
+    /// True if another slice lies behind this one.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         self.end <= other.at
     }
 
-    /// Redis's time, as it was when the slice was taken.
+    /// The time of Redis when the slice was taken.
     pub(super) fn sample(&self) -> ClockSample {
         self.sample
     }
@@ -104,7 +104,7 @@ impl Slice {
         self.next(local) > self.half
     }
 
-    /// Adds a slice that begins where this one ends. Gives it back if it does not.
+    /// Merges a slice that begins where this one ends, or returns it.
     pub(super) fn join(&mut self, later: Self) -> Result<(), Self> {
         if later.at != self.end {
             return Err(later);
@@ -114,15 +114,14 @@ impl Slice {
         Ok(())
     }
 
-    /// What has to be exchanged for Redis to have the slots back that are not spent.
-    /// The slice is gone with that, so they are given back once at most.
+    /// The exchange that gives the unspent slots back. It consumes the slice, so they are given
+    /// back at most once.
     ///
     /// If anything was taken or spent since, the exchange fails: a lower word would hand out the
     /// slots of others. Then they are still this node's.
     pub(super) fn give_back(self, name: Name, terms: Terms, margin: Duration) -> Option<Exchange> {
         let state = |word| Some(State::new(terms, Word::from_bits(word)));
-        // Redis's time has gone on since it was sample, so this is no shorter than what
-        // remains.
+        // Redis time has advanced since the sample, so this is not too short.
         let busy = Duration::from_nanos(self.at.saturating_sub(self.sample.now.as_nanos()));
         (self.at < self.end).then(|| Exchange {
             name,
@@ -133,17 +132,17 @@ impl Slice {
         })
     }
 
-    /// The word that the take left in Redis.
+    /// The word after the take.
     pub(super) fn word(&self) -> Word {
         Word::from_bits(self.end)
     }
 
-    /// How far ahead of Redis's time the slice began when it was taken.
+    /// How far ahead of Redis time the slice began.
     pub(super) fn lead(&self) -> Duration {
         Duration::from_nanos(self.at.saturating_sub(self.sample.now.as_nanos()))
     }
 
-    /// Where the next slot begins that can be spent.
+    /// The start of the next slot that can be spent.
     #[inline]
     fn next(&self, local: Timestamp) -> u64 {
         self.at.max(self.sample.latest(local).as_nanos())

@@ -11,24 +11,24 @@ use crate::backend::{BackendError, Exchange};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::EffectiveQuota;
 
-/// What leases need of the store: Redis to take from, and what the node knows.
+/// What leases need of the store.
 pub(crate) trait LeaseSource: fmt::Debug + Send + Sync + 'static {
-    /// All that is needed to ask about one caller under one limit, also later.
+    /// A caller under one limit.
     type Caller: Named + Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// The time by this node's clock.
+    /// This node's time.
     fn local(&self) -> Timestamp;
 
-    /// How many nodes there are; `None` until it is known.
+    /// The number of nodes; `None` until known.
     fn nodes(&self) -> Option<NonZeroU32>;
 
-    /// For how long Redis keeps a state after nothing is spent any more.
+    /// How long Redis keeps a state after nothing is spent any more.
     fn margin(&self) -> Duration;
 
-    /// Takes up to `most`, but not less than `least`, of a bucket that is counted by `wanted`.
+    /// Takes between `least` and `most` of a bucket with the quota `wanted`.
     ///
-    /// If the caller turns out to be counted otherwise, as after an override at run time,
-    /// nothing is taken, and the answer is how.
+    /// If the caller turns out to have another quota, such as an override, nothing is taken, and
+    /// that quota is returned.
     fn take(
         &self,
         caller: &Self::Caller,
@@ -37,27 +37,27 @@ pub(crate) trait LeaseSource: fmt::Debug + Send + Sync + 'static {
         most: u64,
     ) -> impl Future<Output = Result<Taken, BackendError>> + Send;
 
-    /// Puts a state in place of another, if that is still the one there.
+    /// Replaces a state if the expected one is still there.
     fn exchange(
         &self,
         exchange: &Exchange,
     ) -> impl Future<Output = Result<bool, BackendError>> + Send;
 }
 
-/// A caller as Redis knows it.
+/// A caller with its name in Redis.
 pub(crate) trait Named {
     /// Its name.
     fn name(&self) -> Name;
 }
 
-/// What Redis answered to a take.
+/// The reply to a take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// When.
     pub(crate) sample: ClockSample,
-    /// What the caller is counted by.
+    /// The quota of the caller.
     pub(crate) effective: EffectiveQuota,
-    /// The word that was there.
+    /// The word before.
     pub(crate) word: Word,
     /// Whether anything was taken.
     pub(crate) is_granted: bool,

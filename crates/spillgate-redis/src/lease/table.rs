@@ -9,21 +9,20 @@ use super::recent::Recent;
 use super::source::Named;
 use super::take::SliceReturn;
 
-/// The leases of many callers, each at a place of its own.
+/// The leases of many callers.
 #[derive(Debug)]
 pub(super) struct Table<C> {
     hasher: KeyedState,
     shards: Box<[Aligned<C>]>,
-    /// How many leases there may be in each shard.
+    /// Leases per shard.
     room: usize,
 }
 
-/// Where the lease of one caller under one limit is: a hash, by which callers are told apart
-/// as in [`spillgate::Table`].
+/// The id of a lease: a hash of limit and key, compared as in [`spillgate::Table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseId(u64);
 
-/// Leases that share a lock, and how often they answered.
+/// Leases that share a lock, and their counters.
 #[derive(Debug)]
 pub(super) struct Shard<C> {
     leases: HashMap<u64, Lease<C>, BuildHasherDefault<Spread>>,
@@ -32,26 +31,26 @@ pub(super) struct Shard<C> {
     pub(super) denied: u64,
 }
 
-/// Locks of different shards are in different cache lines.
+/// Avoids false sharing between locks.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Aligned<C>(Mutex<Shard<C>>);
 
-/// How many leases are looked at to make room for another.
+/// How many leases are compared to evict one.
 const SOME: usize = 16;
 
-/// Enough that threads seldom meet, unless they are about the same caller.
+/// Enough to make contention rare, except for one caller.
 const SHARDS: usize = 64;
 
 impl<C> Table<C> {
-    /// A table for so many leases.
+    /// Room for so many leases.
     pub(super) fn new(hasher: KeyedState, capacity: usize) -> Self {
         let room = capacity.div_ceil(SHARDS).max(1);
         let shard = |_| Aligned(Mutex::new(Shard::new(room)));
         Self { hasher, shards: (0..SHARDS).map(shard).collect(), room }
     }
 
-    /// The place of a caller's lease.
+    /// The id of a caller's lease.
     #[inline]
     pub(super) fn id(&self, limit: u64, key: &[u8]) -> LeaseId {
         let mut hasher = self.hasher.build_hasher();
@@ -60,19 +59,19 @@ impl<C> Table<C> {
         LeaseId(hasher.finish())
     }
 
-    /// The shard in which a place is.
+    /// The shard of a lease.
     #[inline]
     pub(super) fn shard(&self, id: LeaseId) -> MutexGuard<'_, Shard<C>> {
-        // Not the bits by which the map within finds it.
+        // Other bits than the map uses.
         lock(&self.shards[(id.0 >> 32) as usize % SHARDS])
     }
 
-    /// Every shard, one after the other.
+    /// Every shard in turn.
     pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard<C>>> {
         self.shards.iter().map(lock)
     }
 
-    /// How many leases there may be in each shard.
+    /// Leases per shard.
     pub(super) fn room(&self) -> usize {
         self.room
     }
@@ -83,7 +82,7 @@ impl<C> Shard<C> {
         Self { leases: HashMap::default(), recent: Recent::new(room), allowed: 0, denied: 0 }
     }
 
-    /// Counts a call of a caller who has no lease. Tells whether one pays.
+    /// Counts a call of a caller without a lease. Returns whether one pays.
     pub(super) fn pays(&mut self, id: LeaseId, local: Timestamp) -> bool {
         self.recent.pays(id.0, local)
     }
@@ -93,18 +92,18 @@ impl<C> Shard<C> {
         self.recent.reserve(id.0);
     }
 
-    /// True once for each call that was.
+    /// True once per reservation.
     pub(super) fn is_reserving(&mut self, id: LeaseId) -> bool {
         self.recent.is_reserving(id.0)
     }
 
-    /// The lease at a place.
+    /// The lease with this id.
     #[inline]
     pub(super) fn lease(&mut self, id: LeaseId) -> Option<&mut Lease<C>> {
         self.leases.get_mut(&id.0)
     }
 
-    /// The lease at a place, which is made if there is none.
+    /// The lease with this id, created if absent.
     pub(super) fn lease_or(
         &mut self,
         id: LeaseId,
@@ -113,7 +112,7 @@ impl<C> Shard<C> {
         self.leases.entry(id.0).or_insert_with(make)
     }
 
-    /// Has the lease at a place go on holding a slice, and tells whether it does.
+    /// Keeps a slice that could not be given back. Returns whether the lease is still the same.
     pub(super) fn keep(&mut self, id: LeaseId, back: &SliceReturn) -> bool
     where
         C: Named + Clone,
@@ -121,13 +120,12 @@ impl<C> Shard<C> {
         self.lease(id).is_some_and(|lease| lease.keep(back))
     }
 
-    /// Takes the lease from a place.
+    /// Removes a lease.
     pub(super) fn remove(&mut self, id: LeaseId) -> Option<Lease<C>> {
         self.leases.remove(&id.0)
     }
 
-    /// Takes out the lease that has been idle longest, of some: to look at all of them would take
-    /// longer than to ask Redis.
+    /// Evicts the most idle of a few leases: comparing all would take longer than asking Redis.
     pub(super) fn remove_idle(&mut self, local: Timestamp) -> Option<Lease<C>> {
         let some = self.leases.iter().take(SOME);
         let idlest = some.max_by_key(|(_, lease)| lease.idle(local));
@@ -135,17 +133,17 @@ impl<C> Shard<C> {
         self.leases.remove(&id)
     }
 
-    /// Keeps the leases of which this is true.
+    /// Keeps the leases for which this is true.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(LeaseId, &mut Lease<C>) -> bool) {
         self.leases.retain(|id, lease| is_kept(LeaseId(*id), lease));
     }
 
-    /// How many leases there are.
+    /// The number of leases.
     pub(super) fn len(&self) -> usize {
         self.leases.len()
     }
 
-    /// Counts an answer.
+    /// Counts a decision.
     pub(super) fn answered(&mut self, decision: &Decision) {
         let counter = if decision.is_allowed() { &mut self.allowed } else { &mut self.denied };
         *counter += 1;
@@ -157,7 +155,7 @@ fn lock<C>(shard: &Aligned<C>) -> MutexGuard<'_, Shard<C>> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The hash of a number that is one.
+/// The identity hash of a hash.
 #[derive(Default)]
 pub(super) struct Spread(u64);
 

@@ -13,17 +13,16 @@ use super::source::{Named, Taken};
 use crate::backend::{BackendError, Exchange};
 use crate::effective_quota::EffectiveQuota;
 
-/// For how long nothing is taken ahead from Redis that failed.
+/// How long nothing is taken ahead after a failure of Redis.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// For how long after a take nothing is taken ahead.
+/// How long nothing is taken ahead after a take.
 const AHEAD: Duration = Duration::from_millis(50);
 
-/// When something is given back again of what is idle. Others may have given back what lies
-/// behind it.
+/// When giving back is retried: others may have given back what lies behind.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What a take is to bring: as many times the least as there is, up to the most.
+/// As many times `least` as available, up to `most`.
 #[derive(Clone, Copy)]
 struct Amount {
     least: u64,
@@ -33,7 +32,7 @@ struct Amount {
 
 /// How tokens come to a lease, and go back.
 impl<C: Named + Clone> Lease<C> {
-    /// What a call does that finds nothing here.
+    /// The next step of a call that finds nothing here.
     pub(super) fn next_step(&mut self, cost: u64, nodes: NonZeroU32, local: Timestamp) -> Step<C> {
         if let Some(pending) = self.pending().cloned() {
             self.wait(cost);
@@ -43,8 +42,8 @@ impl<C: Named + Clone> Lease<C> {
         begun.map_or(Step::AskStrictly, |(pending, request)| Step::Take(pending, request))
     }
 
-    /// Begins a take for a call that cannot be decided here. `None` if the bucket is none to
-    /// take slices of, or too small for so many nodes.
+    /// Begins a take for a call. `None` if the bucket cannot be leased, or is too small for so many
+    /// nodes.
     fn begin(
         &mut self,
         cost: u64,
@@ -53,8 +52,7 @@ impl<C: Named + Clone> Lease<C> {
     ) -> Option<(PendingTake, TakeRequest<C>)> {
         let bucket = self.bucket?;
         let share = bucket.most_held(nodes)?;
-        // What is spent at once is not held: by this call, and by those that will have come
-        // when the answer does.
+        // What is spent at once is not held: by this call, and by those that wait for it.
         let others = self.waiting.saturating_add(self.woken).max(self.waited);
         let at_once = cost.saturating_add(others);
         let wanted = self.size.next(&bucket, cost);
@@ -87,8 +85,8 @@ impl<C: Named + Clone> Lease<C> {
         let bucket = self.bucket?;
         let room = bucket.most_held(nodes)?.saturating_sub(self.held.left(&bucket, local));
         let most = self.size.next(&bucket, cost).min(room);
-        // A bucket that is nearly empty is left to those who have nothing: a few tokens at a
-        // time would cost a call each.
+        // A nearly empty bucket is left to those who have nothing: a few tokens at a time would
+        // cost a call each.
         let worth_it = most.min(bucket.pace(nodes).batch).max(cost + 1);
         let available = self.known.map_or(u64::MAX, |known| known.available(&bucket, local));
         if most < worth_it || available < worth_it {
@@ -111,7 +109,7 @@ impl<C: Named + Clone> Lease<C> {
         (pending, TakeRequest { caller, effective, least, cost, most, nodes, notifier })
     }
 
-    /// True if this is what the order was for.
+    /// True if this lease made the request.
     pub(super) fn expects(&self, request: &TakeRequest<C>) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.is_of(&request.notifier))
     }
@@ -171,8 +169,7 @@ impl<C: Named + Clone> Lease<C> {
         decided.map_or(TakeOutcome::Again, TakeOutcome::Decided)
     }
 
-    /// Lets go of the last slice, and says how it is given back, if there is anything left of
-    /// it.
+    /// Removes the last slice. Returns how to give it back, if anything is left of it.
     pub(super) fn give_back(&mut self, margin: Duration, local: Timestamp) -> Option<SliceReturn> {
         let slice = self.held.take_last(self.bucket.as_ref()?, local)?;
         self.back_after = local + AGAIN;
@@ -181,8 +178,7 @@ impl<C: Named + Clone> Lease<C> {
         Some(SliceReturn { exchange, slice, effective: self.effective, of: self.began })
     }
 
-    /// Goes on holding a slice that Redis did not take back, if it is one of this bucket.
-    /// Tells whether it is.
+    /// Keeps a slice that Redis did not take back, if it is of this bucket. Returns whether it is.
     pub(super) fn keep(&mut self, back: &SliceReturn) -> bool {
         let is_own = self.began == back.of && self.effective.is_like(&back.effective);
         if is_own {
@@ -192,11 +188,11 @@ impl<C: Named + Clone> Lease<C> {
     }
 }
 
-/// A slice on its way back.
+/// A slice to be given back.
 pub(super) struct SliceReturn {
     pub(super) exchange: Exchange,
     slice: Slice,
     effective: EffectiveQuota,
-    /// When the lease began that held it: one that took its place has nothing to do with it.
+    /// When its lease began: not to be confused with a newer one.
     of: Timestamp,
 }

@@ -7,13 +7,13 @@ use spillgate::algorithm::{Algorithm, AnyAlgorithm, Layout, Word};
 use crate::backend::{Announcement, BackendError, Entry, Exchange, Fault, Member, Op};
 use crate::{Fingerprint, State};
 
-/// As long as there is time, in milliseconds: Redis refuses what ends beyond 2⁶³.
+/// The largest TTL in milliseconds: Redis refuses times beyond 2⁶³.
 const LONGEST: u128 = Timestamp::MAX.as_nanos() as u128 / 1_000_000;
 
-/// An argument of a script: long enough for what is asked most, a token bucket.
+/// An argument of a script; inline for the most frequent one, a token bucket.
 pub type Argument = SmallVec<[u8; 96]>;
 
-/// What the script does with a word, as it is numbered there.
+/// The operations, numbered as in the script.
 #[derive(Clone, Copy)]
 enum Action {
     Look = 0,
@@ -27,19 +27,20 @@ enum Action {
     Read = 8,
 }
 
-/// The amounts that an action is about.
+/// The amounts of an operation.
 type Amounts = SmallVec<[u64; 4]>;
 
-/// What the [script](crate::script::RUN) is to do for one entry.
+/// The argument of the [script](crate::script::RUN) for one entry.
 ///
 /// # Errors
 ///
-/// If no Redis can count so.
+/// If the script does not implement the algorithm.
 pub fn encode_entry(entry: &Entry) -> Result<Argument, BackendError> {
     let Entry { terms, algorithm, fresh, op, .. } = entry;
     let layout = algorithm.layout();
     let number = number_of(layout).ok_or_else(|| {
-        let text = format!("no Redis can count by a {} yet; use another kind", terms.kind);
+        let text =
+            format!("the Redis store does not support {}; use another algorithm", terms.kind);
         BackendError::new(Fault::Nonsense, text)
     })?;
     let op = match *op {
@@ -48,7 +49,7 @@ pub fn encode_entry(entry: &Entry) -> Result<Argument, BackendError> {
     };
     let (action, amounts) = match layout {
         Layout::Bucket { interval, span, .. } => {
-            // Only a token bucket may start with less than it holds.
+            // Only a token bucket may start with less than its burst.
             let has_start = matches!(algorithm, AnyAlgorithm::TokenBucket(_));
             of_bucket(op, interval, span, if has_start { fresh.to_bits() } else { 0 })
         }
@@ -65,7 +66,7 @@ pub fn encode_entry(entry: &Entry) -> Result<Argument, BackendError> {
     Ok(argument)
 }
 
-/// The layout as it is numbered in the script; `None` if it is not known there.
+/// The layout, numbered as in the script; `None` if it is unknown there.
 fn number_of(layout: Layout) -> Option<u8> {
     Some(match layout {
         Layout::Bucket { refills: true, .. } => 0,
@@ -77,8 +78,8 @@ fn number_of(layout: Layout) -> Option<u8> {
     })
 }
 
-/// What is done with a bucket's word. Amounts are told as the time in which they are
-/// refilled, which is hard to compute in a script.
+/// The operation on a bucket's word. Amounts are given as refill times, which are hard to compute
+/// in Lua.
 fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) {
     let price = |amount: u64| amount.saturating_mul(interval);
     match op {
@@ -86,13 +87,13 @@ fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) 
         op if writes_nothing(op) => (Action::Look, smallvec![]),
         Op::Spend { cost, .. } => match span.checked_sub(price(cost)) {
             Some(room) => (Action::Spend, smallvec![price(cost), room]),
-            // It costs more than there ever is.
+            // It costs more than the burst.
             None => (Action::Refuse, smallvec![]),
         },
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most, interval, span]),
         Op::Debit { amount, most } => (Action::Debit, smallvec![price(amount), price(most)]),
         Op::GiveBack { amount, charged } => {
-            // Nothing is refilled as late as that.
+            // Later than any refill.
             let charged = charged.map_or(u64::MAX, Word::to_bits);
             (Action::Refund, smallvec![price(amount), start, charged])
         }
@@ -101,7 +102,7 @@ fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) 
     }
 }
 
-/// What is done with the word of a counter. To spend is to take no less and no more.
+/// The operation on a counter's word. A spend is a take of exactly the cost.
 fn of_counter(op: Op) -> (Action, Amounts) {
     match op {
         Op::Read => (Action::Read, smallvec![]),
@@ -118,7 +119,7 @@ fn of_counter(op: Op) -> (Action, Amounts) {
     }
 }
 
-/// True if an amount of nothing is asked for.
+/// True if the amount is zero.
 fn writes_nothing(op: Op) -> bool {
     matches!(
         op,
@@ -126,8 +127,8 @@ fn writes_nothing(op: Op) -> bool {
     )
 }
 
-/// The numbers that every action on a counter needs. Those of a bucket are in its amounts.
-/// `slowest` is what refills who is in the slowest tier: nobody is idle before that one is.
+/// The parameters of a counter. Those of a bucket are in its amounts. `slowest` is the refill of
+/// the slowest tier, which is idle last.
 fn put_layout(argument: &mut Argument, layout: Layout, slowest: u64) {
     match layout {
         Layout::IntervalBucket { quantum, count_bits, period, amount, burst } => {
@@ -150,8 +151,7 @@ fn put(argument: &mut Argument, numbers: &[u64]) {
     numbers.iter().for_each(|number| argument.extend(number.to_be_bytes()));
 }
 
-/// What stands in for Redis's clock and for the time by which states outlive what is
-/// spent: one more argument of the script, for tests only.
+/// Replaces the clock of Redis and the margin of TTLs: an extra argument, for tests only.
 #[must_use]
 pub fn override_clock(now: Timestamp, margin: Duration) -> Argument {
     let mut argument = Argument::new();
@@ -170,8 +170,7 @@ pub fn exchange(exchange: &Exchange) -> [Argument; 4] {
     [bytes(exchange.old), bytes(exchange.new), expires, keeps_base]
 }
 
-/// How long something is kept, in milliseconds: at least one, since Redis takes none for a
-/// mistake.
+/// A TTL in milliseconds: at least one, since Redis refuses zero.
 #[must_use]
 pub fn millis(lifetime: Duration) -> Argument {
     let millis = lifetime.as_nanos().div_ceil(1_000_000).clamp(1, LONGEST);
@@ -192,7 +191,7 @@ pub fn announce(announcement: &Announcement) -> [Argument; 4] {
     ]
 }
 
-/// What the [script](crate::script::PREFIXES) takes that counts prefixes.
+/// The arguments of the [script](crate::script::PREFIXES) that counts prefixes.
 #[must_use]
 pub fn prefixes(own: &str, lifetime: Duration) -> [Argument; 2] {
     let micros = lifetime.as_micros().min(LONGEST).to_string();

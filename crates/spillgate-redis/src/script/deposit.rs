@@ -8,41 +8,40 @@ use crate::backend::{BackendError, Fault};
 use crate::effective_quota::EffectiveQuota;
 use crate::{Name, Terms};
 
-/// Something that a caller spent in advance, for any node to settle.
+/// A reservation that any node can settle.
 ///
-/// Whoever reads it learns the limit, but not the caller.
+/// A reader learns the limit, but not the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deposit {
-    /// What the policy counted the caller by.
+    /// The terms by the policy.
     pub(crate) terms: Terms,
-    /// The quota: that of the terms, or of a tier.
+    /// The quota of the terms, or of a tier.
     pub(crate) quota: Quota,
-    /// What the limit is, whatever its quota: one that counts something else has another.
+    /// Identifies the limit whatever its quota.
     pub(crate) limit: Name,
     pub(crate) caller: Name,
     pub(crate) reserved: u64,
-    /// The charge; `None` if nobody knows how it was counted, as in version 1. Then nobody
-    /// knows what has been refilled since either.
+    /// `None` if unknown, as in version 1: then it is also unknown what has been refilled since.
     pub(crate) charge: Option<Paid>,
-    /// What the limit is called.
+    /// The name of the limit.
     pub(crate) called: String,
 }
 
-/// What it takes to know what has been refilled of a charge.
+/// The charge, to compute what has been refilled of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
-    /// The quota that it was counted by: that of the policy, or one given at run time.
+    /// The quota it was counted by: of the policy, or an override.
     pub(crate) quota: Quota,
     /// The quota that says how the word is packed.
     pub(crate) packed_by: Quota,
-    /// The word that it left.
+    /// The word after it.
     pub(crate) word: Word,
     /// When.
     pub(crate) at: Timestamp,
 }
 
 impl Paid {
-    /// A charge that was counted so.
+    /// The charge of a spend.
     pub(crate) fn new(effective: &EffectiveQuota, charged: &SpendRecord) -> Self {
         let (quota, packed_by) = (effective.quota, effective.terms.quota);
         Self { quota, packed_by, word: charged.word, at: charged.at }
@@ -75,10 +74,10 @@ fn read_quota(bytes: &[u8]) -> Option<(Quota, &[u8])> {
 }
 
 impl Deposit {
-    /// A version (1, which is 2), the terms (26), the names of the limit and of the caller (16
-    /// each), what was reserved (8), the quota (24), 1 if the charge follows and 0 if not (1),
-    /// that (two quotas of 24, the word and the time of 8 each), and what the limit is called
-    /// (the rest, at most 64). Version 1 has neither quota nor charge.
+    /// Version (1 byte, value 2), terms (26), names of limit and caller (16 each), reserved cost
+    /// (8), quota (24), 1 if the charge follows or 0 (1), the charge (two quotas of 24, word and
+    /// time of 8 each), and the name of the limit (the rest, at most 64). Version 1 has neither
+    /// quota nor charge.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         [
             &[VERSION],
@@ -94,20 +93,21 @@ impl Deposit {
         .concat()
     }
 
-    /// What Redis has kept.
+    /// Reads a stored reservation.
     ///
     /// # Errors
     ///
-    /// If it is of another version, or could never have been written.
+    /// If it is of another version, or invalid.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, BackendError> {
         match bytes {
             [version @ (FIRST_VERSION | VERSION), rest @ ..] => Self::read(*version, rest)
                 .ok_or_else(|| {
-                    let text = format!("Redis keeps {} bytes that are no deposit", bytes.len());
+                    let text =
+                        format!("{} bytes in Redis are not a valid reservation", bytes.len());
                     BackendError::new(Fault::Nonsense, text)
                 }),
             [version, ..] if LATER.contains(version) => Err(newer("deposit", *version, "")),
-            _ => Err(BackendError::new(Fault::Nonsense, "Redis keeps what is no deposit")),
+            _ => Err(BackendError::new(Fault::Nonsense, "a value in Redis is not a reservation")),
         }
     }
 

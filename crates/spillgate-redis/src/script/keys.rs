@@ -2,12 +2,12 @@ use smallvec::SmallVec;
 
 use crate::Name;
 
-/// A key of Redis.
+/// A Redis key.
 pub type Key = SmallVec<[u8; 64]>;
 
-/// The keys under which Redis keeps what is ours: they all begin with one prefix.
+/// The keys of a store, which share a prefix.
 ///
-/// A name stands in braces, which is what a cluster places a key by.
+/// Names are in braces: the hash tag of a Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     prefix: String,
@@ -26,25 +26,25 @@ impl Keys {
         Self { prefix: prefix.into() }
     }
 
-    /// Where the state of a caller is.
+    /// The state of a caller.
     #[must_use]
     pub fn state(&self, name: &Name) -> Key {
         self.key("", name)
     }
 
-    /// Where it is noted when something was first asked for.
+    /// When a limit was first used.
     #[must_use]
     pub fn born(&self, name: &Name) -> Key {
         self.key("born:", name)
     }
 
-    /// Where something is that was spent in advance.
+    /// A reservation.
     #[must_use]
     pub fn deposit(&self, name: &Name) -> Key {
         self.key("deposit:", name)
     }
 
-    /// Where the nodes are that are alive.
+    /// The nodes that are alive.
     #[must_use]
     pub fn nodes(&self) -> Key {
         let mut key = Key::from_slice(self.prefix.as_bytes());
@@ -62,7 +62,7 @@ impl Keys {
     }
 }
 
-/// A byte as two digits.
+/// A byte as two hexadecimal digits.
 fn hex(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])

@@ -6,11 +6,11 @@ use super::state::{FIRST_VERSION, FORGET, LATER, corrupt, newer};
 use crate::backend::{Alive, BackendError, Fault, Found, Reply};
 use crate::{Fingerprint, State};
 
-/// Reads what the [script](crate::script::RUN) answers to so many entries.
+/// Decodes the reply of the [script](crate::script::RUN) to so many entries.
 ///
 /// # Errors
 ///
-/// If it is not such an answer, or tells of a state that this version cannot read.
+/// If it is malformed, or holds a state that this version cannot read.
 pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, BackendError> {
     let mut rest = Rest(bytes);
     let now = rest.moment()?;
@@ -22,12 +22,11 @@ pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, BackendError> {
     Ok(Reply { now, answers })
 }
 
-/// Reads what is answered to an [announcement](crate::script::ANNOUNCE) that `lists` the
-/// others or not.
+/// Decodes the reply to an [announcement](crate::script::ANNOUNCE).
 ///
 /// # Errors
 ///
-/// If it is not such an answer.
+/// If it is malformed.
 pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, BackendError> {
     let mut rest = Rest(bytes);
     let count = rest.small_number()?;
@@ -40,11 +39,11 @@ pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, BackendError> {
     Ok(Alive { count, others, other_prefixes: 0 })
 }
 
-/// Reads when something was [first asked for](crate::script::BORN).
+/// Decodes when a limit was [first used](crate::script::BORN).
 ///
 /// # Errors
 ///
-/// If it is not such an answer, or is of another version.
+/// If it is malformed, or of another version.
 pub fn born(bytes: &[u8]) -> Result<Timestamp, BackendError> {
     let mut rest = Rest(bytes);
     match rest.byte() {
@@ -58,7 +57,7 @@ pub fn born(bytes: &[u8]) -> Result<Timestamp, BackendError> {
     born.map_err(|_| corrupt("birth of a limit", bytes.len()))
 }
 
-/// What is still to be read of a reply.
+/// The rest of a reply.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -108,7 +107,7 @@ impl<'a> Rest<'a> {
 }
 
 fn nonsense() -> BackendError {
-    let text = "Redis's answer is not one of Spillgate's scripts; \
-                is it a Redis or a Valkey server, with no proxy that changes answers?";
+    let text = "unexpected reply to a Spillgate script: \
+                is it a Redis or a Valkey server, without a proxy that changes replies?";
     BackendError::new(Fault::Nonsense, text)
 }

@@ -8,27 +8,26 @@ use spillgate::{AlgorithmKind, Quota};
 use crate::backend::{BackendError, Fault};
 use crate::{Base, State, Terms};
 
-/// The version of what is written here. Whoever changes what the bytes mean raises it, and
-/// goes on reading the one before, since nodes of both run side by side during an upgrade.
+/// The version of this format. Raise it when the bytes change their meaning, and keep reading the
+/// previous one: nodes of both run side by side during an upgrade.
 ///
-/// Version 1 has no tiers that share a state, and no bases. What has neither is still written
+/// Version 1 has neither tiers that share a state nor bases. States without them are still written
 /// so.
 pub(super) const VERSION: u8 = 2;
 
 /// The version of what has not changed since the first.
 pub(super) const FIRST_VERSION: u8 = 1;
 
-/// What a later version may begin with. Texts of others begin with none of these.
+/// First bytes of later versions. Texts of other programs begin with none of these.
 pub(super) const LATER: RangeInclusive<u8> = VERSION + 1..=31;
 
-/// Set in the byte of the kind if the terms are an override.
+/// Flag in the byte of the kind: an override.
 const OVERRIDE: u8 = 0x80;
 
-/// Set there if the limit has tiers.
+/// Flag in the byte of the kind: tiers.
 const TIERED: u8 = 0x40;
 
-/// How many bytes a quota is: amount, period in nanoseconds (zero if nothing is ever refilled)
-/// and burst (8 each).
+/// Bytes of a quota: amount, period in nanoseconds (zero if it never refills) and burst, 8 each.
 pub(super) const QUOTA_BYTES: usize = 24;
 
 pub(super) fn quota_to_bytes(quota: &Quota) -> [u8; QUOTA_BYTES] {
@@ -41,7 +40,7 @@ pub(super) fn quota_to_bytes(quota: &Quota) -> [u8; QUOTA_BYTES] {
     bytes
 }
 
-/// The quota, if it could ever have been written.
+/// The quota, if valid.
 pub(super) fn quota_from_bytes(bytes: &[u8; QUOTA_BYTES]) -> Option<Quota> {
     let [amount, period, burst] = bytes.as_chunks().0 else { return None };
     let [amount, period, burst] = [amount, period, burst].map(|it| u64::from_be_bytes(*it));
@@ -53,11 +52,11 @@ pub(super) fn quota_from_bytes(bytes: &[u8; QUOTA_BYTES]) -> Option<Quota> {
 }
 
 impl Terms {
-    /// How many bytes terms are: version (1), kind (1), amount (8), period in nanoseconds
-    /// (8, zero if nothing is ever refilled) and burst (8).
+    /// Bytes of terms: version (1), kind (1), amount (8), period in nanoseconds (8, zero if it
+    /// never refills) and burst (8).
     pub const BYTES: usize = 2 + QUOTA_BYTES;
 
-    /// The terms, for Redis to keep and to compare, the version left aside.
+    /// The terms as stored. Redis compares them without the version.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -69,17 +68,17 @@ impl Terms {
         bytes
     }
 
-    /// The first version that has such terms.
+    /// The first version with such terms.
     fn version(&self) -> u8 {
         if self.is_tiered { VERSION } else { FIRST_VERSION }
     }
 
-    /// The terms that Redis has kept, if they could ever have been written.
+    /// The stored terms, if valid.
     pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         Self::read(bytes).filter(|terms| terms.version() == bytes[0])
     }
 
-    /// The same, whatever the version.
+    /// The same for any version.
     fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let [_, kind, quota @ ..] = bytes;
         let terms = Self {
@@ -94,14 +93,13 @@ impl Terms {
 }
 
 impl State {
-    /// How many bytes a state is without a base: its terms, and its word (8).
+    /// Bytes of a state without a base: terms and word (8).
     pub const BYTES: usize = Terms::BYTES + 8;
 
-    /// How many bytes it is with one, which follows: terms, word (8), and when nothing of it is
-    /// spent any more (8).
+    /// Bytes with a base, which follows: terms, word (8), and when it is idle (8).
     pub const BYTES_WITH_BASE: usize = 2 * Self::BYTES + 8;
 
-    /// The state, for Redis to keep.
+    /// The state as stored.
     #[must_use]
     pub fn to_bytes(&self) -> SmallVec<[u8; Self::BYTES_WITH_BASE]> {
         let mut bytes = SmallVec::new();
@@ -116,11 +114,11 @@ impl State {
         bytes
     }
 
-    /// The state that Redis has kept.
+    /// Reads a stored state.
     ///
     /// # Errors
     ///
-    /// If it is of another version, or no state that could ever have been written.
+    /// If it is of another version, or invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BackendError> {
         match bytes.first() {
             Some(version) if LATER.contains(version) => Err(newer("state", *version, FORGET)),
@@ -153,22 +151,22 @@ impl Base {
     }
 }
 
-/// What else can be done about it.
-pub(super) const FORGET: &str = "; to forget what is kept, reset the caller";
+/// What to do about it.
+pub(super) const FORGET: &str = "; to delete it, reset the caller";
 
-/// Something that a later version has written.
+/// A value of a later version.
 pub(super) fn newer(what: &str, version: u8, remedy: &str) -> BackendError {
     let text = format!(
-        "Redis keeps a {what} of version {version}, which this program cannot read yet; \
-         upgrade it, or give it a prefix of its own{remedy}"
+        "Redis stores a {what} of version {version}, which this version cannot read; upgrade this \
+         node, or give it a prefix of its own{remedy}"
     );
     BackendError::new(Fault::NewerState, text)
 }
 
-/// Something that no version has written.
+/// A value of no version.
 pub(super) fn corrupt(what: &str, bytes: usize) -> BackendError {
     let text = format!(
-        "Redis keeps {bytes} bytes that are no {what}: reset the caller, which deletes them, \
+        "{bytes} bytes in Redis are not a valid {what}: reset the caller to delete them, \
          and let no other program use this prefix"
     );
     BackendError::new(Fault::Corrupt, text)

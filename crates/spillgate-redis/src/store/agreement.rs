@@ -5,25 +5,25 @@ use tracing::{info, warn};
 
 use crate::Fingerprint;
 
-/// How many other nodes use the same keys of Redis, by whether they share with this one.
+/// How the configuration of other nodes on the same Redis and prefix compares with this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agreement {
-    /// Those that have the same secret and policy.
+    /// Nodes with the same secret and policy.
     pub same: u32,
-    /// Those that have the same secret and another policy: limits that are the same there are shared.
+    /// Nodes with the same secret and another policy: they share the limits that are equal.
     pub other_policy: u32,
-    /// Those that have another secret, and share nothing with this node.
+    /// Nodes with another secret, which share nothing with this one.
     pub other_secret: u32,
-    /// Those that do not tell, being of an earlier version. They count as nodes that share.
+    /// Nodes of an earlier version, which do not say. They count as sharing.
     pub unknown: u32,
-    /// How many other prefixes nodes use the same engine with. Those nodes share nothing with this
-    /// one, as may be wanted.
+    /// Other prefixes in use on the same Redis. Their nodes share nothing with this one, which may
+    /// be intended.
     pub other_prefixes: u32,
 }
 
 impl Agreement {
-    /// How nodes that have these fingerprints agree with one that has its own.
+    /// Compares fingerprints with this node's.
     pub(super) fn new(own: Option<Fingerprint>, others: &[(Option<Fingerprint>, u32)]) -> Self {
         let mut agreement = Self::default();
         for (other, count) in others {
@@ -42,7 +42,7 @@ impl Agreement {
         agreement
     }
 
-    /// What differs at how many nodes, in words; `None` if nothing does, as far as is known.
+    /// What differs, in words; `None` if nothing is known to.
     #[must_use]
     pub fn mismatch(&self) -> Option<String> {
         let mut text = String::new();
@@ -63,7 +63,7 @@ impl Agreement {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The same, and whether there are nodes with other prefixes.
+    /// The same, and whether other prefixes are in use.
     #[must_use]
     pub fn differences(&self) -> Option<String> {
         let prefixes = match self.other_prefixes {
@@ -76,12 +76,12 @@ impl Agreement {
     }
 }
 
-/// Logs what differs, once whenever that changes.
+/// Logs differences when they change.
 #[derive(Default)]
 pub(super) struct Differences {
     logged: (BTreeSet<Fingerprint>, u32),
-    /// As of the last time. What is seen twice is believed: during a reload of all nodes some are
-    /// ahead of others for a moment, and Redis that was flushed has to hear of all anew.
+    /// As of the last time. A difference must be seen twice: during a rolling reload some nodes are
+    /// ahead, and a flushed Redis has to learn of all nodes anew.
     seen: (BTreeSet<Fingerprint>, u32),
 }
 
@@ -100,9 +100,9 @@ impl Differences {
             match agreement.differences() {
                 Some(differs) => warn!(
                     other_secret,
-                    other_policy, other_prefixes, "nodes that use the same store differ: {differs}"
+                    other_policy, other_prefixes, "nodes on the same Redis differ: {differs}"
                 ),
-                None => info!("all nodes that use the store have the same secret and policy again"),
+                None => info!("all nodes on this Redis have the same secret and policy again"),
             }
             self.logged.clone_from(&differing);
         }

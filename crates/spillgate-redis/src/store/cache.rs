@@ -4,26 +4,25 @@ use spillgate::Timestamp;
 
 use crate::Name;
 
-/// What a node remembers of some callers: of a fixed number, those that are worth it longest. To
-/// forget one costs a question to Redis, never an answer.
+/// A set-associative cache by caller. A miss costs a call to Redis, never a wrong answer.
 pub(super) struct Cache<V> {
     shards: Box<[Mutex<Shard<V>>]>,
 }
 
-/// What can be remembered.
+/// An entry of the cache.
 pub(super) trait Cached: Copy {
-    /// Until when it is worth it, by this node's clock: what is so for longest is kept.
+    /// Entries with the latest value are kept.
     fn until(&self) -> Timestamp;
 }
 
 type Shard<V> = Box<[Set<V>]>;
 
-/// Callers that share a place.
+/// Callers with the same hash bits.
 type Set<V> = [Option<(Name, V)>; WAYS];
 
 const WAYS: usize = 4;
 
-/// Enough that threads seldom meet.
+/// Enough to make lock contention rare.
 const SHARDS: usize = 64;
 
 impl<V: Cached> Cache<V> {
@@ -34,7 +33,7 @@ impl<V: Cached> Cache<V> {
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
-    /// Lets `act` see, put, change or take away what is remembered of a caller.
+    /// Reads, inserts, changes or removes the entry of a caller.
     pub(super) fn with<T>(&self, name: Name, act: impl FnOnce(&mut Option<V>) -> T) -> T {
         // A name is random, so any of its bits will do.
         let bits = u128::from_le_bytes(*name.as_bytes()) as u64;
@@ -46,7 +45,7 @@ impl<V: Cached> Cache<V> {
         let mut value = known.and_then(|index| set[index]).map(|(_, value)| value);
         let answer = act(&mut value);
         if known.is_some() || value.is_some() {
-            // Empty places come first.
+            // Empty entries come first.
             let until = |index: &usize| set[*index].map(|(_, value)| value.until());
             let index = known.or_else(|| (0..WAYS).min_by_key(until)).unwrap_or(0);
             set[index] = value.map(|value| (name, value));

@@ -1,4 +1,4 @@
-//! What was spent in advance, kept where every node can settle it.
+//! Reservations kept in Redis, so that any node can settle them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::effective_quota::EffectiveQuota;
 use crate::script::{Deposit, Paid};
 
 impl<B: Backend> RedisStore<B> {
-    /// Keeps a spend under an id.
+    /// Stores a reservation under an id.
     pub(super) async fn put_deposit(
         &self,
         limits: &RedisLimits,
@@ -24,7 +24,7 @@ impl<B: Backend> RedisStore<B> {
         lifetime: Duration,
     ) -> Result<(), BackendError> {
         let limit = limits.limit(spend.limit);
-        // Not what it was given at run time, which may be taken away before it is settled.
+        // Not the override, which may be removed before it is settled.
         let EffectiveQuota { terms, quota, .. } = *limit.quota_for(&spend.key);
         let deposit = Deposit {
             terms,
@@ -39,10 +39,10 @@ impl<B: Backend> RedisStore<B> {
         self.core.backend.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
     }
 
-    /// Takes out what was kept under an id, and settles it.
+    /// Takes a reservation out of Redis and settles it.
     ///
-    /// Only what is out is settled, so that it never is twice. If Redis is lost between
-    /// the two, what was spent stays spent.
+    /// It is taken out first, so that it is settled at most once. If the connection is lost in
+    /// between, the reserved cost stays spent.
     pub(super) async fn take_deposit(
         &self,
         limits: &RedisLimits,
@@ -55,8 +55,7 @@ impl<B: Backend> RedisStore<B> {
         let settled = match self.depositor(limits, &deposit) {
             Some(caller) => {
                 let (charged, reserved) = (deposit.spent(), deposit.reserved);
-                // Of an unknown spend nobody knows what has been refilled: nothing is given
-                // back.
+                // Without the charge it is unknown what was refilled: nothing is given back.
                 let actual = if charged.is_none() { actual.max(reserved) } else { actual };
                 let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
                 Some(match settled {
@@ -71,7 +70,7 @@ impl<B: Backend> RedisStore<B> {
         Ok(Some(Settlement { limit: deposit.called, reserved: deposit.reserved, settled }))
     }
 
-    /// Who has made a deposit, if its limit still counts the same things.
+    /// The caller of a reservation, if its limit still counts the same.
     fn depositor(&self, limits: &RedisLimits, deposit: &Deposit) -> Option<Caller> {
         let limit = Arc::clone(limits.with_id(deposit.limit)?);
         let (name, by_policy) =
@@ -81,7 +80,7 @@ impl<B: Backend> RedisStore<B> {
         Some(Caller { limit, name, tier, by_policy, by_override })
     }
 
-    /// What a spend was counted by, if it is anything that nodes share.
+    /// The charge of a spend, if it was made under a quota that nodes share.
     fn paid(&self, limit: &Limit, spend: &Spend) -> Option<Paid> {
         let charged = spend.decision.and_then(|decision| decision.spent())?;
         let own = *limit.quota_for(&spend.key);
@@ -96,7 +95,7 @@ impl<B: Backend> RedisStore<B> {
     }
 }
 
-/// Why nobody knows whether something was settled.
+/// The outcome of a settlement is unknown.
 fn lost(why: &BackendError) -> String {
     format!("{why}; whether the reservation was settled is not known, and it cannot be again")
 }

@@ -1,4 +1,4 @@
-//! What leases need of a store.
+//! The store as the source of leases.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
         most: u64,
     ) -> Result<Taken, BackendError> {
         let mut caller = caller.clone();
-        // An override is not believed for long, and must not be brought back.
+        // An override is trusted briefly, and must not be brought back.
         caller.by_override = if wanted.terms.is_override {
             self.overrides.get(caller.name, self.local())
         } else {

@@ -1,4 +1,4 @@
-//! Deciding by leases.
+//! Decides by leases.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::backend::{Backend, BackendError};
 use crate::lease::{LeaseId, Spent};
 
 impl<B: Backend> RedisStore<B> {
-    /// Where the lease of a caller is.
+    /// The id of a caller's lease.
     pub(super) fn id(&self, limit: &Limit, key: &Key) -> LeaseId {
         self.leases.id(limit.number(), key.as_bytes())
     }
@@ -30,7 +30,7 @@ impl<B: Backend> RedisStore<B> {
         if spend.quota.is_some() { None } else { self.lease(limit, &spend.key) }
     }
 
-    /// Decides about a call by leases alone, if they can. Otherwise nothing has happened.
+    /// Decides a call by leases alone, if possible. Otherwise nothing has happened.
     pub(super) fn decide_by_leases(&self, limits: &RedisLimits, spends: &mut [Spend]) -> bool {
         let is_leased =
             |spend: &Spend| limits.limit(spend.limit).is_leased && spend.quota.is_none();
@@ -56,7 +56,7 @@ impl<B: Backend> RedisStore<B> {
         true
     }
 
-    /// Takes back what was spent out of leases, and tells what there is without it, or nothing.
+    /// Takes back what was spent out of leases, and decides again without it if the call is denied.
     fn take_back(
         &self,
         limits: &RedisLimits,
@@ -76,8 +76,8 @@ impl<B: Backend> RedisStore<B> {
         }
     }
 
-    /// Spends what enforces out of leases, as far as it is leased, and tells whether all of
-    /// that passes. What turns out not to be leased is left to be pending for.
+    /// Spends what is enforced and leased. Returns false if a lease denies it. What cannot be
+    /// leased stays pending.
     pub(super) async fn spend_leases(&self, call: &mut DecideRequest<'_>) -> bool {
         if call.pending.iter().all(|pending| pending.lease.is_none()) {
             return true;
@@ -114,7 +114,7 @@ impl<B: Backend> RedisStore<B> {
         true
     }
 
-    /// Spends what is in shadow out of leases, or has it pending for.
+    /// Spends what is leased and in shadow mode.
     pub(super) async fn spend_shadow_leases(
         &self,
         call: &mut DecideRequest<'_>,
@@ -154,8 +154,8 @@ impl<B: Backend> RedisStore<B> {
         }
     }
 
-    /// Takes what a call cost beyond what was reserved out of a lease, if it is there. Tells
-    /// what is left then.
+    /// Debits a lease with the cost beyond the reserved one, if it holds enough. Returns what is
+    /// left.
     pub(super) fn debit_lease(
         &self,
         caller: &Caller,
@@ -171,8 +171,8 @@ impl<B: Backend> RedisStore<B> {
         }
     }
 
-    /// Gives back to a lease what a call has not used, if nothing was spent out of it since.
-    /// Tells what is left then.
+    /// Refunds the unused cost to a lease, if nothing was spent out of it since. Returns what is
+    /// left.
     pub(super) fn refund_lease(
         &self,
         caller: &Caller,

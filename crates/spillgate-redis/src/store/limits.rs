@@ -13,13 +13,12 @@ use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
 
-/// The limits of one policy, as nodes share them.
+/// The limits of one policy, shared by many nodes.
 pub struct RedisLimits {
     limits: Vec<Arc<Limit>>,
     pub(super) local: LocalTables,
 }
 
-/// One limit.
 pub(crate) struct Limit {
     name: Box<str>,
     names: Names,
@@ -30,15 +29,15 @@ pub(crate) struct Limit {
     overrides: HashMap<Box<[u8]>, EffectiveQuota>,
     starts_empty: bool,
     born: OnceCell<Timestamp>,
-    /// True if words are times that must stay what they are, since quotas come with calls.
+    /// True if quotas come with calls, so that words are times which must not be converted.
     pub(super) is_by_call: bool,
     pub(super) max_debt: Option<u64>,
-    /// True if words can be [cut](EffectiveQuota::is_impossible): nobody can be in debt, or have spent
+    /// True if words can be [cut](EffectiveQuota::is_impossible): no debt is possible, nor spending
     /// by another quota.
     pub(super) is_cut: bool,
     pub(super) is_leased: bool,
     pub(super) outage: Outage,
-    /// Where it is among those that this node can go by itself.
+    /// Its place in the tables for outages, if it has `outage = "local"`.
     pub(super) local: Option<usize>,
 }
 
@@ -60,7 +59,7 @@ impl RedisLimits {
         &self.limits[place]
     }
 
-    /// The limit that has this id, if there still is one.
+    /// The limit with this id.
     pub(super) fn with_id(&self, id: Name) -> Option<&Arc<Limit>> {
         self.limits.iter().find(|limit| limit.id() == id)
     }
@@ -72,7 +71,7 @@ impl Limit {
         let kind = spec.algorithm;
         let quotas: Vec<_> =
             [spec.quota].into_iter().chain(spec.tiers.iter().map(|(_, quota)| *quota)).collect();
-        // What is counted together must be countable together.
+        // Quotas of tiers share one word.
         kind.with_quotas(&quotas, Start::Full, Timestamp::ZERO).map_err(limit_error)?;
         let alone = Terms::new(kind, spec.quota);
         let tiered = if spec.tiers.is_empty() { None } else { Terms::of_tiers(kind, &quotas) };
@@ -127,32 +126,30 @@ impl Limit {
         })
     }
 
-    /// The limit's name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is known by, whatever its quota. One that counts something else has another.
+    /// Identifies the limit whatever its quota. It changes with what the limit counts.
     pub(super) fn id(&self) -> Name {
         self.names.limit()
     }
 
-    /// The name of a caller.
     pub(super) fn caller(&self, key: &Key) -> Name {
         self.caller_of(key.as_bytes())
     }
 
-    /// The name of the caller that has these bytes as its key.
+    /// The name of a caller by the bytes of its key.
     pub(super) fn caller_of(&self, key: &[u8]) -> Name {
         self.names.caller(key)
     }
 
-    /// A number that stays as long as keys mean the same.
+    /// A number that is stable as long as keys mean the same.
     pub(super) fn number(&self) -> u64 {
         u128::from_le_bytes(*self.id().as_bytes()) as u64
     }
 
-    /// What a caller is counted by as the policy says.
+    /// The quota of a caller by the policy.
     pub(super) fn quota_for(&self, key: &Key) -> &EffectiveQuota {
         self.policy_override(key).unwrap_or_else(|| self.tier_quota(key.tier()))
     }
@@ -172,7 +169,8 @@ impl Limit {
         let shared = *self.tier_quota(key.tier());
         match self.policy_override(key) {
             None => Ok(shared),
-            // The policy gives it one, so that it is taken away by giving it the limit's.
+            // The policy has an override of its own, which an override by the limit's quota
+            // replaces.
             Some(_) => Ok(EffectiveQuota {
                 owner: QuotaOwner::Limit,
                 ..self.override_quota(shared.quota)?
@@ -180,29 +178,29 @@ impl Limit {
         }
     }
 
-    /// What a caller is counted by that is given a quota at run time.
+    /// The quota of a caller with an override set at run time.
     pub(super) fn override_quota(&self, quota: Quota) -> Result<EffectiveQuota, spillgate::Error> {
         let terms = Terms { is_override: true, ..Terms::new(self.kind, quota) };
         EffectiveQuota::of(terms, QuotaOwner::Caller)
     }
 
-    /// What the policy gives a caller for itself.
+    /// The override of the policy for this caller.
     pub(super) fn policy_override(&self, key: &Key) -> Option<&EffectiveQuota> {
-        // Mostly there are none: then the key need not be hashed.
+        // Usually there are none: then the key need not be hashed.
         if self.overrides.is_empty() { None } else { self.overrides.get(key.as_bytes()) }
     }
 
-    /// What the callers of a tier are counted by, or those that have none.
+    /// The quota of a tier, or the limit's own.
     pub(super) fn tier_quota(&self, tier: Option<usize>) -> &EffectiveQuota {
         tier.and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
     }
 
-    /// A tier that has this quota.
+    /// A tier with this quota.
     pub(super) fn tier_with(&self, quota: &Quota) -> Option<usize> {
         self.tiers.iter().position(|tier| tier.quota == *quota)
     }
 
-    /// When the limit was first asked for, if it starts empty.
+    /// When the limit was first used, if it starts empty.
     pub(super) async fn born<B: Backend>(
         &self,
         backend: &B,
@@ -215,12 +213,12 @@ impl Limit {
     }
 }
 
-/// Why a limit, or a quota under it, cannot be kept.
+/// An error about a limit.
 pub(super) fn limit_error(limit: &str, why: &dyn fmt::Display) -> Error {
     Error::store(format!("limit {limit:?}: {why}"))
 }
 
-/// Why Redis gave no answer.
+/// An error of the store.
 pub(super) fn store_error(why: BackendError) -> Error {
     match why.fault() {
         Fault::Overloaded => Error::overloaded(why),

@@ -8,17 +8,16 @@ use spillgate_policy::{Error, Key};
 use super::limits::RedisLimits;
 use super::share::{share_of, share_of_limit};
 
-/// What this node goes by while it cannot ask: its share of each limit that says so, in
-/// tables of its own. They are kept between outages, so that one that comes and goes does
-/// not forgive each time.
+/// The tables of this node for outages: its share of each limit with `outage = "local"`. They are
+/// kept between outages, so that a flapping connection does not forgive each time.
 pub(super) struct LocalTables {
     pub(super) memory: Memory<Arc<dyn Clock>>,
-    /// The limits as the policy has them.
+    /// As in the policy.
     specs: Vec<LimitSpec>,
     divided: Mutex<Divided>,
 }
 
-/// The limits as one of so many nodes.
+/// The shares of one of `nodes`.
 #[derive(Clone)]
 struct Divided {
     nodes: NonZeroU32,
@@ -26,7 +25,7 @@ struct Divided {
 }
 
 impl LocalTables {
-    /// The tables of limits that are to go on.
+    /// Opens the tables.
     pub(super) fn open(
         limits: &[LimitSpec],
         clock: &Arc<dyn Clock>,
@@ -37,7 +36,7 @@ impl LocalTables {
         Ok(Self { memory, specs, divided: Mutex::new(Divided { nodes, limits }) })
     }
 
-    /// The same for the next policy, with what was spent.
+    /// The same for the next policy; counters are kept.
     pub(super) fn reopen(&self, limits: &[LimitSpec]) -> Result<Self, Error> {
         let (old, specs) = (self.divided(), locals(limits));
         let limits = Arc::new(self.memory.reopen(&old.limits, &shares(&specs, old.nodes))?);
@@ -45,7 +44,7 @@ impl LocalTables {
         Ok(Self { memory: self.memory.clone(), specs, divided })
     }
 
-    /// Gives a caller its share of a quota of its own, or takes that away.
+    /// Sets or removes the share of an override.
     pub(super) async fn set_override(
         &self,
         limit: usize,
@@ -57,11 +56,11 @@ impl LocalTables {
         self.memory.set_override(&self.for_nodes(nodes), limit, key, share).await
     }
 
-    /// The limits as one of so many nodes. What was spent stays spent.
+    /// The tables for a number of nodes. Counters are kept.
     pub(super) fn for_nodes(&self, nodes: NonZeroU32) -> Arc<MemoryLimits<Arc<dyn Clock>>> {
         let mut divided = self.divided.lock().unwrap_or_else(PoisonError::into_inner);
         if divided.nodes != nodes {
-            // Quotas that cannot be had stay what they are.
+            // Quotas that cannot be divided stay as they are.
             if let Ok(limits) = self.memory.reopen(&divided.limits, &shares(&self.specs, nodes)) {
                 *divided = Divided { nodes, limits: Arc::new(limits) };
             }
@@ -82,7 +81,7 @@ fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {
     limits.iter().map(|limit| share_of_limit(limit, nodes)).collect()
 }
 
-/// A spend under this node's own share, as one of so many, if its limit goes on by that.
+/// A spend under this node's share, if the limit has `outage = "local"`.
 pub(super) fn share_spend(limits: &RedisLimits, spend: &Spend, nodes: NonZeroU32) -> Option<Spend> {
     let place = limits.limit(spend.limit).local?;
     let local = Spend::new(place, spend.key.clone(), spend.cost);

@@ -15,50 +15,51 @@ use crate::backend::{Alive, Announcement, Backend, BackendError, Fault, Member};
 use crate::fingerprint::{Fingerprint, Fingerprints};
 use crate::{Name, Secret};
 
-/// Which nodes there are, and whether they share with this one.
+/// The nodes that share a Redis, and whether their configuration agrees with this one.
 pub(super) struct Nodes {
-    /// This one, by a name that nobody else has.
+    /// A random name of this node.
     own: Name,
     configured: Option<NonZeroU32>,
-    /// Those that share with this one, as Redis last said, itself included; zero until it has.
+    /// Nodes that share with this one, itself included, by the last reply; zero until the first.
     effective: AtomicU32,
-    /// Made when it is needed, since that takes a while.
+    /// Created on demand: it takes milliseconds.
     fingerprints: OnceLock<Fingerprints>,
-    /// What this node shares by, once it has limits.
+    /// The fingerprint of this node, once it has limits.
     fingerprint: watch::Sender<Option<Fingerprint>>,
-    /// True if this node does not join others that differ.
+    /// True if this node refuses to join others that differ.
     refuses: bool,
-    /// How it is with the others; `None` until it was looked for the first time.
+    /// `None` until the others were looked up.
     agreement: watch::Sender<Option<Agreement>>,
     announced: Mutex<Option<Member>>,
 }
 
-/// How often a node tells that it is there.
+/// How often a node announces itself.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long it counts after it has: a few times may be lost.
+/// How long an announcement lasts: a few may be lost.
 const LIFETIME: Duration = Duration::from_secs(5);
 
-/// So many nodes list all others each time. If there are more, each does so less often, or they would
-/// keep Redis busy.
+/// Up to so many nodes list all others each time; beyond, each lists less often, to bound the load
+/// on Redis.
 const LISTED: u32 = 64;
 
-/// How often a node that may refuse tries to look at the others before it goes on without.
+/// How often a node that may refuse to join looks up the others.
 const LOOKS: u32 = 5;
 
 impl<B: Backend> RedisStore<B> {
-    /// What this node shares limits by, once it has any.
+    /// The fingerprint of this node, once it has limits.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.core.nodes.fingerprint()
     }
 
-    /// Waits until this node, which must have limits by now, has joined the others, unless the
-    /// engine does not answer.
+    /// Waits until this node, which must have limits, has joined the others, or Redis does not
+    /// answer.
     ///
     /// # Errors
     ///
-    /// If it has [refused](Settings::refuse_mismatch) to, since they have another secret or policy.
+    /// If it [refused](Settings::refuse_mismatch) to join because others have another secret or
+    /// policy.
     pub async fn join(&self) -> Result<(), Error> {
         if !self.core.nodes.refuses() || self.announcing.is_none() {
             return Ok(());
@@ -69,7 +70,7 @@ impl<B: Backend> RedisStore<B> {
         }
     }
 
-    /// Tells the others by what this node shares from now on.
+    /// Announces the fingerprint of new limits.
     pub(super) fn set_fingerprint(&self, limits: &[LimitSpec]) {
         if self.announcing.is_some() {
             self.core.nodes.set_limits(limits, &self.secret);
@@ -91,47 +92,47 @@ impl Nodes {
         }
     }
 
-    /// How many, if that is known.
+    /// The number of nodes, if known.
     pub(super) fn known(&self) -> Option<NonZeroU32> {
         // Relaxed: one number, which orders nothing else.
         self.configured.or_else(|| NonZeroU32::new(self.effective.load(Ordering::Relaxed)))
     }
 
-    /// How many, and one until that is known.
+    /// The number of nodes, and one until it is known.
     pub(super) fn assumed(&self) -> NonZeroU32 {
         self.known().unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Notes what limits this node has.
+    /// Sets the limits of this node.
     pub(super) fn set_limits(&self, limits: &[LimitSpec], secret: &Secret) {
         let fingerprints = self.fingerprints.get_or_init(|| Fingerprints::new(secret));
         let fingerprint = Some(fingerprints.of(limits));
         self.fingerprint.send_if_modified(|own| std::mem::replace(own, fingerprint) != fingerprint);
     }
 
-    /// What this node shares by, once it has limits.
+    /// The fingerprint of this node, once it has limits.
     pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
         *self.fingerprint.borrow()
     }
 
-    /// True if this node does not join others that differ.
+    /// True if this node refuses to join others that differ.
     pub(super) fn refuses(&self) -> bool {
         self.refuses
     }
 
-    /// How it is with the others, as far as this node knows.
+    /// How the others compare, as far as known.
     pub(super) fn agreement(&self) -> Agreement {
         self.agreement.borrow().unwrap_or_default()
     }
 
-    /// The same, once it was looked for the first time.
+    /// The same, after the first lookup.
     pub(super) async fn first_agreement(&self) -> Agreement {
         let mut agreement = self.agreement.subscribe();
         agreement.wait_for(Option::is_some).await.ok().and_then(|known| *known).unwrap_or_default()
     }
 
-    /// Tells that this node is there, again and again, once it has limits. While Redis is
-    /// away what it said last stands.
+    /// Announces this node periodically, once it has limits. During an outage the last reply
+    /// stands.
     pub(super) async fn announce<B: Backend>(&self, backend: &B) {
         let mut fingerprint = self.fingerprint.subscribe();
         if fingerprint.wait_for(Option::is_some).await.is_err() {
@@ -147,20 +148,20 @@ impl Nodes {
                 Ok(alive) => self.update(own, &alive, &mut roster),
                 Err(why) => roster.failed(&why),
             }
-            // A reload is told at once.
+            // A reload is announced at once.
             let _ = tokio::time::timeout(INTERVAL, fingerprint.changed()).await;
         }
     }
 
-    /// Tells that this node is gone, so that nobody counts it any longer.
+    /// Removes this node from the list.
     pub(super) async fn leave<B: Backend>(&self, backend: &B) {
         let Some(own) = self.announced().take() else { return };
         let leave = announcement(None, Some(own), false);
-        // If it is not heard, it takes the others some seconds to notice.
+        // If it fails, the announcement expires within seconds.
         let _ = backend.announce(&leave).await;
     }
 
-    /// Looks at the others without joining them. If that cannot be done it is as if there were none.
+    /// Looks up the others without joining. If that fails, none are assumed.
     async fn peek_others<B: Backend>(&self, backend: &B) -> Agreement {
         let mut agreement = Agreement::default();
         for _ in 0..LOOKS {
@@ -186,7 +187,7 @@ impl Nodes {
         let before = before.filter(|before| *before != own);
         let told = backend.announce(&announcement(Some(own), before, lists)).await;
         if let (Err(_), Some(before)) = (&told, before) {
-            // It may still be there, and is to be taken away the next time.
+            // It may still be listed: remove it the next time.
             *self.announced() = Some(before);
         }
         told
@@ -213,47 +214,47 @@ fn announcement(joins: Option<Member>, leaves: Option<Member>, lists: bool) -> A
     Announcement { joins, leaves, lifetime: LIFETIME, lists }
 }
 
-/// What was heard of the others so far.
+/// What is known of the others.
 #[derive(Default)]
 struct Roster {
-    /// How many nodes there were the last time, and how many share with this one.
+    /// Nodes alive at the last reply, and those that share with this one.
     alive: u32,
     sharing: u32,
-    /// How many have another secret.
+    /// Nodes with another secret.
     apart: u32,
-    /// How many times others were not listed.
+    /// Announcements since the others were last listed.
     unlisted: u32,
     differences: Differences,
     has_failed: bool,
 }
 
 impl Roster {
-    /// Whether it is time to list the others.
+    /// Whether to list the others this time.
     fn lists(&mut self) -> bool {
         let is_time = self.unlisted >= self.alive / LISTED;
         self.unlisted = if is_time { 0 } else { self.unlisted + 1 };
         is_time
     }
 
-    /// How many nodes share with this one, if so many are alive.
+    /// The number of nodes that share with this one, given those alive.
     ///
-    /// A lower number is believed when it is told twice. Redis that has forgotten everything
-    /// knows only of those who have come since: the first would take itself for the only one,
-    /// and by its share of all in the next outage. By the second time all others have come.
+    /// A lower number must be seen twice. A Redis that was flushed knows only the nodes that have
+    /// announced themselves since: the first would take itself for the only one, and would use the
+    /// whole quota in the next outage.
     fn count(&mut self, alive: u32) -> u32 {
         self.alive = alive;
         let sharing = alive.saturating_sub(self.apart).max(1);
         sharing.max(std::mem::replace(&mut self.sharing, sharing))
     }
 
-    /// Logs once that nodes cannot be counted, if that is nobody's outage.
+    /// Logs once that the list is unusable, unless it is an outage.
     fn failed(&mut self, why: &BackendError) {
         if matches!(why.fault(), Fault::Corrupt | Fault::Nonsense) && !self.has_failed {
             self.has_failed = true;
             warn!(
                 error = %why,
-                "the list of nodes in the store cannot be used; delete the key PREFIX nodes \
-                 (spillgate:nodes by default)"
+                "unusable list of nodes in Redis; delete the key PREFIXnodes (default: \
+                 spillgate:nodes)"
             );
         }
     }

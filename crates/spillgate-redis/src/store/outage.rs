@@ -1,4 +1,4 @@
-//! Deciding while Redis cannot be pending.
+//! Decides while Redis is unavailable.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::backend::{Backend, BackendError, Fault};
 use crate::flow::inherit_client;
 
 impl<B: Backend> RedisStore<B> {
-    /// Decides about what Redis could not be pending for. Tells whether the call passes;
-    /// if it does not, what was spent at Redis is taken back, if it can be: for that
-    /// the call does not wait, since Redis may not answer.
+    /// Decides the spends that Redis could not be asked for, by the `outage` of their limits.
+    /// Returns whether the call passes. If it does not, what was spent in Redis is taken back in
+    /// the background, since Redis may not answer.
     ///
     /// # Errors
     ///
-    /// If one of the limits is closed, or if Redis was not pending since it is pending too much.
+    /// If one of the limits is closed, or if Redis is overloaded.
     pub(super) async fn decide_outage(&self, call: &mut DecideRequest<'_>) -> Result<bool, Error> {
         let Some(why) = &call.failure else { return Ok(true) };
         if why.fault() == Fault::Overloaded {
@@ -74,15 +74,15 @@ impl<B: Backend> RedisStore<B> {
         Ok(passes)
     }
 
-    /// Takes back what was spent for a call that nothing is decided about.
+    /// Takes back what was spent for a call that ends undecided.
     fn abort(&self, call: &mut DecideRequest<'_>) {
         self.core.undo_later(&call.pending);
         self.undo_leases(call);
         call.spends.iter_mut().for_each(|spend| spend.decision = None);
     }
 
-    /// A spend under this node's own share, in which the caller owes what it did by its last
-    /// word, if its limit goes on by that.
+    /// A spend under this node's share, raised to what the caller owes by its last word; `None`
+    /// unless the limit has `outage = "local"`.
     pub(super) async fn local_spend(
         &self,
         limits: &RedisLimits,
@@ -101,7 +101,7 @@ impl<B: Backend> RedisStore<B> {
         Ok(Some(own))
     }
 
-    /// The same, or why there is no answer.
+    /// The same, or the error if there is no share.
     async fn local_spend_or(
         &self,
         limits: &RedisLimits,
@@ -140,7 +140,7 @@ impl<B: Backend> RedisStore<B> {
     ) -> Result<Settled, Error> {
         let (reserved, nodes) = (spend.cost, self.core.assumed_nodes());
         let mut own = self.local_spend_or(limits, spend, caller, why).await?;
-        // What may have been given back there is not given back here as well.
+        // Redis may have given it back already.
         if why.is_unanswered() && actual < reserved {
             own.cost = actual;
         } else {
@@ -164,8 +164,8 @@ impl<B: Backend> RedisStore<B> {
         Ok(settled)
     }
 
-    /// Settles a spend as soon as Redis is not pending too much any more: that it was not pending
-    /// for this is certain. Tells what there is as far as this node knows.
+    /// Settles a spend once Redis is no longer overloaded: the call was certainly not made. Returns
+    /// what is left as far as this node knows.
     pub(super) fn settle_later(
         &self,
         caller: Caller,
@@ -197,7 +197,7 @@ impl<B: Backend> RedisStore<B> {
         Settled { left: Decision::peek(effective.algorithm, word, local, 0), uncharged: 0 }
     }
 
-    /// Has a caller charged at Redis, once that is back, for what its share let through.
+    /// Records what the share admitted, to be charged in Redis after the outage.
     pub(super) fn record_debt(&self, caller: &Caller, decision: &Decision) {
         self.add_debt(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
     }
@@ -209,7 +209,7 @@ impl<B: Backend> RedisStore<B> {
         }
     }
 
-    /// Gives a caller the share of what it was last known to be given at run time.
+    /// Applies the share of the last known override.
     async fn follow_override(
         &self,
         limits: &RedisLimits,
@@ -221,7 +221,7 @@ impl<B: Backend> RedisStore<B> {
         else {
             return Ok(());
         };
-        // If that was taken away, what the policy gives it counts again.
+        // If it was removed, the policy's own override applies again.
         let effective = given.or_else(|| limit.policy_override(key).copied());
         let quota = effective.map(|effective| effective.quota);
         limits.local.set_override(place, key, quota, self.core.assumed_nodes()).await

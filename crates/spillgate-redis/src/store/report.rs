@@ -1,4 +1,4 @@
-//! Charging at Redis what was admitted while it could not be asked.
+//! Charges in Redis what nodes admitted during an outage.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -11,18 +11,17 @@ use super::core::StoreCore;
 use crate::Name;
 use crate::backend::{Backend, BackendError, Fault};
 
-/// How often it is tried to charge those who do not come again.
+/// How often callers are charged that do not call again.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 impl<B: Backend> StoreCore<B> {
-    /// Charges a caller for what it was let through by a share, if it was: Redis must not be
-    /// asked about it before.
+    /// Charges a caller for what a share admitted, before Redis is asked about it.
     ///
-    /// A charge whose answer does not come is made again, so that it may count twice.
+    /// A charge that is not answered is repeated, and may count twice.
     pub(super) async fn report(&self, name: Name) -> Result<(), BackendError> {
         match self.unreported.turn(name) {
             None => Ok(()),
-            // Mostly nobody owes anything: then nothing of this is needed.
+            // Usually there is no debt.
             Some(turn) => Box::pin(self.report_in_turn(name, &turn)).await,
         }
     }
@@ -33,13 +32,13 @@ impl<B: Backend> StoreCore<B> {
         turn: &tokio::sync::Mutex<()>,
     ) -> Result<(), BackendError> {
         let Ok(_turn) = turn.try_lock() else {
-            // If somebody else has tried and failed, it makes no sense to try again at once.
+            // Another call has just tried: do not retry at once.
             drop(turn.lock().await);
             let is_done = self.unreported.turn(name).is_none();
-            let late = "what a caller has spent in an outage could not be charged yet";
+            let late = "what a caller spent during an outage is not charged yet";
             return is_done.then_some(()).ok_or_else(|| BackendError::new(Fault::TimedOut, late));
         };
-        // More may be let through while it is charged.
+        // More may be admitted meanwhile.
         while let Some(debt) = self.unreported.debt(name) {
             let owed = debt.owed(self.local());
             let charged = match owed {
@@ -47,7 +46,7 @@ impl<B: Backend> StoreCore<B> {
                 _ => self.debit(debt.caller.clone(), owed).await.map(|_| ()),
             };
             match charged {
-                // Until it is reset, nobody knows what such a caller has spent.
+                // Unreadable until it is reset.
                 Err(why) if why.is_unreadable() => {
                     self.unreported.forget(name);
                     return Err(why);
@@ -59,7 +58,7 @@ impl<B: Backend> StoreCore<B> {
         Ok(())
     }
 
-    /// Charges everyone who owes something, if Redis answers. Tells whether nobody is left.
+    /// Charges all debts, if Redis answers. Returns whether none is left.
     pub(super) async fn report_all(self: &Arc<Self>) -> bool {
         loop {
             let before = self.unreported.len();
@@ -78,7 +77,7 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Charges everyone who owes something in the background, as soon as Redis answers.
+    /// Charges all debts in the background, as soon as Redis answers.
     pub(super) fn report_later(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else { return };
         if !self.unreported.is_reporting.swap(true, Ordering::AcqRel) {
@@ -87,7 +86,7 @@ impl<B: Backend> StoreCore<B> {
     }
 }
 
-/// What the one task has that charges in the background; however that ends, another can begin.
+/// Held by the one background task; when it ends, another may start.
 struct Reporting<B: Backend>(Weak<StoreCore<B>>);
 
 impl<B: Backend> Drop for Reporting<B> {
@@ -104,7 +103,7 @@ async fn report_until_done<B: Backend>(reporting: Reporting<B>) {
         let Some(core) = reporting.0.upgrade() else { return };
         if core.report_all().await {
             drop(reporting);
-            // Who came before that has started no other task.
+            // A debt recorded just before started no other task.
             if core.unreported.len() > 0 {
                 core.report_later();
             }

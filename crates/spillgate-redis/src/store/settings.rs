@@ -25,53 +25,53 @@ pub struct Settings {
     pub(super) refuses_mismatch: bool,
     pub(super) remembered: usize,
     pub(super) leases: usize,
-    /// As the scripts have it: Redis's clock that goes back by less forgives nobody.
+    /// As in the scripts: a Redis clock that steps back by less forgives nothing.
     pub(super) margin: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Settings {
-    /// Hashes callers under a secret. Default: [none](Secret::public).
+    /// Hashes the keys of callers under a secret. Default: [none](Secret::public).
     #[must_use]
     pub fn secret(mut self, secret: Secret) -> Self {
         self.secret = secret;
         self
     }
 
-    /// Says how many nodes there are. Default: as many as have told Redis lately that
-    /// they are there, and one until that is known.
+    /// The number of nodes. Default: the nodes that announced themselves lately, and one until
+    /// known.
     #[must_use]
     pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
         self.nodes = Some(nodes);
         self
     }
 
-    /// Does not join nodes that have another secret or policy: a program that has this asks
-    /// [`RedisStore::join`](super::RedisStore::join) before it decides anything. Default: joins
-    /// them, and warns.
+    /// Refuses to join nodes with another secret or policy: call
+    /// [`RedisStore::join`](super::RedisStore::join) before deciding anything. Default: joins them
+    /// and warns.
     #[must_use]
     pub fn refuse_mismatch(mut self, refuses: bool) -> Self {
         self.refuses_mismatch = refuses;
         self
     }
 
-    /// Remembers the last words of about so many callers, of 140 bytes each: by them a caller who
-    /// was denied is denied again without asking, and in an outage goes on from what it had
-    /// spent. With 0, of none. Default: 65,536.
+    /// Remembers the last state of about so many callers, 140 bytes each: a denied caller is denied
+    /// again without asking Redis, and an outage continues from what was spent. 0 disables it.
+    /// Default: 65,536.
     #[must_use]
     pub fn remembered(mut self, callers: usize) -> Self {
         self.remembered = callers;
         self
     }
 
-    /// Holds leases of so many callers at once. Default: 16,384.
+    /// Leases for up to so many callers. Default: 16,384.
     #[must_use]
     pub fn leases(mut self, callers: usize) -> Self {
         self.leases = callers;
         self
     }
 
-    /// Keeps states for so much longer than they are needed, as Redis is told to.
+    /// Keeps states for longer than needed by this margin.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn margin(mut self, margin: Duration) -> Self {
@@ -79,8 +79,8 @@ impl Settings {
         self
     }
 
-    /// Reads another clock than the system's. It only measures how much time goes by; what
-    /// time it is, Redis says.
+    /// Another clock than the system's. It only measures elapsed time; the time of decisions comes
+    /// from Redis.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);

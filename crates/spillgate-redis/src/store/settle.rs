@@ -1,4 +1,4 @@
-//! What is asked about one caller: looking, settling, resetting.
+//! Operations on one caller: peek, settle, debit, cancel.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -12,10 +12,9 @@ use crate::backend::{Backend, BackendError, Entry, Fault, Found, Op};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 
-/// What an operation found, and what it left.
+/// What an operation found and left.
 pub(super) struct Left {
     now: Timestamp,
-    /// What the words are counted by.
     effective: EffectiveQuota,
     /// The word of a caller that Redis does not know.
     fresh: Word,
@@ -23,21 +22,21 @@ pub(super) struct Left {
     word: Word,
 }
 
-/// What is left of a charge to be settled.
+/// What to give back of a reserved cost.
 #[derive(Clone, Copy)]
 enum Unused {
-    /// Up to so much is given back.
+    /// Up to this amount.
     Any(u64),
-    /// So much of this charge, but nothing that has been refilled since.
+    /// This amount of a known charge, without what has been refilled since.
     Of(SpendRecord, u64),
 }
 
-/// How often, and after what time each, what could not be settled is tried again.
+/// How often and how soon a failed settlement is retried.
 const SETTLE_TRIES: usize = 100;
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<B: Backend> StoreCore<B> {
-    /// What a call would be answered.
+    /// The decision of a call, without spending.
     pub(super) async fn peek(
         &self,
         mut caller: Caller,
@@ -70,8 +69,8 @@ impl<B: Backend> StoreCore<B> {
         Err(unsettled(&caller.limit))
     }
 
-    /// Replaces what was spent in advance by the actual cost, and tells what there is then.
-    /// Without its charge, nobody knows what has been refilled since.
+    /// Replaces a reserved cost by the actual one, and returns what is left. Without the charge it
+    /// is unknown what has been refilled since.
     pub(super) async fn settle(
         &self,
         mut caller: Caller,
@@ -94,7 +93,7 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Settles a charge, once Redis is not asked too much any more.
+    /// Settles a charge once Redis is no longer overloaded.
     pub(super) async fn settle_when_it_can(
         &self,
         caller: Caller,
@@ -111,7 +110,7 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Takes an amount whether or not it passes, up to the deepest debt.
+    /// Takes an amount unconditionally, up to the deepest debt.
     pub(super) async fn debit(
         &self,
         mut caller: Caller,
@@ -136,7 +135,7 @@ impl<B: Backend> StoreCore<B> {
                     is_settled = true;
                     Op::GiveBack { amount, charged: Some(charged.word) }
                 }
-                // It was charged by something else: only this node can tell what to give back.
+                // It was charged under another quota: compute the new word here.
                 Unused::Of(..) => {
                     is_settled = false;
                     Op::Look
@@ -155,12 +154,11 @@ impl<B: Backend> StoreCore<B> {
         }
         Err(BackendError::new(
             Fault::Unready,
-            format!("others spent {TRIES} times while a charge was to be settled"),
+            format!("the caller spent {TRIES} times during one settlement; retry"),
         ))
     }
 
-    /// Puts the word that is to be left in place of the one that was found. Who is not known has
-    /// nothing to get back.
+    /// Replaces the word found by the one to be left. An absent caller has nothing to get back.
     async fn replace(&self, caller: &Caller, left: &Left) -> Result<bool, BackendError> {
         if left.word == left.found || left.found == left.fresh {
             return Ok(true);
@@ -172,9 +170,9 @@ impl<B: Backend> StoreCore<B> {
         Ok(is_replaced)
     }
 
-    /// Cuts a word that denies for longer than anything can, if nobody can be in debt: the
-    /// engine's clock has gone back since it was written. What is left is a caller that has
-    /// spent all it has, and no more. Tells the word that is there.
+    /// Cuts a word that denies for longer than any debt-free bucket can: the Redis clock has
+    /// stepped back since it was written. The caller then has spent exactly what it has. Returns
+    /// the word in place.
     pub(super) async fn cut(&self, caller: &Caller, word: Word, now: Timestamp) -> Word {
         let effective = caller.effective();
         if !caller.limit.is_cut || !effective.is_impossible(word, now) {
@@ -204,8 +202,8 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Carries out what passes in any case, by the terms that Redis has: there is nothing
-    /// to be decided, so nothing has to be carried over.
+    /// Runs an unconditional operation under the terms that Redis has: nothing is decided, so
+    /// nothing must be converted.
     pub(super) async fn apply(
         &self,
         caller: &mut Caller,
@@ -237,7 +235,7 @@ impl<B: Backend> StoreCore<B> {
         Err(unsettled(&caller.limit))
     }
 
-    /// Asks about a caller alone.
+    /// Runs an operation on one caller.
     pub(super) async fn ask(
         &self,
         caller: &Caller,
@@ -253,8 +251,8 @@ impl<B: Backend> StoreCore<B> {
 }
 
 impl Caller {
-    /// What a stored state is counted by as long as it is not carried over. Of one that callers
-    /// of all tiers have, the words of a bucket are times: there this caller's own tier counts.
+    /// The quota of a stored state that is not converted. Words of a bucket with tiers are times:
+    /// the caller's own tier applies.
     fn stored_quota(&self, stored: &State) -> Result<EffectiveQuota, BackendError> {
         let own = &self.by_policy;
         let is_time = matches!(own.algorithm.layout(), Layout::Bucket { .. });
@@ -266,7 +264,7 @@ impl Caller {
 }
 
 impl Left {
-    /// What there is when so much was to be charged.
+    /// What is left after debiting an amount.
     fn settled(&self, amount: u64) -> Settled {
         let Self { now, effective: EffectiveQuota { algorithm, .. }, found, word, .. } = self;
         let uncharged = algorithm.uncharged(*found, *word, *now, amount);

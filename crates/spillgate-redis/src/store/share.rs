@@ -5,7 +5,7 @@ use spillgate::algorithm::Algorithm;
 use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
 use spillgate_policy::store::LimitSpec;
 
-/// The limit that a node goes by itself while it cannot ask, as one of `nodes`.
+/// The limit that one of `nodes` applies on its own during an outage.
 pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec {
     let mut share = limit.clone();
     if limit.is_by_call {
@@ -25,7 +25,7 @@ pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec 
     share
 }
 
-/// The deepest debt that words of a limit can tell, in every tier.
+/// The deepest debt that words of a limit can hold, in every tier.
 fn deepest(limit: &LimitSpec) -> u64 {
     let quotas: Vec<_> =
         [limit.quota].into_iter().chain(limit.tiers.iter().map(|(_, quota)| *quota)).collect();
@@ -34,9 +34,9 @@ fn deepest(limit: &LimitSpec) -> u64 {
     debts.min().unwrap_or(0)
 }
 
-/// The shares of tiers that are counted together and not continuously, so that all must have the
-/// same period. Where a tier has less than one token for each node, all periods are so many
-/// times longer that it has one. `None` if each has its share for itself.
+/// The shares of tiers that share one word and refill at once, so that all need the same period.
+/// Where a tier has less than one token per node, all periods are stretched until it has one.
+/// `None` if shares are independent.
 fn shares_of_tiers(
     kind: AlgorithmKind,
     quotas: &[&mut Quota],
@@ -53,18 +53,18 @@ fn shares_of_tiers(
         let part =
             |amount: u64| (u128::from(amount) * u128::from(longer) / u128::from(nodes)) as u64;
         let amount = part(quota.amount()).max(1);
-        // A window has no burst. That of a bucket is divided as it is.
+        // A window has no burst; the burst of a bucket is divided.
         let is_bucket = kind == AlgorithmKind::IntervalBucket;
         let burst = if is_bucket { quota.burst() / nodes } else { amount };
         Quota::per(amount, Duration::from_nanos(period)).burst(burst.max(1)).build().ok()
     };
-    // What is left out here are periods of more than a century.
+    // Fails only for periods of more than a century.
     let shares: Option<Vec<_>> = quotas.iter().map(share).collect();
     Some(shares.unwrap_or_else(|| quotas.iter().map(|quota| **quota).collect()))
 }
 
-/// A quota divided by the number of nodes, but at least one token: where there are more
-/// nodes than tokens, all of them together may spend more at once than the quota.
+/// A quota divided by the number of nodes, but at least one token: with more nodes than tokens, all
+/// together may spend more at once than the quota.
 pub(super) fn share_of(kind: AlgorithmKind, quota: Quota, nodes: NonZeroU32) -> Quota {
     let nodes = u64::from(nodes.get());
     let burst = (quota.burst() / nodes).max(1);
@@ -72,24 +72,23 @@ pub(super) fn share_of(kind: AlgorithmKind, quota: Quota, nodes: NonZeroU32) -> 
         None => Quota::once(burst),
         Some(period) => {
             let amount = (quota.amount() / nodes).max(1);
-            // Within a window all count together, so it must stay as long as it is, unless
-            // there is less than one token for each node.
+            // A window keeps its length, unless there is less than one token per node.
             let stays = quota.amount() >= nodes && !is_continuous(kind);
             let period = if stays { period } else { stretched(period, amount * nodes, &quota) };
             Quota::per(amount, period).burst(burst)
         }
     };
-    // What is left out here are bursts that take more than a century to refill.
+    // Fails only for bursts that take more than a century to refill.
     share.build().unwrap_or(quota)
 }
 
-/// True if tokens come one by one, so that only their rate counts.
+/// True if tokens refill one by one, so that only the rate matters.
 fn is_continuous(kind: AlgorithmKind) -> bool {
     use AlgorithmKind as Kind;
     matches!(kind, Kind::TokenBucket | Kind::LeakyBucket | Kind::LeakyShaper)
 }
 
-/// The time in which `amount` comes at the rate of a quota.
+/// The time in which `amount` refills at the rate of a quota.
 fn stretched(period: Duration, amount: u64, quota: &Quota) -> Duration {
     let nanos = period.as_nanos() * u128::from(amount);
     let nanos = nanos.div_ceil(u128::from(quota.amount()));

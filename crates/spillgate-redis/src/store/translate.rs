@@ -1,4 +1,4 @@
-//! What a state becomes when its caller is counted by something else.
+//! Converts a state when the quota of its caller changes.
 
 use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
@@ -9,11 +9,10 @@ use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::{Base, State, Terms};
 
 impl Caller {
-    /// What a stored state becomes when this caller is counted by `wanted`.
+    /// Converts a stored state to the quota `wanted`.
     ///
-    /// What it has spent stays spent, in tokens. If `wanted` is a quota of its own, what it had
-    /// spent under the limit becomes the base; and when such a quota goes, the stricter of both
-    /// counts.
+    /// Spent tokens stay spent. If `wanted` is an override, the spending under the limit becomes
+    /// the base; when the override is removed, the stricter of both applies.
     pub(super) fn translated(
         &self,
         stored: &State,
@@ -52,18 +51,18 @@ impl Caller {
                 shared.larger(before, own, now)
             }
         };
-        // The same, unless the limit's quota stands in for one of the caller's own.
+        // The same, unless the limit's quota replaces an override of the policy.
         Ok(wanted.algorithm.keep(word, now, shared))
     }
 
-    /// The word that one under other terms becomes under the limit's.
+    /// Converts a word to the terms of the limit.
     fn in_limit(&self, terms: &Terms, word: Word, now: Timestamp) -> Result<Word, BackendError> {
         let (shared, old) = (self.shared(), algorithm(terms)?);
         Ok(if *terms == shared.terms {
             word
         } else if terms.is_tiered || self.limit.is_by_call || terms.quota == shared.quota {
-            // Nobody knows how many tokens it owes, only for how long, or what was counted. If
-            // it was by the quota of the caller's tier, that is the same.
+            // The number of tokens is unknown, only the time, or the count. Under the quota of the
+            // caller's tier it is the same.
             shared.algorithm.keep(word, now, &old)
         } else if terms.is_override {
             shared.algorithm.carry_over(word, now, &old)
@@ -72,7 +71,7 @@ impl Caller {
         })
     }
 
-    /// The word of a state under the limit, and what tells how many tokens it is.
+    /// The word of a state under the limit, and the algorithm that counts its tokens.
     fn tokens_of(
         &self,
         stored: &State,
@@ -81,26 +80,25 @@ impl Caller {
         if !stored.terms.is_tiered {
             return Ok((stored.word, algorithm(&stored.terms)?));
         }
-        // Those of the caller's tier.
+        // Tokens of the caller's tier.
         let word = self.in_limit(&stored.terms, stored.word, now)?;
         Ok((word, self.shared().algorithm))
     }
 
-    /// True if a state is counted by a quota of the caller's own, not by one of the limit that
-    /// stands in for it.
+    /// True if a state has an override, and not the limit's quota in place of one.
     fn is_callers_own(&self, stored: &State) -> bool {
         let stands_in =
             self.by_policy.owner == QuotaOwner::Caller && stored.terms.quota == self.shared().quota;
         stored.base.is_some() || (stored.terms.is_override && !stands_in)
     }
 
-    /// What the limit counts it by: its own quota, or that of the caller's tier.
+    /// The limit's own quota, or that of the caller's tier.
     fn shared(&self) -> &EffectiveQuota {
         self.limit.tier_quota(self.tier)
     }
 }
 
-/// What reads the words of stored terms.
+/// The algorithm of stored terms.
 fn algorithm(terms: &Terms) -> Result<AnyAlgorithm, BackendError> {
     terms.algorithm().map_err(|why| uncountable(&why))
 }

@@ -1,4 +1,4 @@
-//! Who was let through while Redis could not be asked, and is to be charged there.
+//! Debts of callers that were admitted during an outage, to be charged in Redis.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,72 +12,70 @@ use crate::Name;
 use crate::effective_quota::EffectiveQuota;
 use crate::stats::Counter;
 
-/// Callers that owe Redis something.
+/// Callers with a debt.
 ///
-/// A caller is charged before Redis is asked about it again, and otherwise soon after the
-/// engine is back. Where there is no room, whoever owes least is not charged, and counted.
+/// A caller is charged before Redis is asked about it again, and otherwise soon after the outage.
+/// If the table is full, the smallest debt is dropped and counted.
 #[derive(Debug)]
 pub(super) struct Unreported {
     debtors: Mutex<Debtors>,
-    /// How many there are: mostly none, and then nobody looks.
+    /// Usually zero: then the lock is not taken.
     count: AtomicUsize,
-    /// True while a task is charging them.
+    /// True while a background task charges them.
     pub(super) is_reporting: AtomicBool,
-    /// What will not be charged.
+    /// Tokens that will not be charged.
     forgiven: Counter,
 }
 
-/// Debtors, by places that several share. So a flood of those who owe a little leaves those who owe
-/// more where they are.
+/// A set-associative table: a flood of small debts does not evict larger ones.
 #[derive(Debug)]
 struct Debtors {
     places: Box<[Vec<(Name, Debtor)>]>,
     count: usize,
-    /// Where it was last looked for [some](Self::some).
+    /// Where [`some`](Self::some) continues.
     cursor: usize,
 }
 
-/// Who owes something.
 #[derive(Debug, Default)]
 struct Debtor {
-    /// One for each quota that it was counted by.
+    /// One per quota.
     debts: SmallVec<[Debt; 1]>,
-    /// Held by whoever is charging it.
+    /// Held while it is charged.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What is owed by one quota.
+/// The debt under one quota.
 #[derive(Clone, Debug)]
 pub(super) struct Debt {
     pub(super) caller: Caller,
-    /// What it was let through.
+    /// What was admitted.
     pub(super) tokens: u64,
-    /// What it has spent of this node's share: of that, what has been refilled is owed no more.
+    /// The word of this node's share: what has been refilled is no longer owed.
     spent: (AnyAlgorithm, Word),
 }
 
-/// Room for some 65,536 callers, of 500 bytes each.
+/// Room for 65,536 callers of about 500 bytes.
 const PLACES: usize = 4096;
 const WAYS: usize = 16;
 
-/// Quotas of one caller, beyond which the last one stands for all.
+/// Quotas per caller; beyond, the last one takes all.
 const QUOTAS: usize = 8;
 
 /// How many are charged at a time.
 pub(super) const AT_ONCE: usize = 16;
 
 impl Unreported {
-    /// How many callers owe something.
+    /// Callers with a debt.
     pub(super) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How many tokens were let through that will not be charged.
+    /// Tokens admitted that will not be charged.
     pub(super) fn forgiven(&self) -> u64 {
         self.forgiven.value()
     }
 
-    /// Notes that a caller was let through, and what it has spent of this node's share then.
+    /// Records an admitted cost, with the word of the share after it.
     pub(super) fn add(
         &self,
         caller: &Caller,
@@ -92,12 +90,12 @@ impl Unreported {
         self.note(&debtors);
     }
 
-    /// Notes that a caller owes so much less, since it has given it back or was charged.
+    /// Reduces a debt that was charged or given back.
     pub(super) fn subtract(&self, caller: &Caller, tokens: u64) {
         self.change(caller.name, |debtor| debtor.subtract(caller.effective(), tokens));
     }
 
-    /// Forgets what a caller owes.
+    /// Forgets the debt of a caller.
     pub(super) fn forget(&self, name: Name) {
         self.change(name, |debtor| debtor.debts.clear());
     }
@@ -116,7 +114,7 @@ impl Unreported {
         self.note(&debtors);
     }
 
-    /// QuotaOwner turn it is to charge a caller, if that owes something.
+    /// The lock for charging a caller, if it has a debt.
     pub(super) fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
         if self.len() == 0 {
             return None;
@@ -124,12 +122,12 @@ impl Unreported {
         self.debtors().debtor(name).map(|debtor| Arc::clone(&debtor.turn))
     }
 
-    /// Something that a caller owes.
+    /// One debt of a caller.
     pub(super) fn debt(&self, name: Name) -> Option<Debt> {
         self.debtors().debtor(name)?.debts.first().cloned()
     }
 
-    /// Some who owe something, and others the next time.
+    /// Some callers with a debt, others the next time.
     pub(super) fn some(&self) -> SmallVec<[Name; AT_ONCE]> {
         self.debtors().some()
     }
@@ -139,8 +137,7 @@ impl Unreported {
     }
 
     fn note(&self, debtors: &Debtors) {
-        // A hint, which is changed under the lock: who comes too early to see it is asked about
-        // at the same time as the caller is admitted elsewhere.
+        // A hint, changed under the lock: a call that misses it is concurrent with the admission.
         self.count.store(debtors.count, Ordering::Relaxed);
     }
 }
@@ -158,7 +155,6 @@ impl Default for Unreported {
 }
 
 impl Debtors {
-    /// The debtors that share a place with one.
     fn place(&mut self, name: Name) -> &mut Vec<(Name, Debtor)> {
         // A name is random, so any of its bits will do.
         let bits = u128::from_le_bytes(*name.as_bytes()) as usize;
@@ -186,7 +182,7 @@ impl Debtors {
         self.count -= before - self.place(name).len();
     }
 
-    /// Makes sure that there is room for a debtor. Tells what whoever has to go for it owes.
+    /// Makes room for a debtor. Returns the debt that is dropped for it.
     fn make_room(&mut self, name: Name, local: Timestamp) -> u64 {
         let place = self.place(name);
         if place.len() < WAYS || place.iter().any(|(other, _)| *other == name) {
@@ -199,7 +195,6 @@ impl Debtors {
         gone.owed(local)
     }
 
-    /// Some who owe something, and others the next time.
     fn some(&mut self) -> SmallVec<[Name; AT_ONCE]> {
         let mut some = SmallVec::new();
         for _ in 0..PLACES {
@@ -226,7 +221,7 @@ impl Debtor {
             return;
         };
         known.tokens = known.tokens.saturating_add(tokens);
-        // Others may have been let through later, and be told of before.
+        // Admissions may be recorded out of order.
         let ((old, before), (new, after)) = (known.spent, spent);
         known.spent = if old == new { (new, new.larger(before, after, local)) } else { spent };
     }
@@ -245,7 +240,7 @@ impl Debtor {
 }
 
 impl Debt {
-    /// How much of it is still owed.
+    /// What is still owed.
     pub(super) fn owed(&self, local: Timestamp) -> u64 {
         let (share, word) = self.spent;
         self.tokens.min(share.owed(word, local))

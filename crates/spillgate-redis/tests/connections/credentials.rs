@@ -181,12 +181,12 @@ async fn a_certificate_that_cannot_be_used_at_a_reconnect_leaves_the_old_one_and
     std::fs::write(file("client.pem"), "no certificate").unwrap();
     reconnect().await;
     reconnect().await;
-    assert_eq!(logged("the old ones are kept"), 1);
+    assert_eq!(logged("keeping the previous ones"), 1);
     std::fs::remove_file(file("client.pem")).unwrap();
     reconnect().await;
     reconnect().await;
     assert_eq!(logged("cannot be read: No such file"), 1);
-    assert_eq!(logged("the old ones are kept"), 2);
+    assert_eq!(logged("keeping the previous ones"), 2);
     std::fs::write(file("client.pem"), good).unwrap();
     reconnect().await;
     assert_eq!(logged(""), 2);

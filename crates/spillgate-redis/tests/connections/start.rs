@@ -120,7 +120,7 @@ async fn where_nobody_listens_is_said() {
 async fn credentials_are_checked_and_never_told() {
     let server = Server::redis_with(&["--requirepass", "hunter2"]);
     let url = server.url();
-    assert_refused(options(&url), Fault::Refused, "asks for a password").await;
+    assert_refused(options(&url), Fault::Refused, "requires a password").await;
     for wrong in [options(&url).password("hunter3"), options(&url.replace("//", "//x:hunter2@"))] {
         let error = refusal(wrong).await;
         assert_eq!(error.fault(), Fault::Refused, "{error}");

@@ -72,12 +72,12 @@ fn a_quota_that_changes_admits_no_more_than_the_old_and_the_new_together() {
 }
 
 #[test]
-fn a_node_whose_engine_stalls_admits_no_more_than_the_quota() {
+fn a_node_whose_redis_stalls_admits_no_more_than_the_quota() {
     judge_all(0..3000, |seed| Plan::stalled(seed, 1)).unwrap();
 }
 
 #[test]
-fn nodes_whose_engine_stalls_admit_at_most_one_burst_more() {
+fn nodes_whose_redis_stalls_admit_at_most_one_burst_more() {
     judge_all(0..1000, |seed| Plan::stalled(seed, 2 + seed as u32 % 4)).unwrap();
 }
 

@@ -98,7 +98,7 @@ fn in_store<E: Timed>(
 
 fn settings() -> Settings {
     static SUBJECTS: AtomicU64 = AtomicU64::new(0);
-    // Each has names of its own, so that one engine serves them all.
+    // Each has names of its own, so that one Redis serves them all.
     let number = SUBJECTS.fetch_add(1, Ordering::Relaxed);
     let secret = Secret::new(format!("a secret of subject {number}")).unwrap();
     // What is remembered is not told to the nanosecond.

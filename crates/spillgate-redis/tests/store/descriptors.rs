@@ -11,7 +11,7 @@ use tokio::time::advance;
 use crate::common;
 use super::fake::{Fake, Node};
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
 [[limit]]
 name = "user"
 match = { domain = "edge", descriptor = { user = "*" } }
@@ -23,7 +23,7 @@ match = { domain = "edge", descriptor = { path = "*" } }
 quota = "40/h"
 "#;
 
-async fn decide<E: Backend>(
+pub(crate) async fn decide<E: Backend>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
 ) -> DescriptorOutcome<'static> {
@@ -36,7 +36,7 @@ async fn decide<E: Backend>(
 }
 
 /// Whether a call passes, and what each of its descriptors has left.
-async fn spend<E: Backend>(
+pub(crate) async fn spend<E: Backend>(
     node: &Gate<RedisStore<E>>,
     descriptors: &[Descriptor<'_>],
 ) -> (bool, Vec<u64>) {
@@ -46,11 +46,11 @@ async fn spend<E: Backend>(
     (outcome.is_allowed(), left)
 }
 
-fn hits<'a>(entries: &'a [(&'a str, &'a str)], hits: u64) -> Descriptor<'a> {
+pub(crate) fn hits<'a>(entries: &'a [(&'a str, &'a str)], hits: u64) -> Descriptor<'a> {
     Descriptor { hits, ..Descriptor::new(entries) }
 }
 
-fn by<'a>(quota: &str, descriptor: Descriptor<'a>) -> Descriptor<'a> {
+pub(crate) fn by<'a>(quota: &str, descriptor: Descriptor<'a>) -> Descriptor<'a> {
     Descriptor { quota: Some(quota.parse().unwrap()), ..descriptor }
 }
 

@@ -13,7 +13,7 @@ use spillgate_redis::backend::{
 use spillgate_redis::{Name, RedisStore, Settings};
 use tokio::time::Instant;
 
-/// Clones are the same engine.
+/// Clones are the same Redis.
 #[derive(Clone)]
 pub(crate) struct Fake(Arc<FakeState>);
 

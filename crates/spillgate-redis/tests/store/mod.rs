@@ -2,6 +2,7 @@
 
 mod alike;
 mod all_or_nothing;
+mod call_quota;
 mod conformance;
 mod denials;
 mod deposits;
@@ -15,5 +16,4 @@ mod overrides;
 mod room;
 mod settle;
 mod terms;
-mod throttle;
 mod tiers;

@@ -3,8 +3,6 @@
 use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
-use spillgate::Quota;
-use spillgate_redis::backend::Fault;
 use tokio::time::sleep;
 
 use super::fake::{Fake, check_all, left, passes};
@@ -50,17 +48,6 @@ async fn what_was_spent_elsewhere_is_taken_back() {
     redis.set_overloaded(false);
     assert_eq!(passes(&node, "m", "alice", 20).await, 9);
     assert_eq!(passes(&node, "l", "alice", 2000).await, 999);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_bucket_that_belongs_to_no_limit_is_refused_too() {
-    let redis = Fake::new();
-    let node = redis.node(&policy("local", ""));
-    redis.set_overloaded(true);
-    let quota = Quota::per_second(1).build().unwrap();
-    let error = node.store().throttle(b"key", quota, 1).await.unwrap_err();
-    assert_eq!(error.fault(), Fault::Overloaded);
-    assert_eq!(node.store().stats().outage_local, 0);
 }
 
 #[tokio::test(start_paused = true)]

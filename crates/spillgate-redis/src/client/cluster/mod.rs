@@ -1,4 +1,4 @@
-//! The nodes of a Cluster, each with a link of its own, and which of them has which slot.
+//! A Cluster: a link per node, and the slot map.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,16 +23,16 @@ mod topology;
 
 use self::topology::Topology;
 
-/// How often nodes are asked who has which slots, even if nothing seems to have changed.
+/// How often the slot map is refreshed.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
 
-/// How long a call waits for a slot that is on its way to another node.
+/// Delay before a retry while a slot migrates.
 const ON_ITS_WAY: Duration = Duration::from_millis(2);
 
-/// How often a call is sent elsewhere.
+/// The most redirects of a call.
 const REDIRECTS: usize = 8;
 
-/// Calls go to the node that has their slot, and follow slots that move.
+/// Routes calls to the node of their slot, and follows migrations.
 pub(super) struct Cluster {
     core: Arc<ClusterCore>,
     _keeper: AbortOnDrop,
@@ -43,9 +43,9 @@ struct ClusterCore {
     seeds: Vec<Address>,
     counters: Arc<CallCounters>,
     map: ArcSwap<Map>,
-    /// Held by whoever replaces the map.
+    /// Held while the map is replaced.
     changing: Mutex<()>,
-    /// Tells the task in the background that slots may have moved.
+    /// Notifies the background task that slots may have moved.
     stale: Notify,
 }
 
@@ -54,12 +54,12 @@ struct ClusterCore {
 struct Map {
     topology: Topology,
     links: HashMap<Address, Arc<Link>>,
-    /// What is wrong, and since when, if nobody could be asked yet.
+    /// The error, and since when, if no node could be asked yet.
     unknown: Option<(BackendError, Instant)>,
 }
 
 impl Cluster {
-    /// Connects to all masters now, and fails if one is down.
+    /// Connects to all masters, and fails if one is down.
     pub(super) async fn connect(
         plan: Arc<Plan>,
         seeds: Vec<Address>,
@@ -94,10 +94,10 @@ impl Cluster {
         Self { _keeper: AbortOnDrop::spawn(core.clone().keep()), core }
     }
 
-    /// Makes a call about keys of one slot.
+    /// Makes a call on keys of one slot.
     pub(super) async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, BackendError> {
         let core = &*self.core;
-        // What is left of it after those that have sent the call elsewhere.
+        // The timeout includes redirects.
         let mut time_out = core.plan.options.command_time_out;
         let mut link = core.owner(slot)?;
         let mut is_asking = false;
@@ -131,22 +131,21 @@ impl Cluster {
         Err(BackendError::new(Fault::Unready, text))
     }
 
-    /// How many calls are under way to all nodes, and how many wait.
+    /// Calls in flight to all nodes, and queued.
     pub(super) fn load(&self) -> (u64, u64) {
         let loads = self.core.map.load();
         let loads = loads.links.values().map(|link| link.load());
         loads.fold((0, 0), |(sent, waiting), load| (sent + load.0, waiting + load.1))
     }
 
-    /// What is wrong with a node, if there is one with which something is, and since when that
-    /// or the opposite is so.
+    /// The error of a node, if one is down, and since when it is down or up.
     pub(super) fn state(&self) -> (Option<BackendError>, Instant) {
         let map = self.core.map.load();
         if let Some((error, since)) = &map.unknown {
             return (Some(error.clone()), *since);
         }
         let states = map.links.values().map(|link| link.state());
-        // Those that are down come last, and of them the one that has been for longest.
+        // The one that has been down for longest.
         let worst = states.max_by_key(|(error, since)| {
             (error.is_some(), if error.is_some() { since.elapsed() } else { Duration::ZERO })
         });
@@ -184,7 +183,7 @@ impl ClusterCore {
         })
     }
 
-    /// The link to a node, which may be new.
+    /// The link to a node, created on demand.
     fn link_to(&self, address: &Address) -> Arc<Link> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = self.map.load();
@@ -204,16 +203,16 @@ impl ClusterCore {
         Arc::new(Link::connect_later(plan, discovery, probe_key, counters))
     }
 
-    /// Where a node is, and a key of its own to try it with.
+    /// The address of a node, and a key in one of its slots for probing.
     fn of_node(&self, topology: &Topology, address: &Address) -> (Discovery, String) {
         let key = |number| format!("{}{{probe{number}}}", self.plan.options.prefix);
         let is_own = |key: &String| topology.owner(slot::of_key(key.as_bytes())) == Some(address);
-        // So many that hardly any slot is missed. A key of another node does no harm.
+        // Enough to hit nearly every slot. A key of another node does no harm.
         let own = (0..u32::from(slot::SLOTS) * 8).map(key).find(is_own);
         (Discovery::Fixed(address.clone()), own.unwrap_or_else(|| key(0)))
     }
 
-    /// Finds out who has which slots whenever that may have changed.
+    /// Refreshes the slot map when it may have changed.
     async fn keep(self: Arc<Self>) {
         loop {
             let is_well = {
@@ -236,7 +235,7 @@ impl ClusterCore {
         }
     }
 
-    /// Asks the nodes that are up, then those that were configured.
+    /// Asks the nodes that are up, then the seeds.
     async fn ask(&self) -> Result<Topology, BackendError> {
         let links = self.map.load().links.clone();
         for (address, link) in links.iter().filter(|(_, link)| link.state().0.is_none()) {
@@ -270,7 +269,7 @@ impl ClusterCore {
         Topology::read(answer, seed).map_err(|error| Failure::of(seed, &error.into()).error)
     }
 
-    /// Takes up what a node has told. Links to nodes that have no slots end.
+    /// Applies a slot map. Links to nodes without slots are closed.
     fn adopt(&self, topology: Topology) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = self.map.load();
@@ -283,13 +282,13 @@ impl ClusterCore {
         self.map.store(Arc::new(Map { topology, links, unknown: None }));
     }
 
-    /// Keeps what was known, if anything was.
+    /// Keeps the last map, if any.
     fn note_unknown(&self, error: BackendError) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = self.map.load();
         if let Some((before, since)) = &map.unknown {
             let since = *since;
-            // Whatever is wrong is told once, and again when it has become something else.
+            // Logged once, and again when the error changes.
             if *before != error {
                 warn_of_outage(&self.plan, &error);
             }

@@ -1,10 +1,9 @@
-//! Which of a Cluster's slots a key is in.
+//! Hash slots of a Cluster.
 
-/// How many slots a Cluster has.
+/// The number of slots.
 pub(in super::super) const SLOTS: u16 = 16384;
 
-/// The slot of a key: the CRC-16 (XMODEM) modulo [`SLOTS`] of what stands between its first
-/// braces, or of all of it if nothing does.
+/// The slot of a key: CRC-16 (XMODEM) modulo [`SLOTS`] of its hash tag, or of the whole key.
 pub(in super::super) fn of_key(key: &[u8]) -> u16 {
     let crc = tag(key)
         .unwrap_or(key)
@@ -20,7 +19,7 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     (close > 0).then(|| &rest[..close])
 }
 
-/// What each byte does to the checksum.
+/// The CRC table.
 const TABLE: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

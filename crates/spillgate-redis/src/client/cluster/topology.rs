@@ -2,15 +2,15 @@ use redis::{FromRedisValue, ParsingError, Value, from_redis_value};
 
 use super::super::address::Address;
 
-/// Who has which slots, as a node tells.
+/// Which master has which slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Topology {
-    /// First slot, last slot, and the master that has them, in ascending order.
+    /// First slot, last slot and master, in ascending order.
     pub(super) ranges: Vec<(u16, u16, Address)>,
 }
 
 impl Topology {
-    /// Reads what `CLUSTER SLOTS` answers, as told by `teller`.
+    /// Parses the reply to `CLUSTER SLOTS` from `teller`.
     pub(super) fn read(answer: Value, teller: &Address) -> Result<Self, ParsingError> {
         let mut ranges = Vec::new();
         for range in from_redis_value::<Vec<Value>>(answer)? {
@@ -22,7 +22,7 @@ impl Topology {
             let mut master = from_redis_value::<Vec<Value>>(field())?.into_iter();
             let host = Option::<String>::from_redis_value(master.next().unwrap_or(Value::Nil))?;
             let port = from_redis_value(master.next().unwrap_or(Value::Nil))?;
-            // A node that does not know its own name leaves it out: it is where we asked.
+            // A node that does not know its own name omits it: use the address it was asked at.
             let host = host
                 .filter(|host| !host.is_empty() && host != "?")
                 .or_else(|| teller.host().map(str::to_owned))
@@ -41,7 +41,7 @@ impl Topology {
         masters
     }
 
-    /// The master that has a slot.
+    /// The master of a slot.
     pub(super) fn owner(&self, slot: u16) -> Option<&Address> {
         let place = self.ranges.partition_point(|(_, last, _)| *last < slot);
         let (first, _, master) = self.ranges.get(place)?;

@@ -14,25 +14,25 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::write_coalescing::WriteCoalescing;
 use super::{Answer, Outbox, PendingReply, Permit, Signals, reply};
 
-/// Writes calls and reads their answers.
+/// Writes calls and reads replies.
 pub(super) struct Driver<S> {
     stream: S,
     outbox: Arc<Outbox>,
     coalescing: WriteCoalescing,
-    /// What is being written, and how much of it has been.
+    /// The write buffer, and how much of it is written.
     output: Vec<u8>,
     written: usize,
-    /// What was read, and holds no whole answer.
+    /// Bytes of an incomplete reply.
     input: Vec<u8>,
-    /// Calls that have been written, or are being.
+    /// Calls written, or being written.
     sent: VecDeque<Sent>,
     signals: Arc<Signals>,
-    /// No call is late before this.
+    /// No call times out before this.
     earliest: Option<Instant>,
-    /// Up at that time, or some time before.
+    /// Fires at that time, or earlier.
     timer: Pin<Box<Sleep>>,
     is_timing: bool,
-    /// The time was up the last time that was looked at.
+    /// True if the deadline had passed at the last check.
     is_due: bool,
 }
 
@@ -40,23 +40,23 @@ pub(super) struct Driver<S> {
 struct Sent {
     at: Instant,
     answers: usize,
-    /// Those that have come, if there is more than one.
+    /// Replies so far, if there is more than one.
     values: Vec<Value>,
     time_out: Option<Duration>,
-    /// `None` once it is late.
+    /// `None` after it timed out.
     answer: Option<oneshot::Sender<Result<Answer, RedisError>>>,
-    /// Kept until the answer is here, whether or not anybody waits for it.
+    /// Held until the reply arrives, whether or not anybody waits for it.
     permit: Option<Permit>,
 }
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 16 * 1024;
 
-/// How much memory is kept for what comes next.
+/// Buffer capacity that is kept.
 const KEPT: usize = 64 * 1024;
 
-/// When the time of a call is up it is looked once more, after so long, whether an answer is there:
-/// the system may have had more to tell than fits into one look.
+/// After a deadline the stream is polled once more, after this time: the system may have more to
+/// deliver than fits into one poll.
 const GRACE: Duration = Duration::from_millis(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Reads all that has arrived.
+    /// Reads everything that has arrived.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Result<(), RedisError> {
         loop {
             self.input.reserve(CHUNK);
@@ -93,13 +93,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Hands over the answers that are whole.
+    /// Delivers complete replies.
     fn take_answers(&mut self) -> Result<(), RedisError> {
         let (mut used, now) = (0, Instant::now());
         while let Some((value, length)) = reply::parse_reply(&self.input[used..])? {
             used += length;
             let Some(sent) = self.sent.front_mut() else {
-                let text = "the server answers what nobody asked";
+                let text = "unexpected reply";
                 return Err((redis::ErrorKind::Parse, text).into());
             };
             if sent.answers > 1 {
@@ -123,12 +123,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         let Some(Sent { at, answer, permit, .. }) = self.sent.pop_front() else { return };
         drop(permit);
         if let Some(answer) = answer {
-            // Whoever has left misses nothing.
+            // The caller may have given up.
             let _ = answer.send(Ok(Answer { value, took: now.duration_since(at) }));
         }
     }
 
-    /// Writes all that is to be written, as far as the stream takes it.
+    /// Writes everything that the stream accepts.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Result<(), RedisError> {
         while self.written < self.output.len() || self.collect(context) {
             let rest = &self.output[self.written..];
@@ -145,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Takes the calls that were left. False if there are none to be written now.
+    /// Takes queued calls. False if there are none to write now.
     fn collect(&mut self, context: &mut Context<'_>) -> bool {
         let mut outgoing = self.outbox.lock();
         if outgoing.calls.is_empty() {
@@ -156,7 +156,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             return false;
         }
         if !self.coalescing.is_ready(outgoing.bytes.len()) {
-            // A task that wakes itself is run after those that are ready already.
+            // A task that wakes itself runs after those that are ready.
             context.waker().wake_by_ref();
             return false;
         }
@@ -174,11 +174,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         true
     }
 
-    /// Gives up calls whose time is up. What has arrived was read before.
+    /// Times out calls. What has arrived was read before.
     fn poll_timer(&mut self, context: &mut Context<'_>) {
         loop {
             let Some(deadline) = self.earliest else { return };
-            // One that is too early is left: to move it with each call would cost more.
+            // A timer that fires early is left alone: resetting it per call would cost more.
             if !self.is_timing || (deadline < self.timer.deadline() && !self.is_due) {
                 self.timer.as_mut().reset(deadline);
                 self.is_timing = true;
@@ -188,7 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             self.is_timing = false;
             let now = Instant::now();
-            // The one that it was set for may have been answered.
+            // The call it was set for may have been answered.
             self.earliest = self.deadline();
             if self.earliest.is_none_or(|deadline| deadline > now) {
                 self.is_due = false;
@@ -202,8 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// When the first of the calls that are not late is, which need not be the one that was made
-    /// first.
+    /// The earliest deadline, not necessarily of the oldest call.
     fn deadline(&self) -> Option<Instant> {
         self.sent.iter().filter_map(Sent::deadline).min()
     }
@@ -221,13 +220,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
 }
 
 impl Sent {
-    /// When it is late, if it can be and is not yet.
+    /// The deadline, unless it has none or has timed out.
     fn deadline(&self) -> Option<Instant> {
         self.answer.as_ref().and(self.time_out).map(|time_out| self.at + time_out)
     }
 }
 
-/// Ends when the connection does.
+/// Completes when the connection ends.
 impl<S: AsyncRead + AsyncWrite + Unpin> Future for Driver<S> {
     type Output = ();
 
@@ -251,7 +250,7 @@ impl<S> Drop for Driver<S> {
         outgoing.is_closed = true;
         let calls = std::mem::take(&mut outgoing.calls);
         drop(outgoing);
-        // Whoever waits for these hears that nobody will answer.
+        // Those who wait for these are told that the connection is lost.
         drop(calls);
     }
 }

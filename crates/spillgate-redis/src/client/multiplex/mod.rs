@@ -1,4 +1,4 @@
-//! A connection that many calls share.
+//! A connection shared by many calls (pipelining).
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,43 +19,41 @@ mod write_coalescing;
 
 pub use self::reply::parse_reply;
 
-/// Where calls are left to be written: as they come, as many at a time as there are. Answers come in
-/// that order.
+/// Queues calls to be written as they come. Replies arrive in that order.
 ///
-/// The time of a call begins when it is written, and ends when its answer has arrived, even if
-/// this process has yet to look at it: how busy we are ourselves is no fault of the server. So it
-/// is not measured by those who wait, but by the task that reads and writes.
+/// The time of a call runs from its write to the arrival of its reply, even if this process reads
+/// it later: a busy client is not the server's fault. So the driver measures it, not the caller.
 #[derive(Debug)]
 pub(super) struct Multiplexer {
     outbox: Arc<Outbox>,
 }
 
-/// An answer.
+/// A reply.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) value: Value,
-    /// How long it took after the call was written.
+    /// Time since the call was written.
     pub(super) took: Duration,
 }
 
-/// What is shared with the task that reads and writes.
+/// Shared with the driver.
 #[derive(Debug, Default)]
 struct Outbox(Mutex<Outgoing>);
 
 #[derive(Debug, Default)]
 struct Outgoing {
-    /// Calls, as they are written.
+    /// Serialised calls.
     bytes: Vec<u8>,
     calls: Vec<PendingReply>,
-    /// Wakes the task, if it waits for calls.
+    /// Wakes the driver if it waits for calls.
     driver: Option<Waker>,
     is_closed: bool,
 }
 
-/// A call that waits for its answer.
+/// A call that waits for its reply.
 #[derive(Debug)]
 struct PendingReply {
-    /// How many answers there will be; all but one come as an array.
+    /// The number of replies; several are returned as an array.
     answers: usize,
     time_out: Option<Duration>,
     answer: oneshot::Sender<Result<Answer, RedisError>>,
@@ -63,7 +61,7 @@ struct PendingReply {
 }
 
 impl Multiplexer {
-    /// One over a stream, with what reads and writes until the connection or this ends.
+    /// A multiplexer over a stream, and the driver that runs until either ends.
     pub(super) fn new<S>(stream: S, signals: Arc<Signals>) -> (Self, impl Future<Output = ()>)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -72,9 +70,9 @@ impl Multiplexer {
         (Self { outbox: outbox.clone() }, Driver::new(stream, outbox, signals))
     }
 
-    /// Makes a call. An error that the server answers is an error, and so is an answer that has not
-    /// come [in time](RedisError::is_timeout). Its place is free again when the answer has come, or
-    /// the connection has ended; not when it is given up, since what was written stays.
+    /// Makes a call. An error reply and a [timeout](RedisError::is_timeout) are errors. The permit
+    /// is released when the reply arrives or the connection ends; not when the caller gives up,
+    /// since the server still works on it.
     pub(super) async fn call(
         &self,
         call: &Cmd,
@@ -87,7 +85,7 @@ impl Multiplexer {
         Ok(Answer { value: value.extract_error()?, took })
     }
 
-    /// Makes several calls, in one write and with no other call between them.
+    /// Makes several calls in one write, with no other call between them.
     pub(super) async fn call_all(
         &self,
         calls: &Pipeline,
@@ -129,7 +127,7 @@ impl Outbox {
     }
 }
 
-/// The connection has ended.
+/// The connection is lost.
 fn lost() -> RedisError {
     io::Error::from(io::ErrorKind::BrokenPipe).into()
 }

@@ -1,17 +1,16 @@
 use redis::{RedisError, Value};
 
-/// Arrays within arrays: what a Cluster tells of its slots has four levels.
+/// Nested arrays: `CLUSTER SLOTS` has four levels.
 const DEEPEST: usize = 8;
 
-/// More elements than any answer has: a Cluster whose slots are all apart.
+/// More elements than any reply has: a fully fragmented Cluster.
 const MOST: usize = 1 << 20;
 
-/// Reads an answer at the front of what was received, with how long it is. `None` if it is not
-/// whole yet.
+/// Parses a reply at the start of a buffer, and returns its length. `None` if it is incomplete.
 ///
 /// # Errors
 ///
-/// If it is none in version 2 of the protocol, which is the one that was not asked to be another.
+/// If it is not RESP2.
 pub fn parse_reply(bytes: &[u8]) -> Result<Option<(Value, usize)>, RedisError> {
     let mut reader = Reader { bytes, at: 0 };
     Ok(reader.value(DEEPEST)?.map(|value| (value, reader.at)))
@@ -50,7 +49,7 @@ impl<'a> Reader<'a> {
                     Value::Array(values)
                 }
             },
-            // Seldom, and there is more to know of it.
+            // Rare: left to the library.
             b'-' => redis::parse_redis_value(&self.bytes[begin..self.at])?,
             _ => return Err(nonsense(line)),
         };
@@ -78,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A length, or `None` for nothing.
+/// A length, or `None` for nil.
 fn length(text: &[u8]) -> Result<Option<usize>, RedisError> {
     match number(text)? {
         -1 => Ok(None),
@@ -91,7 +90,7 @@ fn number(text: &[u8]) -> Result<i64, RedisError> {
     number.ok_or_else(|| nonsense(text))
 }
 
-/// Why an answer cannot be read, without what may be anybody's.
+/// A parse error that does not quote data.
 fn nonsense(line: &[u8]) -> RedisError {
     let begin = String::from_utf8_lossy(&line[..line.len().min(16)]).into_owned();
     (redis::ErrorKind::Parse, "an answer cannot be read", begin).into()

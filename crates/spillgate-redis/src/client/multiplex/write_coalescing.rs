@@ -1,25 +1,25 @@
-/// Lets other tasks run once before calls are written, so that what they have to say goes out in
-/// the same write.
+/// Lets other tasks run once before calls are written, so that their calls go out in the same
+/// write.
 ///
-/// Otherwise the first of many calls that come together would be sent alone, and be received,
-/// answered and read alone. Where calls do come alone, they seldom wait for others; nor where
-/// they are many, or the server would wait for all of them, and then they for the server.
+/// Otherwise the first of many concurrent calls would be sent, processed and read alone. Calls that
+/// come alone rarely wait; nor do large batches, or client and server would wait for each other in
+/// turns.
 #[derive(Debug, Default)]
 pub(super) struct WriteCoalescing {
-    /// While others have their turn: how many bytes there were before.
+    /// While others run: how many bytes there were before.
     waiting: Option<usize>,
-    /// How many writes do not wait, since the last that did was joined by nobody, or by many.
+    /// How many writes do not wait, because the last wait brought nothing or very much.
     hurried: u8,
 }
 
-/// How many writes hurry after one that should have.
+/// Writes without a wait after one that was in vain.
 const HURRIED: u8 = 15;
 
-/// How many bytes are enough for a write: some twenty calls.
+/// Enough bytes for one write: about twenty calls.
 const ENOUGH: usize = 4096;
 
 impl WriteCoalescing {
-    /// True if so many bytes are to be written now; otherwise once others have had their turn.
+    /// True if so many bytes are to be written now, and not after other tasks have run.
     pub(super) fn is_ready(&mut self, bytes: usize) -> bool {
         match self.waiting.take() {
             None if self.hurried > 0 => self.hurried -= 1,

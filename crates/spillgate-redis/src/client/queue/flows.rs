@@ -1,29 +1,29 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Calls that wait, and whose turn it is: limits take turns, within a limit its clients do, and the
-/// calls of a client come in their order.
+/// Queued calls in fair order: limits take turns, clients take turns within a limit, and the calls
+/// of a client stay in order.
 #[derive(Debug)]
 pub(super) struct Flows<L, C, T> {
     limits: HashMap<L, Clients<C, T>>,
-    /// Those that have calls, the next one first.
+    /// Limits with calls, the next first.
     turns: VecDeque<L>,
     len: usize,
 }
 
-/// Calls that wait under one limit.
+/// Queued calls of one limit.
 #[derive(Debug)]
 struct Clients<C, T> {
     calls: HashMap<C, VecDeque<T>>,
-    /// Those that have calls, the next one first.
+    /// Clients with calls, the next first.
     turns: VecDeque<C>,
-    /// The same, the one with the most calls last.
+    /// The same, by number of calls.
     by_len: BTreeSet<(usize, C)>,
     len: usize,
 }
 
 impl<L: Copy + Eq + Hash, C: Copy + Ord + Hash, T> Flows<L, C, T> {
-    /// How many calls there are.
+    /// The number of calls.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -38,7 +38,7 @@ impl<L: Copy + Eq + Hash, C: Copy + Ord + Hash, T> Flows<L, C, T> {
         self.len += 1;
     }
 
-    /// Takes the call whose turn it is.
+    /// Takes the next call.
     pub(super) fn pop(&mut self) -> Option<T> {
         let limit = self.turns.pop_front()?;
         let clients = self.limits.get_mut(&limit)?;
@@ -52,22 +52,22 @@ impl<L: Copy + Eq + Hash, C: Copy + Ord + Hash, T> Flows<L, C, T> {
         call
     }
 
-    /// Takes a call out that waits no longer.
+    /// Removes a call that no longer waits.
     pub(super) fn remove(&mut self, limit: L, client: C, is_it: impl Fn(&T) -> bool) -> Option<T> {
         let call = self.limits.get_mut(&limit)?.remove(client, is_it)?;
         self.took_from(limit);
         Some(call)
     }
 
-    /// Makes room for a call: takes the newest one out of the client with the most, under the limit
-    /// with the most. Nothing is taken if that would be the client that the call is of.
+    /// Makes room for a call: removes the newest one of the client with the most, under the limit
+    /// with the most. Nothing is removed if that is the client of the call.
     pub(super) fn make_room(&mut self, limit: L, client: C) -> Option<T> {
         let own = self.limits.get(&limit);
         let (own_limit, own_client) =
             own.map_or((1, 1), |own| (own.len + 1, own.calls_of(client) + 1));
         let (longest, clients) = self.limits.iter_mut().max_by_key(|(_, clients)| clients.len)?;
         let longest = *longest;
-        // It is looked at as if the call were there already.
+        // As if the call were there already.
         if longest == limit || clients.len <= own_limit {
             let clients = self.limits.get_mut(&limit)?;
             let call = clients.take_newest(own_client)?;
@@ -121,7 +121,7 @@ impl<C: Copy + Ord + Hash, T> Clients<C, T> {
         call
     }
 
-    /// Takes the newest call of the client with the most, if those are more than so many.
+    /// Removes the newest call of the client with the most, if it has more than so many.
     fn take_newest(&mut self, than: usize) -> Option<T> {
         let (_, client) = *self.by_len.last().filter(|(len, _)| *len > than)?;
         let call = self.calls.get_mut(&client)?.pop_back();
@@ -129,14 +129,14 @@ impl<C: Copy + Ord + Hash, T> Clients<C, T> {
         call
     }
 
-    /// Notes that a call of this client is gone out of its turn.
+    /// Notes that a call of this client was removed out of turn.
     fn gone_from(&mut self, client: C) {
         if !self.took_from(client) {
             self.turns.retain(|other| *other != client);
         }
     }
 
-    /// Notes that a call of this client is gone, and tells whether there are more.
+    /// Notes that a call of this client is gone. Returns whether it has more.
     fn took_from(&mut self, client: C) -> bool {
         let left = self.calls_of(client);
         self.by_len.remove(&(left + 1, client));

@@ -1,7 +1,7 @@
-//! Calls that wait for a place among those that are under way to a server.
+//! Backpressure: calls queue here for a permit to be in flight.
 //!
-//! More than a server answers may be asked of it. What it cannot take yet waits here, so that clients
-//! and limits take turns, and so that waiting for others is not taken for a server that is slow.
+//! What a server cannot take yet waits here, so that clients and limits take turns, and so that
+//! queueing does not look like a slow server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,47 +23,46 @@ use crate::flow::Flow;
 mod flows;
 mod window;
 
-/// How long a call waits at most: less than clients do.
+/// The longest wait, shorter than the timeout of most clients.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Lets so many calls through at once as the server needs to be busy. The others wait, up to a
-/// number and a time.
+/// Admits as many calls as keep the server busy. Others wait, bounded in number and time.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Calls that are under way, and in the upper half those that wait. Changed without the lock
-    /// only while nobody waits.
+    /// Calls in flight, and in the upper half those queued. Changed without the lock only while
+    /// none is queued.
     load: AtomicU64,
     window: Window,
     waiting: Mutex<Flows<Option<Name>, Option<Id>, Waiter>>,
     most_waiting: usize,
-    /// By which calls are told apart.
+    /// Numbers calls.
     next: AtomicU64,
     counters: Arc<CallCounters>,
 }
 
-/// A place among the calls that are under way, given up when this is dropped.
+/// Permission to be in flight, released on drop.
 #[derive(Debug)]
 pub(super) struct Permit {
     queue: Arc<Queue>,
 }
 
-/// A call that waits.
+/// A queued call.
 #[derive(Debug)]
 struct Waiter {
     number: u64,
     turn: oneshot::Sender<Turn>,
 }
 
-/// What a call waits for.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// It has a place.
+    /// It has a permit.
     Begin,
-    /// Others need the room.
+    /// It was evicted.
     GiveWay,
 }
 
-/// The side of a call that waits. It leaves the queue when this is dropped.
+/// The waiting side of a queued call. It leaves the queue on drop.
 #[derive(Debug)]
 struct Waiting<'q> {
     queue: &'q Queue,
@@ -73,7 +72,7 @@ struct Waiting<'q> {
     is_over: bool,
 }
 
-/// One call that waits, in the upper half.
+/// One queued call, in the upper half.
 const WAITING: u64 = 1 << 32;
 
 impl Queue {
@@ -88,19 +87,19 @@ impl Queue {
         }
     }
 
-    /// Takes a place, if there is one and nobody waits for it.
+    /// Takes a permit, if one is free and no call is queued.
     pub(super) fn enter_now(self: &Arc<Self>) -> Option<Permit> {
-        // Acquire, like below: whoever sees that nobody waits sees the queue as it was left.
+        // Acquire, as below: it orders reads of the queue.
         let enter = |load| (load < u64::from(self.window.size())).then_some(load + 1);
         let entered = self.load.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter);
         entered.is_ok().then(|| Permit { queue: self.clone() })
     }
 
-    /// Waits for a place.
+    /// Waits for a permit.
     ///
     /// # Errors
     ///
-    /// If too many wait, or it takes too long.
+    /// If too many calls are queued, or it takes too long.
     pub(super) async fn wait(self: &Arc<Self>) -> Result<Permit, BackendError> {
         let began = Instant::now();
         let entered = self.wait_in_line().await;
@@ -108,13 +107,13 @@ impl Queue {
         entered.inspect_err(|error| self.note_overload(error))
     }
 
-    /// How many calls are under way, and how many wait.
+    /// Calls in flight, and queued.
     pub(super) fn load(&self) -> (u64, u64) {
         let load = self.load.load(Ordering::Relaxed);
         (load % WAITING, load / WAITING)
     }
 
-    /// Notes how long an answer took.
+    /// Notes a reply time.
     pub(super) fn answered(&self, after: Duration) {
         self.window.answered(after, self.load.load(Ordering::Relaxed) >= WAITING);
     }
@@ -131,7 +130,7 @@ impl Queue {
                 Err(self.full())
             }
             Err(_) => {
-                let text = format!("a call waited {} ms for its turn", LONGEST.as_millis());
+                let text = format!("a call was queued for {} ms", LONGEST.as_millis());
                 Err(overloaded(&text))
             }
         }
@@ -150,19 +149,19 @@ impl Queue {
         }
         waiting.push(flow.limit, flow.client, Waiter { number, turn: sender });
         self.load.fetch_add(WAITING, Ordering::AcqRel);
-        // A place may have become free before anybody was seen to wait for it.
+        // A permit may have become free just before.
         self.fill(&mut waiting);
         Ok(Waiting { queue: self, flow, number, turn, is_over: false })
     }
 
-    /// Gives places that are free to those whose turn it is.
+    /// Hands free permits to the next calls.
     fn fill(&self, waiting: &mut Flows<Option<Name>, Option<Id>, Waiter>) {
         while self.load.load(Ordering::Acquire) % WAITING < u64::from(self.window.size())
             && let Some(waiter) = waiting.pop()
         {
-            // One waits no longer, and is under way.
+            // From queued to in flight.
             self.load.fetch_sub(WAITING - 1, Ordering::AcqRel);
-            // Whoever leaves does so under the lock, so it is still there.
+            // Waiters leave under the lock, so it is still there.
             let _ = waiter.turn.send(Turn::Begin);
         }
     }
@@ -181,14 +180,13 @@ impl Queue {
             let (in_flight, waiting) = self.load();
             warn!(
                 %error, in_flight, waiting,
-                "Redis is well, but more is asked of it than it answers: calls are refused, \
-                 first those of whoever asks most"
+                "Redis is overloaded: rejecting queued calls, those of the busiest clients first"
             );
         }
     }
 
     fn full(&self) -> BackendError {
-        overloaded(&format!("{} calls wait for their turn, and no more may", self.most_waiting))
+        overloaded(&format!("{} calls are queued", self.most_waiting))
     }
 
     fn lock(&self) -> MutexGuard<'_, Flows<Option<Name>, Option<Id>, Waiter>> {
@@ -214,7 +212,7 @@ impl Drop for Waiting<'_> {
             return;
         }
         drop(waiting);
-        // Its turn has come meanwhile, and is passed on.
+        // Its turn has come meanwhile: pass it on.
         if self.turn.try_recv() == Ok(Turn::Begin) {
             self.queue.leave();
         }
@@ -222,7 +220,7 @@ impl Drop for Waiting<'_> {
 }
 
 fn overloaded(why: &str) -> BackendError {
-    let text = format!("more is asked than the store can answer: {why}; try again");
+    let text = format!("Redis is overloaded: {why}; retry later");
     BackendError::new(Fault::Overloaded, text)
 }
 

@@ -3,40 +3,39 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many calls are under way at once at most.
+/// The congestion window: the most calls in flight.
 ///
-/// Calls beyond what keeps a server busy only wait there, where nobody can put them in order, and
-/// where waiting counts as the server being slow. So there are as many as a fast server answers
-/// in the time of an empty round trip, but at least some hundred; and fewer, as long as answers
-/// take more than a part of the time-out.
+/// Calls beyond what keeps a server busy would only queue there, where they cannot be ordered, and
+/// where waiting looks like a slow server. So the window is what a fast server answers in an idle
+/// round trip, but at least some hundred; it shrinks while replies take a good part of the timeout.
 #[derive(Debug)]
 pub(super) struct Window {
     size: AtomicU32,
-    /// The most that were asked for.
+    /// The configured maximum.
     most: u32,
-    /// Answers that take longer are slow.
+    /// Replies that take longer are slow.
     slow: Duration,
-    /// The shortest round trip so far: nanoseconds.
+    /// The shortest round trip so far, in nanoseconds.
     shortest: AtomicU64,
-    /// Answers since the size has changed.
+    /// Replies since the last change.
     answers: AtomicU32,
     begin: Instant,
-    /// When it was last made smaller: nanoseconds since the beginning.
+    /// When it last shrank: nanoseconds since `begin`.
     shrunk: AtomicU64,
 }
 
-/// Enough for a server nearby: some milliseconds of its work.
+/// Enough for a server nearby: some milliseconds of work.
 const USUAL: u32 = 256;
 
-/// Even a slow server has so many to work on.
+/// The minimum, even for a slow server.
 const FEWEST: u32 = 64;
 
-/// How many calls a fast server answers in a second.
+/// Calls per second of a fast server.
 const FAST: u64 = 100_000;
 
-// Relaxed throughout: sizes that are a little late do no harm.
+// Relaxed throughout: a slightly stale size does no harm.
 impl Window {
-    /// Of at most so many calls, to be answered within a time-out.
+    /// Of at most so many calls, with this timeout.
     pub(super) fn new(most: usize, time_out: Duration) -> Self {
         let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
         Self {
@@ -50,15 +49,15 @@ impl Window {
         }
     }
 
-    /// How many calls may be under way.
+    /// How many calls may be in flight.
     pub(super) fn size(&self) -> u32 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Notes how long an answer took, and whether there are calls that wait for a place.
+    /// Notes a reply time, and whether calls are queued.
     pub(super) fn answered(&self, after: Duration, is_full: bool) {
         let nanos = after.as_nanos() as u64;
-        // A store only where it changes something, so that calls do not fight for the line.
+        // Writes only changes, to avoid contention on the cache line.
         if nanos < self.shortest.load(Ordering::Relaxed) {
             self.shortest.fetch_min(nanos, Ordering::Relaxed);
         }
@@ -69,7 +68,7 @@ impl Window {
         }
     }
 
-    /// Makes it smaller, but once for all calls that were under way together.
+    /// Shrinks, once per round trip.
     fn shrink(&self, nanos: u64) {
         let (size, now) = (self.size(), self.begin.elapsed().as_nanos() as u64);
         let before = self.shrunk.load(Ordering::Relaxed);
@@ -85,7 +84,7 @@ impl Window {
         }
     }
 
-    /// Makes it larger once all calls that were under way together are answered in time.
+    /// Grows once a whole window was answered in time.
     fn grow(&self) {
         let size = self.size();
         if self.answers.fetch_add(1, Ordering::Relaxed) < size {

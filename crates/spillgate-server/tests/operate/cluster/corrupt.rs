@@ -66,8 +66,7 @@ fn a_reset_deletes_what_cannot_be_read_and_others_do_not_notice() {
         assert!(metric(&server, "spillgate_store_up") == 1.0);
         assert!(metric(&server, "spillgate_store_outages_total") == 0.0);
         let log = server.stop();
-        let lines =
-            log.lines().filter(|line| line.contains("the state of a caller cannot be read"));
+        let lines = log.lines().filter(|line| line.contains("unreadable state of a caller"));
         let lines: Vec<_> = lines.collect();
         assert!(!lines.is_empty() && lines.len() <= 2 && lines[0].contains(&key), "{log}");
     }

@@ -127,6 +127,6 @@ fn a_flood_that_is_too_large_to_wait_is_refused_in_words_of_its_own() {
     assert_eq!(outage(&server), 0.0);
     assert!(server.get("/readyz").contains("\"outage\":null"));
     let log = server.stop();
-    assert_eq!(log.matches("more is asked of it than it answers").count(), 1, "{log}");
+    assert_eq!(log.matches("Redis is overloaded: rejecting queued calls").count(), 1, "{log}");
     assert!(!log.contains("the store could not answer"), "{log}");
 }

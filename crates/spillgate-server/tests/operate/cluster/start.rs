@@ -82,7 +82,7 @@ fn a_store_that_cannot_be_used_is_told_with_what_to_change() {
 
     let locked = Redis::with(&["--requirepass", "sesame-sesame"]);
     let url = format!("url = '{}'", locked.url());
-    assert!(failure(&url, &[]).contains("asks for a password"));
+    assert!(failure(&url, &[]).contains("requires a password"));
     let wrong = failure(&format!("{url}\npassword = 'hunter2'"), &[]);
     assert!(wrong.contains("does not accept this user and password"), "{wrong}");
 
