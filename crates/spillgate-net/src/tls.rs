@@ -95,7 +95,7 @@ fn trusting(roots: RootCertStore) -> Result<ClientConfig, String> {
 }
 
 fn config(certificate: &Path, key: &Path) -> Result<ServerConfig, String> {
-    let chain = certificates("tls-certificate", certificate)?;
+    let chain = certificates("tls-cert", certificate)?;
     let secret = private_key(key)?;
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -104,10 +104,10 @@ fn config(certificate: &Path, key: &Path) -> Result<ServerConfig, String> {
         let (certificate, key) = (certificate.display(), key.display());
         match error {
             rustls::Error::InconsistentKeys(_) => format!(
-                "the tls-key {key} is not that of the tls-certificate {certificate}; use the \
+                "the tls-key {key} is not that of the tls-cert {certificate}; use the \
                  pair that was made together"
             ),
-            error => format!("the tls-certificate {certificate} cannot be used: {error}"),
+            error => format!("the tls-cert {certificate} cannot be used: {error}"),
         }
     })
 }

@@ -27,8 +27,9 @@ pub use self::file::schema;
 pub use self::file::{PolicyFile, Settings, Tables};
 pub use self::gate::{
     Answer, Changes, Decided, DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors,
-    Explanation, Gate, LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits, Outcome,
-    Question, Receipt, SavedState, StateExplanation, Subject, Throttle, Uncharged,
+    Explanation, Gate, LimitChange, LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits,
+    ListChange, Outcome, Question, Receipt, SavedState, StateExplanation, Subject, Throttle,
+    Uncharged,
 };
 pub use self::key::Key;
 pub use self::lists::ListKind;

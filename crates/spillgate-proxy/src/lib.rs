@@ -38,9 +38,7 @@ use tokio::time::sleep;
 
 use self::metrics::Stats;
 pub use self::protocol::ProxyProtocol;
-pub use self::settings::{
-    ClientLimits, HealthPath, HostHeader, ProxySettings, Scheme, UpstreamUrl,
-};
+pub use self::settings::{ClientLimits, HostHeader, ProxySettings, Scheme, UpstreamUrl};
 pub use self::streams::{Spawn, TokioSpawn};
 use self::upstream::Upstreams;
 

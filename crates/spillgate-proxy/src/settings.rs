@@ -54,10 +54,10 @@ impl FromStr for UpstreamUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const RIGHT: &str = "write where the service listens, such as \"http://127.0.0.1:3000\"; https:// and \
-             h2c:// are known, too";
-        const BARE: &str = "write the URL without a user, a path or a query: paths of requests \
-                            are passed on as they are";
+        const RIGHT: &str =
+            "write the URL of the service, such as \"http://127.0.0.1:3000\", https:// or h2c://";
+        const BARE: &str = "write the URL without a user, path or query: the path of a request \
+                            is forwarded as it is";
         let parts = text.parse::<Uri>().map_err(|_| RIGHT)?.into_parts();
         let scheme = match parts.scheme.as_ref().map(http::uri::Scheme::as_str) {
             Some("http") => Scheme::Http,
@@ -108,37 +108,6 @@ pub enum HostHeader {
     Keep,
     /// The upstream's own.
     Upstream,
-}
-
-impl FromStr for HostHeader {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "keep" => Ok(Self::Keep),
-            "upstream" => Ok(Self::Upstream),
-            _ => Err("write \"keep\" or \"upstream\""),
-        }
-    }
-}
-
-/// The path of health checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthPath(PathAndQuery);
-
-impl FromStr for HealthPath {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let path = text.parse().ok().filter(|_| text.starts_with('/'));
-        path.map(Self).ok_or("write a path, such as \"/healthz\"")
-    }
-}
-
-impl From<HealthPath> for PathAndQuery {
-    fn from(path: HealthPath) -> Self {
-        path.0
-    }
 }
 
 /// Upstreams, and how requests are forwarded to them.

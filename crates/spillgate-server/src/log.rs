@@ -7,7 +7,7 @@ use crate::settings::{LogFormat, Settings};
 /// Begins to log. A program does so once; what comes later has no effect.
 pub(crate) fn begin(settings: &Settings) {
     let builder = tracing_subscriber::fmt()
-        .with_max_level(settings.log_level.0)
+        .with_max_level(settings.log_level)
         .with_writer(io::stderr)
         // That a line cannot be written would be said where it cannot be written, by a panic.
         .log_internal_errors(false)

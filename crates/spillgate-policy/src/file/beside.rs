@@ -3,14 +3,10 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use toml::de::DeTable;
-
-use super::report::Report;
+use super::read;
 use super::section::Section;
 use super::value::Value;
-use super::{MOST_MIB, dismantle, read};
 use crate::policy::PolicyBuilder;
 use crate::{Error, Policy, Problem};
 
@@ -27,7 +23,7 @@ use crate::{Error, Policy, Problem};
 /// let file = PolicyFile::from_text("[server]\nworkers = 4\n[[limit]]\nname = 'api'\nquota = '5/s'");
 /// let (policy, workers_of_file) = file.decode(workers)?;
 /// assert_eq!(workers_of_file, Some(4));
-/// assert!(policy.limits().eq(["api"]));
+/// assert!(policy.build()?.limits().eq(["api"]));
 ///
 /// let bad = PolicyFile::from_text("[server]\nwrokers = 4");
 /// let error = bad.decode(workers).unwrap_err();
@@ -91,48 +87,24 @@ impl PolicyFile {
         PolicyBuilder::read(&self.text, self.path.as_deref())
     }
 
-    /// The policy, and what `decode` makes of the tables beside it. The policy may have no
-    /// limits: the program may add some, as those tables say.
+    /// The policy, ready to be built, and what `decode` makes of the tables beside it. Parses the
+    /// text once.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong in either, in the order of the file.
+    /// Everything that is wrong in the structure of either, in the order of the file, and what
+    /// can be found wrong in the values of the policy then. If the structure is right, values
+    /// are checked by [`build`](PolicyBuilder::build).
     pub fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Tables<'_, '_>) -> T,
-    ) -> Result<(Policy, T), Error> {
-        let (settings, mut problems) = self.settings(decode);
-        let policy = self.builder().and_then(|builder| builder.without_limits_yet().build());
-        match (policy, settings) {
-            (Ok(policy), Some(settings)) if problems.is_empty() => return Ok((policy, settings)),
-            (Ok(_), _) => {}
-            (Err(error), _) if error.is_policy() => problems.extend_from_slice(error.problems()),
-            (Err(error), _) => return Err(error),
-        }
-        problems.sort_by_key(|problem| match problem.place() {
-            Some(place) => (place.line, place.column),
-            None => (usize::MAX, usize::MAX),
-        });
-        // Mistakes in the syntax were found twice.
-        problems.dedup();
-        Err(Error::policy(problems))
-    }
-
-    fn settings<T>(
-        &self,
-        decode: impl FnOnce(&mut Tables<'_, '_>) -> T,
-    ) -> (Option<T>, Vec<Problem>) {
-        if self.text.len() > MOST_MIB << 20 {
-            // Which the policy's own reader tells.
-            return (None, Vec::new());
-        }
-        let (table, errors) = DeTable::parse_recoverable(&self.text);
-        let report = Report::new(&self.text, &errors);
-        // What else is in the file is for the policy's reader to judge.
-        let decoded = decode(&mut Tables(&mut Section::file(table.get_ref(), &report)));
-        dismantle(toml::de::DeValue::Table(table.into_inner()));
-        let name = self.path.as_ref().map(|path| path.display().to_string());
-        (Some(decoded), report.into_problems(&self.text, name.as_deref()))
+    ) -> Result<(PolicyBuilder, T), Error> {
+        let mut decoded = None;
+        let builder = PolicyBuilder::read_with(&self.text, self.path.as_deref(), |section| {
+            decoded = Some(decode(&mut Tables(section)));
+        })?;
+        // It is called for every text that can be parsed.
+        decoded.map(|decoded| (builder, decoded)).ok_or_else(|| Error::policy(Vec::new()))
     }
 }
 
@@ -180,34 +152,43 @@ impl Settings<'_, '_> {
         self.0.text(key, example).map(|text| text.value)
     }
 
-    /// A text that is read as something else, whose error says what to write.
-    pub fn parsed<T: FromStr<Err: fmt::Display>>(
+    /// A text that `parse` reads, whose error says what to write.
+    pub fn parsed<T>(
         &mut self,
         key: &'static str,
         example: &str,
-    ) -> Option<T> {
-        parse(&self.0.value(key)?, example)
-    }
-
-    /// A text like [`parsed`](Self::parsed) that no message may show.
-    pub fn secret<T: FromStr<Err: fmt::Display>>(
-        &mut self,
-        key: &'static str,
-        example: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
         let value = self.0.value(key)?;
         let text = value.text(example)?.value;
-        text.parse().map_err(|error: T::Err| value.refuse(&error.to_string())).ok()
+        parse(&text).map_err(|error| value.refuse_text(&text, &error)).ok()
     }
 
-    /// A text, or several in a list, each read as something else.
-    pub fn several<T: FromStr<Err: fmt::Display>>(
+    /// A text like [`parsed`](Self::parsed) that no message may show.
+    pub fn secret<T>(
         &mut self,
         key: &'static str,
         example: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let value = self.0.value(key)?;
+        let text = value.text(example)?.value;
+        parse(&text).map_err(|error| value.refuse(&error)).ok()
+    }
+
+    /// A text, or several in a list, each of which `parse` reads.
+    pub fn several<T>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
     ) -> Option<Vec<T>> {
         let values = self.0.value(key)?.one_or_more(example);
-        Some(values.iter().filter_map(|value| parse(value, example)).collect())
+        let one = |value: &Value<'_>| {
+            let text = value.text(example)?.value;
+            parse(&text).map_err(|error| value.refuse_text(&text, &error)).ok()
+        };
+        Some(values.iter().filter_map(one).collect())
     }
 
     /// A whole number.
@@ -226,11 +207,6 @@ impl Settings<'_, '_> {
     }
 }
 
-fn parse<T: FromStr<Err: fmt::Display>>(value: &Value<'_>, example: &str) -> Option<T> {
-    let text = value.text(example)?.value;
-    text.parse().map_err(|error: T::Err| value.refuse_text(&text, &error.to_string())).ok()
-}
-
 impl fmt::Debug for Settings<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Settings")
@@ -241,14 +217,18 @@ impl fmt::Debug for Settings<'_, '_> {
 mod tests {
     use super::*;
 
+    fn read<T: std::str::FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+        text.parse().map_err(|error: T::Err| error.to_string())
+    }
+
     fn problems(text: &str) -> String {
         let file = PolicyFile::from_text(text);
         let decoded = file.decode(|tables| {
             tables.store(|store| store.text("url", "redis://127.0.0.1"));
             tables.server(|server| {
-                server.parsed::<std::net::IpAddr>("http", "127.0.0.1");
-                server.secret::<u64>("token", "1234");
-                server.several::<u8>("ports", "7");
+                server.parsed("http", "127.0.0.1", read::<std::net::IpAddr>);
+                server.secret("token", "1234", read::<u64>);
+                server.several("ports", "7", read::<u8>);
                 server.number("connections", 1..=10, 5);
                 server.boolean("open");
             });

@@ -20,7 +20,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use self::report::Report;
-use self::section::Section;
+pub(crate) use self::section::Section;
 use crate::Problem;
 use crate::spec::Spec;
 
@@ -50,7 +50,17 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
 }
 
 /// Decodes a policy. What is wrong is reported and left out, the rest is decoded.
+#[cfg(test)]
 pub(crate) fn decode(text: &str, file: Option<&str>) -> (Spec, Vec<Problem>) {
+    decode_with(text, file, |_| ())
+}
+
+/// [Decodes](decode) a policy, and lets a program read its own tables of the same file.
+pub(crate) fn decode_with(
+    text: &str,
+    file: Option<&str>,
+    tables: impl FnOnce(&mut Section<'_>),
+) -> (Spec, Vec<Problem>) {
     if text.len() > MOST_MIB << 20 {
         let message = format!("the policy has {} bytes; write at most {MOST_MIB} MiB", text.len());
         let start = place(text, file, &(0..0));
@@ -58,6 +68,7 @@ pub(crate) fn decode(text: &str, file: Option<&str>) -> (Spec, Vec<Problem>) {
     }
     let (table, errors) = DeTable::parse_recoverable(text);
     let report = Report::new(text, &errors);
+    tables(&mut Section::file(table.get_ref(), &report));
     let spec = Section::file(table.get_ref(), &report).read(decode::policy);
     dismantle(DeValue::Table(table.into_inner()));
     (spec, report.into_problems(text, file))

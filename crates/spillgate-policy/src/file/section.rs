@@ -12,7 +12,7 @@ use crate::spec::At;
 use crate::suggest::{closest, quoted};
 
 /// A table of the file.
-pub(super) struct Section<'f> {
+pub(crate) struct Section<'f> {
     table: &'f DeTable<'f>,
     /// Where it begins: its header, or the whole table if that is in a line.
     span: Range<usize>,

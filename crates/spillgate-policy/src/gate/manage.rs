@@ -5,24 +5,11 @@ use std::sync::atomic::{Ordering, fence};
 
 use spillgate::{Decision, Quota, Settled};
 
-use super::{Active, Gate, specs};
+use super::{Active, Changes, Gate, specs};
 use crate::policy::{key_of, per_text};
 use crate::store::{Spend, Store, Usage};
 use crate::suggest::{hint, quoted};
 use crate::{Error, Key, Policy};
-
-/// What a new policy changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Changes {
-    /// Limits that were not there before.
-    pub added: Vec<String>,
-    /// Limits that are no more. What was spent under them is kept for an hour, in case they
-    /// come back.
-    pub removed: Vec<String>,
-    /// Limits whose algorithm or key has changed: everyone starts afresh under them.
-    pub restarted: Vec<String>,
-}
 
 impl<S: Store> Gate<S> {
     /// Puts another policy in force, between one request and the next.
@@ -42,10 +29,11 @@ impl<S: Store> Gate<S> {
     pub fn replace(&self, mut policy: Policy) -> Result<Changes, Error> {
         let mut edits = self.lock();
         let lists = Arc::new(edits.apply(policy.lists.clone()));
+        // Before anyone has to wait: lists may be long.
+        let changes = Changes::between(&self.active().policy, &policy);
         let mut pause = self.pause();
         let old = &pause.next;
         let limits = Arc::new(self.store.reopen(&old.limits, &specs(&policy))?);
-        let changes = changes(&old.policy, &policy);
         edits.replaced = edits.replaced.wrapping_add(1);
         carry_on(&old.policy, &mut policy, edits.replaced);
         pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits });
@@ -208,21 +196,4 @@ fn carry_on(old: &Policy, new: &mut Policy, number: u32) {
         let same = same.filter(|old| rule.counts_like(old));
         rule.since = same.map_or(number, |old| old.since);
     }
-}
-
-fn changes(old: &Policy, new: &Policy) -> Changes {
-    let mut changes = Changes::default();
-    for rule in &new.rules {
-        let name = rule.name.to_string();
-        match old.rule(&name).map(|place| &old.rules[place]) {
-            None => changes.added.push(name),
-            Some(old) if !rule.counts_like(old) => {
-                changes.restarted.push(name);
-            }
-            Some(_) => {}
-        }
-    }
-    let removed = old.limits().filter(|name| new.rule(name).is_none());
-    changes.removed.extend(removed.map(str::to_owned));
-    changes
 }

@@ -1,6 +1,7 @@
 //! The whole decision about a request.
 
 mod ask;
+mod changes;
 mod descriptor;
 mod explain;
 mod limit_state;
@@ -23,12 +24,12 @@ use arc_swap::{ArcSwapOption, Guard};
 
 pub use self::ask::Decided;
 use self::ask::InForce;
+pub use self::changes::{Changes, LimitChange, ListChange};
 pub use self::descriptor::{DescriptorKind, DescriptorOutcome, DescriptorState};
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limit_state::LimitState;
 pub use self::limits::LimitSummary;
 use self::lists::Edits;
-pub use self::manage::Changes;
 pub(crate) use self::outcome::Spends;
 pub use self::outcome::{Answer, Outcome};
 pub use self::question::{Descriptors, LimitCheck, Limits, Question, Subject, Throttle};

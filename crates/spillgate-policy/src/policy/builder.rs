@@ -50,7 +50,7 @@ impl PolicyBuilder {
     ///
     /// As for [`Policy::from_toml_in`].
     pub fn from_toml_in(text: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        Self::read_in(text, None, folder.into())
+        Self::read_in(text, None, folder.into(), |_| ())
     }
 
     /// Begins with a policy file.
@@ -68,17 +68,27 @@ impl PolicyBuilder {
     }
 
     pub(crate) fn read(text: &str, path: Option<&Path>) -> Result<Self, Error> {
+        Self::read_with(text, path, |_| ())
+    }
+
+    /// Reads a policy, and lets a program read its own tables of the same text.
+    pub(crate) fn read_with(
+        text: &str,
+        path: Option<&Path>,
+        tables: impl FnOnce(&mut file::Section<'_>),
+    ) -> Result<Self, Error> {
         let name = path.map(|path| path.display().to_string());
         let folder = path.and_then(Path::parent).map_or_else(PathBuf::new, Path::to_owned);
-        Self::read_in(text, name, folder)
+        Self::read_in(text, name, folder, tables)
     }
 
     pub(super) fn read_in(
         text: &str,
         name: Option<String>,
         folder: PathBuf,
+        tables: impl FnOnce(&mut file::Section<'_>),
     ) -> Result<Self, Error> {
-        let (spec, problems) = file::decode(text, name.as_deref());
+        let (spec, problems) = file::decode_with(text, name.as_deref(), tables);
         let source = Source { text: text.to_owned(), name, folder };
         if problems.is_empty() {
             return Ok(Self { spec, source, ..Self::default() });
@@ -88,8 +98,17 @@ impl PolicyBuilder {
         Err(Error::policy(checked.err().unwrap_or_default()))
     }
 
-    /// The same for a program that may add limits to those of the file.
-    pub(crate) fn without_limits_yet(mut self) -> Self {
+    /// True if there are limits for descriptors so far.
+    #[must_use]
+    pub fn has_descriptors(&self) -> bool {
+        let Spec { limits, domains, .. } = &self.spec;
+        let is_for_descriptors =
+            |limit: &Limit| limit.matches.domain.is_some() || limit.matches.descriptor.is_some();
+        !domains.is_empty() || limits.iter().any(is_for_descriptors)
+    }
+
+    /// Lets there be no limits: a program tells why there are none.
+    pub fn without_limits(mut self) -> Self {
         self.spec.lacks_limits = false;
         self
     }

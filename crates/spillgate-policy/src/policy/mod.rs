@@ -98,7 +98,7 @@ impl Policy {
     ///
     /// Everything that is wrong in it, with line, reason and what would be right.
     pub fn from_toml_in(text: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        PolicyBuilder::read_in(text, None, folder.into())?.build()
+        PolicyBuilder::from_toml_in(text, folder)?.build()
     }
 
     /// Reads a policy from a file. Files that it names are looked for beside it.

@@ -43,7 +43,7 @@ pub(crate) struct Rule {
 
 /// Which requests a limit is for: those that meet all conditions. One that is empty is met
 /// by all.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Matches {
     pub(crate) methods: Vec<Method>,
     pub(crate) hosts: Vec<HostPattern>,
@@ -65,6 +65,13 @@ pub(crate) struct Settle {
     pub(crate) statuses: Vec<Statuses>,
     pub(crate) header: Option<HeaderName>,
     pub(crate) closure: Option<SettleClosure>,
+}
+
+impl std::fmt::Debug for Settle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let has_closure = self.closure.is_some();
+        write!(f, "{:?} {:?} {has_closure}", self.statuses, self.header)
+    }
 }
 
 /// One status, or all of a hundred.

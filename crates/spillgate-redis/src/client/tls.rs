@@ -121,21 +121,21 @@ impl Handshake {
         let (fault, text) = match (self.has_certificate, self.alert.get()) {
             (false, Some(_)) => (
                 Fault::Refused,
-                "requires a client certificate: set store.cert and store.key".to_owned(),
+                "requires a client certificate: set store.tls-cert and store.tls-key".to_owned(),
             ),
             (false, None) => (
                 Fault::Unreachable,
                 "closed the connection after it had asked for a client certificate: if it requires \
-                 one, set store.cert and store.key"
+                 one, set store.tls-cert and store.tls-key"
                     .to_owned(),
             ),
             (true, Some(alert)) => (
                 Fault::Refused,
-                format!("does not accept the client certificate of store.cert: {}", reason(alert)),
+                format!("does not accept the client certificate of store.tls-cert: {}", reason(alert)),
             ),
             (true, None) => (
                 Fault::Unreachable,
-                "closed the connection after it was shown the client certificate of store.cert"
+                "closed the connection after it was shown the client certificate of store.tls-cert"
                     .to_owned(),
             ),
         };

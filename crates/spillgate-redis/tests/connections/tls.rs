@@ -63,17 +63,17 @@ async fn a_client_shows_its_certificate_to_a_server_that_asks_for_one() {
         let mut is_clear = [false; 2];
         for _ in 0..10 {
             let error = refusal(named.clone()).await;
-            assert!(error.to_string().ends_with("set store.cert and store.key"), "{error}");
+            assert!(error.to_string().ends_with("set store.tls-cert and store.tls-key"), "{error}");
             is_clear[0] |= error.to_string().contains("requires a client certificate:");
             let error = refusal(with_client(&named, &stranger)).await;
-            assert!(error.to_string().contains("certificate of store.cert"), "{error}");
+            assert!(error.to_string().contains("certificate of store.tls-cert"), "{error}");
             is_clear[1] |= error.fault() == Fault::Refused
                 && error.to_string().ends_with("it does not know the authority that signed it");
         }
         assert_eq!(is_clear, [true; 2], "{protocol}");
         known.expire_client();
         let error = refusal(with_client(&named, &known)).await;
-        assert!(error.to_string().contains("certificate of store.cert"), "{protocol}: {error}");
+        assert!(error.to_string().contains("certificate of store.tls-cert"), "{protocol}: {error}");
     }
 }
 
@@ -146,6 +146,9 @@ async fn sentinels_and_nodes_of_a_cluster_are_shown_the_certificate_too() {
         let client = Client::connect(with_client(&trusting, &certificates)).await.unwrap();
         ask(&client, 1).await.unwrap();
         let error = refusal(trusting).await;
-        assert!(error.to_string().ends_with("set store.cert and store.key"), "{url}: {error}");
+        assert!(
+            error.to_string().ends_with("set store.tls-cert and store.tls-key"),
+            "{url}: {error}"
+        );
     }
 }

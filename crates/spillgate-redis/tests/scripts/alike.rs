@@ -13,8 +13,8 @@ use spillgate_redis::script;
 use spillgate_redis::{Name, State};
 use spillgate_testing::strategy;
 
-use crate::scripts::case::{CALLERS, cases, name};
 use crate::common::Server;
+use crate::scripts::case::{CALLERS, cases, name};
 use crate::scripts::runner::{MARGIN, ScriptRunner};
 
 const CASES: u32 = 2_000;

@@ -12,9 +12,9 @@ use spillgate_redis::backend::{Entry, Op};
 use spillgate_redis::{State, Terms};
 use spillgate_testing::strategy;
 
+use crate::common::Server;
 use crate::scripts::alike::{Story, compare};
 use crate::scripts::case::name;
-use crate::common::Server;
 use crate::scripts::runner::ScriptRunner;
 
 /// A caller who asks for one more than there is, and then for all there is.

@@ -85,7 +85,10 @@ async fn an_overload_is_not_an_outage() {
     let node = redis.node(POLICY);
     redis.set_overloaded(true);
     let call = [by("20/h", hits(&KEY, 1))];
-    let error = node.decide(&spillgate_policy::Descriptors { domain: "edge", descriptors: &call }).await.unwrap_err();
+    let error = node
+        .decide(&spillgate_policy::Descriptors { domain: "edge", descriptors: &call })
+        .await
+        .unwrap_err();
     assert!(error.is_overloaded(), "{error}");
     assert_eq!(node.store().stats().outage_local, 0);
 }

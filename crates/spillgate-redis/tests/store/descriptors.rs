@@ -8,8 +8,8 @@ use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::advance;
 
-use crate::common;
 use super::fake::{Fake, Node};
+use crate::common;
 
 pub(crate) const POLICY: &str = r#"
 [[limit]]

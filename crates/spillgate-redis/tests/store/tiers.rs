@@ -10,8 +10,8 @@ use spillgate_redis::backend::Backend;
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Settings, State, Terms};
 
-use crate::common;
 use super::fake::{Fake, Node, left, passes};
+use crate::common;
 
 /// Proxies tell the tier, and which team a call counts for.
 pub(crate) fn policy(algorithm: &str, [none, silver, gold]: [&str; 3]) -> String {

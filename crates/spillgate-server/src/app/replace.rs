@@ -1,4 +1,4 @@
-//! Another policy, while requests are being decided.
+//! Replacing the policy while requests are decided.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -15,10 +15,10 @@ pub(super) struct Source {
 }
 
 impl App {
-    /// Puts the policy of a text in force. If anything is wrong with it, the one in force
-    /// stays. Files that it names are looked for in the [folder](Self::with_folder) of its
-    /// own file. What it says in `[server]` is for that file, and does nothing here; what
-    /// that names beside the policy stays.
+    /// Replaces the policy by that of a text. If anything is wrong with it, the one in force
+    /// stays. Relative paths in it refer to the [folder](Self::with_folder) of the configuration
+    /// file. Its `[server]`, `[store]` and `[proxy]` have no effect; limits of envoyproxy/ratelimit
+    /// files stay.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl App {
         Ok(changes)
     }
 
-    /// Puts a policy in force that was read from this text: [loaded](Policy::load) from a
+    /// Replaces the policy by one that was read from this text: [loaded](Policy::load) from a
     /// file, for example.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl App {
         self.adopt_with(policy, text, Additions::default())
     }
 
-    /// [Adopts](Self::adopt) a policy that has more than its text tells.
+    /// [Adopts](Self::adopt) a policy that has more than its text says.
     pub(crate) fn adopt_with(
         &self,
         policy: Policy,

@@ -6,53 +6,53 @@ use spillgate_policy::Gate;
 use spillgate_proxy::Proxy;
 
 use super::print;
-use crate::settings::{Config, Given, Listen, Source, StoreSettings, TlsFiles};
+use crate::settings::{Flags, Listen, Source, StoreSettings, TlsFiles};
 use crate::{AnyStore, lifecycle};
 
-/// Says whether a file is right: its policy, and the settings of the server
+/// Validate a configuration file
 ///
-/// If it is, the limits are shown; if not, everything that is wrong, each with its line and
-/// what would be right, and the exit code is 1. Nothing is started or changed.
+/// Prints listeners and limits if the file is valid; otherwise all problems, each with its line
+/// and what would be right, and the exit code is 1. Nothing is started or changed.
 ///
 ///   spillgate check-config spillgate.toml
 ///   spillgate check-config spillgate.toml && systemctl reload spillgate
 ///
-/// Flags and variables count as they do for serve, so that the two agree:
+/// Flags and environment variables have the same effect as for serve:
 ///
 ///   SPILLGATE_TOKEN_FILE=token spillgate check-config spillgate.toml --http 0.0.0.0:8390
 ///
-/// A store that servers share is not connected to, unless that is asked for:
+/// With --connect, also connect to the shared store:
 ///
 ///   spillgate check-config spillgate.toml --connect
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct CheckConfig {
-    /// The file
+    /// Configuration file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Connects to the shared store, to see whether it can be used
+    /// Connect to the shared store, and check that it can be used
     #[arg(long)]
     connect: bool,
     #[command(flatten)]
-    flags: Given,
+    flags: Flags<false>,
 }
 
-const HEADER: [&str; 6] = ["limit", "quota", "algorithm", "per", "mode", "room for"];
+const HEADER: [&str; 6] = ["limit", "quota", "algorithm", "per", "mode", "capacity"];
 
 impl CheckConfig {
     #[tokio::main(flavor = "current_thread")]
     pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
-        let Config { policy, settings, .. } =
-            Source { path: Some(self.file), flags: self.flags, ..Source::default() }.load()?;
-        settings.tls.as_ref().map(TlsFiles::load).transpose()?;
-        settings.proxy.clone().map(|proxy| Proxy::new(proxy.runtime)).transpose()?;
+        let (config, policy) = Source::serve(Some(self.file), self.flags).load(false)?;
+        let settings = config.settings;
+        settings.tls().as_ref().map(TlsFiles::load).transpose()?;
+        settings.proxy.as_ref().map(|proxy| Proxy::new(proxy.runtime())).transpose()?;
         if let Some(store) = &settings.store {
             store.options()?.check()?;
         }
         let store = match &settings.store {
             Some(store) if self.connect => {
-                // Whether it can be used is what was asked.
+                // Whether it can be reached is the question.
                 let store = StoreSettings { start_in_outage: false, ..store.clone() };
                 AnyStore::Shared(lifecycle::connect(&store).await?)
             }
@@ -62,7 +62,6 @@ impl CheckConfig {
         let limits = gate.limits();
         if let Some(store) = gate.store().shared() {
             let joined = lifecycle::join(store).await;
-            // It was there for a look.
             store.shutdown().await;
             joined?;
         }
@@ -76,24 +75,25 @@ impl CheckConfig {
             let (algorithm, mode) = (limit.algorithm.to_owned(), format!("{mode}{by_name}"));
             [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
         }));
-        let listens = [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc)];
+        let listens =
+            [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc())];
         let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
         let admin = match settings.admin {
             Listen::Off => String::new(),
             admin => format!("  admin  {admin}\n"),
         };
         let proxy = settings.proxy.map_or_else(String::new, |proxy| {
-            format!("  proxy  {} to {}\n", proxy.listen, proxy.runtime.upstream_list())
+            format!("  proxy  {} to {}\n", proxy.listen, proxy.runtime().upstream_list())
         });
         let store = settings.store.map_or_else(String::new, |store| {
-            let tried = if self.connect { ", which can be used" } else { "" };
+            let tried = if self.connect { ", connected" } else { "" };
             format!("  store  {}{tried}\n", store.place())
         });
-        print(&format!("{name} is right.\n{listens}{admin}{proxy}{store}\n{}", table(&rows)))
+        print(&format!("{name}: OK\n{listens}{admin}{proxy}{store}\n{}", table(&rows)))
     }
 }
 
-/// Rows with every column as wide as its widest cell.
+/// Rows with aligned columns.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)

@@ -5,7 +5,7 @@ use clap_complete::{Shell, generate};
 
 use super::{Arguments, print};
 
-/// Writes what a shell needs to complete the command
+/// Print a shell completion script
 ///
 ///   spillgate completions bash > ~/.local/share/bash-completion/completions/spillgate
 ///   spillgate completions zsh > ~/.zfunc/_spillgate
@@ -13,7 +13,7 @@ use super::{Arguments, print};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

@@ -12,20 +12,19 @@ use super::print;
 use super::remote::Remote;
 use crate::protocol::http;
 
-/// Says why a request would be decided as it would: who is calling, which limits it meets,
-/// and what each says. Nothing is spent
+/// Explain how a request would be decided, without spending quota
 ///
-/// By a file, as if nobody had spent anything yet:
+/// Shows the caller, the limits that apply, and what each decides. With a file, all quotas are full:
 ///
 ///   spillgate explain --config spillgate.toml --path /users/7 --ip 203.0.113.7
 ///   spillgate explain --config spillgate.toml --method POST --path /login \
 ///     --header 'x-api-key: k1' --ip 203.0.113.7
 ///
-/// By a running server, with what has been spent:
+/// With a running server, and its counters:
 ///
 ///   SPILLGATE_TOKEN=… spillgate explain --server http://127.0.0.1:8390 --path / --ip 203.0.113.7
 ///
-/// With a request in JSON, as /v1/explain takes it; - reads it from standard input:
+/// With a JSON request as for /v1/explain; - reads standard input:
 ///
 ///   spillgate explain -c spillgate.toml --json '{"request":{"path":"/","ip":"203.0.113.7"}}'
 #[derive(Args)]
@@ -33,35 +32,35 @@ use crate::protocol::http;
 #[command(group = clap::ArgGroup::new("by").required(true).args(["config", "server"]))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["path", "json"]))]
 pub(super) struct Explain {
-    /// The file whose policy decides
+    /// Configuration file
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The server that decides
+    /// URL of a running server
     #[arg(long, short, value_name = "URL")]
     server: Option<String>,
-    /// The server's token
-    // Also where there is no server: the variable may be set for other commands.
+    /// Bearer token of the server
+    // Accepted without --server: the variable may be set for other commands.
     #[arg(long, env = "SPILLGATE_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
-    /// A certificate, in PEM, that the server's must lead to, if its URL is of https
+    /// CA certificate (PEM) of the server, for https://
     #[arg(long, value_name = "FILE", requires = "server")]
     ca: Option<PathBuf>,
-    /// The request's method
+    /// Request method
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// Its path
+    /// Request path
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// The host it is for
+    /// Host header
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// A header; can be given several times
+    /// Request header; can be repeated
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
-    /// The address at the other end of the connection
+    /// Client address
     #[arg(long, value_name = "ADDRESS")]
     ip: Option<IpAddr>,
-    /// The request in JSON, instead of the five above
+    /// JSON request, in place of the flags above
     #[arg(long, value_name = "JSON", conflicts_with_all = ["method", "host", "header", "ip"])]
     json: Option<String>,
 }
@@ -79,7 +78,7 @@ impl Explain {
                 let gate = Gate::new(PolicyFile::read(file)?.policy()?)?;
                 http::explain(&gate, request.as_bytes()).await?
             }
-            (None, None) => return Err("say by what: --config FILE or --server URL".into()),
+            (None, None) => return Err("add --config FILE or --server URL".into()),
         };
         print(&explanation)
     }

@@ -1,4 +1,4 @@
-//! What the `spillgate` command does.
+//! The subcommands of `spillgate`.
 
 mod check_config;
 mod completions;
@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Rate limits for programs in any language
+/// Rate limiting for programs in any language
 ///
-/// Try it: start a server, and ask it from another terminal
+/// Try it: start a server, and query it from another terminal
 ///
 ///   spillgate serve
 ///   curl --json '{"limit":"api","key":"203.0.113.7"}' http://127.0.0.1:8390/v1/check
@@ -36,13 +36,12 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// Does what the arguments say, the first of which is the program's name. An error is
-/// told in one line, or in one for each thing that is wrong with a file.
+/// Runs a subcommand; the first argument is the program's name. Prints one line per problem.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Also help, which is no failure.
+            // This may be help, which is no failure.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -68,7 +67,7 @@ impl Command {
     }
 }
 
-/// Prints to whoever may have stopped reading, as `head` does.
+/// Prints to a reader that may have stopped reading, as `head` does.
 fn print(text: &str) -> Result<(), Box<dyn Error>> {
     match std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),

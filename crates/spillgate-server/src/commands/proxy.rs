@@ -4,29 +4,28 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::lifecycle;
-use crate::settings::{Given, GivenProxy, LimitQuota, Source};
+use crate::settings::{Flags, LimitQuota, Source};
 
-/// Stands in front of a service, and limits who asks it
+/// Run a rate-limiting reverse proxy
 ///
-/// Without a policy every address has the same allowance:
+/// Without a policy every client address has the same quota:
 ///
 ///   spillgate proxy --to http://127.0.0.1:3000 --limit "10/s burst 20"
 ///   curl http://127.0.0.1:8080/
 ///
-/// With a policy of your own, for other machines, in front of several:
+/// With your own policy, for remote clients, and several upstreams:
 ///
 ///   spillgate proxy --policy spillgate.toml --listen 0.0.0.0:80 \
-///     --to http://10.0.0.1:3000 --to http://10.0.0.2:3000 --health-path /healthz
+///     --to http://10.0.0.1:3000 --to http://10.0.0.2:3000 --health-check-path /healthz
 ///
-/// Metrics and the API of serve are beside it, on 127.0.0.1:8390 unless --http says otherwise.
+/// Metrics and the API of serve are on 127.0.0.1:8390, unless --http says otherwise.
 ///
-/// What stands under "Proxy" can also stand in the file, in a table of that name, with the
-/// flag's name as key, everything else as it can for serve; a flag goes before its variable, and
-/// both before the file.
+/// Settings can also be in the file: those under "Proxy" in [proxy] under the name of the flag,
+/// others as for serve. Precedence: flag, environment variable, file, default.
 #[derive(Args)]
-#[command(verbatim_doc_comment, mut_args(Given::proxy_help))]
+#[command(verbatim_doc_comment)]
 pub(super) struct Proxy {
-    /// The file: a policy, and settings of the server and the proxy
+    /// Configuration file: the policy, and settings in [server], [store] and [proxy]
     #[arg(
         long,
         short,
@@ -36,19 +35,15 @@ pub(super) struct Proxy {
         value_name = "FILE"
     )]
     policy: Option<PathBuf>,
-    /// What every address may ask, if there is no policy [default: 10/s burst 20]
+    /// Quota per client address, without a policy [default: 10/s burst 20]
     #[arg(long, value_name = "QUOTA", conflicts_with = "policy")]
     limit: Option<LimitQuota>,
     #[command(flatten)]
-    proxy: GivenProxy,
-    #[command(flatten)]
-    flags: Given,
+    flags: Flags<true>,
 }
 
 impl Proxy {
     pub(super) fn run(self) -> Result<(), Box<dyn Error>> {
-        let Self { policy, limit, proxy, mut flags } = self;
-        flags.proxy = proxy.wanted();
-        lifecycle::run(Source { path: policy, limit, flags, fallback: Given::of_proxy() })
+        lifecycle::run(Source::proxy(self.policy, self.limit, self.flags))
     }
 }

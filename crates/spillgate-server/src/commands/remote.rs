@@ -1,4 +1,4 @@
-//! A running server, asked over HTTP.
+//! A running server, queried over HTTP.
 
 use std::error::Error;
 use std::io;
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Where a server is.
+/// A running server.
 pub(super) struct Remote {
     authority: Authority,
     tls: Option<TlsConnector>,
@@ -28,18 +28,21 @@ pub(super) struct Remote {
 
 /// An explanation has some kilobytes.
 const LONGEST: usize = 16 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Remote {
     pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, String> {
-        let wrong = || format!("{url} is no server; write its URL, such as http://127.0.0.1:8390");
+        let wrong =
+            || format!("invalid server URL {url:?}; write its URL, such as http://127.0.0.1:8390");
         let parts = url.parse::<Uri>().map_err(|_| wrong())?.into_parts();
         let authority = parts.authority.ok_or_else(wrong)?;
         let tls = match (parts.scheme.as_ref().map(http::uri::Scheme::as_str), ca) {
             (Some("http"), _) => None,
             (Some("https"), Some(ca)) => Some(Arc::new(tls::client(ca)?).into()),
             (Some("https"), None) => {
-                return Err("for https, say which certificate to trust, with --ca FILE".to_owned());
+                return Err(
+                    "https needs the CA certificate of the server; add --ca FILE".to_owned()
+                );
             }
             _ => return Err(wrong()),
         };
@@ -59,7 +62,7 @@ impl Remote {
             let socket = tls.connect(name, socket).await.map_err(|error| self.cannot(&error))?;
             self.ask(socket, token, request).await
         };
-        timeout(PATIENCE, ask).await.map_err(|_| self.cannot(&io::ErrorKind::TimedOut.into()))?
+        timeout(TIMEOUT, ask).await.map_err(|_| self.cannot(&io::ErrorKind::TimedOut.into()))?
     }
 
     async fn connect(&self) -> Result<TcpStream, String> {
@@ -91,7 +94,7 @@ impl Remote {
         match head.status {
             StatusCode::OK => Ok(String::from_utf8_lossy(&body).into_owned()),
             StatusCode::UNAUTHORIZED => {
-                Err(self.refused("it wants its token; set SPILLGATE_TOKEN"))
+                Err(self.refused("it requires its token; set SPILLGATE_TOKEN"))
             }
             status => Err(self.refused(&detail(&body).unwrap_or_else(|| status.to_string()))),
         }
@@ -102,7 +105,7 @@ impl Remote {
     }
 
     fn refused(&self, why: &str) -> Box<dyn Error> {
-        format!("{} does not explain: {why}", self.authority).into()
+        format!("{} refused: {why}", self.authority).into()
     }
 }
 

@@ -1,14 +1,12 @@
-use std::str::FromStr;
-
 use spillgate::AlgorithmKind;
 
-/// How the quotas of files are spent.
+/// The algorithm of limits in envoyproxy/ratelimit files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// As envoyproxy/ratelimit does: so many from one full minute to the next.
+    /// As envoyproxy/ratelimit does: windows begin at full minutes, hours and so on.
     #[default]
     FixedWindow,
-    /// So many at once, refilled bit by bit.
+    /// A burst of the whole quota, refilled continuously.
     TokenBucket,
 }
 
@@ -17,18 +15,6 @@ impl Algorithm {
         match self {
             Self::FixedWindow => AlgorithmKind::FixedWindow,
             Self::TokenBucket => AlgorithmKind::TokenBucket,
-        }
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "fixed-window" => Ok(Self::FixedWindow),
-            "token-bucket" => Ok(Self::TokenBucket),
-            _ => Err("write \"fixed-window\" or \"token-bucket\""),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a folder.
+//! The configuration files of a directory.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,19 +10,22 @@ use super::descriptor::{File, parse_file, twice};
 use super::{Algorithm, Problems};
 use crate::settings::read_small;
 
-/// How many files a folder may have.
+/// Maximum number of files.
 const MOST: usize = 1_000;
 
-/// What the files of a folder say.
+/// The limits of all files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folder {
     pub(crate) domains: Vec<Domain>,
-    /// Some want metrics for single values, which there are none of.
+    /// True if a file asks for metrics per value, which do not exist.
     pub(crate) wants_values: bool,
 }
 
-/// Reads all files of a folder, and makes one domain of those that name the same. If anything is
-/// wrong with any of them, everything that is wrong with all is told.
+/// Reads all files, and merges those of the same domain.
+///
+/// # Errors
+///
+/// All problems of all files.
 pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Problems> {
     let found = files(folder).map_err(|problem| Problems::from(vec![problem]))?;
     let (mut merged, mut problems) = (Merged::default(), Vec::new());
@@ -40,7 +43,7 @@ pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Proble
     if problems.is_empty() { Ok(merged.said) } else { Err(problems.into()) }
 }
 
-/// What the files that were read so far say.
+/// The files that were read so far.
 #[derive(Default)]
 struct Merged {
     said: Folder,
@@ -51,8 +54,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Adds a file after those that were before it, in the order of their names: so are wildcards
-    /// tried.
+    /// Adds a file. Wildcards are tried in the order of file names.
     fn add(&mut self, name: &str, file: File, problems: &mut Vec<String>) {
         let File { domain, lines, wants_values } = file;
         self.said.wants_values |= wants_values;
@@ -72,8 +74,8 @@ impl Merged {
     }
 }
 
-/// The files that are configurations, in order of their names. Those that begin with a dot
-/// are not: a ConfigMap keeps its versions in such folders, and links to the newest.
+/// The configuration files, sorted by name, without hidden ones: a ConfigMap keeps its versions
+/// in hidden directories.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let unreadable = |error: io::Error| {
         format!("envoy-config: the folder {} cannot be read: {error}", folder.display())
@@ -98,5 +100,5 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 fn read(path: &Path) -> Result<String, Problems> {
     let wrong = |why: String| Problems::from(vec![format!("{}: {why}", path.display())]);
     let bytes = read_small(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| wrong("it is not a text in UTF-8".to_owned()))
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))
 }

@@ -1,7 +1,7 @@
 //! Configuration files of [envoyproxy/ratelimit], read as they are.
 //!
-//! Such a file names a domain and a tree of descriptors. What is wrong with it is told with
-//! its line, and so is every key that means nothing. `docs/envoy.md` shows what is read.
+//! Such a file names a domain and a tree of descriptors. Every problem is reported with its line,
+//! unknown keys included. `docs/envoy.md` shows what is read.
 //!
 //! [envoyproxy/ratelimit]: https://github.com/envoyproxy/ratelimit
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Everything that is wrong with files, a line each.
+/// All problems of files, one per line.
 #[derive(Debug)]
 pub struct Problems(Vec<String>);
 
@@ -20,14 +20,14 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// Where problems of one file are written down.
+/// Collects the problems of one file.
 #[derive(Debug)]
 pub(super) struct Report<'f> {
     file: &'f str,
     problems: Vec<String>,
 }
 
-/// How many problems of a file are told.
+/// Maximum number of problems per file.
 const MOST: usize = 100;
 
 impl<'f> Report<'f> {
@@ -41,7 +41,7 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// What was made, if nothing was wrong.
+    /// The result, if there are no problems.
     pub(super) fn end<T>(self, made: Option<T>) -> Result<T, Problems> {
         match made {
             Some(made) if self.problems.is_empty() => Ok(made),

@@ -1,4 +1,4 @@
-//! Tables that are asked for what they may say.
+//! Mappings of a file, read key by key.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use super::problems::Report;
 use super::scalar;
 use super::yaml::{Key, Kind, Value};
 
-/// How long a text may be. Aliases repeat it.
+/// Maximum length of a text. Aliases repeat it.
 const LONGEST: usize = 1_024;
 
-/// A table of which only known keys are there, as far as nothing else was noted.
+/// A mapping whose unknown keys were reported.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'v> {
     pub(super) line: usize,
@@ -17,7 +17,7 @@ pub(super) struct Table<'v> {
 }
 
 impl<'v> Table<'v> {
-    /// The table that a value is. Keys that are not known are noted.
+    /// A value as a mapping. Reports unknown keys.
     pub(super) fn of(
         value: &'v Value,
         what: &str,
@@ -36,13 +36,13 @@ impl<'v> Table<'v> {
         Some(Self { line: value.line, entries })
     }
 
-    /// What a key says, if it says anything.
+    /// The value of a key, unless it is null.
     pub(super) fn value(self, key: &str) -> Option<&'v Value> {
         let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
         entry.map(|(_, value)| &**value).filter(|value| !value.is_null())
     }
 
-    /// A text. Numbers and booleans are what was written.
+    /// A text. Numbers and booleans are taken as they are written.
     pub(super) fn text(self, key: &str, report: &mut Report<'_>) -> Option<&'v str> {
         let value = self.value(key)?;
         match &value.kind {
@@ -59,7 +59,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    /// A text that has to be there, as what it names.
+    /// A required text.
     pub(super) fn name(self, key: &str, of: &str, report: &mut Report<'_>) -> &'v str {
         let name = self.text(key, report);
         let is_empty = name.map_or_else(|| self.value(key).is_none(), str::is_empty);
@@ -69,7 +69,7 @@ impl<'v> Table<'v> {
         name.unwrap_or_default()
     }
 
-    /// True if it says so.
+    /// A boolean, false by default.
     pub(super) fn is(self, key: &str, report: &mut Report<'_>) -> bool {
         let Some(value) = self.value(key) else { return false };
         let is = value.plain().and_then(scalar::boolean);
@@ -104,7 +104,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    /// The line of a key, or of the table if it is not there.
+    /// The line of a key, or of the mapping if it is missing.
     pub(super) fn line_of(self, key: &str) -> usize {
         let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
         entry.map_or(self.line, |(key, _)| key.line)

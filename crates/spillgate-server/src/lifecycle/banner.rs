@@ -3,10 +3,12 @@ use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use spillgate_policy::Policy;
+
 use super::server::Bound;
 use crate::settings::{Config, Source, Token};
 
-/// What a person sees who starts a server: what listens where, and what to try.
+/// What is printed at the start: listeners, policy, and commands to try.
 #[derive(Debug)]
 pub(super) struct Banner {
     /// Names of protocols, and their URLs.
@@ -15,22 +17,37 @@ pub(super) struct Banner {
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
     proxy: Option<SocketAddr>,
-    /// What clients are to trust, if they have to speak TLS.
+    /// The certificate that clients trust, with TLS.
     certificate: Option<PathBuf>,
     http_is_public: bool,
     resp_is_public: bool,
     policy: String,
     state: String,
-    /// A limit to try, and whether its callers have a key.
+    /// A limit to try, and whether it has a key.
     limit: Option<(String, bool)>,
-    /// The token, if nobody knows it yet.
+    /// The token, if it was generated.
     token: Option<Token>,
 }
 
+/// How many limits a policy has, and one to try: its name, and whether it has a key.
+#[derive(Debug)]
+pub(super) struct SimpleLimit {
+    limits: usize,
+    first: Option<(String, bool)>,
+}
+
 impl Banner {
+    /// What the banner shows of a policy.
+    pub(super) fn simple_limit(policy: &Policy) -> SimpleLimit {
+        let simple = policy.limits().find(|limit| policy.parts(limit).is_some_and(|n| n < 2));
+        let first = simple.map(|limit| (limit.to_owned(), policy.parts(limit) == Some(1)));
+        SimpleLimit { limits: policy.limits().count(), first }
+    }
+
     pub(super) fn new(
         source: &Source,
         config: &Config,
+        limit: SimpleLimit,
         bound: &[Bound],
         token: Option<&Token>,
     ) -> io::Result<Self> {
@@ -38,40 +55,38 @@ impl Banner {
             let found = bound.iter().find(|bound| bound.protocol.name() == wanted);
             found.map(|bound| bound.socket.local_addr()).transpose()
         };
-        let Config { policy, settings, .. } = config;
+        let (settings, SimpleLimit { limits, first }) = (&config.settings, limit);
         let protocols = bound.iter().map(|Bound { protocol, socket }| {
-            let url = protocol.url(socket.local_addr()?, settings.tls.is_some());
+            let url = protocol.url(socket.local_addr()?, settings.tls_cert.is_some());
             Ok((protocol.name(), url))
         });
-        let simple = policy.limits().find(|limit| policy.parts(limit).is_some_and(|n| n < 2));
-        let limits = policy.limits().count();
         let plural = if limits == 1 { "" } else { "s" };
         let file = source.path.as_ref().map(|path| path.display().to_string());
         let file = file.or(source.limit.as_ref().map(|_| "--limit".to_owned()));
         let file = file.unwrap_or_else(|| "an example".to_owned());
         let folder =
-            settings.envoy.as_ref().map(|(folder, _)| format!(" and {}", folder.display()));
+            settings.envoy_config.as_ref().map(|folder| format!(" and {}", folder.display()));
         let folder = folder.unwrap_or_default();
         Ok(Self {
             protocols: protocols.collect::<io::Result<_>>()?,
             http: address("http")?.or(address("admin")?),
             resp: address("resp")?,
             proxy: address("proxy")?,
-            certificate: settings.tls.as_ref().map(|tls| tls.certificate.clone()),
+            certificate: settings.tls_cert.clone(),
             http_is_public: settings.http_is_public(),
             resp_is_public: settings.resp.is_public(),
             policy: format!("{file}{folder}, {limits} limit{plural}"),
             state: match (&settings.store, &settings.snapshot) {
                 (Some(store), _) => format!("shared, in {}", store.place()),
-                (None, None) => "in memory; gone when the server ends".to_owned(),
-                (None, Some(path)) => format!("in memory, kept in {}", path.display()),
+                (None, None) => "in memory; lost at exit".to_owned(),
+                (None, Some(path)) => format!("in memory, snapshots in {}", path.display()),
             },
-            limit: simple.map(|limit| (limit.to_owned(), policy.parts(limit) == Some(1))),
+            limit: first,
             token: token.cloned(),
         })
     }
 
-    /// Shows it on standard output: it may hold a secret, and the log must not.
+    /// Prints it to standard output: it may hold a secret, which the log must not.
     pub(super) fn print(&self) {
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let style =
@@ -94,7 +109,7 @@ impl Banner {
             writeln!(out, "  token   {}", token.reveal())?;
             writeln!(
                 out,
-                "          {dim}made for this run; choose one with SPILLGATE_TOKEN{plain}"
+                "          {dim}generated for this run; set your own with SPILLGATE_TOKEN{plain}"
             )?;
         }
         writeln!(out, "\n{bold}Try{plain}")?;
@@ -124,7 +139,7 @@ impl Banner {
         Some(format!("curl {trusted}{bearer}{options}{scheme}://{address}{path}"))
     }
 
-    /// Asks the proxy, which knows no token.
+    /// A request to the proxy, which has no token.
     fn plain_curl(&self, address: SocketAddr) -> String {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         format!("curl -i {}{scheme}://{}/", self.trusted(), reachable(address))
@@ -132,14 +147,14 @@ impl Banner {
 
     fn redis_cli(&self) -> Option<String> {
         let address = reachable(self.resp?);
-        // A password among the arguments is seen by others on this machine.
+        // Arguments show up in process lists.
         let password = match self.resp_is_public {
             true => "REDISCLI_AUTH=\"$SPILLGATE_TOKEN\" ",
             false => "",
         };
         let tls = if self.certificate.is_some() { "--tls " } else { "" };
         let (trusted, host, port) = (self.trusted(), address.ip(), address.port());
-        // What it takes if nothing is said.
+        // The default of redis-cli.
         let is_default = host == IpAddr::from([127, 0, 0, 1]);
         let host = if is_default { String::new() } else { format!("-h {host} ") };
         Some(format!(
@@ -153,7 +168,7 @@ impl Banner {
     }
 }
 
-/// An address under which this machine reaches one that stands for all.
+/// An address to connect to, for one that stands for all.
 fn reachable(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => ([127, 0, 0, 1], v4.port()).into(),

@@ -1,14 +1,14 @@
-//! A running server: what it is made of, how it is told to change, and how it ends.
+//! A running server: start, reload, snapshots, graceful shutdown.
 
 mod banner;
+mod config_watcher;
 mod metrics;
 mod reload;
-mod saver;
 mod server;
-mod shared;
+mod shared_store;
 mod signals;
+mod snapshotter;
 mod state;
-mod watch;
 
 use std::error::Error;
 use std::process::exit;
@@ -16,21 +16,21 @@ use std::process::exit;
 use tracing::{info, warn};
 
 use self::server::Server;
-pub(crate) use self::shared::{connect, join};
+pub(crate) use self::shared_store::{connect, join};
 use self::signals::{Signal, Signals};
 use crate::settings::Source;
 
-/// Serves as the source says, until it is told to stop.
+/// Serves until a signal asks it to stop.
 ///
-/// Told so while it starts, or for a second time, it ends at once, whatever it is reading
-/// or writing: a snapshot is replaced whole or not at all.
+/// A signal during startup, or a second one, ends the process at once, whatever it is reading or
+/// writing: a snapshot is replaced whole or not at all.
 #[tokio::main]
 pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let server = tokio::select! {
         started = Server::start(source) => started?,
         () = signals.told_to_stop() => {
-            info!("told to stop before it has started");
+            info!("shutdown requested during startup");
             exit(0);
         }
     };
@@ -44,7 +44,7 @@ pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     tokio::select! {
         stopped = server.stop(is_lame_duck) => stopped?,
         () = signals.told_to_stop() => {
-            warn!("told to stop again: ending at once, without a snapshot");
+            warn!("second shutdown request: exiting now, without a snapshot");
             exit(1);
         }
     }

@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,30 +8,40 @@ use spillgate_policy::Changes;
 use spillgate_proxy::Proxy;
 use spillgate_redis::backend::BackendError;
 use tokio::task::spawn_blocking;
+use tracing::field::{DisplayValue, display};
 use tracing::{info, warn};
 
 use super::state::admit;
-use super::watch::contents;
 use crate::App;
-use crate::settings::{Config, Listen, Settings, Source, Token};
+use crate::settings::{Config, Listen, SettingChange, Settings, Source, Token, fingerprint};
 
-/// Takes up what has changed in the files of a running server.
+/// Applies changed files to a running server.
 #[derive(Debug)]
 pub(super) struct Reloader {
     source: Source,
-    /// What the server began with.
+    /// The settings at the start.
     begun: Settings,
     token: Token,
     app: Arc<App>,
     tls: Option<Arc<Tls>>,
     proxy: Option<Arc<Proxy>>,
-    /// What it goes by now. Held during a reload.
+    /// The settings in force. Held during a reload.
     current: Mutex<Settings>,
-    /// What was in the files when they were read last, or just before.
+    /// The fingerprint of the files when they were last loaded, or just before.
     seen: AtomicU64,
 }
 
-/// Reloads on a thread of its own: files are read, and words may have to move.
+/// What a reload changed.
+struct Reloaded {
+    policy: Changes,
+    settings: Vec<SettingChange>,
+    /// Changed since the start, and not applied.
+    needs_restart: Vec<SettingChange>,
+    /// True if the file is the same to the byte.
+    has_same_text: bool,
+}
+
+/// Reloads on a blocking thread: files are read, and counters may have to move.
 pub(super) async fn in_background(reloader: &Arc<Reloader>) {
     let reloader = Arc::clone(reloader);
     // If it has panicked, the old policy stays.
@@ -51,9 +62,9 @@ impl Reloader {
         Self { source, begun: settings, token, app, tls, proxy, current, seen }
     }
 
-    /// A hash of what was in the files when they were read last.
+    /// The fingerprint of the files when they were last loaded.
     pub(super) fn seen(&self) -> u64 {
-        // Relaxed: whoever sees an older one looks again.
+        // Relaxed: with an older one, the watcher looks again.
         self.seen.load(Ordering::Relaxed)
     }
 
@@ -63,26 +74,17 @@ impl Reloader {
         current.files(&self.source)
     }
 
-    /// Takes up what the files say now. If anything is wrong with them, nothing changes.
+    /// Applies what the files say now. If anything is wrong with them, nothing changes.
     pub(super) fn reload(&self) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // What is seen before it is read cannot change unseen in between.
-        self.seen.store(contents(&current.files(&self.source)), Ordering::Relaxed);
-        match self.take_up() {
-            Ok((settings, changes)) => {
+        self.seen.store(fingerprint(None, &current.files(&self.source)), Ordering::Relaxed);
+        match self.apply(&current) {
+            Ok((config, reloaded)) => {
+                self.seen.store(config.fingerprint, Ordering::Relaxed);
                 self.app.readiness().reloaded();
-                let Changes { added, removed, restarted, .. } = changes;
-                info!(?added, ?removed, ?restarted, "reloaded");
-                for key in self.begun.frozen(&settings) {
-                    warn!("{key} in [server] has changed, which needs a restart");
-                }
-                if frozen_store(&self.begun, &settings) {
-                    warn!("[store] has changed, which needs a restart");
-                }
-                if self.begun.proxy_listen() != settings.proxy_listen() {
-                    warn!("listen in [proxy] has changed, which needs a restart");
-                }
-                *current = settings;
+                reloaded.log();
+                *current = config.settings;
             }
             Err(problems) => {
                 for problem in &problems {
@@ -93,47 +95,58 @@ impl Reloader {
         }
     }
 
-    fn take_up(&self) -> Result<(Settings, Changes), Vec<String>> {
-        let config = self.source.load().map_err(|error| error.problems().to_vec())?;
+    fn apply(&self, current: &Settings) -> Result<(Config, Reloaded), Vec<String>> {
+        let serves_grpc = self.begun.grpc() != Listen::Off;
+        let loaded = self.source.load(serves_grpc);
+        let (config, policy) = loaded.map_err(|error| error.problems().to_vec())?;
         let one = |error: &dyn ToString| vec![error.to_string()];
-        let config = match self.begun.grpc {
-            Listen::Off => config,
-            Listen::At(_) => config.with_call_quotas().map_err(|error| one(&error))?,
-        };
-        let Config { file, policy, additions, settings } = config;
+        let settings = &config.settings;
         // What can fail comes first.
-        let certificate = match (&self.tls, &settings.tls) {
+        let certificate = match (&self.tls, settings.tls()) {
             (Some(_), Some(files)) => Some(files.load().map_err(|error| one(&error))?),
             _ => None,
         };
         let proxy = match (&self.proxy, settings.proxy.clone()) {
             (Some(proxy), Some(settings)) => {
-                Some((proxy, proxy.prepare(settings.runtime).map_err(|error| one(&error))?))
+                Some((proxy, proxy.prepare(settings.runtime()).map_err(|error| one(&error))?))
             }
             _ => None,
         };
-        self.renew_store(&settings).map_err(|error| one(&error))?;
-        let changes = self.app.adopt_with(policy, file.text(), additions);
-        let changes = changes.map_err(|error| one(&error))?;
+        let needs_restart = self.begun.changes(settings).into_iter();
+        let needs_restart: Vec<_> = needs_restart.filter(|change| change.needs_restart).collect();
+        self.renew_credentials(settings, &needs_restart).map_err(|error| one(&error))?;
+        let has_same_text = *self.app.policy() == *config.file.text();
+        let additions = config.additions.clone();
+        let changes = self.app.adopt_with(policy, config.file.text(), additions);
+        let reloaded = Reloaded {
+            policy: changes.map_err(|error| one(&error))?,
+            settings: current.changes(settings),
+            needs_restart,
+            has_same_text,
+        };
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.renew(&certificate);
         }
         if let Some((proxy, state)) = proxy {
             proxy.adopt(state);
         }
-        // Addresses stay as they are, and who may reach them.
+        // Listeners stay as they are, and so does who can reach them.
         let Settings { http, resp, grpc, admin, .. } = self.begun;
         let in_force = Settings { http, resp, grpc, admin, ..settings.clone() };
         admit(&self.app, &in_force, settings.token.as_ref().unwrap_or(&self.token));
-        Ok((settings, changes))
+        Ok((config, reloaded))
     }
 
-    /// Has the store take up credentials that have changed. It goes on with the old ones until
-    /// the new ones were accepted.
-    fn renew_store(&self, settings: &Settings) -> Result<(), BackendError> {
-        let store = self.app.gate().store();
-        match (store.shared(), &settings.store) {
-            (Some(store), Some(new)) if !frozen_store(&self.begun, settings) => {
+    /// Has the store try changed credentials. It keeps the old ones until the new ones were
+    /// accepted.
+    fn renew_credentials(
+        &self,
+        settings: &Settings,
+        needs_restart: &[SettingChange],
+    ) -> Result<(), BackendError> {
+        let is_same = !needs_restart.iter().any(SettingChange::is_of_store);
+        match (self.app.gate().store().shared(), &settings.store) {
+            (Some(store), Some(new)) if is_same => {
                 store.backend().renew_credentials(new.options()?).map(|_| ())
             }
             _ => Ok(()),
@@ -141,10 +154,27 @@ impl Reloader {
     }
 }
 
-/// True if the store that these name is another, or is used in another way.
-fn frozen_store(begun: &Settings, settings: &Settings) -> bool {
-    match (&begun.store, &settings.store) {
-        (Some(begun), Some(settings)) => begun.is_frozen_out(settings),
-        (begun, settings) => begun.is_some() != settings.is_some(),
+impl Reloaded {
+    fn log(&self) {
+        let Changes { added, removed, restarted, changed, lists, .. } = &self.policy;
+        let (added, removed, restarted) = (shown(added), shown(removed), shown(restarted));
+        let (changed, lists) = (shown(changed), shown(lists));
+        let settings = shown(self.settings.iter().filter(|change| !change.needs_restart));
+        if !self.policy.is_empty() || settings.is_some() {
+            info!(changed, added, removed, restarted, lists, settings, "reloaded");
+        } else if self.has_same_text {
+            info!("reloaded: nothing changed in the configuration file");
+        } else {
+            info!("reloaded: no limit, list or setting changed");
+        }
+        if !self.needs_restart.is_empty() {
+            warn!(settings = shown(&self.needs_restart), "changed settings need a restart");
+        }
     }
+}
+
+/// `[api: 3/min → 5/min, login: mode enforce → shadow]`; `None` if there are none.
+fn shown<T: Display>(changes: impl IntoIterator<Item = T>) -> Option<DisplayValue<String>> {
+    let texts: Vec<_> = changes.into_iter().map(|change| change.to_string()).collect();
+    (!texts.is_empty()).then(|| display(format!("[{}]", texts.join(", "))))
 }

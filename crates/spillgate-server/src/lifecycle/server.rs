@@ -7,6 +7,7 @@ use spillgate_net::metrics::ConnectionMetrics;
 use spillgate_net::{
     Listener, OpenConnections, Protocol, Threads, Tls, Workers, drain, raise_nofile_limit,
 };
+use spillgate_policy::Policy;
 use spillgate_proxy::Proxy;
 use tokio::net::TcpListener;
 use tokio::sync::watch as channel;
@@ -17,9 +18,9 @@ use tracing::info;
 use super::banner::Banner;
 use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
-use super::saver::Saver;
-use super::{shared, state, watch};
-use crate::settings::{Config, Listen, Settings, Source, TlsFiles, Token};
+use super::snapshotter::Snapshotter;
+use super::{config_watcher, shared_store, state};
+use crate::settings::{Config, Listen, Source, TlsFiles, Token};
 use crate::snapshot::SnapshotFile;
 use crate::{App, SharedStore, log, protocol};
 
@@ -32,7 +33,7 @@ pub(super) struct Server {
     stop: channel::Sender<bool>,
     /// Snapshots, the configuration watcher, and what protocols run in the background.
     background: Vec<AbortHandle>,
-    saver: Option<Saver>,
+    snapshotter: Option<Snapshotter>,
     reloader: Arc<Reloader>,
     shared: Option<Arc<SharedStore>>,
     lame_duck: Duration,
@@ -49,16 +50,15 @@ pub(super) struct Bound {
 impl Server {
     /// Restores the snapshot, and starts to listen.
     pub(super) async fn start(source: Source) -> Result<Self, Box<dyn Error>> {
-        // What is seen before it is loaded cannot change unseen in between.
-        let seen = watch::contents(&source.load()?.settings.files(&source));
-        let config = Arc::new(source.load()?);
+        let (config, policy) = source.load(false)?;
+        let config = Arc::new(config);
         let settings = config.settings.clone();
         log::begin(&settings);
         if config.additions.envoy.wants_values {
             info!("detailed_metric and value_to_metric have no effect: metrics are by limit");
         }
-        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?.map(Arc::new);
-        let proxy = settings.proxy.clone().map(|proxy| Proxy::new(proxy.runtime)).transpose()?;
+        let tls = settings.tls().as_ref().map(TlsFiles::load).transpose()?.map(Arc::new);
+        let proxy = settings.proxy.as_ref().map(|proxy| Proxy::new(proxy.runtime())).transpose()?;
         let proxy = proxy.map(Arc::new);
         let snapshot = settings.snapshot.as_ref().map(SnapshotFile::claim).transpose()?;
         let (token, generated) = match settings.token.clone() {
@@ -66,24 +66,25 @@ impl Server {
             None => Token::generate().map(|token| (token.clone(), Some(token)))?,
         };
         let shared = match &settings.store {
-            Some(store) => Some(shared::connect(store).await?),
+            Some(store) => Some(shared_store::connect(store).await?),
             None => None,
         };
-        let (app, snapshot) = load(&config, &token, snapshot, shared.clone()).await?;
+        let simple = Banner::simple_limit(&policy);
+        let (app, snapshot) = load(&config, policy, &token, snapshot, shared.clone()).await?;
         if let Some(store) = &shared {
-            shared::join(store).await?;
+            shared_store::join(store).await?;
         }
         let app = Arc::new(app);
         let bound = bind(protocol::all(&app, &settings, proxy.clone()))?;
         register(&app, &bound);
-        let saver = snapshot.map(|file| {
-            let metrics = SnapshotMetrics::new(&app, settings.snapshot_every);
-            Saver::new(file, Arc::clone(&app), metrics)
+        let snapshotter = snapshot.map(|file| {
+            let metrics = SnapshotMetrics::new(&app, settings.snapshot_interval);
+            Snapshotter::new(file, Arc::clone(&app), metrics)
         });
         let protocols = || bound.iter().map(|bound| &*bound.protocol);
-        let max_connections = raise_nofile_limit(settings.connections, protocols());
-        let banner = Banner::new(&source, &config, &bound, generated.as_ref())?;
-        let saving = saver.clone().map(|saver| saver.run(settings.snapshot_every));
+        let max_connections = raise_nofile_limit(settings.max_connections, protocols());
+        let banner = Banner::new(&source, &config, simple, &bound, generated.as_ref())?;
+        let saving = snapshotter.clone().map(|own| own.run(settings.snapshot_interval));
         let mut background: Vec<_> = protocols()
             .filter_map(|protocol| protocol.background())
             .map(|run| tokio::spawn(run).abort_handle())
@@ -93,13 +94,23 @@ impl Server {
         app.readiness().start();
         banner.print();
         let began = settings.clone();
-        let reloader = Reloader::new(source, began, token, Arc::clone(&app), (tls, proxy), seen);
-        let reloader = Arc::new(reloader);
-        background.push(tokio::spawn(watch::run(Arc::clone(&reloader))).abort_handle());
+        let (own, seen) = (Arc::clone(&app), config.fingerprint);
+        let reloader = Arc::new(Reloader::new(source, began, token, own, (tls, proxy), seen));
+        background.push(tokio::spawn(config_watcher::run(Arc::clone(&reloader))).abort_handle());
         background.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
-        let Settings { lame_duck, drain, .. } = settings;
-        Ok(Self { app, listeners, stop, background, saver, reloader, shared, lame_duck, drain })
+        let (lame_duck, drain) = (settings.shutdown_delay, settings.shutdown_timeout);
+        Ok(Self {
+            app,
+            listeners,
+            stop,
+            background,
+            snapshotter,
+            reloader,
+            shared,
+            lame_duck,
+            drain,
+        })
     }
 
     pub(super) async fn reload(&self) {
@@ -123,8 +134,8 @@ impl Server {
         if let Some(store) = self.shared {
             store.shutdown().await;
         }
-        match self.saver {
-            Some(saver) => Ok(saver.save().await?),
+        match self.snapshotter {
+            Some(snapshotter) => Ok(snapshotter.save().await?),
             None => Ok(()),
         }
     }
@@ -134,13 +145,14 @@ impl Server {
 /// signals are heard meanwhile.
 async fn load(
     config: &Arc<Config>,
+    policy: Policy,
     token: &Token,
     snapshot: Option<SnapshotFile>,
     shared: Option<Arc<SharedStore>>,
 ) -> Result<(App, Option<SnapshotFile>), Box<dyn Error>> {
     let (config, token) = (Arc::clone(config), token.clone());
     let load = move || {
-        let app = state::app(&config, &token, snapshot.as_ref(), shared);
+        let app = state::app(&config, policy, &token, snapshot.as_ref(), shared);
         // An error of any kind cannot leave its thread; its text can.
         app.map(|app| (app, snapshot)).map_err(|error| error.to_string())
     };

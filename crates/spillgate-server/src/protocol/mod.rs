@@ -26,7 +26,7 @@ pub(crate) fn all(
     let mut all: Vec<(Arc<dyn Protocol>, _)> = vec![
         (Arc::new(HttpProtocol::new(app)), settings.http),
         (Arc::new(RespProtocol::new(app)), settings.resp),
-        (Arc::new(GrpcProtocol::new(app)), settings.grpc),
+        (Arc::new(GrpcProtocol::new(app)), settings.grpc()),
     ];
     if let Some(proxy) = proxy {
         let (layer, drain) = (app.layer().clone(), Arc::clone(app.readiness().drain_signal()));

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Everything that is wrong with what a server was told, a line each.
+/// All problems of a configuration, one per line.
 #[derive(Debug)]
 pub(crate) struct ConfigError(Vec<String>);
 
@@ -11,6 +11,12 @@ impl ConfigError {
 
     pub(crate) fn problems(&self) -> &[String] {
         &self.0
+    }
+
+    /// The same, and more.
+    pub(super) fn and(mut self, problems: Vec<String>) -> Self {
+        self.0.extend(problems);
+        self
     }
 }
 

@@ -1,86 +1,143 @@
+//! Loads a configuration: reads each file, parses the configuration file once, and compiles its
+//! policy once.
+
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use spillgate_policy::{Policy, PolicyBuilder, PolicyFile};
+use spillgate_policy::{Policy, PolicyBuilder, PolicyFile, Tables};
 
-use super::value::LimitQuota;
-use super::{ConfigError, Given, Listen, Settings};
+use super::args::OFF_IN_PROXY;
+use super::declare::Sources;
+use super::types::LimitQuota;
+use super::{ConfigError, Flags, Listen, ProxySettings, Settings, StoreSettings};
 use crate::envoy;
 
-/// Where a server is told what to do. It is asked at the start, and at every reload.
+/// Where a configuration is loaded from, at the start and at every reload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     /// The file, if there is one.
     pub(crate) path: Option<PathBuf>,
     /// The quota of the only limit, if there is no file.
     pub(crate) limit: Option<LimitQuota>,
-    /// What flags and environment say, which goes before the file.
-    pub(crate) flags: Given,
-    /// What holds where nothing is said.
-    pub(crate) fallback: Given,
+    flags: Flags<true>,
+    /// True for `spillgate proxy`.
+    is_proxy: bool,
 }
 
-/// What a server is told.
+/// A configuration without its policy, which belongs to the gate.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// The file's text, or the example's.
     pub(crate) file: PolicyFile,
-    pub(crate) policy: Policy,
     pub(crate) additions: Additions,
     pub(crate) settings: Settings,
+    /// Of all [files](Settings::files), when they were loaded or just before.
+    pub(crate) fingerprint: u64,
 }
 
-/// What a policy has that its file does not tell.
+/// What a policy has that its file does not say.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Additions {
-    /// What files of envoyproxy/ratelimit say.
+    /// Limits of envoyproxy/ratelimit files.
     pub(crate) envoy: envoy::Folder,
     /// Room for quotas that come with calls.
     call_quotas: bool,
 }
 
-/// The policy of a server that is given none.
+/// The policy of a server without a file.
 const EXAMPLE: &str = include_str!("example.toml");
 
 impl Source {
-    /// Reads what the server is to do.
-    pub(crate) fn load(&self) -> Result<Config, ConfigError> {
+    /// The source of `spillgate serve`.
+    pub(crate) fn serve(path: Option<PathBuf>, flags: Flags<false>) -> Self {
+        Self { path, flags: Flags(flags.0), ..Self::default() }
+    }
+
+    /// The source of `spillgate proxy`.
+    pub(crate) fn proxy(
+        path: Option<PathBuf>,
+        limit: Option<LimitQuota>,
+        flags: Flags<true>,
+    ) -> Self {
+        Self { path, limit, flags, is_proxy: true }
+    }
+
+    /// Loads the configuration. With `serves_grpc` there is a gRPC listener already, whatever the
+    /// settings say, so that calls may bring quotas.
+    ///
+    /// # Errors
+    ///
+    /// All problems of settings and policy.
+    pub(crate) fn load(&self, serves_grpc: bool) -> Result<(Config, Policy), ConfigError> {
         let file = match (&self.path, &self.limit) {
             (Some(path), _) => PolicyFile::read(path)?,
             (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
             (None, None) => PolicyFile::from_text(EXAMPLE),
         };
-        let (policy, told) = file.decode(Given::decode)?;
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let told = told.beside(folder);
-        let has_descriptors = policy.domains().next().is_some();
-        let settings =
-            Settings::new(self.flags.clone().or(told).or(self.fallback.clone()), has_descriptors)?;
-        let envoy = match &settings.envoy {
-            Some((folder, algorithm)) => envoy::load(folder, *algorithm)?,
-            None => envoy::Folder::default(),
-        };
-        let additions = Additions { envoy, call_quotas: settings.grpc != Listen::Off };
-        let policy = additions.added_to(file.builder()?)?;
-        Ok(Config { file, policy, additions, settings })
+        let off = if self.is_proxy { OFF_IN_PROXY } else { &[] };
+        let mut sources = Sources::new(&self.flags.0, folder, off);
+        let decoded = file.decode(|tables| self.tables(tables, &mut sources));
+        let mut problems = std::mem::take(&mut sources.problems);
+        let (builder, (mut settings, store, proxy, has_proxy)) =
+            decoded.map_err(|error| ConfigError::from(error).and(std::mem::take(&mut problems)))?;
+        #[cfg(test)]
+        tests::PARSED.set(tests::PARSED.get() + 1);
+        // Files are seen before they are used, so that none can change unseen in between.
+        settings.proxy = proxy.complete(has_proxy, &mut problems);
+        settings.store = Some(store);
+        let files = settings.files(self);
+        let own = self.path.iter().count();
+        let read = self.path.as_ref().map(|_| file.text().as_bytes());
+        let fingerprint = fingerprint(read, &files[own..]);
+        settings.store = settings.store.and_then(|store| store.complete(&sources, &mut problems));
+        settings.complete(builder.has_descriptors(), &mut problems);
+        let envoy = settings.envoy().map(|(folder, algorithm)| envoy::load(folder, algorithm));
+        let envoy = envoy.transpose().unwrap_or_else(|wrong| {
+            problems.extend_from_slice(wrong.lines());
+            None
+        });
+        let call_quotas = serves_grpc || settings.grpc() != Listen::Off;
+        let additions = Additions { envoy: envoy.unwrap_or_default(), call_quotas };
+        #[cfg(test)]
+        tests::COMPILED.set(tests::COMPILED.get() + 1);
+        if problems.is_empty() {
+            let policy = additions.added_to(builder).map_err(ConfigError::from)?;
+            return Ok((Config { file, additions, settings, fingerprint }, policy));
+        }
+        // Problems of the policy come first, since they have a place in the file.
+        let policy = additions.added_to(builder.without_limits());
+        Err(match policy {
+            Ok(_) => ConfigError::new(problems),
+            Err(error) => ConfigError::from(error).and(problems),
+        })
+    }
+
+    /// The values of all settings, and whether a proxy is asked for.
+    fn tables(
+        &self,
+        tables: &mut Tables<'_, '_>,
+        sources: &mut Sources<'_>,
+    ) -> (Settings, StoreSettings, ProxySettings, bool) {
+        let store = tables.store(|table| StoreSettings::resolve(sources, Some(table)));
+        let proxy = tables.proxy(|table| ProxySettings::resolve(sources, Some(table)));
+        let server = tables.server(|table| Settings::resolve(sources, Some(table)));
+        let has_proxy = self.is_proxy || proxy.is_some();
+        (
+            server.unwrap_or_else(|| Settings::resolve(sources, None)),
+            store.unwrap_or_else(|| StoreSettings::resolve(sources, None)),
+            proxy.unwrap_or_else(|| ProxySettings::resolve(sources, None)),
+            has_proxy,
+        )
     }
 }
 
 impl Config {
-    /// The policy, once more.
-    pub(crate) fn policy(&self) -> Result<Policy, spillgate_policy::Error> {
+    /// Compiles the policy once more, if a gate that had the first had to be given up.
+    pub(crate) fn compile_again(&self) -> Result<Policy, spillgate_policy::Error> {
         self.additions.added_to(self.file.builder()?)
-    }
-
-    /// The same with room for quotas that come with calls, which clients of a listener may
-    /// bring although nothing else speaks of descriptors any more.
-    pub(crate) fn with_call_quotas(mut self) -> Result<Self, spillgate_policy::Error> {
-        if !self.additions.call_quotas {
-            self.additions.call_quotas = true;
-            self.policy = self.policy()?;
-        }
-        Ok(self)
     }
 }
 
@@ -95,14 +152,27 @@ impl Additions {
     }
 }
 
-/// Reads a small file, such as a key. What is longer than a mebibyte is none.
+/// A hash of the contents of files, the first of which may have been read already.
+pub(crate) fn fingerprint(read: Option<&[u8]>, files: &[PathBuf]) -> u64 {
+    // As much as a policy may have.
+    const MEBIBYTES: u64 = 16;
+    let mut hasher = DefaultHasher::new();
+    if read.is_some() {
+        read.hash(&mut hasher);
+    }
+    for file in files {
+        read_file(file, MEBIBYTES).ok().as_deref().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Reads a small file, such as a key: at most 1 MiB.
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     read_file(path, 1)
 }
 
-/// Reads a file of at most so many mebibytes.
-pub(crate) fn read_file(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
-    // Before it is opened: to open a pipe is to wait for someone at its other end.
+fn read_file(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a pipe waits for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
@@ -112,4 +182,49 @@ pub(crate) fn read_file(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it has more than {mebibytes} MiB")));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        pub(super) static PARSED: Cell<u32> = const { Cell::new(0) };
+        pub(super) static COMPILED: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn source(text: &str) -> (tempfile::TempDir, Source) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spillgate.toml");
+        fs::write(&path, text).unwrap();
+        (folder, Source { path: Some(path), ..Source::default() })
+    }
+
+    #[test]
+    fn a_load_parses_and_compiles_once() {
+        let (_folder, source) =
+            source("[server]\ngrpc = '127.0.0.1:0'\n[[limit]]\nname = 'a'\nquota = '5/s'\n");
+        for loads in 1..3 {
+            let (config, policy) = source.load(true).unwrap();
+            assert!(policy.limits().any(|limit| limit == "a"));
+            assert_eq!((PARSED.get(), COMPILED.get()), (loads, loads));
+            assert_eq!(config.fingerprint, fingerprint(None, &config.settings.files(&source)));
+        }
+    }
+
+    #[test]
+    fn problems_of_settings_and_of_the_policy_are_reported_together() {
+        let (_folder, source) = source(
+            "[server]\nhttp = '0.0.0.0:1'\ntls-cert = 'x'\n[store]\nnodes = 2\n\
+             [[limit]]\nname = 'a'\nquota = '5/fortnight'\n",
+        );
+        let error = source.load(false).unwrap_err();
+        let expected = ["fortnight", "store nodes", "tls-key", "there is no token"];
+        assert_eq!(error.problems().len(), expected.len(), "{error}");
+        for (problem, expected) in error.problems().iter().zip(expected) {
+            assert!(problem.contains(expected), "{error}");
+        }
+    }
 }

@@ -1,20 +1,24 @@
-//! What a server is told: by flags, else by environment variables, else by the tables
-//! `[server]`, `[store]` and `[proxy]` of its file, else by defaults.
+//! Settings of the server: flags, environment variables, and the tables `[server]`, `[store]` and
+//! `[proxy]` of the file. Precedence: flag, environment variable, file, default.
+//!
+//! A new setting is one entry of `server.rs`, `store.rs` or `proxy.rs`.
 
+mod args;
+mod declare;
 mod error;
-mod file;
-mod given;
 mod load;
 mod proxy;
-mod range;
-mod settings;
+mod server;
 mod store;
+mod types;
+mod upstream;
 mod value;
 
+pub(crate) use self::args::Flags;
+pub(crate) use self::declare::SettingChange;
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::given::Given;
-pub(crate) use self::load::{Additions, Config, Source, read_file, read_small};
-pub(crate) use self::proxy::{GivenProxy, ProxySettings};
-pub(crate) use self::settings::{Settings, TlsFiles};
+pub(crate) use self::load::{Additions, Config, Source, fingerprint, read_small};
+pub(crate) use self::proxy::ProxySettings;
+pub(crate) use self::server::{Settings, TlsFiles};
 pub(crate) use self::store::StoreSettings;
-pub(crate) use self::value::{LimitQuota, Listen, LogFormat, Token};
+pub(crate) use self::types::{LimitQuota, Listen, LogFormat, Token};

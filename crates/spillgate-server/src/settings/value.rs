@@ -1,290 +1,289 @@
-//! Values that are written the same way as a flag, in the environment and in the file. An
-//! error says what to write.
+//! What every type of setting can do: be parsed from a flag, a variable or the file, be checked
+//! against a range, and be shown. An error says what to write.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
-use std::time::Duration;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
-use ipnet::IpNet;
-use spillgate::Quota;
-use tracing::level_filters::LevelFilter;
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches};
+use spillgate_policy::Settings as Table;
 
-use crate::Secret;
+/// A type of setting.
+pub(super) trait Value: Clone + PartialEq + Send + Sync + 'static {
+    /// What ranges are of.
+    type Bound;
+    /// What help calls a value.
+    const PLACEHOLDER: &'static str;
+    /// What messages suggest if there is no default.
+    const EXAMPLE: &'static str;
+    /// True if no message may show it.
+    const IS_SECRET: bool = false;
+    const IS_NUMBER: bool = false;
 
-/// Where to listen, or that nobody does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listen {
-    Off,
-    At(SocketAddr),
-}
+    fn parse(text: &str) -> Result<Self, String>;
 
-impl Listen {
-    pub(crate) fn address(self) -> Option<SocketAddr> {
-        match self {
-            Self::Off => None,
-            Self::At(address) => Some(address),
+    /// As it is written, if it is a value to show.
+    fn shown(&self) -> Option<String> {
+        None
+    }
+
+    /// Lets a flag hold such a value. One that is secret is parsed later: errors of flags show
+    /// what was given.
+    fn arg(arg: Arg) -> Arg {
+        let arg = arg.value_name(Self::PLACEHOLDER);
+        if Self::IS_SECRET { arg } else { arg.value_parser(Self::parse as fn(&str) -> _) }
+    }
+
+    fn from_args(args: &ArgMatches, id: &str) -> Option<Result<Self, String>> {
+        if Self::IS_SECRET {
+            return args.try_get_one::<String>(id).ok()?.map(|text| Self::parse(text));
+        }
+        args.try_get_one::<Self>(id).ok()?.cloned().map(Ok)
+    }
+
+    fn decode(
+        table: &mut Table<'_, '_>,
+        key: &'static str,
+        example: &str,
+        range: Option<&RangeInclusive<Self::Bound>>,
+    ) -> Option<Self> {
+        let parse = |text: &str| {
+            let value = Self::parse(text)?;
+            let wrong = range.and_then(|range| value.out_of_range(range));
+            wrong.map_or(Ok(value), Err)
+        };
+        match Self::IS_SECRET {
+            true => table.secret(key, example, parse),
+            false => table.parsed(key, example, parse),
         }
     }
 
-    /// True if others than this machine's programs can reach it.
-    pub(crate) fn is_public(self) -> bool {
-        self.address().is_some_and(|address| !address.ip().to_canonical().is_loopback())
+    /// What to write, if the value is out of range.
+    fn out_of_range(&self, _range: &RangeInclusive<Self::Bound>) -> Option<String> {
+        None
+    }
+
+    fn range_text(_range: &RangeInclusive<Self::Bound>) -> String {
+        String::new()
+    }
+
+    /// The same in a file of this folder.
+    fn relative_to(self, _folder: &Path) -> Self {
+        self
+    }
+
+    /// The value that turns something off, if there is one.
+    fn off() -> Option<Self> {
+        None
     }
 }
 
-impl FromStr for Listen {
-    type Err = &'static str;
+impl<T: Value> Value for Option<T> {
+    type Bound = T::Bound;
+    const PLACEHOLDER: &'static str = T::PLACEHOLDER;
+    const EXAMPLE: &'static str = T::EXAMPLE;
+    const IS_SECRET: bool = T::IS_SECRET;
+    const IS_NUMBER: bool = T::IS_NUMBER;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}")) {
-            _ if text == "off" => Ok(Self::Off),
-            Some(text) => text.parse().map(Self::At),
-            None => text.parse().map(Self::At),
-        }
-        .map_err(|_| "write an address and a port, such as \"127.0.0.1:8390\", or \"off\"")
+    fn parse(text: &str) -> Result<Self, String> {
+        T::parse(text).map(Some)
+    }
+
+    fn shown(&self) -> Option<String> {
+        self.as_ref().and_then(T::shown)
+    }
+
+    fn arg(arg: Arg) -> Arg {
+        T::arg(arg)
+    }
+
+    fn from_args(args: &ArgMatches, id: &str) -> Option<Result<Self, String>> {
+        Some(T::from_args(args, id)?.map(Some))
+    }
+
+    fn decode(
+        table: &mut Table<'_, '_>,
+        key: &'static str,
+        example: &str,
+        range: Option<&RangeInclusive<Self::Bound>>,
+    ) -> Option<Self> {
+        T::decode(table, key, example, range).map(Some)
+    }
+
+    fn out_of_range(&self, range: &RangeInclusive<Self::Bound>) -> Option<String> {
+        self.as_ref().and_then(|value| value.out_of_range(range))
+    }
+
+    fn range_text(range: &RangeInclusive<Self::Bound>) -> String {
+        T::range_text(range)
+    }
+
+    fn relative_to(self, folder: &Path) -> Self {
+        self.map(|value| value.relative_to(folder))
+    }
+
+    fn off() -> Option<Self> {
+        T::off().map(Some)
     }
 }
 
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("off"),
-            Self::At(address) => address.fmt(f),
-        }
+/// Several: in a flag or variable with commas between them, in the file as a list.
+impl<T: Value> Value for Vec<T> {
+    type Bound = T::Bound;
+    const PLACEHOLDER: &'static str = T::PLACEHOLDER;
+    const EXAMPLE: &'static str = T::EXAMPLE;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.split(',').map(T::parse).collect()
+    }
+
+    fn arg(arg: Arg) -> Arg {
+        T::arg(arg).value_delimiter(',').action(ArgAction::Append)
+    }
+
+    fn from_args(args: &ArgMatches, id: &str) -> Option<Result<Self, String>> {
+        let values = args.try_get_many::<T>(id).ok()??;
+        Some(Ok(values.cloned().collect()))
+    }
+
+    fn decode(
+        table: &mut Table<'_, '_>,
+        key: &'static str,
+        example: &str,
+        _range: Option<&RangeInclusive<Self::Bound>>,
+    ) -> Option<Self> {
+        table.several(key, example, T::parse)
     }
 }
 
-/// A time, in the units of quotas: `30s`, `500 ms`, `1h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span(pub(crate) Duration);
+impl Value for bool {
+    type Bound = Self;
+    const PLACEHOLDER: &'static str = "BOOL";
+    const EXAMPLE: &'static str = "true";
 
-impl FromStr for Span {
-    type Err = &'static str;
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "write true or false".to_owned())
+    }
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const RIGHT: &str = "write a time, such as \"30s\", \"500ms\" or \"1h\"";
-        // The part of a quota's text that tells the period, and nothing after it.
-        let is_period = text.starts_with(|first: char| first.is_ascii_digit());
-        let quota = format!("1/{text} burst 1").parse::<Quota>().ok().filter(|_| is_period);
-        let period = quota.and_then(|quota| quota.period());
-        period.map(Self).ok_or(RIGHT)
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+
+    fn arg(arg: Arg) -> Arg {
+        let arg = arg.value_name(Self::PLACEHOLDER).num_args(0..=1).require_equals(true);
+        arg.default_missing_value("true").value_parser(ValueParser::bool()).action(ArgAction::Set)
+    }
+
+    fn decode(
+        table: &mut Table<'_, '_>,
+        key: &'static str,
+        _example: &str,
+        _range: Option<&RangeInclusive<Self>>,
+    ) -> Option<Self> {
+        table.boolean(key)
     }
 }
 
-/// The quota of the only limit of a server, as a text that is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LimitQuota(String);
+impl Value for usize {
+    type Bound = u64;
+    const PLACEHOLDER: &'static str = "NUMBER";
+    const EXAMPLE: &'static str = "10";
+    const IS_NUMBER: bool = true;
 
-impl LimitQuota {
-    /// A policy with that limit alone.
-    pub(super) fn policy(&self) -> String {
-        format!("[[limit]]\nname = \"limit\"\nquota = {:?}\n", self.0)
-    }
-}
-
-impl FromStr for LimitQuota {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let quota = text.parse::<Quota>();
-        quota.map(|_| Self(text.to_owned())).map_err(|error| error.to_string())
-    }
-}
-
-/// A range of addresses, or one alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range(pub(crate) IpNet);
-
-impl FromStr for Range {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let alone = |_| text.parse::<IpAddr>().map(IpNet::from);
-        let range = text.parse().or_else(alone);
-        range.map(Self).map_err(|_| "write an address, or a range such as \"10.0.0.0/8\"")
-    }
-}
-
-/// What admin routes, and everyone who is not on this machine, must know.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Token(String);
-
-impl Token {
-    const SHORTEST: usize = 16;
-
-    /// 256 bits that nobody can guess.
-    pub(crate) fn generate() -> Result<Self, getrandom::Error> {
-        let mut bits = [0_u8; 32];
-        getrandom::fill(&mut bits)?;
-        Ok(Self(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "write a whole number".to_owned())
     }
 
-    pub(crate) fn secret(&self) -> Option<Secret> {
-        Secret::new(&self.0)
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
     }
 
-    /// The token itself, for the one who started the server.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Token {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("use letters, digits and signs only, as a header can hold".to_owned());
-        }
-        if text.len() < Self::SHORTEST {
-            let (length, shortest) = (text.len(), Self::SHORTEST);
-            return Err(format!(
-                "it has {length} characters; use at least {shortest}, such as those of \
-                 `openssl rand -hex 32`"
-            ));
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(hidden)")
-    }
-}
-
-/// A text that may be a secret. It is judged later than other flags, whose errors show what
-/// was given.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    pub(super) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+    fn decode(
+        table: &mut Table<'_, '_>,
+        key: &'static str,
+        example: &str,
+        range: Option<&RangeInclusive<u64>>,
+    ) -> Option<Self> {
+        let (range, example) = (range.cloned().unwrap_or(0..=u64::MAX), example.parse());
+        let number = table.number(key, range, example.unwrap_or(1))?;
+        Self::try_from(number).ok()
     }
 
-    /// The text itself, for whoever has to know it.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Hidden {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self::new(text))
-    }
-}
-
-impl From<Token> for Hidden {
-    fn from(token: Token) -> Self {
-        Self(token.0)
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hidden")
-    }
-}
-
-/// How a line of the log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    #[default]
-    Text,
-    Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err("write \"text\" or \"json\""),
-        }
-    }
-}
-
-/// What is worth a line in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogLevel(pub(crate) LevelFilter);
-
-impl FromStr for LogLevel {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let known = ["off", "error", "warn", "info", "debug", "trace"];
-        let level = known.contains(&text).then(|| text.parse().ok()).flatten();
-        level
-            .map(Self)
-            .ok_or("write \"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\"")
-    }
-}
-
-impl Default for LogLevel {
-    fn default() -> Self {
-        Self(LevelFilter::INFO)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_written_like_periods() {
-        for (text, time) in [
-            ("30s", Some(Duration::from_secs(30))),
-            ("500 ms", Some(Duration::from_millis(500))),
-            ("1h", Some(Duration::from_secs(3600))),
-            ("0s", None),
-            ("", None),
-            ("30", None),
-            ("s", None),
-            ("-1s", None),
-            ("1s burst 1", None),
-            ("1s burst 5", None),
-        ] {
-            assert_eq!(text.parse::<Span>().ok(), time.map(Span), "{text:?}");
+    fn out_of_range(&self, range: &RangeInclusive<u64>) -> Option<String> {
+        let (own, least, most) = (*self as u64, *range.start(), *range.end());
+        match own {
+            own if own < least => Some(format!("write at least {least}")),
+            own if own > most => Some(format!("write at most {most}")),
+            _ => None,
         }
     }
 
-    #[test]
-    fn addresses_are_told_apart_by_who_can_reach_them() {
-        for (text, is_public) in [
-            ("127.0.0.1:1", false),
-            ("127.9.9.9:1", false),
-            ("localhost:1", false),
-            ("[::1]:1", false),
-            ("[::ffff:127.0.0.1]:1", false),
-            ("off", false),
-            ("0.0.0.0:1", true),
-            ("[::]:1", true),
-            ("10.0.0.1:1", true),
-        ] {
-            assert_eq!(text.parse::<Listen>().unwrap().is_public(), is_public, "{text}");
-        }
-        for wrong in ["", "8390", ":8390", "127.0.0.1", "example.com:1", "127.0.0.1:99999", "OFF"] {
-            assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
-        }
+    fn range_text(range: &RangeInclusive<u64>) -> String {
+        format!("{} to {}", range.start(), range.end())
+    }
+}
+
+/// In the file, relative to its folder.
+impl Value for PathBuf {
+    type Bound = ();
+    const PLACEHOLDER: &'static str = "PATH";
+    const EXAMPLE: &'static str = "/etc/spillgate/file";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.into())
     }
 
-    #[test]
-    fn a_token_is_long_fits_a_header_and_is_not_shown() {
-        for wrong in ["", "0123456789abcde", "0123456789abcde\n", "0123456789 abcdef", "ééééééééé"]
-        {
-            assert!(wrong.parse::<Token>().is_err(), "{wrong:?}");
+    fn arg(arg: Arg) -> Arg {
+        arg.value_name(Self::PLACEHOLDER).value_parser(ValueParser::path_buf())
+    }
+
+    fn relative_to(self, folder: &Path) -> Self {
+        folder.join(self)
+    }
+}
+
+impl Value for String {
+    type Bound = ();
+    const PLACEHOLDER: &'static str = "NAME";
+    const EXAMPLE: &'static str = "name";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+/// Implements [`Value`] for a type with a few values, each of which has a word.
+macro_rules! words {
+    ($T:ty, [$first:literal => $value:expr $(, $word:literal => $other:expr)+ $(,)?]) => {
+        impl $crate::settings::value::Value for $T {
+            type Bound = ();
+            const PLACEHOLDER: &'static str = concat!($first $(, "|", $word)+);
+            const EXAMPLE: &'static str = $first;
+
+            fn parse(text: &str) -> Result<Self, String> {
+                match text {
+                    $first => Ok($value),
+                    $($word => Ok($other),)+
+                    _ => Err($crate::settings::value::one_of(&[$first $(, $word)+])),
+                }
+            }
+
+            fn shown(&self) -> Option<String> {
+                let words = [($first, $value) $(, ($word, $other))+];
+                let word = words.iter().find(|(_, value)| value == self);
+                word.map(|(word, _)| (*word).to_owned())
+            }
         }
-        let token: Token = "0123456789abcdef".parse().unwrap();
-        assert!(!format!("{token:?}").contains('0'));
-        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
-        assert_ne!(one, other);
-        assert_eq!(one.reveal().parse(), Ok(one.clone()));
+    };
+}
+
+pub(super) use words;
+
+/// What to write if there are a few words.
+pub(super) fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("write {} or {last}", rest.join(", ")),
+        _ => format!("write {}", quoted.concat()),
     }
 }

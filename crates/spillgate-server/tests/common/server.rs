@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub(crate) fn spillgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spillgate"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("SPILLGATE_LAME_DUCK", "1ms");
+    command.env("SPILLGATE_SHUTDOWN_DELAY", "1ms");
     command
 }
 

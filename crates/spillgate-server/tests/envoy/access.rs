@@ -63,7 +63,7 @@ async fn other_machines_give_the_token_or_are_known() {
     server.stop();
 
     let range = format!("{}/32", own_address());
-    let server = home.start(&["--grpc-from", &range]);
+    let server = home.start(&["--grpc-allow", &range]);
     let public = SocketAddr::new(own_address(), server.grpc.port());
     assert_eq!(asked(public, None).await, Code::Ok);
     server.stop();
@@ -79,8 +79,8 @@ fn an_address_that_others_reach_needs_a_token_or_a_range() {
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
     let (is_right, told) = check(&[]);
-    assert!(!is_right && told.contains("neither a token nor grpc-from"), "{told}");
-    assert!(check(&["--grpc-from", "10.0.0.0/8"]).0);
+    assert!(!is_right && told.contains("neither a token nor grpc-allow"), "{told}");
+    assert!(check(&["--grpc-allow", "10.0.0.0/8"]).0);
     assert!(check(&["--token", TOKEN]).0);
     assert!(check(&["--grpc", "127.0.0.1:0"]).0);
 }
@@ -113,7 +113,7 @@ async fn it_is_spoken_over_tls() {
     std::fs::write(home.path("key.pem"), signing_key.serialize_pem()).unwrap();
     let (certificate, key) = (home.path("cert.pem"), home.path("key.pem"));
     let paths = [&certificate, &key].map(|path| path.to_str().unwrap());
-    let server = home.start(&["--tls-certificate", paths[0], "--tls-key", paths[1]]);
+    let server = home.start(&["--tls-cert", paths[0], "--tls-key", paths[1]]);
     assert!(server.banner.contains("grpcs://"), "{}", server.banner);
     // It agrees on HTTP/2, and answers a foreign request with what it takes it for.
     let url = format!("https://localhost:{}/", server.grpc.port());

@@ -167,7 +167,7 @@ fn everything_that_is_wrong_with_a_folder_is_told() {
         "b.yaml:3: the descriptor's key is empty; name it",
         "b.yaml:5: value must be a text, and is a list",
         "c.yaml:3: the descriptor has the same key as that of ",
-        "d.yaml: it is not a text in UTF-8",
+        "d.yaml: it is not UTF-8",
         "e.yaml: it cannot be read: it is not a file",
         "f.yaml: it cannot be read: it has more than 1 MiB",
     ];

@@ -90,7 +90,8 @@ async fn what_cannot_be_understood_is_refused_with_a_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn garbage_and_silence_end_the_connection_and_nothing_else() {
-    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms", "--http-idle", "400ms"]);
+    let (_home, server) =
+        start(POLICY, &[], &["--io-timeout", "300ms", "--http-idle-timeout", "400ms"]);
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let oversized = [&preface[..], &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat();
     let data_first = [&preface[..], &[0, 0, 1, 0, 0, 0, 0, 0, 1, 7]].concat();
@@ -135,7 +136,7 @@ async fn begin(address: SocketAddr, path: &str, piece: &'static [u8]) -> String 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_never_comes_is_not_waited_for_for_ever() {
-    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms"]);
+    let (_home, server) = start(POLICY, &[], &["--io-timeout", "300ms"]);
     for path in [PATH, HEALTH_CHECK] {
         assert_eq!(begin(server.grpc, path, &[0, 0]).await, "4", "{path}");
     }
@@ -143,7 +144,7 @@ async fn a_message_that_never_comes_is_not_waited_for_for_ever() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_never_takes_its_answer_is_not_waited_for_for_ever() {
-    let (_home, server) = start(POLICY, &[], &["--stalled", "300ms"]);
+    let (_home, server) = start(POLICY, &[], &["--io-timeout", "300ms"]);
     let stream = AsyncStream::connect(server.grpc).await.unwrap();
     let mut builder = client::Builder::new();
     let handshake = builder.initial_window_size(0).handshake::<_, Bytes>(stream);

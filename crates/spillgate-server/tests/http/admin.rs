@@ -137,6 +137,10 @@ async fn a_policy_is_read_and_replaced_and_a_bad_one_is_refused_whole() {
     let changes = put(better).await.json();
     assert_eq!((&changes["added"], &changes["restarted"]), (&json!(["new"]), &json!([])));
     assert_eq!(changes["removed"].as_array().unwrap().len(), 7);
+    let changed = changes["changed"].as_array().unwrap();
+    let quota = changed.iter().find(|change| change["key"] == "quota").unwrap();
+    assert_eq!((&quota["limit"], &quota["to"]), (&json!("api"), &json!("1/h burst 10")));
+    assert_eq!(put(better).await.json()["changed"], json!([]), "nothing changed");
     assert_eq!(admin(&server, "GET /v1/policy").await.body, better);
     let left = check(&server, r#"{"limit":"api","key":"user:1","cost":0}"#).await;
     assert_eq!((&left["max"], &left["remaining"]), (&json!(10), &json!(7)));

@@ -16,7 +16,7 @@ fn a_file_that_is_right_is_shown_as_a_table() {
     let home = Home::new(POLICY);
     let shown = run(spillgate().arg("check-config").arg(home.path("spillgate.toml")));
     let rows: Vec<Vec<_>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert!(shown.contains("spillgate.toml is right.\n"), "{shown}");
+    assert!(shown.contains("spillgate.toml: OK\n"), "{shown}");
     assert!(rows.contains(&vec!["login", "5/min", "token-bucket", "ip", "enforce", "100000"]));
     assert!(
         rows.contains(&vec!["all", "1000/s", "token-bucket", "global", "shadow", "1"]),
@@ -60,7 +60,7 @@ fn a_request_is_explained_by_a_file_and_by_a_server() {
     assert!(spent.contains("0 of 5"), "{spent}");
     let refused = by_server("wrong").output().unwrap();
     let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(told.contains("it wants its token; set SPILLGATE_TOKEN"), "{told}");
+    assert!(told.contains("it requires its token; set SPILLGATE_TOKEN"), "{told}");
     server.stop();
 }
 
@@ -78,7 +78,7 @@ fn what_cannot_be_explained_is_told() {
         (&["--config", file, "--json", "{\"requets\":1}"], 1, "requets"),
         (&["--server", "127.0.0.1:1", "--path", "/"], 1, "write its URL"),
         (&["--server", "http://127.0.0.1:1", "--path", "/"], 1, "cannot reach 127.0.0.1:1"),
-        (&["--server", "https://127.0.0.1:1", "--path", "/"], 1, "with --ca FILE"),
+        (&["--server", "https://127.0.0.1:1", "--path", "/"], 1, "add --ca FILE"),
     ] {
         let output = spillgate().arg("explain").args(arguments).output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
@@ -90,7 +90,7 @@ fn what_cannot_be_explained_is_told() {
 #[test]
 fn completions_are_scripts_that_bash_understands() {
     let script = run(spillgate().args(["completions", "bash"]));
-    assert!(script.contains("check-config") && script.contains("--snapshot-every"));
+    assert!(script.contains("check-config") && script.contains("--snapshot-interval"));
     let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
     bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());

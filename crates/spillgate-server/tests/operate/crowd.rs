@@ -62,7 +62,7 @@ fn get_through(address: SocketAddr, begins: &[&str], request: &str, answer: &str
 fn start(extra: &[&str]) -> Server {
     let mut command = spillgate();
     command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
-    command.args(["--grpc", "127.0.0.1:0", "--connections", &PLACES.to_string()]).args(extra);
+    command.args(["--grpc", "127.0.0.1:0", "--max-connections", &PLACES.to_string()]).args(extra);
     Server::start(command)
 }
 
@@ -119,14 +119,15 @@ fn silent_connections_do_not_keep_calls_over_grpc_out() {
 
 #[test]
 fn handshakes_that_are_not_finished_do_not_keep_others_out() {
-    let home =
-        Home::new("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nconnections = 40\n");
+    let home = Home::new(
+        "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nmax-connections = 40\n",
+    );
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let own = rcgen::generate_simple_self_signed(names).unwrap();
     std::fs::write(home.path("key.pem"), own.signing_key.serialize_pem()).unwrap();
     std::fs::write(home.path("cert.pem"), own.cert.pem()).unwrap();
     let files = ["cert.pem", "key.pem"].map(|name| home.path(name).display().to_string());
-    let server = home.start(&["--tls-certificate", &files[0], "--tls-key", &files[1]]);
+    let server = home.start(&["--tls-cert", &files[0], "--tls-key", &files[1]]);
     let _silent = crowd(server.http, "");
     // The first bytes of a message of TLS.
     let _begun = crowd(server.http, "\x16\x03\x01\x02\0\x01");
@@ -161,7 +162,7 @@ fn half_sent_heads_do_not_keep_clients_of_the_proxy_out() {
         }
     });
     let home = Home::new(&format!(
-        "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nconnections = {PLACES}\n\
+        "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nmax-connections = {PLACES}\n\
          [proxy]\nlisten = '127.0.0.1:0'\nto = 'http://{to}'\n"
     ));
     let server = home.start(&[]);

@@ -33,13 +33,13 @@ fn what_is_admitted_until_sigterm_is_spent_after_the_restart_to_the_last_call() 
     let server = home.start(&[]);
     assert_eq!(spent(server.resp, &format!("{THROTTLE} 0")), keyed, "{log}");
     assert_eq!(spent(server.resp, "SG.CHECK api 203.0.113.7 0"), checked, "{log}");
-    assert!(server.stop().contains("put back what was spent"));
+    assert!(server.stop().contains("restored snapshot"));
 }
 
 #[test]
 fn what_was_received_is_answered_and_a_silent_client_is_let_go() {
     let home = Home::new(POLICY);
-    let server = home.start(&["--drain", "5s"]);
+    let server = home.start(&["--shutdown-timeout", "5s"]);
     let mut silent = TcpStream::connect(server.resp).unwrap();
     let mut idle = Http::connect(server.http).unwrap();
     assert!(idle.check("api", "203.0.113.7").unwrap());
@@ -58,7 +58,7 @@ fn what_was_received_is_answered_and_a_silent_client_is_let_go() {
 #[test]
 fn while_it_drains_it_says_so_and_a_second_signal_ends_it() {
     let home = Home::new(POLICY);
-    let server = home.start(&["--drain", "1min"]);
+    let server = home.start(&["--shutdown-timeout", "1min"]);
     // Requests that have begun to arrive are waited for.
     let [mut slow, mut never] = [(), ()].map(|()| {
         let mut socket = TcpStream::connect(server.http).unwrap();
@@ -75,14 +75,14 @@ fn while_it_drains_it_says_so_and_a_second_signal_ends_it() {
     server.signal("INT");
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(1), "{log}");
-    assert!(log.contains("ending at once"), "{log}");
+    assert!(log.contains("exiting now"), "{log}");
     assert!(never.read(&mut [0]).is_err() || never.read(&mut [0]).unwrap() == 0);
 }
 
 #[test]
 fn those_who_wait_to_be_accepted_are_answered_too() {
     let home = Home::new(POLICY);
-    let server = home.start(&["--connections", "1"]);
+    let server = home.start(&["--max-connections", "1"]);
     // They have the only places, so the system connects the others, and keeps them.
     let mut first = (Resp::connect(server.resp).unwrap(), Http::connect(server.http).unwrap());
     assert_eq!(first.0.ask(THROTTLE).unwrap()[0], 0);

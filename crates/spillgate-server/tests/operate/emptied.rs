@@ -84,7 +84,7 @@ fn a_limit_that_comes_back_after_a_reload_or_restarts_forgives_nobody() {
         server.stop();
     }
     // A crash after a reload does not forgive what the snapshot holds.
-    let server = home.start(&["--snapshot-every", "100ms"]);
+    let server = home.start(&["--snapshot-interval", "100ms"]);
     reload(&home, &server, &unlimited(), || !is_limited(&server));
     let writes = || {
         let metrics = server.get("/metrics");

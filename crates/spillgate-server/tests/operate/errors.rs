@@ -32,12 +32,7 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
     let nowhere = home.path("no/state").display().to_string();
     let folder = home.path("").display().to_string();
     let tls = |cert: &str, key: &str| {
-        vec![
-            "--tls-certificate".to_owned(),
-            cert.to_owned(),
-            "--tls-key".to_owned(),
-            key.to_owned(),
-        ]
+        vec!["--tls-cert".to_owned(), cert.to_owned(), "--tls-key".to_owned(), key.to_owned()]
     };
     let flags = |flags: &[&str]| flags.iter().map(|flag| (*flag).to_owned()).collect();
     let cases: Vec<(Vec<String>, i32, &str)> = vec![
@@ -70,14 +65,10 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
             "other machines can reach, and there is no token; set SPILLGATE_TOKEN",
         ),
         (flags(&["--resp", "[::]:0"]), 1, "resp listens on [::]:0"),
-        (
-            flags(&["--token", "short"]),
-            1,
-            "the token cannot be used: it has 5 characters; use at least 16",
-        ),
+        (flags(&["--token", "short"]), 1, "token: it has 5 characters; use at least 16"),
         (flags(&["--token-file", &missing]), 1, "the token-file"),
         (flags(&["--token-file", &rubbish, "--token", "0123456789abcdef"]), 1, "keep one of them"),
-        (flags(&["--tls-certificate", &certificate]), 1, "but no tls-key; add it"),
+        (flags(&["--tls-cert", &certificate]), 1, "tls-cert is set but tls-key is not; set both"),
         (tls(&missing, &right_key), 1, "missing cannot be read"),
         (tls(&rubbish, &right_key), 1, "has no -----BEGIN CERTIFICATE-----; it must be in PEM"),
         (tls(&certificate, &rubbish), 1, "has no -----BEGIN PRIVATE KEY-----; it must be in PEM"),
@@ -85,9 +76,9 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
         (flags(&["--snapshot", &nowhere]), 1, "make the folder first"),
         (flags(&["--snapshot", &folder]), 1, "choose another place with --snapshot"),
         (flags(&["--snapshot", "/dev/null"]), 1, "it is not a file; choose another place"),
-        (flags(&["--snapshot-every", "soon"]), 2, "write a time, such as \"30s\""),
+        (flags(&["--snapshot-interval", "soon"]), 2, "write a duration, such as \"30s\""),
         (flags(&["--throttle-capacity", "0"]), 1, "throttle-capacity is 0; write at least 1"),
-        (flags(&["--connections", "0"]), 1, "connections is 0; write at least 1"),
+        (flags(&["--max-connections", "0"]), 1, "max-connections is 0; write at least 1"),
         (flags(&["--log-level", "loud"]), 2, "write \"error\""),
     ];
     for (flags, code, expected) in cases {
@@ -111,16 +102,16 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
 #[test]
 fn a_bad_file_is_told_whole() {
     let home = Home::new(
-        "[server]\nhtpp = '127.0.0.1:1'\nsnapshot-every = 30\nmetrics-open = 'yes'\n\
-         auth-from = ['10.0.0.0/33']\n\n[[limit]]\nname = 'api'\nquota = '10/fortnight'\n",
+        "[server]\nhtpp = '127.0.0.1:1'\nsnapshot-interval = 30\npublic-metrics = 'yes'\n\
+         auth-allow = ['10.0.0.0/33']\n\n[[limit]]\nname = 'api'\nquota = '10/fortnight'\n",
     );
     let (code, told) = failure(spillgate().arg("check-config").arg(home.path("spillgate.toml")));
     assert_eq!(code, 1);
     for expected in [
         ":2:1: server: unknown key \"htpp\"; did you mean \"http\"?",
-        ":3:18: server: snapshot-every is a number; write a text, such as \"30s\"",
-        ":4:16: server: metrics-open is a text; write true or false",
-        ":5:14: server: auth-from, entry 1 is \"10.0.0.0/33\"; write an address, or a range",
+        ":3:21: server: snapshot-interval is a number; write a text, such as \"30s\"",
+        ":4:18: server: public-metrics is a text; write true or false",
+        ":5:15: server: auth-allow, entry 1 is \"10.0.0.0/33\"; write an address, or a range",
         "unknown unit \"fortnight\"",
     ] {
         assert!(told.contains(expected), "{told}");

@@ -15,7 +15,7 @@ use crate::operate::drain::{POLICY, THROTTLE};
 #[test]
 fn kill_9_under_load_forgives_only_what_was_spent_since_the_last_snapshot() {
     let home = Home::new(POLICY);
-    let server = home.start(&["--snapshot-every", "100ms", "--log-level", "debug"]);
+    let server = home.start(&["--snapshot-interval", "100ms", "--log-level", "debug"]);
     let (http, resp) = (server.http, server.resp);
     let keyed: Vec<_> = (0..3).map(|_| spawn(move || resp_load(resp, THROTTLE, 8))).collect();
     let checked = vec![spawn(move || http_load(http, "api", "203.0.113.7"))];
@@ -65,7 +65,7 @@ const SLACK: Duration = Duration::from_millis(500);
 
 /// How long it took to write the slowest snapshot of a log.
 fn slowest_write(log: &str) -> Duration {
-    let times = log.lines().filter(|line| line.contains("wrote a snapshot"));
+    let times = log.lines().filter(|line| line.contains("wrote snapshot"));
     let times = times.filter_map(|line| line.split("took=").nth(1)?.split(' ').next());
     times.map(duration).max().unwrap_or_else(|| panic!("no snapshot\n{log}"))
 }

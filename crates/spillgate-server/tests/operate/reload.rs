@@ -127,7 +127,7 @@ fn a_bad_reload_is_refused_and_shown_and_the_old_policy_stays() {
     let home = Home::new(&with_burst(10));
     let server = home.start(&[]);
     home.write(&format!(
-        "{SERVER}conections = 5\n[[limit]]\nname = 'api'\nquota = '10/fortnight'\n"
+        "{SERVER}max-conections = 5\n[[limit]]\nname = 'api'\nquota = '10/fortnight'\n"
     ));
     until("the refusal", || reloads(&server, "refused") == 1);
     assert_eq!(
@@ -135,7 +135,7 @@ fn a_bad_reload_is_refused_and_shown_and_the_old_policy_stays() {
         10
     );
     let ready = server.get("/readyz");
-    for told in ["spillgate.toml:4:1", "did you mean \\\"connections\\\"", "fortnight"] {
+    for told in ["spillgate.toml:4:1", "did you mean \\\"max-connections\\\"", "fortnight"] {
         assert!(ready.contains(told), "{ready}");
     }
     assert!(server.get("/metrics").contains("spillgate_reload_failed 1"));
@@ -155,13 +155,35 @@ fn a_bad_reload_is_refused_and_shown_and_the_old_policy_stays() {
 fn what_needs_a_restart_is_told() {
     let home = Home::new(&with_burst(10));
     let server = home.start(&[]);
-    let changed = with_burst(20).replace("[[limit]]", "connections = 5\ndrain = '1s'\n[[limit]]");
+    let changed = with_burst(20)
+        .replace("[[limit]]", "max-connections = 5\nshutdown-timeout = '1s'\n[[limit]]");
     home.write(&changed);
     until("the reload", || reloads(&server, "accepted") == 1);
     let mut socket = std::net::TcpStream::connect(server.resp).unwrap();
     let log = server.stop();
-    for key in ["connections", "drain"] {
-        assert!(log.contains(&format!("{key} in [server] has changed, which needs a restart")));
-    }
+    let changed = "reloaded changed=[api: 1/h burst 10 → 1/h burst 20]";
+    let needed = "changed settings need a restart settings=[server.max-connections, server.shutdown-timeout]";
+    assert!(log.contains(changed) && log.contains(needed), "{log}");
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_reload_says_what_changed_or_that_nothing_did() {
+    let home = Home::new(&with_burst(10));
+    let server = home.start(&[]);
+    server.signal("HUP");
+    until("the first reload", || reloads(&server, "accepted") == 1);
+    let limit = "[[limit]]\nname = 'new'\nquota = '5/s'\n";
+    let text = format!("block = ['192.0.2.1']\n{}{limit}", with_burst(20));
+    home.write(
+        &text.replace("[[limit]]\nname = 'api'", "public-metrics = true\n[[limit]]\nname = 'api'"),
+    );
+    until("the second reload", || reloads(&server, "accepted") == 2);
+    let log = server.stop();
+    let changed = "reloaded changed=[api: 1/h burst 10 → 1/h burst 20] added=[new] \
+                   lists=[block: 1 added, 0 removed] settings=[server.public-metrics]";
+    for line in ["reloaded: nothing changed in the configuration file", changed] {
+        assert!(log.contains(line), "{line}\n{log}");
+    }
+    assert!(!log.contains("need a restart"), "{log}");
 }

@@ -1,4 +1,4 @@
-//! Flags go before variables, variables before the file, the file before defaults.
+//! Precedence: flag, environment variable, file, default.
 
 use crate::common::server::{Home, Server, run, spillgate};
 
@@ -69,19 +69,27 @@ fn a_listener_that_is_off_is_not_there() {
 #[test]
 fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
     let cases = [
-        ("connections", "0", "connections is 0; write at least 1"),
-        ("connections", "9999999999", "connections is 9999999999; write at most 4294967296"),
+        ("max-connections", "0", "max-connections is 0; write at least 1"),
+        (
+            "max-connections",
+            "9999999999",
+            "max-connections is 9999999999; write at most 4294967296",
+        ),
         ("throttle-capacity", "0", "throttle-capacity is 0; write at least 1"),
-        ("resp-buffers", "1", "resp-buffers is 1; write at least 1048576"),
-        ("reservations", "0", "reservations is 0; write at least 1"),
-        ("http-head", "1", "http-head is 1; write at least 8192"),
-        ("http-head", "9999999", "http-head is 9999999; write at most 1048576"),
-        ("http-body", "0", "http-body is 0; write at least 1"),
-        ("http-body", "99999999999", "http-body is 99999999999; write at most 1073741824"),
-        ("snapshot-every", "1ns", "snapshot-every is 1ns; write at least 100ms"),
-        ("http-idle", "99ms", "http-idle is 99ms; write at least 100ms"),
-        ("resp-idle", "5us", "resp-idle is 5µs; write at least 100ms"),
-        ("stalled", "1ms", "stalled is 1ms; write at least 100ms"),
+        ("max-resp-buffer-bytes", "1", "max-resp-buffer-bytes is 1; write at least 1048576"),
+        ("max-reservations", "0", "max-reservations is 0; write at least 1"),
+        ("max-header-bytes", "1", "max-header-bytes is 1; write at least 8192"),
+        ("max-header-bytes", "9999999", "max-header-bytes is 9999999; write at most 1048576"),
+        ("max-body-bytes", "0", "max-body-bytes is 0; write at least 1"),
+        (
+            "max-body-bytes",
+            "99999999999",
+            "max-body-bytes is 99999999999; write at most 1073741824",
+        ),
+        ("snapshot-interval", "1ns", "snapshot-interval is \"1ns\"; write at least 100ms"),
+        ("http-idle-timeout", "99ms", "http-idle-timeout is \"99ms\"; write at least 100ms"),
+        ("resp-idle-timeout", "5us", "resp-idle-timeout is \"5us\"; write at least 100ms"),
+        ("io-timeout", "1ms", "io-timeout is \"1ms\"; write at least 100ms"),
     ];
     for (key, value, expected) in cases {
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
@@ -153,13 +161,13 @@ fn open_files_are_mentioned_only_if_there_are_too_few_for_the_clients_that_were_
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u32>().unwrap()
     };
-    for (hard, arguments) in [(4096, ""), (4096, "--connections 1500"), (1024, "")] {
+    for (hard, arguments) in [(4096, ""), (4096, "--max-connections 1500"), (1024, "")] {
         let server = with_files(512, hard, arguments);
         assert_eq!(files(&server), hard, "as many as the system lets it have");
         let log = server.stop();
         assert!(!log.contains("files") && !log.contains("WARN"), "{hard} {arguments}: {log}");
     }
-    let log = with_files(512, 1024, "--connections 1500").stop();
+    let log = with_files(512, 1024, "--max-connections 1500").stop();
     let expected = "open-file limit 1024 is below the 3320 needed for 1500 connections per \
                     protocol; raise it (systemd: LimitNOFILE=, Docker: --ulimit nofile=, shell: \
                     ulimit -Hn), or configure at most 352 connections";

@@ -99,7 +99,7 @@ fn a_second_server_does_not_get_the_snapshots_of_the_first() {
 #[test]
 fn a_snapshot_that_cannot_be_written_is_told_and_the_last_one_stays() {
     let home = Home::new(POLICY);
-    let server = home.start(&["--snapshot-every", "100ms"]);
+    let server = home.start(&["--snapshot-interval", "100ms"]);
     crate::common::server::until("a snapshot", || home.path("state").exists());
     // A folder where the temporary file should be: not even the super-user writes that.
     let blocked = home.path("state.tmp");
@@ -111,7 +111,7 @@ fn a_snapshot_that_cannot_be_written_is_told_and_the_last_one_stays() {
     server.signal("TERM");
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(1), "what was spent could not be kept\n{log}");
-    assert!(log.contains("cannot write a snapshot; the last one stays"), "{log}");
+    assert!(log.contains("cannot write snapshot; the last one stays"), "{log}");
     std::fs::remove_dir_all(blocked).unwrap();
     let server = home.start(&[]);
     assert_eq!(both_spent(&server), [0, 0], "as in the last one that was written");

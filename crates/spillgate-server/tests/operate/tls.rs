@@ -7,7 +7,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use crate::common::server::{Home, Server, run, until};
 
 const CONFIG: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n\
-    tls-certificate = 'cert.pem'\ntls-key = 'key.pem'\n[[limit]]\nname = 'api'\nquota = '5/h'\n";
+    tls-cert = 'cert.pem'\ntls-key = 'key.pem'\n[[limit]]\nname = 'api'\nquota = '5/h'\n";
 
 /// A certificate for localhost, in the files that the configuration names.
 fn certify(home: &Home) {

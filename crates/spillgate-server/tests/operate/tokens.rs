@@ -95,7 +95,8 @@ fn a_reload_that_names_no_token_leaves_no_public_port_without_one() {
     let with = |password| redis(&server, &[&["-a", password], &throttle[..]].concat());
     assert!(with("wrong-password").contains("NOAUTH"));
     assert!(with(TOKEN).starts_with("0\n1\n"));
-    assert!(server.stop().contains("resp in [server] has changed, which needs a restart"));
+    let needed = "changed settings need a restart settings=[server.http, server.resp]";
+    assert!(server.stop().contains(needed));
 }
 
 /// What redis-cli prints for a command.

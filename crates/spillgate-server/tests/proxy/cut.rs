@@ -154,7 +154,7 @@ async fn an_end_of_tls_that_anyone_could_have_made_is_none() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
         cut_tls(listener, Arc::clone(&config), sent);
-        let setup = Setup::to(&[url]).proxy("ca = 'ca.pem'\n");
+        let setup = Setup::to(&[url]).proxy("upstream-ca = 'ca.pem'\n");
         let home = Home::new(&setup.file());
         std::fs::write(home.path("ca.pem"), cert.pem()).unwrap();
         judge(&setup.start_in(home), name, body).await;

@@ -82,7 +82,7 @@ fn a_client_that_stops_in_the_middle_of_its_body_is_not_waited_for() {
 #[test]
 fn a_client_that_stops_in_the_middle_of_its_head_is_not_waited_for() {
     let upstream = Upstream::answering(|_| ok("hello"));
-    let proxy = Setup::to(&[upstream.url()]).server("stalled = '300ms'\n").start();
+    let proxy = Setup::to(&[upstream.url()]).server("io-timeout = '300ms'\n").start();
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.1\r\nhost: a\r\n");
     assert!(client.response("GET").is_none_or(|response| response.status() == 408));
@@ -181,7 +181,7 @@ fn an_upstream_that_fails_its_probe_is_left_alone_until_it_passes_one() {
         crate::proxy::upstream::respond(status, "", "")
     });
     let proxy = Setup::to(&[upstream.url()])
-        .proxy("health-path = '/health'\nhealth-every = '100ms'\n")
+        .proxy("health-check-path = '/health'\nhealth-check-interval = '100ms'\n")
         .start();
     until("it is well", || proxy.get("/").status() == 200);
     is_well.store(false, Ordering::Relaxed);

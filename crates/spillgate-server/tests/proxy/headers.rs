@@ -112,7 +112,7 @@ fn via_tells_of_the_proxy_either_way_if_it_is_wanted() {
 #[test]
 fn the_upstream_is_called_by_its_own_name_if_it_wants_to() {
     let upstream = Upstream::answering(|_| ok("hello"));
-    let proxy = Setup::to(&[upstream.url()]).proxy("host = 'upstream'\n").start();
+    let proxy = Setup::to(&[upstream.url()]).proxy("host-header = 'upstream'\n").start();
     proxy.get("/");
     let request = upstream.request();
     assert_eq!(request.header("host"), Some(upstream.address.to_string().as_str()));

@@ -45,7 +45,7 @@ impl Duck {
         ));
         let mut command = spillgate();
         command.arg("serve").arg("--config").arg(home.path("spillgate.toml"));
-        command.env("SPILLGATE_LAME_DUCK", time);
+        command.env("SPILLGATE_SHUTDOWN_DELAY", time);
         let server = Server::start(command);
         let proxy = listener(&server);
         Self { server, proxy, _upstream: upstream, _home: home }

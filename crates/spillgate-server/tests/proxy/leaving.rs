@@ -106,8 +106,9 @@ fn a_client_that_stays_and_does_not_read_is_not_waited_for() {
             },
             tell,
         );
-        let setup =
-            Setup::to(&[upstream.url()]).proxy("idle-timeout = '1s'\n").server("stalled = '1s'\n");
+        let setup = Setup::to(&[upstream.url()])
+            .proxy("idle-timeout = '1s'\n")
+            .server("io-timeout = '1s'\n");
         let proxy = setup.start();
         let mut client = proxy.connect();
         client.send(request);

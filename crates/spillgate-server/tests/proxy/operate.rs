@@ -143,7 +143,7 @@ fn a_slow_response_is_waited_for_at_the_end_and_nobody_else_is_let_in() {
             }
         }
     });
-    let proxy = Setup::to(&[upstream.url()]).server("drain = '1min'\n").start();
+    let proxy = Setup::to(&[upstream.url()]).server("shutdown-timeout = '1min'\n").start();
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     assert_eq!(client.head().unwrap().status(), 200);

@@ -15,7 +15,7 @@ use crate::common::server::{Home, run};
 use crate::proxy::setup::{Proxy, Setup};
 use crate::proxy::upstream::{Upstream, ok};
 
-const TLS: &str = "tls-certificate = 'cert.pem'\ntls-key = 'key.pem'\n";
+const TLS: &str = "tls-cert = 'cert.pem'\ntls-key = 'key.pem'\n";
 
 /// A proxy that speaks TLS to its clients, with a certificate for localhost.
 fn start(setup: Setup) -> Proxy {
@@ -102,7 +102,7 @@ fn an_upstream_behind_tls_is_believed_if_its_authority_is() {
     let upstream = Upstream::answering(|_| ok("hello"));
     let behind = start(Setup::to(&[upstream.url()]));
     let url = format!("https://localhost:{}", behind.address.port());
-    let ca = format!("ca = '{}'\n", behind.home.path("cert.pem").display());
+    let ca = format!("upstream-ca = '{}'\n", behind.home.path("cert.pem").display());
     let trusting = Setup::to(std::slice::from_ref(&url)).proxy(&ca).start();
     for _ in 0..3 {
         assert_eq!(trusting.get("/").text(), "hello");

@@ -99,7 +99,7 @@ async fn upgrades_meet_limits_and_a_refused_one_is_told_429() {
 async fn an_upgrade_that_is_silent_for_too_long_is_ended() {
     let (address, mut over) = echo().await;
     let proxy = Setup::to(&[format!("http://{address}")])
-        .proxy("upgrade-idle = '2s'\nidle-timeout = '500ms'\n")
+        .proxy("upgrade-idle-timeout = '2s'\nidle-timeout = '500ms'\n")
         .start();
     let (mut socket, _) = connect_async(url(&proxy)).await.unwrap();
     for _ in 0..4 {
@@ -173,7 +173,8 @@ fn an_upgrade_that_the_upstream_declines_is_an_ordinary_response() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn upgrades_do_not_keep_a_server_from_ending() {
     let (address, mut over) = echo().await;
-    let proxy = Setup::to(&[format!("http://{address}")]).server("drain = '500ms'\n").start();
+    let proxy =
+        Setup::to(&[format!("http://{address}")]).server("shutdown-timeout = '500ms'\n").start();
     let (mut socket, _) = connect_async(url(&proxy)).await.unwrap();
     socket.send(Message::text("hello")).await.unwrap();
     assert!(socket.next().await.unwrap().is_ok());

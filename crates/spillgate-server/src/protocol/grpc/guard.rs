@@ -21,7 +21,7 @@ pub(super) fn admit(access: &Access, peer: Option<IpAddr>, head: &Parts) -> Resu
         Some((_, token)) if access.knows(token.trim().as_bytes()) => Ok(()),
         Some(_) => Err(Status::unauthenticated("the token is not that of this server")),
         None => Err(Status::unauthenticated(
-            "send authorization: Bearer TOKEN, or let the server name this address in grpc-from",
+            "send authorization: Bearer TOKEN, or let the server name this address in grpc-allow",
         )),
     }
 }

@@ -189,7 +189,7 @@ impl Family {
 fn not_a_proxy(peer: Option<IpAddr>) -> Problem {
     let peer = peer.map_or("an unknown address".to_owned(), |peer| peer.to_canonical().to_string());
     Problem::forbidden(format_args!(
-        "{peer} is not known as a proxy; if it is one, name it in auth-from of [server], or in \
+        "{peer} is not known as a proxy; if it is one, name it in auth-allow of [server], or in \
          trusted-proxies of [identity]"
     ))
 }

@@ -6,6 +6,7 @@ use http::request::Parts;
 use hyper::body::Incoming;
 use schemars::JsonSchema;
 use serde::Serialize;
+use spillgate_policy::{Changes, LimitChange, ListChange, ListKind};
 
 use super::body::{content_type, expect_type, read};
 use super::problem::Problem;
@@ -21,12 +22,55 @@ const LONGEST: usize = 16 * 1024 * 1024;
 /// What a new policy has changed.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Replaced {
-    /// Limits that were not there before.
+    /// New limits.
     added: Vec<String>,
-    /// Limits that are no more, with all that was spent under them.
+    /// Limits that are gone, with their counters.
     removed: Vec<String>,
-    /// Limits whose algorithm or key has changed: everyone starts afresh under them.
+    /// Limits whose algorithm or key changed: every caller starts afresh.
     restarted: Vec<String>,
+    /// Keys of limits that have another value.
+    changed: Vec<ChangedKey>,
+    /// Lists whose entries changed.
+    lists: Vec<ChangedList>,
+}
+
+/// A key of a limit that has another value.
+#[derive(Serialize, JsonSchema)]
+struct ChangedKey {
+    /// The limit's name.
+    limit: String,
+    /// The key, as in the policy file.
+    key: String,
+    /// The value before; empty if it is not a short text.
+    from: String,
+    /// The value now; empty if it is not a short text.
+    to: String,
+}
+
+/// How many entries a list gained and lost.
+#[derive(Serialize, JsonSchema)]
+struct ChangedList {
+    /// `allow` or `block`.
+    list: &'static str,
+    /// New entries.
+    added: usize,
+    /// Entries that are gone.
+    removed: usize,
+}
+
+impl From<Changes> for Replaced {
+    fn from(changes: Changes) -> Self {
+        let Changes { added, removed, restarted, changed, lists, .. } = changes;
+        let changed = changed
+            .into_iter()
+            .map(|LimitChange { limit, key, from, to, .. }| ChangedKey { limit, key, from, to });
+        let lists = lists.into_iter().map(|ListChange { list, added, removed, .. }| {
+            let list = if list == ListKind::Allow { "allow" } else { "block" };
+            ChangedList { list, added, removed }
+        });
+        let (changed, lists) = (changed.collect(), lists.collect());
+        Self { added, removed, restarted, changed, lists }
+    }
 }
 
 pub(super) fn show(app: &App) -> Result<Reply, Problem> {
@@ -56,5 +100,5 @@ pub(super) fn replace(app: &App, text: &[u8]) -> Result<Reply, Problem> {
         Problem::refused(&error)
     })?;
     app.readiness().reloaded();
-    json(&Replaced { added: changes.added, removed: changes.removed, restarted: changes.restarted })
+    json(&Replaced::from(changes))
 }

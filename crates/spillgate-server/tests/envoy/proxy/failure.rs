@@ -28,7 +28,8 @@ impl Spillgate {
         std::fs::create_dir(&folder).unwrap();
         write(&folder, "edge.yaml", RULES);
         let state = home.path("state");
-        let arguments = ["--snapshot-every", "100ms", "--envoy-config", folder.to_str().unwrap()];
+        let arguments =
+            ["--snapshot-interval", "100ms", "--envoy-config", folder.to_str().unwrap()];
         let arguments = arguments.into_iter().chain(["--snapshot", state.to_str().unwrap()]);
         Self { arguments: arguments.map(str::to_owned).collect(), home }
     }

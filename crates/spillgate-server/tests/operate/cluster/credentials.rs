@@ -24,7 +24,7 @@ fn until_connected(server: &Server, times: f64) {
 fn scene() -> (Redis, Home, Server) {
     let redis = Redis::start();
     redis.command(&["ACL", "SETUSER", "limiter", "on", ">sesame-one", "~*", "+@all"]);
-    let own = "user = 'limiter'\npassword-file = 'password'\n";
+    let own = "username = 'limiter'\npassword-file = 'password'\n";
     let home = Home::new(&config(&redis, &format!("{own}{LIMIT}")));
     std::fs::write(home.path("password"), "sesame-one\n").unwrap();
     let server = home.start(&[]);
@@ -47,7 +47,7 @@ fn a_rotated_password_is_taken_up_on_sighup_without_an_outage() {
     until("that it decides", || check(&server));
     let log = server.stop();
     assert!(log.contains("reconnected with new credentials"), "{log}");
-    assert!(!log.contains("needs a restart") && !log.contains("sesame"), "{log}");
+    assert!(!log.contains("need a restart") && !log.contains("sesame"), "{log}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_redis_that_requires_a_client_certificate_is_shown_one() {
         ]
         .concat(),
     );
-    let store = format!("[store]\nurl = 'rediss://localhost:{port}'\nca = 'ca.pem'\n");
+    let store = format!("[store]\nurl = 'rediss://localhost:{port}'\ntls-ca = 'ca.pem'\n");
     let listen = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n";
     home.write(&format!("{listen}{store}{LIMIT}"));
     let mut serve = spillgate();
@@ -114,9 +114,12 @@ fn a_redis_that_requires_a_client_certificate_is_shown_one() {
         serve.arg("serve").arg("--config").arg(home.path("spillgate.toml")).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("requires a client certificate: set store.cert and store.key"), "{told}");
+    assert!(
+        told.contains("requires a client certificate: set store.tls-cert and store.tls-key"),
+        "{told}"
+    );
 
-    home.write(&format!("{listen}{store}cert = 'client.pem'\nkey = 'client.key'\n{LIMIT}"));
+    home.write(&format!("{listen}{store}tls-cert = 'client.pem'\ntls-key = 'client.key'\n{LIMIT}"));
     let server = home.start(&[]);
     assert!(check(&server));
     // A renewed certificate is taken up by itself, as those of listeners are. Both files are

@@ -116,7 +116,7 @@ fn a_server_that_is_to_refuse_does_not_start_beside_others_that_differ() {
 fn another_prefix_is_logged_counted_and_shown_but_not_refused() {
     let redis = Redis::start();
     let home = Home::new(&config(&redis, LIMIT));
-    let refusing = ["--store-prefix", "other:", "--store-on-mismatch", "refuse"];
+    let refusing = ["--store-key-prefix", "other:", "--store-on-mismatch", "refuse"];
     let (one, other) = (home.start(&[]), home.start(&refusing));
     for server in [&one, &other] {
         until("that it knows", || metric(server, "spillgate_store_other_prefixes") == 1.0);

@@ -138,13 +138,13 @@ fn a_reload_and_a_restart_keep_what_was_spent() {
     };
     assert_eq!(ask(&server, 100)[2], 300);
     let file = config(&redis, LIMIT).replace("burst 400", "burst 1000");
-    home.write(&file.replace("[store]", "[store]\nprefix = 'other:'"));
+    home.write(&file.replace("[store]", "[store]\nkey-prefix = 'other:'"));
     server.signal("HUP");
     crate::common::server::until("a reload", || ask(&server, 0)[1] == 1000);
     // In tokens, as in memory.
     assert_eq!(ask(&server, 0)[2], 900);
     let log = server.stop();
-    assert!(log.contains("[store] has changed, which needs a restart"), "{log}");
+    assert!(log.contains("changed settings need a restart settings=[store.key-prefix]"), "{log}");
     home.write(&file);
     let server = home.start(&[]);
     assert_eq!(ask(&server, 0)[2], 900);

@@ -100,7 +100,7 @@ fn the_unit_speaks_tls_once_two_signs_are_taken_away() {
     std::fs::write(machine.etc.path("key.pem"), signing_key.serialize_pem()).unwrap();
     std::fs::write(machine.etc.path("cert.pem"), cert.pem()).unwrap();
     let file = read("deploy/spillgate.toml");
-    machine.etc.write(&file.replace("[server]", "[server]\ntls-certificate = 'cert.pem'"));
+    machine.etc.write(&file.replace("[server]", "[server]\ntls-cert = 'cert.pem'"));
     let (is_right, told) = machine.checked();
     assert!(is_right, "{told}");
     let server = machine.start();

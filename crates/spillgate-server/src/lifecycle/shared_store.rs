@@ -1,4 +1,4 @@
-//! The store that many servers share.
+//! The Redis that servers share.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tracing::{info, warn};
 use crate::SharedStore;
 use crate::settings::StoreSettings;
 
-/// Connects to the store. One that cannot be used is an error, unless the server may start
-/// in an outage.
+/// Connects to Redis. That it cannot be used is an error, unless the server may start in an
+/// outage.
 pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
     let sharing = settings.sharing()?;
     let options = settings.options().map_err(|error| unusable(&error))?;
@@ -19,8 +19,8 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
         Ok(backend) => backend,
         Err(error) if settings.start_in_outage => {
             warn!(
-                "starting without the store: {error}; limits do what their outage says until it \
-                 is there"
+                "starting without the store: {error}; limits follow their outage setting until it \
+                 can be reached"
             );
             Client::connect_later(options).map_err(|error| unusable(&error))?
         }
@@ -28,24 +28,24 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
     };
     if settings.secret.is_none() {
         info!(
-            "the store has no secret: whoever can read it can find out whether a caller they \
-             guess is there; give every server the same one with SPILLGATE_STORE_SECRET"
+            "the store has no secret: anyone who can read Redis can test whether a guessed caller \
+             is in it; set the same SPILLGATE_STORE_SECRET on every server"
         );
     }
     Ok(Arc::new(SharedStore::new(backend, &sharing)?))
 }
 
-/// Waits until a server that has its policy by now has looked at the others.
+/// Compares policy and secret with the other servers.
 ///
 /// # Errors
 ///
-/// If they have another secret or policy, and the settings say that it is to refuse then.
+/// If they differ, and the settings say to refuse then.
 pub(crate) async fn join(store: &SharedStore) -> Result<(), Box<dyn Error>> {
     let Err(error) = store.join().await else { return Ok(()) };
     let differs = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let text = format!(
         "refused to join the servers that use the store: {differs}; give all servers the same secret \
-         and limits, or set on-mismatch = \"warn\" in [store] for the time of a rollout"
+         and limits, or set on-mismatch = \"warn\" in [store] during a rollout"
     );
     Err(text.into())
 }

@@ -11,37 +11,37 @@ use super::metrics::SnapshotMetrics;
 use crate::App;
 use crate::snapshot::{SnapshotFile, save};
 
-/// Writes snapshots of a server.
+/// Writes snapshots.
 #[derive(Clone, Debug)]
-pub(super) struct Saver {
-    /// Held while one is written.
+pub(super) struct Snapshotter {
+    /// Held while a snapshot is written.
     file: Arc<Mutex<SnapshotFile>>,
     app: Arc<App>,
     metrics: SnapshotMetrics,
 }
 
-impl Saver {
+impl Snapshotter {
     pub(super) fn new(file: SnapshotFile, app: Arc<App>, metrics: SnapshotMetrics) -> Self {
         Self { file: Arc::new(Mutex::new(file)), app, metrics }
     }
 
-    /// Writes one now and then, for ever.
+    /// Writes one per interval, forever.
     pub(super) async fn run(self, every: Duration) {
         let mut ticks = interval(every);
-        // If the disk is slow, no more is asked of it.
+        // A slow disk gets no backlog.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
         loop {
             ticks.tick().await;
-            // It has been told, and the next one may go better.
+            // It was logged, and the next one may succeed.
             let _ = self.save().await;
         }
     }
 
-    /// Writes one, where it keeps nobody from being served.
+    /// Writes one on a thread that serves no clients.
     pub(super) async fn save(&self) -> io::Result<()> {
-        let saver = self.clone();
-        spawn_blocking(move || saver.save_now()).await?
+        let own = self.clone();
+        spawn_blocking(move || own.save_now()).await?
     }
 
     fn save_now(&self) -> io::Result<()> {
@@ -54,12 +54,12 @@ impl Saver {
             Ok(bytes) => {
                 self.metrics.written(bytes);
                 let took = SystemClock.now().since(begin);
-                debug!(%path, bytes, ?took, "wrote a snapshot");
+                debug!(%path, bytes, ?took, "wrote snapshot");
                 Ok(())
             }
             Err(error) => {
                 self.metrics.failed();
-                error!(%path, %error, "cannot write a snapshot; the last one stays");
+                error!(%path, %error, "cannot write snapshot; the last one stays");
                 Err(io::Error::new(error.kind(), format!("cannot write {path}: {error}")))
             }
         }
