@@ -1,9 +1,8 @@
-//! The classic interface: register a bucket for each client, then ask whether a request is
-//! allowed.
+//! The classic interface: register a bucket per caller, then ask whether a request is allowed.
 //!
-//! Every client has an algorithm and numbers of its own, so each gets a [`Limiter`] for
-//! itself. Where clients share a quota, or a few of them, one limiter with tiers and
-//! overrides is enough for all: a client then costs 26 bytes instead of a kilobyte or two.
+//! Every caller has its own algorithm and numbers, so each gets a [`Limiter`]. Where callers share a quota, or a few of
+//! them, one limiter with tiers and overrides is enough for all: a caller then costs 26 bytes instead of a kilobyte or
+//! two.
 //!
 //! `cargo run -p classic` runs on a clock of its own and takes no time at all.
 
@@ -65,8 +64,7 @@ impl<C: Clock + Clone> RateLimiter<C> {
         Self { clock, clients: RwLock::default() }
     }
 
-    /// Registers a client, with a bucket that nothing was spent of. One that was there
-    /// before is forgotten.
+    /// Registers a caller with a full bucket, or replaces its bucket.
     ///
     /// # Errors
     ///
@@ -83,11 +81,11 @@ impl<C: Clock + Clone> RateLimiter<C> {
         Ok(())
     }
 
-    /// Says whether a request may go ahead. Clients who were never registered may always.
+    /// Is the request allowed? Callers that were never registered always are.
     fn allow(&self, request: &Request<'_>) -> bool {
         let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);
         let limiter = clients.get(request.client_id).map(Arc::clone);
-        // Nobody has to wait while it decides: limiters need no lock.
+        // Limiters need no lock: release it before the decision.
         drop(clients);
         limiter.is_none_or(|limiter| limiter.check(&()).is_allowed())
     }

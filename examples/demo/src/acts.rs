@@ -19,7 +19,7 @@ pub(crate) const ACTS: [Act; 3] = [
         name: "calm",
         until: FLOOD_BEGINS,
         text: [
-            "Each client may spend 20 at once, and 10 a second from then on. steady stays",
+            "Each caller may spend 20 at once, and 10 per second after that. steady stays",
             "below that; bursty and greedy ask for more, and get exactly their due.",
         ],
     },
@@ -27,16 +27,16 @@ pub(crate) const ACTS: [Act; 3] = [
         name: "flood",
         until: FLOOD_ENDS,
         text: [
-            "300,000 calls a second, each under a new key. A new client is let in, but the",
-            "table does not grow for it, and nobody who is throttled is forgotten.",
+            "300,000 calls/s, each under a new key. A new caller is admitted, but the",
+            "table does not grow for it, and no throttled caller is evicted.",
         ],
     },
     Act {
         name: "after",
         until: LENGTH,
         text: [
-            "The flood's clients have all their tokens back, so they are as if never seen:",
-            "their slots are free again. Nothing had to be swept, and nothing expired.",
+            "The flood's keys are back at their full quota, so they count as never seen:",
+            "their slots are free again. No sweep, no TTL.",
         ],
     },
 ];

@@ -79,11 +79,11 @@ fn standing(decision: Option<&Decision>, style: Style) -> String {
     format!("{} {left:>2}  {retry}", style.paint(ink, &bar(left, limit, 8)))
 }
 
-/// Admitted calls over time. The clients share one scale; the flood is beyond it.
+/// Admitted calls over time. The callers share one scale; the flood is beyond it.
 fn history(row: &Row, moment: &Moment) -> String {
     let peak_of = |row: &Row| row.tally.history.iter().max().copied().unwrap_or(0);
     let peak = match row.standing {
-        Some(_) => moment.clients().map(peak_of).max().unwrap_or(0),
+        Some(_) => moment.callers().map(peak_of).max().unwrap_or(0),
         None => peak_of(row),
     };
     let past = moment.elapsed.as_millis() * CELLS as u128 / LENGTH.as_millis();
@@ -100,7 +100,7 @@ fn table(moment: &Moment, style: Style) -> [String; 4] {
     };
     let process =
         moment.resident.map(|resident| format!("; the process takes {}", bytes(resident)));
-    let size = format!("for {} clients, fixed", grouped(table.capacity));
+    let size = format!("for {} callers, fixed", grouped(table.capacity));
     let live = style.paint(Ink::Cyan, &bar(table.live, table.slots, 32));
     let slots = format!("of {} slots", grouped(table.slots));
     let nanos = moment.fresh_nanos.map_or("–".to_owned(), |nanos| nanos.to_string());
@@ -110,7 +110,7 @@ fn table(moment: &Moment, style: Style) -> [String; 4] {
         line(
             "evicted",
             &grouped(table.evictions),
-            "clients, each the one that had spent the least",
+            "callers, each the one that had spent the least",
         ),
         line("speed", &nanos, "ns a decision for a fresh key, measured in this run"),
     ]

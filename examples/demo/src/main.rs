@@ -1,7 +1,7 @@
-//! One limiter, three clients and a flood: what Spillgate does, in ten seconds.
+//! One limiter, three callers and a flood: what Spillgate does, in ten seconds.
 //!
-//! A steady, a bursty and a greedy client call a limiter of "10/s burst 20". For
-//! half of the time an attacker also sends 300,000 calls a second, each from an
+//! A steady, a bursty and a greedy caller call a limiter of "10/s burst 20". For
+//! half of the time an attacker also sends 300,000 calls per second, each from an
 //! address never seen before, into a table that is far too small for them. The
 //! screen shows what each gets; in the end every promise is checked, and the
 //! program fails if one was broken. (A limit on each key lets every new key in. To

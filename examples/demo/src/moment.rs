@@ -16,7 +16,7 @@ pub(crate) struct Moment {
     pub(crate) quota: Quota,
     pub(crate) rows: Vec<Row>,
     pub(crate) table: TableState,
-    /// Nanoseconds a decision about a client never seen.
+    /// Nanoseconds per decision about a caller never seen.
     pub(crate) fresh_nanos: Option<u128>,
     /// Bytes of the whole process.
     pub(crate) resident: Option<u64>,
@@ -32,12 +32,12 @@ pub(crate) struct Row {
     pub(crate) standing: Option<Decision>,
 }
 
-/// Where the limiter keeps its clients.
+/// Where the limiter keeps its callers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TableState {
     pub(crate) capacity: u64,
     pub(crate) slots: u64,
-    /// How many clients have something spent.
+    /// How many callers have something spent.
     pub(crate) live: u64,
     pub(crate) evictions: u64,
 }
@@ -69,7 +69,7 @@ impl Moment {
     }
 
     /// The callers that have one key, and so one allowance.
-    pub(crate) fn clients(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn callers(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.standing.is_some())
     }
 
@@ -80,7 +80,7 @@ impl Moment {
 }
 
 impl TableState {
-    /// A fingerprint and a word, of 64 bits each, are all that is kept of a client.
+    /// A fingerprint and a word, of 64 bits each, are all that is kept of a caller.
     const BYTES_A_SLOT: u64 = 16;
 
     fn of<C: Clock>(limiter: &Limiter<IpAddr, C>) -> Self {

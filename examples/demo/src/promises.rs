@@ -16,7 +16,7 @@ pub(crate) struct Promise {
 pub(crate) fn check(last: &Moment, footprint: Footprint) -> Vec<Promise> {
     let (quota, greedy) = (&last.quota, last.tally_of("greedy"));
     let mut promises: Vec<_> =
-        last.clients().map(|row| limited(row.name, &row.tally, quota)).collect();
+        last.callers().map(|row| limited(row.name, &row.tally, quota)).collect();
     promises.push(unhindered("steady", &last.tally_of("steady")));
     promises.push(throttled("greedy", &greedy, quota));
     promises.extend(flat(footprint));
@@ -24,7 +24,7 @@ pub(crate) fn check(last: &Moment, footprint: Footprint) -> Vec<Promise> {
     promises
 }
 
-/// No client gets more than its burst and what is refilled.
+/// No caller gets more than its burst and what is refilled.
 fn limited(name: &str, tally: &Tally, quota: &Quota) -> Promise {
     let Some(span) = tally.whole else { return never_called(name) };
     let most = span.most(quota);
@@ -38,7 +38,7 @@ fn limited(name: &str, tally: &Tally, quota: &Quota) -> Promise {
     Promise { kept: span.is_kept(quota), text }
 }
 
-/// A client that stays below its limit is never turned away.
+/// A caller that stays below its limit is never turned away.
 fn unhindered(name: &str, tally: &Tally) -> Promise {
     let (asked, denied) = (tally.asked, tally.denied());
     let text = format!("{name} was denied {denied} of {asked} calls: it stayed below its limit");
@@ -68,11 +68,11 @@ fn flat(footprint: Footprint) -> Option<Promise> {
     Some(Promise { kept: most <= before + NOISE, text })
 }
 
-/// Clients that have all their tokens back take no room.
+/// Callers that have all their tokens back take no room.
 fn emptied(last: &Moment) -> Promise {
-    let (live, clients) = (last.table.live, last.clients().count() as u64);
-    let text = format!("the table emptied by itself: {live} clients have something spent");
-    Promise { kept: live <= clients, text }
+    let (live, callers) = (last.table.live, last.callers().count() as u64);
+    let text = format!("the table emptied by itself: {live} callers have something spent");
+    Promise { kept: live <= callers, text }
 }
 
 fn never_called(name: &str) -> Promise {

@@ -15,7 +15,7 @@ use crate::screen::Screen;
 
 const QUOTA: &str = "10/s burst 20";
 
-/// Far fewer than the clients that the flood has at any time.
+/// Far fewer than the callers that the flood has at any time.
 const CAPACITY: usize = 10_000;
 
 /// How often callers look at the clock.
@@ -32,9 +32,9 @@ pub(crate) struct Story<C> {
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) promises: Vec<Promise>,
-    /// Nanoseconds a decision about a client that is known.
+    /// Nanoseconds per decision about a caller that is known.
     pub(crate) known: Option<u128>,
-    /// Nanoseconds a decision about one that is not, in a full table.
+    /// Nanoseconds per decision about one that is not, in a full table.
     pub(crate) fresh: Option<u128>,
 }
 
@@ -128,7 +128,7 @@ impl<C: Clock> Story<C> {
         })
     }
 
-    /// Asks for one client many times more, now that nobody counts its calls. The
+    /// Asks for one caller many times more, now that nobody counts its calls. The
     /// median of some batches, as any of them may have been interrupted.
     fn nanos_a_known_call(&self) -> Option<u128> {
         const BATCHES: usize = 11;

@@ -27,7 +27,7 @@ pub(crate) fn text(ending: &Ending, style: Style) -> String {
 fn speed(ending: &Ending) -> Option<String> {
     let (known, fresh) = (ending.known?, ending.fresh?);
     let text = format!(
-        " A decision took {known} ns for a known client, {fresh} ns for a fresh key in a full\n \
+        " A decision took {known} ns for a known caller, {fresh} ns for a fresh key in a full\n \
          table: as measured in this run, the reading of the clock included.\n"
     );
     Some(text)

@@ -41,7 +41,7 @@ impl Tally {
         self.asked - self.admitted
     }
 
-    /// Nanoseconds a decision, if the clock went on while they were made.
+    /// Nanoseconds per decision, if the clock went on while they were made.
     pub(crate) fn nanos_a_call(&self) -> Option<u128> {
         let nanos = self.busy.as_nanos();
         (nanos > 0 && self.asked > 0).then(|| nanos / u128::from(self.asked))

@@ -1,10 +1,9 @@
 //! A budget of language model tokens, reserved before a call and settled after it.
 //!
-//! What a call to a language model costs is known only when it has answered. So
-//! an estimate is reserved first, which keeps calls that run at the same time from
-//! spending the same tokens, and is replaced by the true cost afterwards. A call
-//! that took more than is left puts its team into debt, and the next one waits
-//! until that is paid off. `llm-gateway` does the same over HTTP.
+//! The cost of a language model call is known only when it has answered. So an estimate is reserved first, which keeps
+//! concurrent calls from spending the same tokens, and is replaced by the actual cost afterwards. A call that took more
+//! than is left puts its team into debt, and the next one waits until that is refilled. `llm-gateway` does the same over
+//! HTTP.
 //!
 //! `cargo run -p llm-budget` runs on a clock of its own and takes no time at all.
 

@@ -1,9 +1,8 @@
-//! A background job that keeps to a rate by waiting for its turn.
+//! A background job that paces itself to a rate.
 //!
-//! The job sends twelve records to a service that takes ten a second, and three
-//! at once. It does not poll or sleep by itself: `until_ready` returns when the
-//! next record may go. A caller with less patience than the wait gets its answer
-//! at once, and knows exactly when to come back.
+//! The job sends twelve records to a service that accepts ten per second, three at once. It does not poll or sleep:
+//! `until_ready` returns when the next record may go. A caller that cannot wait long enough gets its answer at once,
+//! with the exact time to retry.
 //!
 //! `cargo run -p paced-job` takes about a second.
 
@@ -33,7 +32,7 @@ async fn main() -> Result<(), Error> {
     let hurry = Duration::from_millis(20);
     if let Err(denied) = pace.until_ready("the service", hurry).await {
         let wait = denied.retry_after().unwrap_or_default();
-        println!("A caller who can wait {hurry:?} is told at once: not for another {wait:.1?}.");
+        println!("A caller that can wait only {hurry:?} is denied at once: retry in {wait:.1?}.");
     }
     Ok(())
 }

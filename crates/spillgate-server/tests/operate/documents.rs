@@ -125,21 +125,3 @@ fn every_setting_is_in_the_table_and_its_default_as_help_says() {
         }
     }
 }
-
-#[test]
-fn the_page_about_the_server_shows_what_commands_print() {
-    let home = Home::new(
-        "[server]\nhttp = '0.0.0.0:8390'\nresp = 'off'\ntoken-file = 'token'\n\
-         [[limit]]\nname = 'api'\nquota = '10/s burst 20'\n",
-    );
-    std::fs::write(home.path("token"), "0123456789abcdef").unwrap();
-    let page = read("docs/server.md");
-    for arguments in [
-        &["check-config", "spillgate.toml"][..],
-        &["explain", "--config", "spillgate.toml", "--path", "/users/7", "--ip", "203.0.113.7"],
-    ] {
-        let shown = run(spillgate().current_dir(home.path("")).args(arguments));
-        let command = format!("$ spillgate {}\n{shown}", arguments.join(" "));
-        assert!(page.contains(&command), "{command}");
-    }
-}

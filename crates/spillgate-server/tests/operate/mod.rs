@@ -13,6 +13,7 @@ mod errors;
 mod hurry;
 mod kill;
 mod log;
+mod pages;
 mod reload;
 mod settings;
 mod snapshots;

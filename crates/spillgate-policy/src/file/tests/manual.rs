@@ -26,7 +26,7 @@ fn the_manual_shows_policies_without_problems() {
 fn the_manual_shows_what_is_said_of_a_bad_policy() {
     let manual = manual();
     let (_, after) = manual.split_once("## Errors").unwrap();
-    let (_, after) = after.split_once("```toml,fragment\n").unwrap();
+    let (_, after) = after.split_once("```toml,invalid\n").unwrap();
     let (policy, after) = after.split_once("```").unwrap();
     let (_, after) = after.split_once("```text\n").unwrap();
     let (shown, _) = after.split_once("```").unwrap();
