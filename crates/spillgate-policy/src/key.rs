@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use smallvec::SmallVec;
 
 use crate::Caller;
-use crate::address::Address;
 use crate::caller::Masked;
-use crate::identity::Who;
 use crate::policy::Part;
+use crate::policy::address::Address;
+use crate::policy::identity::Who;
 
 /// What a limit counts under: whom it is counted for, and in which tier they are.
 ///

@@ -13,7 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Request;
-use spillgate_tower::{Metrics, SpillgateLayer};
+use spillgate::WhenFull;
+use spillgate_policy::store::CallQuota;
+use spillgate_policy::{
+    Descriptor, Descriptors, Gate, Limit, LimitCheck, Limits, Policy, Throttle,
+};
+use spillgate_tower::{Enforcer, Metrics, SpillgateLayer};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
@@ -230,4 +235,61 @@ async fn a_store_that_is_asked_too_much_is_not_logged_for_each_request() {
     let (events, _capturing) = captured();
     send(&layer, get(PEER, "/")).await;
     assert_eq!(events.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn denials_of_every_kind_of_question_are_logged_and_counted_alike() {
+    let named = Limit::new("named", "1/h").by_name().per(["user"]);
+    let described = Limit::new("described", "1/h").domain("edge").descriptor("user", "*");
+    let policy = Policy::builder().limit(named).limit(described).build().unwrap();
+    let gate = Gate::new(policy.with_throttle(100, WhenFull::Evict)).unwrap();
+    let metrics = Metrics::new();
+    let enforcer = Enforcer::new(gate).metrics(metrics.clone());
+    let (events, _guard) = captured();
+
+    let check = |cost| LimitCheck { limit: "named", values: &["secret-alice"], cost };
+    let entries = [("user", "secret-bob")];
+    let descriptors = &[Descriptor::new(&entries)];
+    let descriptors = Descriptors { domain: "edge", descriptors };
+    let quota = CallQuota::new("1/h".parse().unwrap()).unwrap();
+    let throttle = |cost| Throttle { key: b"secret-carol", quota, cost };
+    for _ in 0..2 {
+        let _ = enforcer.decide(&check(1)).await.unwrap();
+        let _ = enforcer.decide(&descriptors).await.unwrap();
+        enforcer.try_decide(&throttle(1), |it| assert!(it.is_ok())).unwrap();
+        // Peeks are not counted.
+        let _ = enforcer.decide(&Limits(&[check(0)])).await.unwrap();
+        let _ = enforcer.decide(&throttle(0)).await.unwrap();
+    }
+    let text = metrics.encode();
+    for limit in ["named", "described", "cl.throttle"] {
+        for outcome in ["allowed", "denied"] {
+            let line =
+                format!("spillgate_requests_total{{limit=\"{limit}\",outcome=\"{outcome}\"}} 1\n");
+            assert!(text.contains(&line), "{line} in {text}");
+        }
+    }
+    let events = events.lock().unwrap();
+    let denied: Vec<_> = events.iter().map(|event| event.field("limit")).collect();
+    assert_eq!(denied, ["named", "described", "cl.throttle"]);
+    for (event, part) in events.iter().zip(["user=", "descriptor:user=", "key="]) {
+        assert_eq!((event.level, event.field("message")), (Level::WARN, "denied"));
+        assert!(event.field("counted").starts_with(part), "{event:?}");
+        assert!(!format!("{event:?}").contains("secret"), "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cost_that_was_not_charged_is_logged_however_it_is_settled() {
+    let limit = Limit::new("l", "1/h burst 10").by_name().per(["user"]).max_debt(5);
+    let metrics = Metrics::new();
+    let gate = Gate::new(Policy::builder().limit(limit).build().unwrap()).unwrap();
+    let enforcer = Enforcer::new(gate).metrics(metrics.clone());
+    let (events, _guard) = captured();
+    let outcome = enforcer.decide(&LimitCheck::new("l", &["alice"], 10)).await.unwrap();
+    let settlement = enforcer.settle_actual(outcome.receipt().unwrap(), 18).await.unwrap();
+    assert_eq!(settlement.settled.unwrap().uncharged, 3);
+    assert_eq!(enforcer.settle_limit("l", &["alice"], 0, 4).await.unwrap().uncharged, 4);
+    assert!(metrics.encode().contains("spillgate_uncharged_total{limit=\"l\"} 7\n"));
+    assert_eq!(events.lock().unwrap().len(), 2);
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use spillgate_policy::LimitCheck;
 use tokio::task::JoinSet;
 
 use super::bed::Bed;
@@ -37,7 +38,7 @@ fn ask(bed: &Arc<Bed>, limit: &'static str, wait: Duration, long: Duration) -> R
     progress(format_args!("cluster: a caller that is blocked, {limit}"));
     // Spends the burst, and is denied once.
     for _ in 0..2 {
-        let _ = bed.runtime.block_on(bed.gate.check_limit(limit, &["blocked"], 1))?;
+        let _ = bed.runtime.block_on(bed.gate.decide(&LimitCheck::new(limit, &["blocked"], 1)))?;
     }
     let (before, _) = command(bed, "evalsha")?;
     let begin = Instant::now();
@@ -57,7 +58,7 @@ fn ask(bed: &Arc<Bed>, limit: &'static str, wait: Duration, long: Duration) -> R
 async fn hammer(bed: Arc<Bed>, limit: &str, end: Instant) -> std::result::Result<usize, String> {
     let mut calls = 0;
     while Instant::now() < end {
-        let checked = bed.gate.check_limit(limit, &["blocked"], 1).await;
+        let checked = bed.gate.decide(&LimitCheck::new(limit, &["blocked"], 1)).await;
         let _ = checked.map_err(|error| error.to_string())?;
         calls += 1;
     }

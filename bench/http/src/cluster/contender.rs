@@ -2,6 +2,7 @@ use std::fmt;
 
 use redis::aio::MultiplexedConnection;
 use redis::{cmd, pipe};
+use spillgate_policy::LimitCheck;
 
 use super::bed::{Bed, CALLERS};
 use crate::Result;
@@ -41,15 +42,15 @@ impl Contender {
 
     pub fn about(self) -> &'static str {
         match self {
-            Self::Strict => "`Gate::check_limit` of a strict limit, 1,000 callers",
+            Self::Strict => "`Gate::decide` of a strict limit, 1,000 callers",
             Self::Script => {
                 "the same script with the same arguments by `redis`'s `MultiplexedConnection`"
             }
             Self::Get => "`GET` of a key that is not there, by the same client",
             Self::Incr => "`INCR` and `EXPIRE` in a pipeline, by the same client: a fixed window",
-            Self::Leased => "`Gate::check_limit` of a leased limit, eight callers",
-            Self::ColdStrict => "`Gate::check_limit` of a strict limit, 100,000 callers in turn",
-            Self::ColdLeased => "`Gate::check_limit` of a leased limit, 100,000 callers in turn",
+            Self::Leased => "`Gate::decide` of a leased limit, eight callers",
+            Self::ColdStrict => "`Gate::decide` of a strict limit, 100,000 callers in turn",
+            Self::ColdLeased => "`Gate::decide` of a leased limit, 100,000 callers in turn",
         }
     }
 
@@ -112,8 +113,8 @@ impl Contender {
 }
 
 async fn check(bed: &Bed, limit: &str, caller: &str) -> Result<()> {
-    let decision = bed.gate.check_limit(limit, &[caller], 1).await?;
-    if decision.is_denied() {
+    let outcome = bed.gate.decide(&LimitCheck::new(limit, &[caller], 1)).await?;
+    if !outcome.is_allowed() {
         return Err(format!("{limit}: denied with plenty left").into());
     }
     Ok(())

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::descriptor::{DescriptorOutcome, Refunds};
+use super::descriptors::{DescriptorOutcome, Refunds};
 use super::{Gate, Outcome};
-use crate::identity::Sender;
-use crate::lists::Lists;
+use crate::policy::identity::Sender;
+use crate::policy::lists::Lists;
 use crate::store::Store;
 use crate::{Error, Policy};
 

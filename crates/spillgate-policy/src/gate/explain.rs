@@ -8,12 +8,12 @@ use serde::{Serialize, Serializer};
 use spillgate::Decision;
 
 use super::{Answer, Gate, Spends};
-use crate::client_ip::Source;
-use crate::identity::{Identifier, Sender};
 use crate::key::Described;
-use crate::lists::ListKind;
+use crate::policy::client_ip::Source;
+use crate::policy::identity::{Identifier, Sender};
+use crate::policy::lists::ListKind;
+use crate::policy::route::canonical_host;
 use crate::policy::{Mismatch, Rule};
-use crate::route::canonical_host;
 use crate::store::{Spend, Store};
 use crate::{Caller, Error, Mode, RequestView};
 

@@ -2,9 +2,9 @@ use std::fmt;
 
 use spillgate::Decision;
 
+use crate::config::spec::{Metadata, NodeMode};
 use crate::key::Described;
 use crate::policy::Rule;
-use crate::spec::{Metadata, NodeMode};
 use crate::store::Spend;
 use crate::{Key, Mode};
 

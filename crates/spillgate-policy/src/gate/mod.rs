@@ -1,18 +1,18 @@
 //! The whole decision about a request.
 
+mod admin;
 mod ask;
 mod changes;
-mod descriptor;
+mod descriptors;
 mod explain;
 mod limit_state;
-mod limits;
-mod lists;
-mod manage;
+mod list_edits;
 mod outcome;
 mod question;
-mod receipt;
-mod saved;
+mod reserve;
+mod saved_state;
 mod settle;
+mod summary;
 
 use std::fmt;
 use std::ops::Deref;
@@ -25,18 +25,18 @@ use arc_swap::{ArcSwapOption, Guard};
 pub use self::ask::Decided;
 use self::ask::InForce;
 pub use self::changes::{Changes, LimitChange, ListChange};
-pub use self::descriptor::{DescriptorKind, DescriptorOutcome, DescriptorState};
+pub use self::descriptors::{DescriptorKind, DescriptorOutcome, DescriptorState};
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limit_state::LimitState;
-pub use self::limits::LimitSummary;
-use self::lists::Edits;
+use self::list_edits::Edits;
 pub(crate) use self::outcome::Spends;
 pub use self::outcome::{Answer, Outcome};
 pub use self::question::{Descriptors, LimitCheck, Limits, Question, Subject, Throttle};
-pub use self::receipt::Receipt;
-pub use self::saved::SavedState;
+pub use self::reserve::Receipt;
+pub use self::saved_state::SavedState;
 pub use self::settle::Uncharged;
-use crate::lists::Lists;
+pub use self::summary::LimitSummary;
+use crate::policy::lists::Lists;
 use crate::store::{LimitSpec, Memory, Store};
 use crate::{Error, Key, Policy};
 
@@ -102,7 +102,7 @@ impl<S: Store> Gate<S> {
     /// If the store cannot keep the limits.
     pub fn with_store(policy: Policy, store: S) -> Result<Self, Error> {
         let limits = store.open(&specs(&policy))?;
-        let lists = Arc::new(policy.lists.clone());
+        let lists = Arc::clone(&policy.lists);
         let active = Active { policy: Arc::new(policy), lists, limits: Arc::new(limits) };
         Ok(Self { store, active: ArcSwapOption::from_pointee(active), changing: Mutex::default() })
     }

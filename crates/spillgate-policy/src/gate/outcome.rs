@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use spillgate::Decision;
 
 use super::limit_state::{LimitState, nearest};
-use crate::identity::Sender;
+use crate::policy::identity::Sender;
 use crate::store::Spend;
 use crate::{Caller, Error, Mode, Policy};
 

@@ -4,11 +4,11 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::admin::find;
 use super::ask::{Ask, InForce, Plan};
-use super::descriptor::{DescriptorOutcome, Refunds};
-use super::manage::find;
+use super::descriptors::{DescriptorOutcome, Refunds};
 use super::{Answer, Gate, Outcome};
-use crate::lists::ListKind;
+use crate::policy::lists::ListKind;
 use crate::store::{CallQuota, Spend, Store};
 use crate::{Descriptor, Error, Key, Policy, RequestView};
 

@@ -1,11 +1,14 @@
 //! A policy, checked and ready to be applied.
 
-mod builder;
-mod compile;
-mod part;
+pub(crate) mod address;
+pub(crate) mod client_ip;
+pub(crate) mod identity;
+pub(crate) mod lists;
+pub(crate) mod part;
 mod reads;
-mod rule;
-mod tiers;
+pub(crate) mod route;
+pub(crate) mod rule;
+pub(crate) mod tiers;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,18 +18,17 @@ use std::sync::Arc;
 
 use spillgate::KeyedState;
 
-pub use self::builder::PolicyBuilder;
-pub(crate) use self::compile::key_of;
 pub(crate) use self::part::{Part, per_text};
 pub(crate) use self::rule::{Cost, Mismatch, Rule};
 use self::tiers::Tiers;
-use crate::descriptor::Descriptors;
+use crate::config::PolicyBuilder;
+use crate::envoy::Descriptors;
 use crate::gate::Spends;
-use crate::identity::{Identifier, Sender};
-use crate::lists::Lists;
-use crate::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
+use crate::policy::identity::{Identifier, Sender};
+use crate::policy::lists::Lists;
+use crate::policy::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
 use crate::store::Spend;
-use crate::{Error, Key, Problem, Quota, RequestView};
+use crate::{Error, Key, Quota, RequestView};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -54,25 +56,25 @@ use crate::{Error, Key, Problem, Quota, RequestView};
 /// ```
 pub struct Policy {
     pub(crate) identifier: Identifier,
-    pub(crate) lists: Lists,
+    pub(crate) lists: Arc<Lists>,
     pub(crate) rules: Vec<Rule>,
     /// The places of the rules by their names.
-    places: HashMap<Arc<str>, usize, KeyedState>,
-    routes: Routes<usize>,
+    pub(crate) places: HashMap<Arc<str>, usize, KeyedState>,
+    pub(crate) routes: Routes<usize>,
     pub(crate) descriptors: Descriptors,
     /// The place of the limit for [`Throttle`](crate::Throttle) questions.
     pub(crate) throttle: Option<usize>,
     /// Which spellings of a path are alike.
     pub(crate) spelling: PathSpelling,
     /// True if any limit asks for the host.
-    has_hosts: bool,
+    pub(crate) has_hosts: bool,
     /// True if any of these enforces.
-    needs_host: bool,
+    pub(crate) needs_host: bool,
     /// True if any limit asks for the path.
-    has_paths: bool,
+    pub(crate) has_paths: bool,
     /// True if no limit delays, settles, or is in shadow.
     pub(crate) is_plain: bool,
-    tiers: Tiers,
+    pub(crate) tiers: Tiers,
 }
 
 impl Policy {

@@ -2,7 +2,7 @@ use http::header::HeaderName;
 
 use super::rule::Cost;
 use super::{Part, Policy};
-use crate::client_ip::ForwardingHeader;
+use crate::policy::client_ip::ForwardingHeader;
 
 impl Policy {
     /// The headers of requests that the policy goes by: those that name callers, their tiers

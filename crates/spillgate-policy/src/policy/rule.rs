@@ -5,12 +5,12 @@ use http::{HeaderMap, Method, StatusCode};
 use spillgate::{AlgorithmKind, Quota, Timestamp};
 
 use super::part::{Part, Per};
-use crate::descriptor::{Scope, only_value};
-use crate::identity::{Identifier, Sender, Who};
+use crate::config::spec::SettleClosure;
+use crate::envoy::{Scope, only_value};
 use crate::key::Value;
+use crate::policy::identity::{Identifier, Sender, Who};
+use crate::policy::route::{CanonicalPath, HostPattern, Pattern, RequestPath};
 use crate::request_view::only;
-use crate::route::{CanonicalPath, HostPattern, Pattern, RequestPath};
-use crate::spec::SettleClosure;
 use crate::store::LimitSpec;
 use crate::{Caller, Error, Key, Mode, Problem, RequestView};
 

@@ -2,9 +2,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::identity::{Identifier, Sender};
 use crate::key::{Key, Value};
 use crate::policy::Part;
+use crate::policy::identity::{Identifier, Sender};
 use crate::{Caller, RequestView};
 
 /// Which callers have quotas of their own.

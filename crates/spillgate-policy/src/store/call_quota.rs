@@ -80,9 +80,9 @@ mod tests {
             ("1/h burst 6", 2),
             ("1/h burst 7", 3),
             ("10/day", 3),
-            ("1/s burst 18446744073709551615", 3),
+            ("1/s burst 4611686018", 3),
         ] {
-            let Ok(call) = CallQuota::new(quota.parse().unwrap()) else { continue };
+            let call = CallQuota::new(quota.parse().unwrap()).unwrap();
             assert_eq!(call.class, class, "{quota}");
         }
     }

@@ -47,12 +47,12 @@ impl Discovery {
     pub(super) fn subscribe(
         &self,
         plan: &Arc<Plan>,
-        news: &mpsc::Sender<SentinelEvent>,
+        events: &mpsc::Sender<SentinelEvent>,
     ) -> Vec<AbortOnDrop> {
         let Self::Sentinel(sentinels) = self else { return Vec::new() };
         let subscribe = |sentinel: &Address| {
             let (plan, service) = (plan.clone(), sentinels.service.clone());
-            AbortOnDrop::spawn(subscription::keep(plan, sentinel.clone(), service, news.clone()))
+            AbortOnDrop::spawn(subscription::keep(plan, sentinel.clone(), service, events.clone()))
         };
         sentinels.addresses.iter().map(subscribe).collect()
     }
@@ -94,9 +94,9 @@ impl Sentinels {
     fn unknown(&self, mut problems: Vec<(usize, BackendError)>) -> BackendError {
         problems.sort_by_key(|(place, _)| *place);
         let fault = problems.first().map_or(Fault::Unreachable, |(_, error)| error.fault());
-        let told: Vec<_> = problems.iter().map(|(_, error)| error.to_string()).collect();
+        let errors: Vec<_> = problems.iter().map(|(_, error)| error.to_string()).collect();
         let text =
-            format!("no Sentinel knows the master of `{}`: {}", self.service, told.join("; "));
+            format!("no Sentinel knows the master of `{}`: {}", self.service, errors.join("; "));
         BackendError::new(fault, text)
     }
 

@@ -54,8 +54,12 @@ impl LinkCore {
 
     /// Handles an event. It may be stale, so Sentinels are asked for the master; a promotion counts
     /// only if it replaces this one.
-    pub(super) async fn consider(&self, session: &Session, told: SentinelEvent) -> Option<Finding> {
-        match told {
+    pub(super) async fn consider(
+        &self,
+        session: &Session,
+        event: SentinelEvent,
+    ) -> Option<Finding> {
+        match event {
             SentinelEvent::Switched => self.moved(session).await.map(Finding::Moved),
             SentinelEvent::Promotion { from, to } => {
                 (from == session.address).then_some(Finding::Promoted(to))
@@ -64,9 +68,9 @@ impl LinkCore {
     }
 
     /// Handles an event while there is no session.
-    pub(super) fn note(&self, told: SentinelEvent) {
+    pub(super) fn note(&self, event: SentinelEvent) {
         let mut known = self.known();
-        if let SentinelEvent::Promotion { from, to } = told
+        if let SentinelEvent::Promotion { from, to } = event
             && known.address == Some(from)
         {
             known.promoted = Some((to, Instant::now()));
@@ -76,7 +80,7 @@ impl LinkCore {
     /// The replica about to become the master, if announced lately.
     pub(super) fn promoted(&self) -> Option<Address> {
         let promoted = self.known().promoted.clone();
-        promoted.filter(|(_, told)| told.elapsed() < SPREAD).map(|(address, _)| address)
+        promoted.filter(|(_, since)| since.elapsed() < SPREAD).map(|(address, _)| address)
     }
 
     /// Moves to another master once it can be used. Returns whether it could. Calls are held back

@@ -46,24 +46,24 @@ pub(super) async fn keep(
     plan: Arc<Plan>,
     sentinel: Address,
     service: String,
-    news: mpsc::Sender<SentinelEvent>,
+    events: mpsc::Sender<SentinelEvent>,
 ) {
-    let mut told = None;
+    let mut logged = None;
     loop {
         let credentials = plan.credentials.refresh().await;
         let channels = [PROMOTING, PROMOTED, SWITCHED];
         let access = credentials.of_sentinel();
         match plan.connector.subscribe(&sentinel, access, &channels).await {
             Ok(subscription) => {
-                told = None;
+                logged = None;
                 // Events may have been missed.
-                let _ = news.try_send(SentinelEvent::Switched);
+                let _ = events.try_send(SentinelEvent::Switched);
                 let time_out = plan.options.connect_time_out;
-                listen(subscription, &service, &news, time_out).await;
+                listen(subscription, &service, &events, time_out).await;
                 debug!(%sentinel, "the subscription at a Sentinel has ended");
             }
             Err(error) => {
-                note(&error, &mut told);
+                note(&error, &mut logged);
             }
         }
         sleep(PAUSE).await;
@@ -74,7 +74,7 @@ pub(super) async fn keep(
 async fn listen(
     subscription: PubSub,
     service: &str,
-    news: &mpsc::Sender<SentinelEvent>,
+    events: &mpsc::Sender<SentinelEvent>,
     time_out: Duration,
 ) {
     let (mut sink, mut messages) = subscription.split();
@@ -82,9 +82,9 @@ async fn listen(
         tokio::select! {
             message = messages.next() => {
                 let Some(message) = message else { return };
-                if let Some(told) = read(&message, service) {
+                if let Some(event) = read(&message, service) {
                     // If the queue is full, one more says nothing new.
-                    let _ = news.try_send(told);
+                    let _ = events.try_send(event);
                 }
             }
             () = sleep(PING) => {
@@ -100,10 +100,10 @@ async fn listen(
 
 /// Logs once why a Sentinel cannot be subscribed to, if an operator has to act. One that is down is
 /// one of several.
-fn note(error: &BackendError, told: &mut Option<Fault>) {
+fn note(error: &BackendError, logged: &mut Option<Fault>) {
     let fault = error.fault();
-    if !matches!(fault, Fault::Unreachable | Fault::TimedOut) && *told != Some(fault) {
-        *told = Some(fault);
+    if !matches!(fault, Fault::Unreachable | Fault::TimedOut) && *logged != Some(fault) {
+        *logged = Some(fault);
         warn!(
             %error,
             "failovers are not announced by this Sentinel: they are noticed within a second; let \
@@ -143,10 +143,10 @@ mod tests {
     fn what_sentinels_tell_of_this_service_is_read() {
         let tcp = |host: &str, port| Address::Tcp(host.to_owned(), port);
         let promotion = "slave 10.0.0.2:6379 10.0.0.2 6379 @ main 10.0.0.1 6380";
-        let told =
+        let event =
             SentinelEvent::Promotion { from: tcp("10.0.0.1", 6380), to: tcp("10.0.0.2", 6379) };
-        assert_eq!(parse(PROMOTING, promotion, "main"), Some(told.clone()));
-        assert_eq!(parse(PROMOTED, promotion, "main"), Some(told));
+        assert_eq!(parse(PROMOTING, promotion, "main"), Some(event.clone()));
+        assert_eq!(parse(PROMOTED, promotion, "main"), Some(event));
         let switch = "main 10.0.0.1 6380 10.0.0.2 6379";
         assert_eq!(parse(SWITCHED, switch, "main"), Some(SentinelEvent::Switched));
         for (channel, text) in [

@@ -27,7 +27,7 @@ const LOOK_AROUND: Duration = Duration::from_secs(1);
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Queued events. More would say the same.
-const NEWS: usize = 16;
+const EVENTS: usize = 16;
 
 /// What a link knows besides the session in use.
 #[derive(Debug, Default)]
@@ -60,17 +60,17 @@ pub(super) enum Finding {
 impl LinkCore {
     /// Reconnects for as long as the link exists.
     pub(super) async fn keep(self: Arc<Self>) {
-        let (sender, mut news) = mpsc::channel(NEWS);
+        let (sender, mut events) = mpsc::channel(EVENTS);
         let _subscriptions = self.discovery.subscribe(&self.plan, &sender);
         let mut renewed = self.plan.credentials.subscribe();
         // They may have been renewed since the first session was opened.
         renewed.mark_changed();
         // Logs once per outage, and again if an operator has to act.
-        let mut told: Option<Fault> = None;
+        let mut logged: Option<Fault> = None;
         loop {
             if let Some(session) = self.breaker.session() {
-                self.watch(&session, &mut news, &mut renewed).await;
-                told = Some(Fault::Unreachable);
+                self.watch(&session, &mut events, &mut renewed).await;
+                logged = Some(Fault::Unreachable);
                 continue;
             }
             match self.connect().await {
@@ -78,14 +78,14 @@ impl LinkCore {
                     self.close(session);
                 }
                 Err(error) => {
-                    if told.is_none() || (is_about_us(&error) && told != Some(error.fault())) {
-                        told = Some(error.fault());
+                    if logged.is_none() || (is_about_us(&error) && logged != Some(error.fault())) {
+                        logged = Some(error.fault());
                         warn_of_outage(&self.plan, &error);
                     }
                     self.breaker.still_open(error);
                     tokio::select! {
                         () = sleep(self.plan.options.probe_interval) => {}
-                        Some(told) = news.recv() => self.note(told),
+                        Some(event) = events.recv() => self.note(event),
                     }
                 }
             }
@@ -193,7 +193,7 @@ impl LinkCore {
     async fn watch(
         &self,
         session: &Arc<Session>,
-        news: &mut mpsc::Receiver<SentinelEvent>,
+        events: &mut mpsc::Receiver<SentinelEvent>,
         renewed: &mut watch::Receiver<()>,
     ) {
         let mut look_around = pin!(self.look_around(session));
@@ -209,7 +209,7 @@ impl LinkCore {
                     (0..calls).for_each(|_| drop(self.late(session, time_out)));
                     None
                 }
-                Some(told) = news.recv() => self.consider(session, told).await,
+                Some(event) = events.recv() => self.consider(session, event).await,
                 Ok(()) = renewed.changed() => Some(Finding::Renewed),
                 finding = &mut look_around => {
                     look_around.set(self.look_around(session));

@@ -6,7 +6,7 @@ use spillgate::{KeyedState, Timestamp};
 use tokio::runtime::Handle;
 
 use super::bucket::Bucket;
-use super::lease::{Lease, Spent};
+use super::caller_lease::{Lease, Spent};
 use super::leases::Step;
 use super::reaper;
 use super::single_flight::{TakeOutcome, TakeRequest};

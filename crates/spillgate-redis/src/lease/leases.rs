@@ -3,8 +3,8 @@ use std::sync::Arc;
 use spillgate::algorithm::SpendRecord;
 use spillgate::{Decision, KeyedState, Timestamp};
 
+use super::caller_lease::Spent;
 use super::core::LeaseCore;
-use super::lease::Spent;
 use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
 use super::source::LeaseSource;
 use super::table::LeaseId;

@@ -58,9 +58,9 @@
 
 mod bucket;
 mod bucket_word;
+mod caller_lease;
 mod core;
 mod held;
-mod lease;
 mod leases;
 mod reaper;
 mod recent;
@@ -73,7 +73,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::lease::Spent;
+pub(crate) use self::caller_lease::Spent;
 pub(crate) use self::leases::Leases;
 pub(crate) use self::source::{LeaseSource, Named, Taken};
 pub(crate) use self::table::LeaseId;

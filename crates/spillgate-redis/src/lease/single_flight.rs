@@ -69,11 +69,11 @@ impl PendingTake {
     pub(super) async fn outcome(self) -> TakeOutcome {
         loop {
             // Registered before the check, so that no notification is missed.
-            let told = self.0.waiting.notified();
+            let notified = self.0.waiting.notified();
             if let Some(outcome) = self.0.outcome.get() {
                 return outcome.clone();
             }
-            told.await;
+            notified.await;
         }
     }
 }

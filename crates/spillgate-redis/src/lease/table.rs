@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spillgate::{Decision, KeyedState, Timestamp};
 
-use super::lease::Lease;
+use super::caller_lease::Lease;
 use super::recent::Recent;
 use super::source::Named;
 use super::take::SliceReturn;

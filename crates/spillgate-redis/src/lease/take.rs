@@ -5,7 +5,7 @@ use spillgate::Timestamp;
 
 use super::bucket::Bucket;
 use super::bucket_word::BucketWord;
-use super::lease::Lease;
+use super::caller_lease::Lease;
 use super::leases::Step;
 use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
 use super::slice::Slice;

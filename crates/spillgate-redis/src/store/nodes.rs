@@ -185,12 +185,12 @@ impl Nodes {
         let own = Member { node: self.own, fingerprint };
         let before = self.announced().replace(own);
         let before = before.filter(|before| *before != own);
-        let told = backend.announce(&announcement(Some(own), before, lists)).await;
-        if let (Err(_), Some(before)) = (&told, before) {
+        let announced = backend.announce(&announcement(Some(own), before, lists)).await;
+        if let (Err(_), Some(before)) = (&announced, before) {
             // It may still be listed: remove it the next time.
             *self.announced() = Some(before);
         }
-        told
+        announced
     }
 
     fn update(&self, own: Option<Fingerprint>, alive: &Alive, roster: &mut Roster) {

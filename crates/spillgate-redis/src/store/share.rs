@@ -135,12 +135,12 @@ mod tests {
     #[test]
     fn the_shares_of_tiers_have_one_period_in_which_the_smallest_has_a_token() {
         let window = |quotas: &[&str], nodes| shares(AlgorithmKind::FixedWindow, quotas, nodes);
-        let told = |shares: [&str; 2]| Some(shares.map(str::to_owned).to_vec());
-        assert_eq!(window(&["10/min", "100/min"], 3), told(["3/min", "33/min"]));
-        assert_eq!(window(&["3/min", "100/min"], 7), told(["1 per 3 min", "42 per 3 min"]));
+        let some = |shares: [&str; 2]| Some(shares.map(str::to_owned).to_vec());
+        assert_eq!(window(&["10/min", "100/min"], 3), some(["3/min", "33/min"]));
+        assert_eq!(window(&["3/min", "100/min"], 7), some(["1 per 3 min", "42 per 3 min"]));
         let bucket = |quotas: &[&str], nodes| shares(AlgorithmKind::IntervalBucket, quotas, nodes);
         let quotas = ["3/min burst 20", "100/min burst 5"];
-        assert_eq!(bucket(&quotas, 7), told(["1 per 3 min burst 2", "42 per 3 min burst 1"]));
+        assert_eq!(bucket(&quotas, 7), some(["1 per 3 min burst 2", "42 per 3 min burst 1"]));
         assert_eq!(window(&["3/min"], 7), None, "there are no tiers");
         assert_eq!(shares(AlgorithmKind::TokenBucket, &["3/min", "9/h"], 7), None, "only rates");
     }

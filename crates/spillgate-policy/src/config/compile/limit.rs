@@ -1,0 +1,302 @@
+//! One limit, with its conditions, parts, quotas and overrides.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use http::header::{HeaderName, HeaderValue};
+use spillgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
+
+use super::Compiler;
+use crate::config::spec::{self, At, Limit, Tier};
+use crate::policy::identity::Identifier;
+use crate::policy::part::per_text;
+use crate::policy::route::{HostPattern, PathSpelling, Pattern};
+use crate::policy::rule::{Cost, Matches, Rule, Settle, Statuses};
+use crate::policy::tiers::Tiers;
+use crate::store::{LimitSpec, Outage, Sharing};
+use crate::suggest::hint;
+
+/// The limits of a policy have room for so many callers in all, unless told otherwise: 26 MB, and at most 100,000 each.
+const ROOM: u64 = 1_000_000;
+
+impl Compiler<'_> {
+    pub(super) fn rule(
+        &mut self,
+        limit: &Limit,
+        written: &BTreeMap<String, Tier>,
+        tiers: &Tiers,
+        identifier: &Identifier,
+        spelling: &PathSpelling,
+    ) -> Option<Rule> {
+        let before = self.problems.len();
+        let place = format!("limit {:?}", limit.name.value);
+        let paths = self.each(&limit.matches.path, &place, |text| Pattern::parse(text, spelling));
+        let scope = self.scope(&place, limit);
+        let is_by_name = self.is_by_name(&place, limit);
+        let per = match &scope {
+            None => self.per(&place, limit, &paths, Some(identifier).filter(|_| !is_by_name)),
+            Some(scope) => self.descriptor_per(&place, limit, scope),
+        };
+        let algorithm = self.algorithm(&place, limit);
+        if scope.is_some() {
+            self.check_scope(&place, limit, written);
+            self.check_shaper(&place, limit, algorithm);
+        }
+        let start = self.start(&place, limit);
+        let quota = self.quota(&place, &limit.quota, algorithm, start);
+        let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start, quota);
+        let all: Vec<_> = quota.into_iter().chain(quotas.iter().map(|(_, quota)| *quota)).collect();
+        let max_debt = self.max_debt(&place, limit, algorithm, &all);
+        let matches = Matches {
+            methods: self.each(&limit.matches.method, &place, method),
+            hosts: self.each(&limit.matches.host, &place, HostPattern::parse),
+            headers: self.headers(&place, &limit.matches.header),
+            paths,
+        };
+        let tier_places = places(written, &quotas);
+        let spec = LimitSpec {
+            name: limit.name.value.clone(),
+            per: per_text(&per),
+            algorithm,
+            start,
+            quota: quota?,
+            is_by_call: false,
+            tiers: quotas,
+            overrides: Vec::new(),
+            capacity: self.capacity(&place, limit, per.is_empty()),
+            when_full: self.when_full(&place, limit),
+            max_debt,
+            sharing: self.sharing(&place, limit),
+            outage: self.outage(&place, limit),
+        };
+        let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
+        let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
+        rule.scope = scope.map(Box::new);
+        rule.is_by_name = is_by_name;
+        rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
+        rule.tier_places = tier_places.into();
+        rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);
+        (self.problems.len() == before).then_some(rule)
+    }
+
+    /// What each of several texts stands for.
+    fn each<V>(
+        &mut self,
+        texts: &[At<String>],
+        place: &str,
+        parse: impl Fn(&str) -> Result<V, String>,
+    ) -> Vec<V> {
+        let parsed = texts.iter().map(|at| (at, parse(&at.value)));
+        let parsed: Vec<_> = parsed.collect();
+        parsed
+            .into_iter()
+            .filter_map(|(at, value)| self.take(at, value.map_err(|why| format!("{place}: {why}"))))
+            .collect()
+    }
+
+    fn headers(
+        &mut self,
+        place: &str,
+        written: &BTreeMap<String, At<String>>,
+    ) -> Vec<(HeaderName, Option<HeaderValue>)> {
+        let mut headers = Vec::new();
+        for (name, at) in written {
+            let name_at = At { value: name.clone(), span: at.span.clone() };
+            let Some(name) = self.header_name(place, &name_at) else { continue };
+            if at.value == "*" {
+                headers.push((name, None));
+                continue;
+            }
+            let value = HeaderValue::from_str(&at.value)
+                .map_err(|_| format!("{place}: the header {name} cannot have this value"));
+            headers.extend(self.take(at, value).map(|value| (name, Some(value))));
+        }
+        headers
+    }
+
+    fn algorithm(&mut self, place: &str, limit: &Limit) -> AlgorithmKind {
+        let Some(at) = &limit.algorithm else { return AlgorithmKind::default() };
+        let kind = at.value.parse::<AlgorithmKind>().map_err(|_| {
+            let known = AlgorithmKind::ALL.map(AlgorithmKind::name);
+            format!("{place}: unknown algorithm {:?}{}", at.value, hint(&at.value, known))
+        });
+        self.take(at, kind).unwrap_or_default()
+    }
+
+    fn start(&mut self, place: &str, limit: &Limit) -> Start {
+        let words = [("full", Start::Full), ("empty", Start::Empty)];
+        self.word(place, "start", limit.start.as_ref(), &words)
+    }
+
+    fn when_full(&mut self, place: &str, limit: &Limit) -> WhenFull {
+        self.word(place, "when-full", limit.when_full.as_ref(), &spec::WHEN_FULL)
+    }
+
+    /// The bound of debts, which every quota of the limit must be able to tell.
+    fn max_debt(
+        &mut self,
+        place: &str,
+        limit: &Limit,
+        algorithm: AlgorithmKind,
+        quotas: &[Quota],
+    ) -> Option<u64> {
+        let at = limit.max_debt.as_ref()?;
+        let algorithms = algorithm.with_quotas(quotas, Start::Full, Timestamp::ZERO).ok()?;
+        let told = algorithms.iter().try_for_each(|algorithm| algorithm.expect_debt(at.value));
+        self.take(at, told.map_err(|why| format!("{place}, max-debt: {why}")));
+        Some(at.value)
+    }
+
+    fn sharing(&mut self, place: &str, limit: &Limit) -> Sharing {
+        let words = [("strict", Sharing::Strict), ("leased", Sharing::Leased)];
+        self.word(place, "sharing", limit.sharing.as_ref(), &words)
+    }
+
+    fn outage(&mut self, place: &str, limit: &Limit) -> Outage {
+        let words = [("local", Outage::Local), ("open", Outage::Open), ("closed", Outage::Closed)];
+        self.word(place, "outage", limit.outage.as_ref(), &words)
+    }
+
+    /// What one of a few words stands for.
+    fn word<V: Copy + Default>(
+        &mut self,
+        place: &str,
+        key: &str,
+        written: Option<&At<String>>,
+        words: &[(&str, V)],
+    ) -> V {
+        let Some(at) = written else { return V::default() };
+        let known = words.iter().map(|(word, _)| *word);
+        let value = words.iter().find(|(word, _)| *word == at.value).map(|(_, value)| *value);
+        let value = value.ok_or_else(|| {
+            format!("{place}, {key}: unknown {:?}{}", at.value, hint(&at.value, known))
+        });
+        self.take(at, value).unwrap_or_default()
+    }
+
+    pub(super) fn quota(
+        &mut self,
+        place: &str,
+        at: &At<String>,
+        algorithm: AlgorithmKind,
+        start: Start,
+    ) -> Option<Quota> {
+        if self.is_partial && at.value.is_empty() {
+            return None;
+        }
+        let quota = at.value.parse::<Quota>().and_then(|quota| {
+            // Its clock does not matter to whether it can be counted.
+            algorithm.with_quota(&quota, start, Timestamp::ZERO)?;
+            Ok(quota)
+        });
+        self.take(at, quota.map_err(|why| format!("{place}, quota {:?}: {why}", at.value)))
+    }
+
+    fn tier_quotas(
+        &mut self,
+        limit: &str,
+        tiers: &BTreeMap<String, Tier>,
+        algorithm: AlgorithmKind,
+        start: Start,
+        base: Option<Quota>,
+    ) -> Vec<(String, Quota)> {
+        let mut quotas = Vec::new();
+        for (name, tier) in tiers {
+            let Some(at) = tier.quotas.get(limit) else { continue };
+            let place = format!("tier {name:?}, limit {limit:?}");
+            let Some(quota) = self.quota(&place, at, algorithm, start) else { continue };
+            quotas.push((name.clone(), quota));
+            // Whoever changes tiers takes along what was spent.
+            let Some(base) = base else { continue };
+            let alike = algorithm.with_quotas(&[base, quota], start, Timestamp::ZERO);
+            self.take(at, alike.map_err(|why| format!("{place}: {why}")));
+        }
+        quotas
+    }
+
+    /// The default capacity of a node of a tree. There may be thousands.
+    pub(super) fn node_capacity(&self, is_global: bool) -> usize {
+        if is_global { 1 } else { self.share(64) as usize }
+    }
+
+    /// An even share of the room that there is, but so much at least.
+    fn share(&self, least: u64) -> u64 {
+        (ROOM / self.tables.max(1) as u64).clamp(least, 100_000)
+    }
+
+    fn capacity(&mut self, place: &str, limit: &Limit, is_global: bool) -> usize {
+        const MOST: u64 = u32::MAX as u64;
+        let default = if is_global { 1 } else { self.share(1_000) };
+        let Some(at) = &limit.capacity else { return default as usize };
+        if !(1..=MOST).contains(&at.value) {
+            self.report(
+                at,
+                format!(
+                    "{place}: a capacity of {} is impossible; use 1 to {MOST}, the number of \
+                     callers expected at once",
+                    at.value
+                ),
+            );
+        }
+        at.value.clamp(1, MOST) as usize
+    }
+
+    fn cost(&mut self, place: &str, limit: &Limit) -> Cost {
+        match &limit.cost {
+            None => Cost::Constant(1),
+            Some(spec::Cost::Constant(at)) => {
+                // Nothing is asked of who pays nothing, not even by those in debt.
+                if at.value == 0 {
+                    self.report(at, format!("{place}: a cost of 0 always passes; use 1 or more"));
+                }
+                Cost::Constant(at.value)
+            }
+            Some(spec::Cost::Header { name, default }) => {
+                let default = default.as_ref().map_or(1, |at| {
+                    if at.value == 0 {
+                        self.report(at, format!("{place}: a default cost is at least 1"));
+                    }
+                    at.value.max(1)
+                });
+                match self.header_name(place, name) {
+                    Some(name) => Cost::Header(Box::new(name), default),
+                    None => Cost::Constant(default),
+                }
+            }
+            Some(spec::Cost::Closure(closure)) => Cost::Closure(closure.clone()),
+        }
+    }
+
+    fn settle(&mut self, place: &str, settle: &spec::Settle) -> Settle {
+        let place = format!("{place}, settle");
+        Settle {
+            statuses: self.each(&settle.status, &place, statuses),
+            header: settle.header.as_ref().and_then(|at| self.header_name(&place, at)),
+            closure: settle.closure.clone(),
+        }
+    }
+}
+
+/// For each tier of the policy, its place among those that have a quota in the limit.
+fn places(tiers: &BTreeMap<String, Tier>, quotas: &[(String, Quota)]) -> Vec<u16> {
+    let place = |name: &String| quotas.iter().position(|(other, _)| other == name);
+    tiers.keys().map(|name| place(name).map_or(0, |place| place as u16 + 1)).collect()
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    let upper = text.to_ascii_uppercase();
+    match Method::from_bytes(text.as_bytes()) {
+        Ok(method) if text == upper => Ok(method),
+        Ok(_) => Err(format!("methods are in capitals; write {upper:?} for {text:?}")),
+        Err(_) => Err(format!("{text:?} is not a method; write one such as \"GET\"")),
+    }
+}
+
+fn statuses(text: &str) -> Result<Statuses, String> {
+    let hundred = text.strip_suffix("xx").and_then(|hundred| hundred.parse().ok());
+    match (hundred, text.parse()) {
+        (Some(hundred @ 1..=5), _) => Ok(Statuses::Hundred(hundred)),
+        (_, Ok(one @ 100..=599)) => Ok(Statuses::One(one)),
+        _ => Err(format!("{text:?} is not a status; write one such as \"401\" or \"4xx\"")),
+    }
+}

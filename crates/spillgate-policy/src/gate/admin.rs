@@ -1,0 +1,200 @@
+//! Changing a gate while it decides.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use spillgate::{Decision, Quota, Settled};
+
+use super::{Active, Changes, Gate, specs};
+use crate::config::key_of;
+use crate::policy::per_text;
+use crate::store::{Spend, Store, Usage};
+use crate::suggest::{hint, quoted};
+use crate::{Error, Key, Policy};
+
+impl<S: Store> Gate<S> {
+    /// Puts another policy in force, between one request and the next.
+    ///
+    /// What callers have spent stays spent wherever there is still a limit of that name,
+    /// unless its algorithm or what it counts has changed. Changes made at run time stay.
+    /// What was spent under limits that are no more, or count something else, is kept until it
+    /// is refilled, for an hour at most, and counts again if they come back meanwhile. There is
+    /// room for a million callers of such limits, 16 MB; beyond it, the first to go is forgotten
+    /// first.
+    /// Requests that come meanwhile wait: microseconds if quotas are the same, some 10 ms
+    /// for a million callers if they are not.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot keep the limits. Then nothing has changed.
+    pub fn replace(&self, mut policy: Policy) -> Result<Changes, Error> {
+        let mut edits = self.lock();
+        let lists = edits.apply(&policy.lists);
+        // Before anyone has to wait: lists may be long.
+        let changes = Changes::between(&self.active().policy, &policy);
+        let mut pause = self.pause();
+        let old = &pause.next;
+        let limits = Arc::new(self.store.reopen(&old.limits, &specs(&policy))?);
+        edits.replaced = edits.replaced.wrapping_add(1);
+        carry_on(&old.policy, &mut policy, edits.replaced);
+        pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits });
+        Ok(changes)
+    }
+
+    /// Lets nobody decide, if what is spent is in this process and has to move.
+    fn pause(&self) -> Pause<'_, S> {
+        let pause = Pause { gate: self, next: Arc::clone(&self.active()) };
+        if self.store.is_in_process() {
+            self.active.store(None);
+            // Nobody begins to decide now. Whoever still does, ends: that takes nanoseconds,
+            // unless its thread is not running just now.
+            let in_use = |pause: &Pause<'_, S>| {
+                Arc::strong_count(&pause.next) > 1 || Arc::strong_count(&pause.next.limits) > 1
+            };
+            while in_use(&pause) {
+                std::thread::yield_now();
+            }
+            // Pairs with the release of the last reference that was dropped: what was
+            // spent through it is seen.
+            fence(Ordering::Acquire);
+        }
+        pause
+    }
+
+    /// What a [`LimitCheck`](super::LimitCheck) would answer, without spending.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such limit, a value does not fit its part, the values have more than
+    /// 1,024 bytes together, or the store could not answer.
+    pub async fn peek_limit(
+        &self,
+        limit: &str,
+        values: &[&str],
+        cost: u64,
+    ) -> Result<Decision, Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_own_quota()?;
+        self.store.peek(&active.limits, &Spend::new(limit, key, cost)).await
+    }
+
+    /// Replaces what was spent under one limit in advance by the
+    /// actual cost: takes what is missing, also beyond the burst, or gives back what was
+    /// too much. Nobody knows when it was spent, so it is given back also if it has been
+    /// refilled since: where that matters, settle a [receipt](super::Outcome::receipt).
+    ///
+    /// # Errors
+    ///
+    /// As for [`peek_limit`](Self::peek_limit).
+    pub async fn settle_limit(
+        &self,
+        limit: &str,
+        values: &[&str],
+        reserved: u64,
+        actual: u64,
+    ) -> Result<Settled, Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_own_quota()?;
+        self.store.settle(&active.limits, &Spend::new(limit, key, reserved), actual).await
+    }
+
+    /// Makes a caller as if one limit had never seen it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`peek_limit`](Self::peek_limit).
+    pub async fn reset_limit(&self, limit: &str, values: &[&str]) -> Result<(), Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        self.store.reset(&active.limits, limit, &key).await
+    }
+
+    /// Gives a caller a quota of its own under one limit, or takes it away. What it has
+    /// spent stays spent. It stays when the policy is [replaced](Self::replace).
+    ///
+    /// # Errors
+    ///
+    /// As for [`peek_limit`](Self::peek_limit); or if the limit's algorithm cannot count
+    /// the quota.
+    pub async fn set_override(
+        &self,
+        limit: &str,
+        values: &[&str],
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        let active = self.active();
+        let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_own_quota()?;
+        if let Some(quota) = &quota {
+            active.policy.rules[limit].expect_counts(quota)?;
+        }
+        self.store.set_override(&active.limits, limit, &key, quota).await
+    }
+
+    /// How each limit is doing, by name, in the order of the policy; without those of which the
+    /// store does not know. Looks at every caller: for people and metrics.
+    pub fn usage(&self) -> Vec<(String, Usage)> {
+        // A new policy waits for this rather than for whoever holds the old one.
+        let _changing = self.lock();
+        let active = self.active();
+        let usage = |(place, name): (usize, &str)| {
+            Some((name.to_owned(), self.store.usage(&active.limits, place)?))
+        };
+        active.policy.limits().enumerate().filter_map(usage).collect()
+    }
+}
+
+/// While it lasts, nobody decides. When it ends, `next` is in force: what was before,
+/// unless all went well.
+struct Pause<'g, S: Store> {
+    gate: &'g Gate<S>,
+    next: Arc<Active<S::Limits>>,
+}
+
+impl<S: Store> Drop for Pause<'_, S> {
+    fn drop(&mut self) {
+        self.gate.active.store(Some(Arc::clone(&self.next)));
+    }
+}
+
+/// Bytes of all parts of a key that is given by its parts. Such keys are kept: in overrides
+/// for ever, in receipts until they are settled.
+const LONGEST_KEY: usize = 1024;
+
+/// The place of a limit and the key of a caller.
+pub(super) fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
+    let place = policy.rule(name).ok_or_else(|| {
+        let hint = hint(name, policy.limits());
+        Error::unknown(format!("there is no limit {}{hint}", quoted(name)))
+    })?;
+    let per = &policy.rules[place].per;
+    if values.len() != per.len() {
+        let parts = per_text(per);
+        return Err(Error::unknown(format!(
+            "limit {name:?} is counted per {parts}, {} in all, and {} were given",
+            per.len(),
+            values.len()
+        )));
+    }
+    let length: usize = values.iter().map(|value| value.len()).sum();
+    if length > LONGEST_KEY {
+        return Err(Error::unknown(format!(
+            "limit {name:?}: the key has {length} bytes; write at most {LONGEST_KEY}"
+        )));
+    }
+    let mut key = key_of(per, values, &policy.identifier)
+        .map_err(|(index, why)| Error::unknown(format!("limit {name:?}, {}: {why}", per[index])))?;
+    key.tier = policy.tier_place(place, values);
+    Ok((place, key))
+}
+
+/// Notes since which policy each limit counts as it does.
+fn carry_on(old: &Policy, new: &mut Policy, number: u32) {
+    for rule in &mut new.rules {
+        let same = old.rule(&rule.name).map(|place| &old.rules[place]);
+        let same = same.filter(|old| rule.counts_like(old));
+        rule.since = same.map_or(number, |old| old.since);
+    }
+}
