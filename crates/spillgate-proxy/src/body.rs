@@ -1,4 +1,4 @@
-//! Bodies, either way. They are passed on as they come, and no faster than they are taken.
+//! Bodies of requests and responses, streamed with backpressure.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::streams::Pieces;
 use super::trailers::TrailerFilter;
 use super::upstream::UpstreamBody;
 
-/// The body of a request on its way to an upstream.
+/// The body of a request to an upstream.
 #[derive(Debug, Default)]
 pub(super) struct RequestBody(Option<Sending>);
 
@@ -32,7 +32,7 @@ impl RequestBody {
         Self((!is_empty).then(|| Sending { incoming, trailers, progress: Arc::default() }))
     }
 
-    /// How far it is; `None` if there is nothing to be sent.
+    /// Its progress; `None` if it is empty.
     pub(super) fn progress(&self) -> Option<&Arc<Progress>> {
         self.0.as_ref().map(|sending| &sending.progress)
     }
@@ -65,7 +65,7 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// How far the body of a request has come.
+/// Progress of a request's body.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     frames: AtomicU64,
@@ -74,7 +74,7 @@ pub(super) struct Progress {
     awaits_client: AtomicBool,
 }
 
-// Relaxed throughout: counts and flags, each for itself.
+// Relaxed throughout: independent counts and flags.
 impl Progress {
     fn note<E>(&self, polled: &Poll<Option<Result<Frame<Bytes>, E>>>, is_last: bool) {
         self.awaits_client.store(polled.is_pending(), Ordering::Relaxed);
@@ -95,29 +95,29 @@ impl Progress {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// True once everything was sent.
+    /// True once it is complete.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// True if the client broke off, or what it sent is no body.
+    /// True if the client disconnected, or the body is invalid.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// True if it is the client, and not the upstream, that is waited for.
+    /// True while waiting for the client, and not for the upstream.
     pub(super) fn awaits_client(&self) -> bool {
         self.awaits_client.load(Ordering::Relaxed)
     }
 }
 
-/// The body of a response on its way to a client.
+/// The body of a response to a client.
 #[derive(Debug)]
 pub(super) struct Body {
     kind: Kind,
     pieces: Option<Pieces>,
     guard: Option<ResponseGuard>,
-    /// Why it breaks off, until the client has what came before.
+    /// The failure that ends it, until the client has what came before.
     cut: Option<Cut>,
 }
 
@@ -128,13 +128,12 @@ enum Kind {
 }
 
 impl Body {
-    /// Counts the client as being served until the body has been sent, which is done by this
-    /// task.
+    /// Counts the request as in progress until the body has been sent, by this task.
     pub(super) fn hold(self, guard: ResponseGuard) -> Self {
         Self { pieces: Pieces::of_task(), guard: Some(guard), ..self }
     }
 
-    /// What an upstream answers.
+    /// From an upstream.
     pub(super) fn of_upstream(body: UpstreamBody, trailers: TrailerFilter) -> Self {
         Self::of(Kind::Upstream(Box::new((body, trailers))))
     }
@@ -180,7 +179,7 @@ impl HttpBody for Body {
         let this = self.get_mut();
         if let Some(cut) = &this.cut {
             if this.guard.as_ref().is_some_and(|guard| guard.holds_back(cut)) {
-                // hyper asks again when it has sent something.
+                // hyper polls again after it has sent something.
                 return Poll::Pending;
             }
             return Poll::Ready(this.cut.take().map(|cut| Err(cut.failure)));
@@ -202,7 +201,7 @@ impl HttpBody for Body {
         is_last && self.cut.is_none() && self.pieces.as_ref().is_none_or(Pieces::is_empty)
     }
 
-    /// Of the whole: it is asked for before anything was handed over.
+    /// Of the whole body: hyper asks before the first frame.
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Bytes(bytes) => {

@@ -7,31 +7,31 @@ use http::{Response, StatusCode};
 use super::body::Body;
 use crate::problem::Problem;
 
-/// Why a request has no response of an upstream.
+/// Why a request has no response from an upstream.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Every upstream says that it is not well.
+    /// No upstream passes its health checks.
     NoneHealthy,
     Connect(io::Error),
     ConnectTimeout,
-    /// The upstream took too long, before its response or in the middle of it.
+    /// The upstream timed out, before or during its response.
     UpstreamStalled,
-    /// The connection broke, or what came is no response.
+    /// The connection failed, or the response is invalid.
     Broken(hyper::Error),
-    /// A response that can be read in two ways.
+    /// A response that two parsers could read differently.
     Ambiguous(&'static str),
-    /// The client took too long to send its request.
+    /// The client timed out while sending its request.
     ClientStalled,
-    /// The client's body is not as it should be, or it has left.
+    /// The client's body is invalid, or it disconnected.
     ClientBroke,
 }
 
 impl Failure {
-    /// Every kind, for those who count.
+    /// Every kind, for metrics.
     pub(super) const KINDS: [&str; 7] =
         ["unhealthy", "connect", "connect-timeout", "timeout", "broken", "ambiguous", "client"];
 
-    /// Its place among them.
+    /// Its index among them.
     pub(super) const fn kind(&self) -> usize {
         match self {
             Self::NoneHealthy => 0,
@@ -54,21 +54,21 @@ impl Failure {
         }
     }
 
-    /// What the client is told. Where upstreams are is nobody's business.
+    /// For the client. It does not reveal upstreams.
     const fn detail(&self) -> &'static str {
         match self {
             Self::NoneHealthy => "No upstream is healthy. Try again later.",
             Self::Connect(_) => "The upstream cannot be reached.",
             Self::ConnectTimeout => "The upstream could not be reached in time.",
             Self::UpstreamStalled => "The upstream did not answer in time.",
-            Self::Broken(_) => "The upstream broke the connection, or its response is none.",
-            Self::Ambiguous(_) => "The upstream's response can be read in two ways.",
+            Self::Broken(_) => "The upstream closed the connection, or its response is invalid.",
+            Self::Ambiguous(_) => "The upstream's response is ambiguous.",
             Self::ClientStalled => "The request did not arrive in time.",
-            Self::ClientBroke => "The body of the request is not as it should be.",
+            Self::ClientBroke => "The body of the request is invalid.",
         }
     }
 
-    /// True if it is the client's doing.
+    /// True if it is the client's fault.
     pub(super) const fn is_of_client(&self) -> bool {
         matches!(self, Self::ClientStalled | Self::ClientBroke)
     }
@@ -80,14 +80,14 @@ impl Failure {
         };
         let mut response = problem.response();
         if self.is_of_client() {
-            // What follows cannot be told from the rest of this request.
+            // What follows may be the rest of this request.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
 }
 
-/// The whole truth, for the log.
+/// With details, for the log.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,7 +96,7 @@ impl fmt::Display for Failure {
                 Some(source) => write!(f, "{error}: {source}"),
                 None => error.fmt(f),
             },
-            Self::Ambiguous(why) => write!(f, "the response is ambiguous: {why}"),
+            Self::Ambiguous(why) => write!(f, "ambiguous response: {why}"),
             _ => f.write_str(self.detail()),
         }
     }

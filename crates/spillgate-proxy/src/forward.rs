@@ -1,4 +1,4 @@
-//! One request: to whom it is sent, and what becomes of it.
+//! Forwards one request: which upstream, which retries, which response.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
 use super::{State, host, request, response};
 use crate::settings::HostHeader;
 
-/// Passes requests of a client on to upstreams.
+/// Forwards the requests of a client to upstreams.
 #[derive(Clone, Debug)]
 pub(super) struct Forward(pub(super) Arc<Client>);
 
@@ -56,17 +56,17 @@ impl Client {
         let trailers = TrailerFilter::of_request(named, &self.policy, self.limits.max_headers);
         trailers.announce(&mut head.headers);
         let request = Request::from_parts(head, RequestBody::new(body, trailers));
-        self.pass_on(&state, request, upgrades).await
+        self.try_upstreams(&state, request, upgrades).await
     }
 
-    /// Sends a request to one upstream after the other, until one has seen it.
-    async fn pass_on(
+    /// Tries one upstream after the other, until one has received something of the request.
+    async fn try_upstreams(
         &self,
         state: &State,
         mut request: Request<RequestBody>,
         upgrades: bool,
     ) -> Result<Response<Body>, Failure> {
-        // HTTP/1.0 may leave it out, and HTTP/1.1 must not.
+        // Optional in HTTP/1.0, and required in HTTP/1.1.
         let is_missing = !request.headers().contains_key(HOST);
         let names_upstream = is_missing || state.settings.host == HostHeader::Upstream;
         let mut tried = Vec::new();
@@ -92,17 +92,17 @@ impl Client {
         Err(last)
     }
 
-    /// Tells operators of an upstream that fails.
+    /// Logs a failure of an upstream.
     fn report(&self, upstream: &Upstream, why: &Failure) {
         if !why.is_of_client() {
             let url = &upstream.url;
             self.proxy.log_limit.log(|suppressed| {
-                warn!(upstream = %url, error = %why, suppressed, "an upstream failed");
+                warn!(upstream = %url, error = %why, suppressed, "upstream failed");
             });
         }
     }
 
-    /// Makes an upstream's response the client's.
+    /// Makes the client's response from an upstream's.
     async fn answer(
         &self,
         state: &State,
@@ -110,9 +110,9 @@ impl Client {
         in_flight: InFlight,
         upgrades: bool,
     ) -> Result<Response<Body>, Unanswered> {
-        response::judge(&answered.response)?;
+        response::validate(&answered.response)?;
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let unasked = Failure::Ambiguous("it switches protocols, which nobody asked for");
+            let unasked = Failure::Ambiguous("101 without an Upgrade in the request");
             let switched = answered.into_connection().filter(|_| upgrades);
             let (mut head, connection) = switched.ok_or(unasked)?;
             response::prepare(&mut head, state.settings.via);

@@ -1,4 +1,4 @@
-//! Headers that are for one connection only.
+//! Hop-by-hop headers.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
@@ -9,11 +9,10 @@ use http::{HeaderMap, Version};
 static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// How many headers or trailers an upstream may send, in either version: as many as hyper takes
-/// of HTTP/1.1.
+/// Header or trailer fields of a response, in either version: hyper's bound for HTTP/1.1.
 pub(super) const MAX_FIELDS: usize = 100;
 
-/// The words of a header that is a list, such as `Connection`, all lines together.
+/// The elements of a list header, such as `Connection`, across all its lines.
 pub(super) fn words<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -23,19 +22,19 @@ pub(super) fn words<'h>(
     words.map(<[u8]>::trim_ascii).filter(|word| !word.is_empty())
 }
 
-/// True if the header has this word, in any case.
+/// True if the list header has this element, in any case.
 pub(super) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     words(headers, name).any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Removes what is for one connection only, and whatever `Connection` names, which is told.
+/// Removes hop-by-hop headers, and those that `Connection` names. Returns the latter.
 pub(super) fn strip(headers: &mut HeaderMap) -> Vec<HeaderName> {
     let mut named = Vec::new();
     if headers.contains_key(CONNECTION) {
         named.extend(
             words(headers, &CONNECTION).filter_map(|word| HeaderName::from_bytes(word).ok()),
         );
-        // Where a request ends and whom it is for is not for a client to take away.
+        // A client must not remove the framing or the host.
         for name in named.iter().filter(|name| **name != HOST && **name != CONTENT_LENGTH) {
             headers.remove(name);
         }
@@ -53,7 +52,7 @@ pub(super) fn strip(headers: &mut HeaderMap) -> Vec<HeaderName> {
     named
 }
 
-/// Says that the message has passed through here, and in which version it came.
+/// Adds `Via` with the version in which the message arrived.
 pub(super) fn add_via(headers: &mut HeaderMap, version: Version) {
     let via = match version {
         Version::HTTP_2 => "2.0 spillgate",
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_one_connection_goes_and_the_rest_stays() {
+    fn hop_by_hop_headers_are_removed_and_others_stay() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, X-One"),

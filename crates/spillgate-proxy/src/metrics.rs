@@ -1,4 +1,4 @@
-//! What a proxy counts beside what its limits decide.
+//! Metrics of the proxy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::Proxy;
 use super::failure::Failure;
 use super::upstream::Upstream;
 
-/// What happened so far.
+/// Counters of the proxy.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     refused: AtomicU64,
     switched: ConnectionCount,
-    /// By class of status.
+    /// By status class.
     requests: [AtomicU64; CLASSES.len()],
-    /// Those whose response broke off after its head.
+    /// With an incomplete response.
     cut: AtomicU64,
     failures: [AtomicU64; Failure::KINDS.len()],
 }
@@ -31,13 +31,12 @@ const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 // Relaxed throughout: counts order nothing.
 impl Stats {
-    /// Counts a connection as one that speaks something else, for as long as the result
-    /// lives.
+    /// Counts an upgraded connection for as long as the result lives.
     pub(super) fn switched(&self) -> OpenConnection<'_> {
         self.switched.open()
     }
 
-    /// What came could not be read as a request.
+    /// A request could not be parsed.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -47,7 +46,7 @@ impl Stats {
         self.requests[class].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A response broke off after its head, whose status says nothing then.
+    /// A response was incomplete, so its status says nothing.
     pub(super) fn cut(&self) {
         self.cut.fetch_add(1, Ordering::Relaxed);
     }
@@ -57,7 +56,7 @@ impl Stats {
     }
 }
 
-/// Asks a proxy for its counts whenever metrics are read.
+/// Reads the counters of a proxy when metrics are scraped.
 #[derive(Debug)]
 pub(crate) struct ProxyMetrics(pub(crate) Arc<Proxy>);
 
@@ -73,9 +72,9 @@ impl ProxyMetrics {
     fn clients(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats = &self.0.stats;
         let switched = stats.switched.read();
-        let help = "Connections that switched to another protocol, such as WebSocket";
+        let help = "Connections upgraded to another protocol, such as WebSocket";
         counters(encoder, "proxy_upgrades", help, [([], switched.accepted)])?;
-        let help = "Connections that speak another protocol now";
+        let help = "Upgraded connections currently open";
         gauges(encoder, "proxy_open_upgrades", help, [([], switched.open)])
     }
 
@@ -85,15 +84,15 @@ impl ProxyMetrics {
         let requests = CLASSES.iter().zip(&stats.requests);
         let requests = requests.chain([(&"incomplete", &stats.cut)]);
         let requests = requests.map(|(class, count)| ([("status", *class)], read(count)));
-        counters(encoder, "proxy_requests", "Requests to the proxy, by their status", requests)?;
-        let help = "What came instead of requests, and was refused unread";
+        counters(encoder, "proxy_requests", "Requests to the proxy, by status class", requests)?;
+        let help = "Malformed requests, refused unparsed";
         counters(encoder, "proxy_unreadable", help, [([], read(&stats.refused))])?;
         let failures = Failure::KINDS.iter().zip(&stats.failures);
         let failures = failures.map(|(kind, count)| ([("kind", *kind)], read(count)));
         counters(
             encoder,
             "proxy_failures",
-            "Requests without a whole response of an upstream",
+            "Requests without a complete response from an upstream",
             failures,
         )
     }
@@ -110,17 +109,17 @@ impl ProxyMetrics {
             };
             values.map(value).collect::<Vec<_>>()
         };
-        let help = "1 if an upstream is likely to answer";
+        let help = "1 if an upstream passes its health checks and is reachable";
         let healthy = each(|upstream| u64::from(upstream.is_healthy()));
         gauges(encoder, "proxy_upstream_healthy", help, healthy)?;
         let in_flight = each(|upstream| upstream.in_flight() as u64);
-        let help = "Requests that an upstream has not answered yet";
+        let help = "Requests in flight to an upstream";
         gauges(encoder, "proxy_upstream_requests", help, in_flight)?;
         let cut = each(Upstream::cut);
-        let help = "Responses of an upstream that ended before their end";
+        let help = "Incomplete responses of an upstream";
         counters(encoder, "proxy_upstream_cut_responses", help, cut)?;
         let idle = each(|upstream| upstream.idle_connections() as u64);
-        let help = "Connections to an upstream that are kept for the next request";
+        let help = "Idle connections to an upstream";
         gauges(encoder, "proxy_upstream_idle_connections", help, idle)
     }
 }

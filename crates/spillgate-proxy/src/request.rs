@@ -1,4 +1,4 @@
-//! What of a request is passed on, and which are not.
+//! Validates requests, and prepares their heads for upstreams.
 
 use std::net::IpAddr;
 
@@ -16,18 +16,18 @@ static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-/// What others say of a client beside that, which nobody here vouches for.
+/// Removed unless the peer is trusted.
 static OTHERS: [HeaderName; 3] = [
     HeaderName::from_static("x-forwarded-port"),
     HeaderName::from_static("x-forwarded-prefix"),
     HeaderName::from_static("x-forwarded-server"),
 ];
 
-/// Who sends requests, as upstreams are told.
+/// The peer of a connection, for `X-Forwarded-*`.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) address: IpAddr,
-    /// The address as a header.
+    /// The address as a header value.
     text: HeaderValue,
     scheme: HeaderValue,
 }
@@ -41,45 +41,49 @@ impl Sender {
     }
 }
 
-/// Says what is wrong with a request that no upstream is to see.
-pub(super) fn judge<B>(request: &Request<B>, limits: &ClientLimits) -> Result<(), Problem> {
+/// Refuses a request that must not reach an upstream.
+pub(super) fn validate<B>(request: &Request<B>, limits: &ClientLimits) -> Result<(), Problem> {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     if field_count(headers) > limits.max_headers {
         return Err(Problem::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            format_args!("a request may have at most {} headers; send fewer", limits.max_headers),
+            format_args!("too many headers; send at most {}", limits.max_headers),
         ));
     }
-    // Names of methods have a case, and yet some servers ignore it.
+    // Methods are case-sensitive, but some servers ignore that.
     let is = |other: &Method| method.as_str().eq_ignore_ascii_case(other.as_str());
     if is(&Method::CONNECT) || is(&Method::TRACE) {
-        let detail = format_args!("{method} is not passed on");
+        let detail = format_args!("{method} is not forwarded");
         return Err(Problem::method_not_allowed(
             detail,
             "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT",
         ));
     }
-    judge_target(method, uri)?;
-    host::judge(uri, request.version(), headers)?;
+    validate_target(method, uri)?;
+    host::validate(uri, request.version(), headers)?;
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_one = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     match (encodings.next(), encodings.next()) {
         (None, _) => {}
         (Some(encoding), None) if is_one(encoding) => {}
-        _ => return Err(Problem::bad_request("Transfer-Encoding must be \"chunked\" alone")),
+        _ => {
+            return Err(Problem::bad_request(
+                "unsupported Transfer-Encoding; send \"chunked\" alone",
+            ));
+        }
     }
     if words(headers, &CONTENT_LENGTH).count() > 1 {
-        return Err(Problem::bad_request("Content-Length must be there once"));
+        return Err(Problem::bad_request("duplicate Content-Length"));
     }
     Ok(())
 }
 
-/// How many headers there are. HTTP/2 may split a cookie, which is one header all the same.
+/// Header fields. HTTP/2 may split a cookie, which counts as one.
 fn field_count(headers: &HeaderMap) -> usize {
     headers.len() - headers.get_all(COOKIE).iter().count().saturating_sub(1)
 }
 
-fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
+fn validate_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
     let is_absolute = uri.scheme().is_some();
     let path = uri.path();
     let is_right = match path {
@@ -88,20 +92,20 @@ fn judge_target(method: &Method, uri: &Uri) -> Result<(), Problem> {
     };
     let is_known = uri.scheme_str().is_none_or(|scheme| ["http", "https"].contains(&scheme));
     if !is_right || !is_known || (uri.authority().is_some() && !is_absolute) {
-        return Err(Problem::bad_request("the target of a request is a path, or a URL of http"));
+        return Err(Problem::bad_request("invalid request target; send a path or an http URL"));
     }
     Ok(())
 }
 
-/// True if what follows a request may be something else than HTTP. HTTP/2 is not agreed on
-/// in this way: a client that knows it speaks it at once.
+/// True if the request offers to switch to another protocol than HTTP/2, which is known in advance or
+/// negotiated by ALPN.
 pub(super) fn may_switch(headers: &HeaderMap) -> bool {
     let mut wanted = headers.get_all(UPGRADE).iter();
     wanted.any(|wanted| !wanted.as_bytes().eq_ignore_ascii_case(b"h2c"))
 }
 
-/// What the client wants to speak instead of HTTP, if its request asks for that. It has to be
-/// one thing: among several there could be HTTP again, which would pass by the limits.
+/// The protocol to upgrade to, if there is exactly one that is not HTTP: requests over an upgraded
+/// connection would bypass the limits.
 pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
     let headers = &head.headers;
     let mut wanted = words(headers, &UPGRADE);
@@ -114,9 +118,9 @@ pub(super) fn upgrade(head: &Parts) -> Option<HeaderValue> {
     headers.get(UPGRADE).filter(|_| is_asked).cloned()
 }
 
-/// Makes the head of a request what an upstream is to see, but for what depends on the
-/// upstream. If the sender is trusted, what it says of its own client stays. With `via` it
-/// says that it has passed through here. Tells what is for one connection, and no trailer either.
+/// Prepares the head of a request for an upstream, except for what depends on the upstream. Forwarding
+/// headers of a trusted peer are kept. Adds `Via` if configured. Returns the hop-by-hop headers, which
+/// must be no trailers either.
 pub(super) fn prepare(
     head: &mut Parts,
     sender: &Sender,
@@ -126,17 +130,17 @@ pub(super) fn prepare(
 ) -> Vec<HeaderName> {
     let headers = &mut head.headers;
     let named = strip(headers);
-    // It is answered here, when the body is asked for.
+    // hyper answers it when the body is polled.
     headers.remove(EXPECT);
     if let Some(wanted) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, wanted);
     }
     if head.version == Version::HTTP_2 && headers.contains_key(COOKIE) {
-        // HTTP/2 may split what is one header in HTTP/1.1.
+        // One header in HTTP/1.1.
         join(headers, &COOKIE, "; ", None);
     }
-    tell_sender(headers, sender, is_trusted);
+    set_forwarded(headers, sender, is_trusted);
     if via {
         add_via(headers, head.version);
     }
@@ -144,7 +148,7 @@ pub(super) fn prepare(
     named
 }
 
-fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
+fn set_forwarded(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
     let host = headers.get(HOST).cloned();
     if !is_trusted {
         for name in &OTHERS {
@@ -178,8 +182,8 @@ fn tell_sender(headers: &mut HeaderMap, sender: &Sender, is_trusted: bool) {
     }
 }
 
-/// True of a name that CGI and its kin, to whom a dash is an underscore, take for one of these,
-/// for where a request ends, or for the proxy that they are to use themselves.
+/// True of a name that CGI, which treats `-` as `_`, takes for a forwarding header, for framing, or for
+/// the proxy to use (`HTTP_PROXY`).
 fn is_mistakable(name: &HeaderName) -> bool {
     let name = name.as_str();
     name == "proxy"
@@ -191,8 +195,7 @@ fn is_mistakable(name: &HeaderName) -> bool {
         }
 }
 
-/// Makes a list be in one line, since some look at the first alone, with one more element
-/// perhaps.
+/// Joins the lines of a list header, since some servers read only the first, and appends an element.
 fn join(headers: &mut HeaderMap, name: &HeaderName, between: &str, element: Option<&[u8]>) {
     let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let list = lines.chain(element).collect::<Vec<_>>().join(between.as_bytes());
@@ -221,7 +224,7 @@ mod tests {
         head.headers
     }
 
-    const TOLD: [(&str, &str); 7] = [
+    const SENT: [(&str, &str); 7] = [
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-for", "192.0.2.2"),
         ("x-forwarded-proto", "http"),
@@ -232,8 +235,8 @@ mod tests {
     ];
 
     #[test]
-    fn what_strangers_say_of_themselves_is_replaced() {
-        let headers = prepared("::ffff:203.0.113.7", false, &TOLD);
+    fn forwarding_headers_of_untrusted_peers_are_replaced() {
+        let headers = prepared("::ffff:203.0.113.7", false, &SENT);
         assert_eq!(headers.get_all(&X_FORWARDED_FOR).iter().count(), 1);
         assert_eq!(headers[&X_FORWARDED_FOR], "203.0.113.7");
         assert_eq!(headers[&X_REAL_IP], "203.0.113.7");
@@ -244,8 +247,8 @@ mod tests {
     }
 
     #[test]
-    fn what_trusted_proxies_say_is_kept_and_they_are_added() {
-        let headers = prepared("2001:db8::1", true, &TOLD);
+    fn forwarding_headers_of_trusted_peers_are_extended() {
+        let headers = prepared("2001:db8::1", true, &SENT);
         assert_eq!(headers[&X_FORWARDED_FOR], "192.0.2.1, 192.0.2.2, 2001:db8::1");
         assert_eq!(headers[FORWARDED], "for=192.0.2.2, for=\"[2001:db8::1]\"");
         assert_eq!(headers[&X_FORWARDED_PROTO], "http");
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_cookie_are_put_together() {
+    fn split_cookies_are_joined() {
         let headers = prepared("192.0.2.1", false, &[("cookie", "a=1"), ("cookie", "b=2")]);
         assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
     }

@@ -1,4 +1,4 @@
-//! What of a response is passed on.
+//! Validates responses, and prepares their heads for clients.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::response::Parts;
@@ -8,46 +8,46 @@ use super::failure::Failure;
 use super::headers::{MAX_FIELDS, add_via, strip};
 use super::trailers::TrailerFilter;
 
-/// Says what is wrong with a response whose end is not clear, or whose head is too large.
+/// Refuses a response whose framing is ambiguous, or whose head is too large.
 ///
-/// It is judged by the same rules where there is no body, as in response to `HEAD`: others on
-/// the way, and the client, go by what it says.
-pub(super) fn judge<B>(response: &Response<B>) -> Result<(), Failure> {
+/// The same rules hold without a body, as in response to `HEAD`: the client and caches in between
+/// rely on the headers.
+pub(super) fn validate<B>(response: &Response<B>) -> Result<(), Failure> {
     let headers = response.headers();
     if headers.len() > MAX_FIELDS {
-        return Err(Failure::Ambiguous("it has too many headers"));
+        return Err(Failure::Ambiguous("too many headers"));
     }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let encoding = encodings.next();
     if encoding.is_some() && headers.contains_key(CONTENT_LENGTH) {
-        return Err(Failure::Ambiguous("Content-Length beside Transfer-Encoding"));
+        return Err(Failure::Ambiguous("both Content-Length and Transfer-Encoding"));
     }
     if encoding.is_some() && response.version() != Version::HTTP_11 {
-        return Err(Failure::Ambiguous("Transfer-Encoding in another version than HTTP/1.1"));
+        return Err(Failure::Ambiguous("Transfer-Encoding outside HTTP/1.1"));
     }
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let length = lengths.next();
     if lengths.next().is_some() {
-        return Err(Failure::Ambiguous("several Content-Length"));
+        return Err(Failure::Ambiguous("duplicate Content-Length"));
     }
     if length.is_some_and(|length| !is_length(length)) {
-        return Err(Failure::Ambiguous("Content-Length is not a plain number"));
+        return Err(Failure::Ambiguous("invalid Content-Length"));
     }
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     if encodings.next().is_some() || encoding.is_some_and(|encoding| !is_chunked(encoding)) {
-        return Err(Failure::Ambiguous("Transfer-Encoding is not \"chunked\" alone"));
+        return Err(Failure::Ambiguous("unsupported Transfer-Encoding"));
     }
     Ok(())
 }
 
-/// True of digits alone that are a number of bytes.
+/// True of a decimal number of bytes without a sign.
 fn is_length(value: &HeaderValue) -> bool {
     let digits = value.to_str().unwrap_or_default();
     digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u64>().is_ok()
 }
 
-/// Makes the head of a response what a client is to see. With `via` it says that it has passed
-/// through here. Tells which of its trailers are for the client.
+/// Prepares the head of a response for the client, with `Via` if configured. Returns the filter of
+/// its trailers.
 pub(super) fn prepare(head: &mut Parts, via: bool) -> TrailerFilter {
     let headers = &mut head.headers;
     let upgrade = match head.status {
@@ -57,7 +57,7 @@ pub(super) fn prepare(head: &mut Parts, via: bool) -> TrailerFilter {
     let trailers = TrailerFilter::of_response(strip(headers));
     trailers.announce(headers);
     if head.status.is_informational() || head.status == StatusCode::NO_CONTENT {
-        // They have no body, and nobody else knows of its length (RFC 9110, section 8.6).
+        // No content, hence no length (RFC 9110, section 8.6).
         headers.remove(CONTENT_LENGTH);
     }
     if let Some(protocol) = upgrade {

@@ -8,13 +8,13 @@ use super::client::Client;
 use super::failure::Failure;
 use spillgate_net::{Activity, InProgress};
 
-/// A request whose response is being sent. It is counted when that has ended.
+/// Held while a response is sent; counts it at the end.
 #[derive(Debug)]
 pub(super) struct ResponseGuard {
     client: Arc<Client>,
     status: StatusCode,
     is_cut: bool,
-    /// The client is served for as long as this lives.
+    /// The request is in progress for as long as this lives.
     _in_progress: InProgress<Arc<Activity>>,
 }
 
@@ -27,22 +27,22 @@ impl ResponseGuard {
         Self { client: Arc::clone(client), status, is_cut: false, _in_progress: in_progress }
     }
 
-    /// The response has no end.
+    /// The response is incomplete.
     pub(super) fn cut(&mut self, failure: Failure, over_http2: bool, context: &Context<'_>) -> Cut {
         self.is_cut = true;
         let proxy = &self.client.proxy;
         proxy.stats.failed(&failure);
         proxy.log_limit.log(|suppressed| {
-            warn!(error = %failure, suppressed, "a response broke off");
+            warn!(error = %failure, suppressed, "incomplete response");
         });
         if over_http2 {
-            // The connection has a task of its own, whose turn is before the next of this one.
+            // The connection has a task of its own, which runs before this one is polled again.
             context.waker().wake_by_ref();
         }
         Cut { failure, flushes: (!over_http2).then(|| self.client.activity.flushes()) }
     }
 
-    /// True if the client has not been sent what came before.
+    /// True if what came before has not been sent yet.
     pub(super) fn holds_back(&self, cut: &Cut) -> bool {
         cut.flushes == Some(self.client.activity.flushes())
     }
@@ -55,11 +55,11 @@ impl Drop for ResponseGuard {
     }
 }
 
-/// Why a response breaks off. hyper forgets what it has not sent as soon as it hears of that, the
-/// head of the response included, so it is told after everything else was sent.
+/// The failure that ends a response. hyper drops what it has not sent when the body fails, the head
+/// included, so the failure is reported after everything else was sent.
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) failure: Failure,
-    /// How often everything had been sent before; `None` if it is enough to wait for a turn.
+    /// [`Activity::flushes`] at that moment; `None` if the next poll is late enough.
     flushes: Option<u64>,
 }

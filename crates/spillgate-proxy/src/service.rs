@@ -1,5 +1,5 @@
-//! From a request to its response: what is no request is refused, what exceeds a limit is
-//! denied, and everything else is passed on.
+//! From a request to its response: invalid requests are refused, those over a limit denied, all
+//! others forwarded.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -27,7 +27,7 @@ use super::{host, request};
 
 type Limited<S> = Spillgate<Forward, S>;
 
-/// Takes the requests of a client.
+/// Serves the requests of a client.
 pub(super) struct ProxyService<S: Store> {
     client: Arc<Client>,
     limited: Limited<S>,
@@ -36,7 +36,7 @@ pub(super) struct ProxyService<S: Store> {
 impl<S: Store> ProxyService<S> {
     pub(super) fn new(client: &Arc<Client>, layer: &SpillgateLayer<S>) -> Self {
         let address = client.sender.address;
-        // Once for a connection: to put it into every request would cost more.
+        // Once per connection: an extension per request would cost more.
         let layer = layer.clone().peer_from(move |_| Some(address));
         Self { client: Arc::clone(client), limited: layer.layer(Forward(Arc::clone(client))) }
     }
@@ -49,10 +49,10 @@ impl<S: Store> Service<Request<Incoming>> for ProxyService<S> {
 
     fn call(&self, mut request: Request<Incoming>) -> ResponseFuture<S> {
         let in_progress = Some(Activity::begin_request(Arc::clone(&self.client.activity)));
-        let judged = request::judge(&request, &self.client.limits);
+        let validated = request::validate(&request, &self.client.limits);
         let over_http1 = request.version() != Version::HTTP_2;
         let may_switch = request::may_switch(request.headers());
-        let from = match judged {
+        let from = match validated {
             Ok(()) => {
                 // Here, so that limits and upstreams see the same host.
                 host::to_origin_form(&mut request);
@@ -73,7 +73,7 @@ impl<S: Store> Service<Request<Incoming>> for ProxyService<S> {
 fn refuse(problem: Problem, version: Version) -> Response<Body> {
     let mut response = problem.response();
     if version != Version::HTTP_2 {
-        // Whoever sends one such request may mean something by the next.
+        // The next request may be part of an attack.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -84,8 +84,7 @@ pub(super) struct ResponseFuture<S: Store> {
     from: From<S>,
     in_progress: Option<InProgress<Arc<Activity>>>,
     over_http1: bool,
-    /// The connection was offered for another protocol, so it cannot be told whether what
-    /// follows is HTTP.
+    /// The request offered to switch protocols, so it is unknown whether HTTP follows.
     may_switch: bool,
     client: Arc<Client>,
 }

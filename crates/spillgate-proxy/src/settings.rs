@@ -83,8 +83,7 @@ impl FromStr for UpstreamUrl {
 }
 
 impl UpstreamUrl {
-    /// True if whoever listens at this address is the service, as far as can be told from a URL
-    /// with an address.
+    /// True if the URL names the listener at this address, as far as its host is an address.
     #[must_use]
     pub fn is_at(&self, listens: SocketAddr) -> bool {
         let is_here = |address: IpAddr| {
@@ -157,7 +156,7 @@ impl ProxySettings {
         }
     }
 
-    /// All upstreams, for people.
+    /// All upstreams, for display.
     #[must_use]
     pub fn upstream_list(&self) -> String {
         self.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

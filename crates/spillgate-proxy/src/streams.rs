@@ -1,7 +1,7 @@
-//! Requests of a client that speaks HTTP/2, each in a task of its own.
+//! Requests over HTTP/2, each in a task of its own.
 //!
-//! Such a client may take some responses and leave others, so the connection does not tell
-//! whether it is stuck, as it does with HTTP/1.1.
+//! A client may read some responses and not others, so the connection does not show whether it is
+//! blocked, as it does with HTTP/1.1.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use hyper::rt::Executor;
 
 use super::stall_timeout::stalled;
 
-/// Spawns tasks that work for the current one. A server whose store goes by the current task
-/// passes on whom a task works for.
+/// Spawns tasks on behalf of the current one. A server whose store schedules by task passes on which
+/// client a task works for.
 pub trait Spawn: Clone + Send + Sync + 'static {
     /// Spawns a task.
     fn spawn(&self, future: impl Future<Output = ()> + Send + 'static);
 }
 
-/// Tokio's own way.
+/// By [`tokio::spawn`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioSpawn;
 
@@ -42,62 +42,62 @@ pub(super) struct Streams<X> {
 
 impl<F: Future<Output = ()> + Send + 'static, X: Spawn> Executor<F> for Streams<X> {
     fn execute(&self, request: F) {
-        let (taking, io_timeout) = (Arc::<Taking>::default(), self.io_timeout);
+        let (delivery, io_timeout) = (Arc::<Delivery>::default(), self.io_timeout);
         self.spawn.spawn(async move {
             tokio::select! {
                 biased;
-                () = TAKING.scope(Arc::clone(&taking), request) => {}
+                () = DELIVERY.scope(Arc::clone(&delivery), request) => {}
                 // The stream is reset, and the connection to the upstream closed.
-                () = stalled(io_timeout, || taking.due()) => {}
+                () = stalled(io_timeout, || delivery.due()) => {}
             }
         });
     }
 }
 
 tokio::task_local! {
-    static TAKING: Arc<Taking>;
+    static DELIVERY: Arc<Delivery>;
 }
 
-/// Whether a client takes what it is sent.
+/// Whether a client reads its response.
 #[derive(Debug, Default)]
-struct Taking {
+struct Delivery {
     pieces: AtomicU64,
     is_due: AtomicBool,
 }
 
-// Relaxed throughout: it is looked at now and then.
-impl Taking {
-    /// More was asked for, so that what came before has been taken.
+// Relaxed throughout: it is only sampled.
+impl Delivery {
+    /// hyper asked for more, so what came before was sent.
     fn note(&self, is_piece: bool) {
         self.is_due.store(is_piece, Ordering::Relaxed);
         self.pieces.fetch_add(u64::from(is_piece), Ordering::Relaxed);
     }
 
-    /// How many pieces there were, if the last is yet to be taken.
+    /// The number of pieces, if the last is not sent yet.
     fn due(&self) -> Option<u64> {
         let is_due = self.is_due.load(Ordering::Relaxed);
         is_due.then(|| self.pieces.load(Ordering::Relaxed))
     }
 }
 
-/// Hands over a response in pieces so small that whoever takes any takes a whole one in time.
+/// Splits a response into pieces so small that a client which reads at all reads a whole one in time.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    taking: Arc<Taking>,
+    delivery: Arc<Delivery>,
     rest: Bytes,
 }
 
-/// As much as most clients take in one frame.
+/// The default maximum frame size of HTTP/2.
 const PIECE: usize = 16 * 1024;
 
 impl Pieces {
-    /// Those of the request that this task carries out; `None` if it carries out others, too.
+    /// Those of the request of this task; `None` if the task serves the whole connection.
     pub(super) fn of_task() -> Option<Self> {
-        let taking = TAKING.try_with(Arc::clone).ok()?;
-        Some(Self { taking, rest: Bytes::new() })
+        let delivery = DELIVERY.try_with(Arc::clone).ok()?;
+        Some(Self { delivery, rest: Bytes::new() })
     }
 
-    /// The next piece: of what there is, or else of `more`.
+    /// The next piece: of the rest, or else of `more`.
     pub(super) fn next<E>(
         &mut self,
         more: impl FnOnce() -> Poll<Option<Result<Frame<Bytes>, E>>>,
@@ -107,7 +107,7 @@ impl Pieces {
             rest => Poll::Ready(Some(Ok(Frame::data(rest)))),
         };
         let polled = polled.map_ok(|frame| self.cut(frame));
-        self.taking.note(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        self.delivery.note(matches!(polled, Poll::Ready(Some(Ok(_)))));
         polled
     }
 
@@ -121,7 +121,7 @@ impl Pieces {
         }
     }
 
-    /// True if nothing of the last is left.
+    /// True if nothing is left of the last frame.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

@@ -1,7 +1,7 @@
-//! Which trailers pass.
+//! Which trailers are forwarded.
 //!
-//! Some who receive them put them among the headers. So what a header may not say, or is not
-//! believed to say, a trailer does not say either.
+//! Some servers merge them into the headers. So a trailer must not carry what a header must not, or
+//! what would not be trusted in a header.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,10 +17,10 @@ use super::failure::Failure;
 use super::headers::{MAX_FIELDS, words};
 use super::policy_view::PolicyView;
 
-/// What is for the head alone (RFC 9110, section 6.5.1), for one connection, or the word of
-/// proxies about a client. `_` stands for `-` as well.
+/// Fields of the head alone (RFC 9110, section 6.5.1), hop-by-hop fields, and what proxies say about
+/// a client. `_` counts as `-`.
 static FORBIDDEN: [&str; 43] = [
-    // Where a message ends, and how it is to be read.
+    // Framing and content.
     "connection",
     "content-encoding",
     "content-length",
@@ -31,10 +31,10 @@ static FORBIDDEN: [&str; 43] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
-    // Whom it is for, and how it came.
+    // Routing.
     "host",
     "via",
-    // Who sends it.
+    // Authentication and origin.
     "authentication-info",
     "authorization",
     "cookie",
@@ -49,7 +49,7 @@ static FORBIDDEN: [&str; 43] = [
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
-    // What is wanted.
+    // Request modifiers.
     "accept",
     "accept-charset",
     "accept-encoding",
@@ -60,7 +60,7 @@ static FORBIDDEN: [&str; 43] = [
     "origin",
     "pragma",
     "range",
-    // What is to be done with a response.
+    // Response control.
     "age",
     "date",
     "expires",
@@ -70,25 +70,25 @@ static FORBIDDEN: [&str; 43] = [
     "warning",
 ];
 
-/// Names that begin so are forbidden as well.
+/// Forbidden prefixes of names.
 static FORBIDDEN_PREFIXES: [&str; 5] = ["if-", "proxy", "ratelimit", "sec-", "x-ratelimit-"];
 
-/// Names with one of these in them tell who a client is, whoever has made them up.
+/// Names that contain one of these identify a client.
 static FORBIDDEN_PARTS: [&str; 6] =
     ["forwarded", "client-ip", "clientip", "real-ip", "user-ip", "external-address"];
 
-/// Lets the trailers of one message pass, or not.
+/// Filters the trailers of one message.
 pub(super) struct TrailerFilter {
-    /// What `Connection` names, which is for one connection.
+    /// Named by `Connection`, hence hop-by-hop.
     named: Vec<HeaderName>,
-    /// Whose policy goes by headers that may not come late. `None` of a response.
+    /// The policy, whose headers must not arrive late. `None` for a response.
     policy: Option<Arc<dyn PolicyView>>,
-    /// How many there may be.
+    /// Fields allowed.
     max: usize,
 }
 
 impl TrailerFilter {
-    /// For a request: it may have so many, and none that the gate's policy goes by.
+    /// For a request, with at most so many fields and none that the policy reads.
     pub(super) fn of_request(
         named: Vec<HeaderName>,
         policy: &Arc<dyn PolicyView>,
@@ -101,7 +101,7 @@ impl TrailerFilter {
         Self { named, policy: None, max: MAX_FIELDS }
     }
 
-    /// Announces those alone that may pass.
+    /// Reduces `Trailer` to those that are forwarded.
     pub(super) fn announce(&self, headers: &mut HeaderMap) {
         if !headers.contains_key(TRAILER) {
             return;
@@ -116,7 +116,7 @@ impl TrailerFilter {
         };
     }
 
-    /// What is passed on of the next part of a body.
+    /// Filters the next frame of a body.
     pub(super) fn filter_frame(
         &self,
         polled: Poll<Option<Result<Frame<Bytes>, Failure>>>,
@@ -134,12 +134,12 @@ impl TrailerFilter {
         }
     }
 
-    /// Those that pass, if there are any.
+    /// The remaining fields, if there are any.
     fn filter_fields(&self, mut trailers: HeaderMap) -> Result<Option<HeaderMap>, Failure> {
         if trailers.len() > self.max {
             return Err(match &self.policy {
                 Some(_) => Failure::ClientBroke,
-                None => Failure::Ambiguous("it has too many trailers"),
+                None => Failure::Ambiguous("too many trailers"),
             });
         }
         let forbidden: Vec<_> =
@@ -162,7 +162,7 @@ impl TrailerFilter {
     }
 }
 
-/// A name as those see it to whom `_` is `-`.
+/// A name as servers see it that treat `_` as `-`.
 fn dashed(name: &HeaderName) -> Cow<'_, str> {
     let name = name.as_str();
     if name.contains('_') { name.replace('_', "-").into() } else { name.into() }

@@ -1,4 +1,4 @@
-//! Connections that no longer speak HTTP, such as WebSockets.
+//! Connections that have switched protocols, such as WebSockets.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::stall_timeout::stalled;
 use super::upstream::Http1;
 
-/// The connection to an upstream that has agreed to speak something else.
+/// The connection to an upstream that has switched protocols.
 #[derive(Debug, Default)]
 pub(super) struct Upgrade(Mutex<Option<Http1>>);
 
@@ -25,8 +25,8 @@ impl Upgrade {
     }
 }
 
-/// Passes on whatever either side says, until both have ended, or neither has said anything
-/// for so long. `early` is what the client has said already.
+/// Copies bytes both ways, until both sides have ended, or neither has sent anything for `idle`.
+/// `early` is what the client has sent already.
 pub(super) async fn relay(
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
@@ -60,9 +60,9 @@ async fn copy(
             return to.shutdown().await;
         }
         to.write_all(&buffer[..count]).await?;
-        // TLS keeps what a full socket does not take, and would send it with what comes next.
+        // TLS buffers what a full socket refuses, until the next write or flush.
         to.flush().await?;
-        // Relaxed: it is looked at now and then.
+        // Relaxed: it is only sampled.
         moved.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_kept_until_more_is_said() {
+    async fn nothing_stays_in_a_buffer() {
         let (mut speaker, from) = duplex(64);
         let (to, mut listener) = duplex(64);
         let moved = AtomicU64::new(0);
@@ -86,7 +86,7 @@ mod tests {
         };
         tokio::select! {
             ended = copy(from, BufWriter::new(to), &moved) => ended.unwrap(),
-            talked = talk => assert!(talked.is_ok(), "it is kept"),
+            talked = talk => assert!(talked.is_ok(), "it stays in a buffer"),
         }
         assert_eq!(&heard, b"hello");
     }

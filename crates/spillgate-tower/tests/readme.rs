@@ -43,7 +43,7 @@ async fn the_example_admits_twenty_at_once_per_address() {
     // One more per tenth of a second that this takes.
     assert!((20..40).contains(&admitted), "{admitted}");
     // As the README of the crate shows it.
-    let shown = include_str!("../../README.md").split("```text\n").nth(1).unwrap();
+    let shown = include_str!("../README.md").split("```text\n").nth(1).unwrap();
     let mut shown = shown.split("```").next().unwrap().lines();
     assert_eq!(shown.next(), Some("HTTP/1.1 429 Too Many Requests"));
     assert_eq!(denied.status(), StatusCode::TOO_MANY_REQUESTS);

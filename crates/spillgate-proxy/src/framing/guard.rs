@@ -9,23 +9,26 @@ use spillgate_net::Activity;
 
 use super::{END, Framing};
 
-/// A stream of requests whose ends are clear.
+/// A stream whose requests every parser delimits alike. A request that is ambiguous is replaced by one
+/// that hyper refuses.
 #[derive(Debug)]
-pub(crate) struct Guard<T> {
+pub struct Guard<T> {
     io: T,
     /// Records whether what was read ends within a request.
     activity: Arc<Activity>,
     framing: Framing,
-    /// What is read instead of the rest, once something was wrong.
+    /// Read instead of the rest, after an ambiguous request.
     rest: Option<&'static [u8]>,
 }
 
 impl<T> Guard<T> {
-    pub(crate) fn new(io: T, activity: Arc<Activity>) -> Self {
+    /// Guards what is read from a stream.
+    pub fn new(io: T, activity: Arc<Activity>) -> Self {
         Self { io, activity, framing: Framing::default(), rest: None }
     }
 
-    pub(crate) fn into_inner(self) -> T {
+    /// The stream.
+    pub fn into_inner(self) -> T {
         self.io
     }
 }
@@ -44,15 +47,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(context, buffer))?;
-        if let Err(at) = self.framing.look(&buffer.filled()[before..]) {
+        if let Err(at) = self.framing.follow(&buffer.filled()[before..]) {
             buffer.filled_mut()[before + at] = 0;
             buffer.set_filled(before + at + 1);
             self.rest = Some(END);
         }
         if buffer.filled().len() > before {
             self.activity.record_partial(self.framing.is_in_head());
-            if self.framing.is_beyond() {
-                // Unknown.
+            if self.framing.is_unknown() {
                 self.activity.record_read();
             }
         }

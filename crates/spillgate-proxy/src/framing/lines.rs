@@ -1,18 +1,18 @@
-/// Cuts bytes that come in pieces into lines.
+/// Splits bytes that arrive in pieces into lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
 }
 
 impl Lines {
-    /// True if a line has begun and not ended.
+    /// True within a line.
     pub(super) fn has_begun(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// Hands over the next line, its line feed included, and tells how many of these bytes
-    /// belong to it; `None` if all of them do and there are more to come.
+    /// Passes the next line to `see`, its line feed included, and returns how many of these bytes
+    /// belong to it; `None` if all of them do and more follow.
     pub(super) fn next<R>(
         &mut self,
         bytes: &[u8],

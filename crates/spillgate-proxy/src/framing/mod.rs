@@ -7,13 +7,13 @@
 mod guard;
 mod lines;
 
-pub(crate) use self::guard::Guard;
+pub use self::guard::Guard;
 use self::lines::Lines;
 
 /// Completes a head with an invalid byte, so that it is parsed, and refused.
 pub const END: &[u8] = b"\r\n\r\n";
 
-/// Where in a stream of requests the next byte is.
+/// Tracks where in a stream of requests the next byte is.
 #[derive(Debug, Default)]
 pub struct Framing {
     place: Place,
@@ -30,9 +30,8 @@ enum Place {
     /// In a chunk, with so many bytes left, the line end after it included.
     Chunk(u64),
     Trailers,
-    /// Nobody's business: another protocol is spoken, or hyper sees as well that nothing can
-    /// be made of it.
-    Beyond,
+    /// Not followed: the protocol switches, or hyper refuses what follows.
+    Unknown,
 }
 
 impl Default for Place {
@@ -42,9 +41,12 @@ impl Default for Place {
 }
 
 impl Framing {
-    /// Follows the stream. An error is the place of the byte with which it is beyond
-    /// understanding.
-    pub fn look(&mut self, bytes: &[u8]) -> Result<(), usize> {
+    /// Follows the stream.
+    ///
+    /// # Errors
+    ///
+    /// The index of the byte that makes the stream ambiguous.
+    pub fn follow(&mut self, bytes: &[u8]) -> Result<(), usize> {
         let mut at = 0;
         while at < bytes.len() {
             at += self.step(&bytes[at..]).map_err(|end| at + end)?;
@@ -52,10 +54,14 @@ impl Framing {
         Ok(())
     }
 
-    /// Follows the stream to the end of the request that it is in, and tells how many of these
-    /// bytes belong to that; `None` if all of them do and there are more to come. For those who
-    /// never speak another protocol: what an `Upgrade` asks for does not follow.
-    pub fn look_at_one(&mut self, bytes: &[u8]) -> Result<Option<usize>, usize> {
+    /// Follows the stream to the end of the current request, and returns how many of these bytes
+    /// belong to it; `None` if all of them do and more follow. For servers that never switch
+    /// protocols: an `Upgrade` is ignored.
+    ///
+    /// # Errors
+    ///
+    /// As in [`follow`](Self::follow).
+    pub fn next_request(&mut self, bytes: &[u8]) -> Result<Option<usize>, usize> {
         let mut at = 0;
         while at < bytes.len() {
             let had_begun = self.has_begun();
@@ -70,12 +76,14 @@ impl Framing {
         Ok(None)
     }
 
-    /// True if nobody knows where the request ends.
-    pub fn is_beyond(&self) -> bool {
-        matches!(self.place, Place::Beyond)
+    /// True if it is unknown where the request ends.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self.place, Place::Unknown)
     }
 
-    /// True if a head has begun and not ended.
+    /// True within a head.
+    #[must_use]
     pub fn is_in_head(&self) -> bool {
         matches!(self.place, Place::Head(_)) && (self.has_begun() || self.lines.has_begun())
     }
@@ -84,10 +92,10 @@ impl Framing {
         !matches!(self.place, Place::Head(Head { has_begun: false, .. }))
     }
 
-    /// Follows the stream by a line, or a part of a body, and tells how many bytes that was.
+    /// Follows the stream by a line, or a part of a body, and returns how many bytes that was.
     fn step(&mut self, bytes: &[u8]) -> Result<usize, usize> {
         match &mut self.place {
-            Place::Beyond => Ok(bytes.len()),
+            Place::Unknown => Ok(bytes.len()),
             Place::Body(left) | Place::Chunk(left) => {
                 let count = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= count as u64;
@@ -102,22 +110,22 @@ impl Framing {
             _ => match self.line(bytes) {
                 None => Ok(bytes.len()),
                 Some((count, Ok(()))) => Ok(count),
-                Some((count, Err(Unclear))) => Err(count - 1),
+                Some((count, Err(Ambiguous))) => Err(count - 1),
             },
         }
     }
 
-    fn line(&mut self, bytes: &[u8]) -> Option<(usize, Result<(), Unclear>)> {
+    fn line(&mut self, bytes: &[u8]) -> Option<(usize, Result<(), Ambiguous>)> {
         let Self { place, lines } = self;
         let (count, next) = lines.next(bytes, |line| {
-            let whole = line.strip_suffix(b"\r\n").ok_or(Unclear);
+            let whole = line.strip_suffix(b"\r\n").ok_or(Ambiguous);
             match place {
                 Place::Head(head) => head.line(whole?),
                 // A bare line feed here is refused by hyper. Any other byte in its place could
                 // be part of an extension, and pass.
-                Place::Size => Ok(Some(whole.map_or(Place::Beyond, chunk))),
+                Place::Size => Ok(Some(whole.map_or(Place::Unknown, chunk))),
                 Place::Trailers => Ok(whole?.is_empty().then(Place::default)),
-                Place::Body(_) | Place::Chunk(_) | Place::Beyond => Ok(None),
+                Place::Body(_) | Place::Chunk(_) | Place::Unknown => Ok(None),
             }
         })?;
         let next = next.map(|next| {
@@ -129,11 +137,11 @@ impl Framing {
     }
 }
 
-/// A line can be read in two ways.
+/// A line that two parsers could read differently.
 #[derive(Debug)]
-struct Unclear;
+struct Ambiguous;
 
-/// What a head has said so far.
+/// The framing headers so far.
 #[derive(Debug, Default)]
 struct Head {
     has_begun: bool,
@@ -143,10 +151,10 @@ struct Head {
 }
 
 impl Head {
-    /// Takes a line. At the end of the head, tells what follows.
-    fn line(&mut self, line: &[u8]) -> Result<Option<Place>, Unclear> {
+    /// Takes a line. At the end of the head, returns what follows.
+    fn line(&mut self, line: &[u8]) -> Result<Option<Place>, Ambiguous> {
         if line.is_empty() {
-            // Empty lines before a request do not count.
+            // Empty lines before a request are ignored (RFC 9112, section 2.2).
             return if self.has_begun { self.end().map(Some) } else { Ok(None) };
         }
         if !self.has_begun {
@@ -154,15 +162,15 @@ impl Head {
             return Ok(None);
         }
         if let Some(value) = value(line, b"content-length:") {
-            let text = str::from_utf8(value).map_err(|_| Unclear)?;
+            let text = str::from_utf8(value).map_err(|_| Ambiguous)?;
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-            let length = text.parse().ok().filter(|_| is_number).ok_or(Unclear)?;
-            return if self.length.replace(length).is_some() { Err(Unclear) } else { Ok(None) };
+            let length = text.parse().ok().filter(|_| is_number).ok_or(Ambiguous)?;
+            return if self.length.replace(length).is_some() { Err(Ambiguous) } else { Ok(None) };
         }
         if let Some(value) = value(line, b"transfer-encoding:") {
             let is_right = value.eq_ignore_ascii_case(b"chunked") && !self.is_chunked;
             self.is_chunked = true;
-            return if is_right { Ok(None) } else { Err(Unclear) };
+            return if is_right { Ok(None) } else { Err(Ambiguous) };
         }
         if let Some(value) = value(line, b"upgrade:") {
             self.switches |= !value.eq_ignore_ascii_case(b"h2c");
@@ -170,11 +178,11 @@ impl Head {
         Ok(None)
     }
 
-    fn end(&self) -> Result<Place, Unclear> {
+    fn end(&self) -> Result<Place, Ambiguous> {
         match (self.length, self.is_chunked) {
-            (Some(_), true) => Err(Unclear),
-            // What follows is HTTP or not as the upstream will say, and is never both.
-            _ if self.switches => Ok(Place::Beyond),
+            (Some(_), true) => Err(Ambiguous),
+            // What follows is HTTP only if the upstream refuses, and then the connection closes.
+            _ if self.switches => Ok(Place::Unknown),
             (_, true) => Ok(Place::Size),
             (None | Some(0), false) => Ok(Place::default()),
             (Some(length), false) => Ok(Place::Body(length)),
@@ -182,8 +190,7 @@ impl Head {
     }
 }
 
-/// The value of a header, if the line is one of this name, which is in lower case and has
-/// its colon.
+/// The value of a header, if the line has this name, which is in lower case with its colon.
 fn value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     let (found, value) = line.split_at_checked(name.len())?;
     found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
@@ -195,8 +202,8 @@ fn chunk(line: &[u8]) -> Place {
     let size = str::from_utf8(&line[..digits]).ok();
     match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
         Some(0) => Place::Trailers,
-        Some(size) => size.checked_add(2).map_or(Place::Beyond, Place::Chunk),
-        None => Place::Beyond,
+        Some(size) => size.checked_add(2).map_or(Place::Unknown, Place::Chunk),
+        None => Place::Unknown,
     }
 }
 
@@ -204,11 +211,11 @@ fn chunk(line: &[u8]) -> Place {
 mod tests {
     use super::*;
 
-    /// Looks at a stream in pieces of this size.
+    /// Follows a stream in pieces of this size.
     fn look(bytes: &[u8], size: usize) -> Result<(), usize> {
         let mut framing = Framing::default();
         for (index, piece) in bytes.chunks(size).enumerate() {
-            framing.look(piece).map_err(|at| index * size + at)?;
+            framing.follow(piece).map_err(|at| index * size + at)?;
         }
         Ok(())
     }
@@ -286,7 +293,7 @@ mod tests {
             let mut framing = Framing::default();
             let mut length = 0;
             for piece in [&request[..], b"GET"].concat().chunks(size) {
-                let end = framing.look_at_one(piece).unwrap();
+                let end = framing.next_request(piece).unwrap();
                 length += end.unwrap_or(piece.len());
                 if end.is_some() {
                     break;

@@ -17,13 +17,13 @@ use crate::settings::{ProxySettings, Scheme, UpstreamUrl};
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     all: Vec<Arc<Upstream>>,
-    /// Who is first asked next.
+    /// Round-robin start of the next choice.
     next: AtomicUsize,
 }
 
 impl Upstreams {
-    /// The upstreams of these settings. Those that are among `stay` already are the same.
-    pub(crate) fn new(settings: &ProxySettings, stay: &[Arc<Upstream>]) -> Result<Self, String> {
+    /// The upstreams of these settings. Those in `keep` are reused.
+    pub(crate) fn new(settings: &ProxySettings, keep: &[Arc<Upstream>]) -> Result<Self, String> {
         let is_secure = settings.upstreams.iter().any(|url| url.scheme == Scheme::Https);
         let trusted =
             if is_secure { Some(tls::system_client(settings.ca.as_deref())?) } else { None };
@@ -33,8 +33,8 @@ impl Upstreams {
             idle: settings.idle_timeout,
         };
         let upstream = |url: &UpstreamUrl| {
-            // What is trusted may have changed, though its file has the same name.
-            let same = stay.iter().find(|one| one.url == *url && url.scheme != Scheme::Https);
+            // The contents of the CA file may have changed.
+            let same = keep.iter().find(|one| one.url == *url && url.scheme != Scheme::Https);
             if let Some(same) = same {
                 return Ok(Arc::clone(same));
             }
@@ -53,24 +53,24 @@ impl Upstreams {
         Ok(Self { all, next: AtomicUsize::new(0) })
     }
 
-    /// The upstream with the fewest requests in flight, in turn where there are several;
-    /// none that was tried already, and `None` if no other says that it is well. One that
-    /// could not be reached lately is chosen only if that is true of all.
+    /// The upstream with the fewest requests in flight, round-robin among equals; none that was tried
+    /// already, and `None` if no other passes its health checks. One in back-off is chosen only if all
+    /// are.
     pub(crate) fn choose(&self, tried: &[Arc<Upstream>]) -> Option<&Arc<Upstream>> {
         if let ([only], []) = (&*self.all, tried) {
-            return Some(only).filter(|only| only.health.is_well());
+            return Some(only).filter(|only| only.health.passes_checks());
         }
-        // Relaxed: that two are sent to the same one does no harm.
+        // Relaxed: two requests may choose the same one.
         let first = self.next.fetch_add(1, Ordering::Relaxed) % self.all.len().max(1);
         let (end, start) = self.all.split_at(first);
         let usable = start.iter().chain(end).filter(|upstream| {
             let is_tried = tried.iter().any(|tried| Arc::ptr_eq(tried, upstream));
-            !is_tried && upstream.health.is_well()
+            !is_tried && upstream.health.passes_checks()
         });
-        usable.min_by_key(|upstream| (upstream.health.is_avoided(), upstream.in_flight()))
+        usable.min_by_key(|upstream| (upstream.health.is_backed_off(), upstream.in_flight()))
     }
 
-    /// Every upstream, in the order in which they were named.
+    /// All upstreams, in configured order.
     pub(crate) fn all(&self) -> &[Arc<Upstream>] {
         &self.all
     }
@@ -78,7 +78,7 @@ impl Upstreams {
     /// Checks the health of upstreams, and closes idle connections to them.
     pub(crate) async fn maintain(&self, health_path: Option<&PathAndQuery>) {
         let each = self.all.iter().map(|upstream| async {
-            upstream.pool.tidy();
+            upstream.pool.evict();
             if let Some(path) = health_path {
                 upstream.probe(path).await;
             }
@@ -90,10 +90,10 @@ impl Upstreams {
 impl Upstream {
     /// True if it is likely to answer.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.health.is_well() && !self.health.is_avoided()
+        self.health.passes_checks() && !self.health.is_backed_off()
     }
 
-    /// Connections that nobody uses.
+    /// Idle connections.
     pub(crate) fn idle_connections(&self) -> usize {
         self.pool.len()
     }

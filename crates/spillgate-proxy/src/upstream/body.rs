@@ -15,28 +15,28 @@ use super::{Answered, InFlight};
 use crate::body::Progress;
 use crate::failure::Failure;
 
-/// What a response comes from.
+/// The connection that a response arrives on.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A connection that must be polled, and may be kept in the end.
+    /// Polled by the response, and pooled after it.
     Http1(Http1),
-    /// One that lives by itself.
+    /// Shared, in a task of its own.
     Http2(Deadline),
 }
 
-/// The body of an upstream's response. If it is dropped before its end, so is the
-/// connection, or the upstream is told.
+/// The body of an upstream's response. If it is dropped before its end, the connection is closed,
+/// or the stream reset.
 #[derive(Debug)]
 pub(crate) struct UpstreamBody {
     incoming: Incoming,
-    /// Until the end.
+    /// `None` after the end.
     from: Option<(Source, InFlight)>,
-    /// The request's body, which may still be under way.
+    /// The request's body, which may still be sent.
     request: Option<Arc<Progress>>,
-    /// How far that was when it was looked at.
+    /// Its progress at the last sample.
     frames: u64,
     idle: Duration,
-    /// Something came since deadline began.
+    /// Something arrived since the deadline was set.
     is_fresh: bool,
 }
 
@@ -87,7 +87,7 @@ impl UpstreamBody {
         Poll::Ready(frame.map(|frame| frame.map_err(Failure::Broken)))
     }
 
-    /// The response has no end.
+    /// The response is incomplete.
     fn cut(&mut self) {
         if let Some((_, in_flight)) = self.from.take() {
             in_flight.0.cut.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl UpstreamBody {
             deadline.begin(self.idle);
         }
         ready!(deadline.poll(context));
-        // An upstream may well listen for longer than it is silent.
+        // An upstream may be silent while it receives.
         let frames = self.request.as_ref().map_or(0, |request| request.frames());
         if std::mem::replace(&mut self.frames, frames) == frames {
             return Poll::Ready(());
@@ -113,7 +113,7 @@ impl UpstreamBody {
         deadline.poll(context)
     }
 
-    /// The response has ended, so its connection is free.
+    /// The response is complete, so its connection is free.
     fn end(&mut self, context: &mut Context<'_>) {
         if let Some((Source::Http1(mut connection), in_flight)) = self.from.take() {
             connection.poll(context);

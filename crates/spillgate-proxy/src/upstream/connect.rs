@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::settings::{Scheme, UpstreamUrl};
 use spillgate_net::{MaybeTls, tls};
 
-/// Makes connections to an upstream. Its name is resolved anew for each.
+/// Connects to an upstream. Its name is resolved for each connection.
 #[derive(Debug)]
 pub(super) struct Connector {
     secure: Option<Secure>,
@@ -22,16 +22,16 @@ pub(super) struct Connector {
 #[derive(Debug)]
 struct Secure {
     name: ServerName<'static>,
-    /// Offers HTTP/2, too.
+    /// Offers HTTP/2 and HTTP/1.1.
     any: Arc<ClientConfig>,
     http1: Arc<ClientConfig>,
 }
 
-/// What a connection is to speak.
+/// The protocol of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaks {
     Http1,
-    /// HTTP/2, or HTTP/1.1 if the upstream cannot.
+    /// HTTP/2, or HTTP/1.1 if the upstream chooses that.
     Any,
 }
 
@@ -41,7 +41,7 @@ impl Connector {
             return Ok(Self { secure: None });
         };
         let name = ServerName::try_from(url.host.clone())
-            .map_err(|_| format!("the upstream {url} has no name that a certificate can have"))?;
+            .map_err(|_| format!("upstream {url}: the host is not valid in a certificate; use a DNS name or an IP address"))?;
         let offering = |protocols: &[&[u8]]| {
             let mut config = trusted.clone();
             config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -51,7 +51,7 @@ impl Connector {
         Ok(Self { secure: Some(Secure { name, any, http1 }) })
     }
 
-    /// Connects, and tells whether HTTP/2 was agreed on.
+    /// Connects. True if HTTP/2 was negotiated.
     pub(super) async fn connect(
         &self,
         url: &UpstreamUrl,
@@ -70,7 +70,7 @@ impl Connector {
             Ok(address) => TcpStream::connect((address, url.port)).await?,
             Err(_) => TcpStream::connect((url.host.as_str(), url.port)).await?,
         };
-        // Without it requests are late, and that is all.
+        // Best effort: without it requests are late.
         let _ = stream.set_nodelay(true);
         let Some(Secure { name, any, http1 }) = &self.secure else {
             return Ok((MaybeTls::Plain(stream), url.scheme == Scheme::H2c));

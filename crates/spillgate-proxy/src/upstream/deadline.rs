@@ -10,8 +10,8 @@ use super::Timeouts;
 use crate::body::Progress;
 use crate::failure::Failure;
 
-/// A timer that is set again and again. To set one later than before costs next to nothing,
-/// so a connection keeps its own.
+/// A timer that is reset again and again. To reset it to a later time costs next to nothing, so a
+/// connection keeps its own.
 #[derive(Debug)]
 pub(crate) struct Deadline(Pin<Box<Sleep>>);
 
@@ -20,24 +20,24 @@ impl Deadline {
         Self(Box::pin(sleep(time)))
     }
 
-    /// Waits for so long from now on.
+    /// Sets the deadline to so long from now.
     pub(super) fn begin(&mut self, time: Duration) {
         self.0.as_mut().reset(Instant::now() + time);
     }
 
-    /// Ready when it has run out.
+    /// Ready once it has passed.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.0.as_mut().poll(context)
     }
 }
 
-/// Waits for the head of a response: as long as the request is being sent, no longer than a
-/// body may make no progress, then no longer than an upstream may take.
+/// The deadline of a response's head: the idle timeout while the request is sent, then the response
+/// timeout.
 #[derive(Debug)]
 pub(super) struct HeadWait<'p> {
     deadline: &'p mut Deadline,
     timeouts: &'p Timeouts,
-    /// The request's body, until it was sent.
+    /// The request's body, while it is sent.
     body: Option<Arc<Progress>>,
     frames: u64,
 }
@@ -52,7 +52,7 @@ impl<'p> HeadWait<'p> {
         Self { deadline, timeouts, body, frames: 0 }
     }
 
-    /// Ready when somebody was waited for too long.
+    /// Ready once the client or the upstream took too long.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Failure> {
         let frames = self.body.as_ref().map_or(0, |body| body.frames());
         if self.body.as_ref().is_some_and(|body| body.has_ended()) {

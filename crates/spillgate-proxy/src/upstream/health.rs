@@ -6,14 +6,14 @@ use tokio::time::Instant;
 /// Whether an upstream is likely to answer.
 #[derive(Debug)]
 pub(super) struct Health {
-    /// Times are counted from here.
+    /// The zero of times.
     origin: Instant,
-    /// Connections in a row that could not be made.
+    /// Consecutive failures to connect.
     failures: AtomicU32,
-    /// Until when it is avoided, in milliseconds; 0 if it is not.
-    avoided_until: AtomicU64,
-    /// It did not say that it is well when it was asked last.
-    is_unwell: AtomicBool,
+    /// End of the back-off, in milliseconds; 0 if there is none.
+    backoff_until: AtomicU64,
+    /// The last health check failed.
+    is_unhealthy: AtomicBool,
 }
 
 impl Default for Health {
@@ -21,46 +21,46 @@ impl Default for Health {
         Self {
             origin: Instant::now(),
             failures: AtomicU32::new(0),
-            avoided_until: AtomicU64::new(0),
-            is_unwell: AtomicBool::new(false),
+            backoff_until: AtomicU64::new(0),
+            is_unhealthy: AtomicBool::new(false),
         }
     }
 }
 
-/// How long an upstream is avoided that cannot be reached, and how that grows.
+/// The back-off of an unreachable upstream: it doubles from the first to the longest.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
-// Relaxed throughout: whoever sees it late tries in vain, and tries another.
+// Relaxed throughout: a request that sees it late fails to connect, and tries another upstream.
 impl Health {
-    /// A connection was made.
+    /// Records a connection.
     pub(super) fn connected(&self) {
         if self.failures.load(Ordering::Relaxed) > 0 {
             self.failures.store(0, Ordering::Relaxed);
-            self.avoided_until.store(0, Ordering::Relaxed);
+            self.backoff_until.store(0, Ordering::Relaxed);
         }
     }
 
-    /// No connection could be made.
+    /// Records a failure to connect.
     pub(super) fn failed(&self) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(10);
-        let avoided = (FIRST * (1 << failures)).min(LONGEST);
-        self.avoided_until.store(self.now() + millis(avoided).max(1), Ordering::Relaxed);
+        let backoff = (FIRST * (1 << failures)).min(LONGEST);
+        self.backoff_until.store(self.now() + millis(backoff).max(1), Ordering::Relaxed);
     }
 
-    /// It was asked whether it is well. Tells whether that is new.
-    pub(super) fn asked(&self, is_well: bool) -> bool {
-        self.is_unwell.swap(!is_well, Ordering::Relaxed) == is_well
+    /// Records a health check. True if its result changed.
+    pub(super) fn checked(&self, is_healthy: bool) -> bool {
+        self.is_unhealthy.swap(!is_healthy, Ordering::Relaxed) == is_healthy
     }
 
-    /// True unless it says that it is not well.
-    pub(super) fn is_well(&self) -> bool {
-        !self.is_unwell.load(Ordering::Relaxed)
+    /// True unless the last health check failed.
+    pub(super) fn passes_checks(&self) -> bool {
+        !self.is_unhealthy.load(Ordering::Relaxed)
     }
 
-    /// True if it could not be reached lately.
-    pub(super) fn is_avoided(&self) -> bool {
-        match self.avoided_until.load(Ordering::Relaxed) {
+    /// True during the back-off.
+    pub(super) fn is_backed_off(&self) -> bool {
+        match self.backoff_until.load(Ordering::Relaxed) {
             0 => false,
             until => self.now() < until,
         }
@@ -80,20 +80,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_upstream_that_cannot_be_reached_is_avoided_for_longer_and_longer() {
+    async fn the_back_off_of_an_unreachable_upstream_doubles() {
         let health = Health::default();
         for seconds in [1, 2, 4, 8, 16, 30, 30] {
             health.failed();
             tokio::time::advance(Duration::from_secs(seconds) - Duration::from_millis(10)).await;
-            assert!(health.is_avoided(), "{seconds}");
+            assert!(health.is_backed_off(), "{seconds}");
             tokio::time::advance(Duration::from_millis(20)).await;
-            assert!(!health.is_avoided(), "{seconds}");
+            assert!(!health.is_backed_off(), "{seconds}");
         }
         health.failed();
         health.connected();
-        assert!(!health.is_avoided());
+        assert!(!health.is_backed_off());
         health.failed();
         tokio::time::advance(Duration::from_millis(1010)).await;
-        assert!(!health.is_avoided(), "it begins anew");
+        assert!(!health.is_backed_off(), "it starts over");
     }
 }

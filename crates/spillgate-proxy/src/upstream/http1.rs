@@ -20,53 +20,53 @@ use crate::body::RequestBody;
 use crate::failure::Failure;
 use spillgate_net::MaybeTls;
 
-/// A connection, which does something only while whoever uses it polls it.
+/// A connection, driven by whoever holds it.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     sender: SendRequest<RequestBody>,
-    /// In a box, since it is large and handed around.
+    /// Boxed, since it is large and moved around.
     connection: Box<Connection<TokioIo<MaybeTls>, RequestBody>>,
     has_ended: bool,
     pub(super) deadline: Deadline,
-    /// When it was put aside.
+    /// When it was returned to the pool.
     pub(super) idle_since: Instant,
 }
 
-/// Sends a request over a connection that was kept, or else over a new one.
+/// Sends a request over a pooled connection, or else over a new one.
 pub(super) async fn send(
     upstream: &Upstream,
     mut request: Request<RequestBody>,
 ) -> Result<Answered, Unanswered> {
-    let mut may_keep = true;
+    let mut may_reuse = true;
     loop {
-        let kept = if may_keep {
+        let pooled = if may_reuse {
             poll_fn(|context| Poll::Ready(upstream.pool.take(context))).await
         } else {
             None
         };
-        let is_kept = kept.is_some();
-        let mut connection = match kept {
-            Some(kept) => kept,
+        let is_reused = pooled.is_some();
+        let mut connection = match pooled {
+            Some(pooled) => pooled,
             None => match connect(upstream).await {
                 Ok(connection) => connection,
                 Err(why) => return Err(Unanswered::unsent(why, request)),
             },
         };
-        // The upstream may be closing it at this very moment.
-        let spare = if is_kept { Spare::of(&request) } else { None };
+        // The upstream may be closing it right now.
+        let retry = if is_reused { RetryCopy::of(&request) } else { None };
         let body = request.body().progress().cloned();
-        match (connection.send(request, &upstream.timeouts).await, spare) {
+        match (connection.send(request, &upstream.timeouts).await, retry) {
             (Ok(response), _) => {
                 let source = Source::Http1(connection);
                 return Ok(Answered { response, source, request: body });
             }
-            (Err(Unanswered { unsent: Some(unsent), .. }), _) if is_kept => request = *unsent,
-            (Err(Unanswered { why: Failure::Broken(error), .. }), Some(spare))
+            (Err(Unanswered { unsent: Some(unsent), .. }), _) if is_reused => request = *unsent,
+            (Err(Unanswered { why: Failure::Broken(error), .. }), Some(retry))
                 if is_gone(&error) =>
             {
-                // Those that were kept as long are as likely gone.
-                may_keep = false;
-                request = spare.request();
+                // Others of that age are probably closed, too.
+                may_reuse = false;
+                request = retry.request();
             }
             (Err(unanswered), _) => return Err(unanswered),
         }
@@ -88,7 +88,7 @@ async fn connect(upstream: &Upstream) -> Result<Http1, Failure> {
     }
 }
 
-/// True if the upstream closed a connection before it answered.
+/// True if the upstream closed the connection before it answered.
 pub(super) fn is_gone(error: &hyper::Error) -> bool {
     error.is_incomplete_message() || error.is_closed() || error.is_canceled() || is_reset(error)
 }
@@ -103,7 +103,7 @@ fn is_reset(error: &hyper::Error) -> bool {
 }
 
 impl Http1 {
-    /// Speaks HTTP/1.1 over a new connection.
+    /// HTTP/1.1 over a new connection.
     pub(super) async fn new(link: MaybeTls, timeouts: &Timeouts) -> Result<Self, Failure> {
         let handshake = Builder::new().handshake(TokioIo::new(link)).await;
         let (sender, connection) = handshake.map_err(Failure::Broken)?;
@@ -119,7 +119,7 @@ impl Http1 {
         timeouts: &Timeouts,
     ) -> Result<Response<Incoming>, Unanswered> {
         if request.body().size_hint().exact().is_none() {
-            // Else hyper takes a GET to have no body.
+            // Otherwise hyper sends a GET without its body.
             request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
         let Self { sender, connection, has_ended, deadline, .. } = self;
@@ -139,7 +139,7 @@ impl Http1 {
         .await
     }
 
-    /// Reads and writes what there is to be.
+    /// Drives the connection.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) {
         if !self.has_ended {
             self.has_ended = self.connection.poll_without_shutdown(context).is_ready();
@@ -151,7 +151,7 @@ impl Http1 {
         !self.has_ended && self.sender.is_ready()
     }
 
-    /// The stream itself, and what was read of it already, once HTTP is no longer spoken.
+    /// The stream, and the bytes read from it after the last response, once the protocol has switched.
     pub(crate) async fn into_stream(mut self) -> (MaybeTls, Bytes) {
         poll_fn(|context| {
             self.poll(context);
@@ -163,19 +163,19 @@ impl Http1 {
     }
 }
 
-/// A request that can be sent again.
-pub(super) struct Spare {
+/// A copy of a request, for a retry.
+pub(super) struct RetryCopy {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 }
 
-impl Spare {
-    /// A copy of a request that can be repeated and has no body. A method that is written in
-    /// another case than those of HTTP is another one, of which nobody knows whether it can be.
+impl RetryCopy {
+    /// A copy of an idempotent request without a body. Methods are case-sensitive: `get` is not known
+    /// to be idempotent.
     pub(super) fn of(request: &Request<RequestBody>) -> Option<Self> {
-        let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
-        may_repeat.then(|| Self {
+        let may_retry = request.method().is_idempotent() && request.body().is_end_stream();
+        may_retry.then(|| Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: request.headers().clone(),

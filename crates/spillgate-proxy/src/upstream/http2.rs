@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::body::Source;
 use super::connect::Speaks;
 use super::deadline::{Deadline, HeadWait};
-use super::http1::{self, Http1, Spare};
+use super::http1::{self, Http1, RetryCopy};
 use super::pool::KEPT;
 use super::{Answered, Unanswered, Upstream};
 use crate::body::RequestBody;
@@ -25,10 +25,10 @@ use crate::host;
 use crate::settings::Scheme;
 use spillgate_net::MaybeTls;
 
-/// The connection, as long as there is one.
+/// The connection, while there is one.
 #[derive(Debug, Default)]
 pub(super) struct Http2 {
-    /// Held while connecting: whoever comes meanwhile waits for the same connection.
+    /// Locked while connecting: other requests wait for the same connection.
     shared: Mutex<Option<Shared>>,
     /// The upstream has chosen HTTP/1.1.
     is_refused: AtomicBool,
@@ -38,29 +38,29 @@ pub(super) struct Http2 {
 #[derive(Clone, Debug)]
 struct Shared {
     sender: SendRequest<RequestBody>,
-    /// A request was not answered in time. Perhaps nothing arrives any more, which the system
-    /// would find out after a quarter of an hour.
+    /// A request timed out. The network path may be dead, which TCP notices after a quarter of an
+    /// hour.
     has_stalled: Arc<AtomicBool>,
     /// When a request was sent last.
     used: Instant,
 }
 
-/// What a request is sent over.
-enum Way {
-    /// The connection that there was.
+/// The connection for a request.
+enum Route {
+    /// The shared one, which existed.
     Shared(Shared),
-    /// A connection that all share from now on.
+    /// The shared one, just made.
     New(Shared),
-    /// A connection over HTTP/1.1.
+    /// A new one over HTTP/1.1.
     Own(Http1),
-    /// Any over HTTP/1.1, as another request has just found out.
+    /// Any over HTTP/1.1, as another request has just learned.
     Http1,
 }
 
 impl Http2 {
-    /// True if the upstream speaks HTTP/1.1 only.
+    /// True if the upstream speaks only HTTP/1.1.
     pub(super) fn is_refused(&self) -> bool {
-        // Relaxed: whoever does not see it finds out as the first did.
+        // Relaxed: a request that misses it negotiates again.
         self.is_refused.load(Ordering::Relaxed)
     }
 
@@ -70,66 +70,66 @@ impl Http2 {
         upstream: &Upstream,
         mut request: Request<RequestBody>,
     ) -> Result<Answered, Unanswered> {
-        let mut may_repeat = true;
+        let mut may_retry = true;
         loop {
-            match self.way(upstream).await {
-                Ok(Way::Shared(shared)) => {
-                    let spare = if may_repeat { Spare::of(&request) } else { None };
-                    match (shared.send(upstream, request).await, spare) {
-                        // The upstream has closed it, and may well accept another.
+            match self.route(upstream).await {
+                Ok(Route::Shared(shared)) => {
+                    let retry = if may_retry { RetryCopy::of(&request) } else { None };
+                    match (shared.send(upstream, request).await, retry) {
+                        // The upstream has closed it, and may accept another.
                         (Err(Unanswered { unsent: Some(unsent), .. }), _) => request = *unsent,
-                        (Err(Unanswered { why: Failure::Broken(error), .. }), Some(spare))
+                        (Err(Unanswered { why: Failure::Broken(error), .. }), Some(retry))
                             if is_gone(&error) =>
                         {
-                            may_repeat = false;
-                            request = spare.request();
+                            may_retry = false;
+                            request = retry.request();
                         }
                         (answered, _) => return answered,
                     }
                 }
-                Ok(Way::New(shared)) => return shared.send(upstream, request).await,
-                Ok(Way::Own(mut connection)) => {
+                Ok(Route::New(shared)) => return shared.send(upstream, request).await,
+                Ok(Route::Own(mut connection)) => {
                     let body = request.body().progress().cloned();
                     let response = connection.send(request, &upstream.timeouts).await?;
                     let source = Source::Http1(connection);
                     return Ok(Answered { response, source, request: body });
                 }
-                Ok(Way::Http1) => return http1::send(upstream, request).await,
+                Ok(Route::Http1) => return http1::send(upstream, request).await,
                 Err(why) => return Err(Unanswered::unsent(why, request)),
             }
         }
     }
 
-    async fn way(&self, upstream: &Upstream) -> Result<Way, Failure> {
+    async fn route(&self, upstream: &Upstream) -> Result<Route, Failure> {
         let Upstream { connector, url, timeouts, health, .. } = upstream;
-        // If those before connect in vain, one after the other, it is not for long.
+        // Bounded, since requests before this one may fail to connect one after the other.
         let shared = timeout(timeouts.connect, self.shared.lock()).await;
         let mut shared = shared.map_err(|_| Failure::ConnectTimeout)?;
         if let Some(shared) = shared.as_mut().filter(|shared| shared.is_usable()) {
             shared.used = Instant::now();
-            return Ok(Way::Shared(shared.clone()));
+            return Ok(Route::Shared(shared.clone()));
         }
         if self.is_refused() {
-            return Ok(Way::Http1);
+            return Ok(Route::Http1);
         }
         let connected = connector.connect(url, Speaks::Any, timeouts).await;
         let (link, speaks_http2) = connected.inspect_err(|_| health.failed())?;
         health.connected();
         if !speaks_http2 {
             self.is_refused.store(true, Ordering::Relaxed);
-            return Http1::new(link, timeouts).await.map(Way::Own);
+            return Http1::new(link, timeouts).await.map(Route::Own);
         }
         let (sender, used) = (handshake(link).await?, Instant::now());
         let new = Shared { sender, has_stalled: Arc::default(), used };
         *shared = Some(new.clone());
-        Ok(Way::New(new))
+        Ok(Route::New(new))
     }
 }
 
-/// How much of a response may lie here that its client has not read.
+/// Bytes of a response that its client has not read yet.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// How much of all together: so much that clients who read nothing hold nobody else up.
+/// Bytes of all responses: so many that clients who do not read block no others.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 async fn handshake(link: MaybeTls) -> Result<SendRequest<RequestBody>, Failure> {
@@ -139,15 +139,14 @@ async fn handshake(link: MaybeTls) -> Result<SendRequest<RequestBody>, Failure> 
         .handshake(TokioIo::new(link))
         .await;
     let (sender, connection) = handshake.map_err(Failure::Broken)?;
-    // It ends with its last request, and when the upstream closes it.
+    // It ends with its last request, or when the upstream closes it.
     tokio::spawn(async move {
         let _ = connection.await;
     });
     Ok(sender)
 }
 
-/// True if the upstream closed the connection, or did not take the request, before it
-/// answered.
+/// True if the upstream closed the connection, or refused the stream, before it answered.
 fn is_gone(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
     let is_said = source.is_some_and(|error: &h2::Error| {
@@ -158,7 +157,7 @@ fn is_gone(error: &hyper::Error) -> bool {
 
 impl Shared {
     fn is_usable(&self) -> bool {
-        // Relaxed: whoever sees it late waits as those before did.
+        // Relaxed: a request that sees it late times out as the one before.
         let has_stalled = self.has_stalled.load(Ordering::Relaxed);
         !self.sender.is_closed() && !has_stalled && self.used.elapsed() < KEPT
     }
@@ -168,7 +167,7 @@ impl Shared {
         upstream: &Upstream,
         mut request: Request<RequestBody>,
     ) -> Result<Answered, Unanswered> {
-        name_target(upstream, &mut request);
+        set_authority(upstream, &mut request);
         let body = request.body().progress().cloned();
         let mut deadline = Deadline::new(upstream.timeouts.response);
         let mut wait = HeadWait::new(&mut deadline, &upstream.timeouts, body.clone());
@@ -185,21 +184,21 @@ impl Shared {
                 if matches!(unanswered.why, Failure::UpstreamStalled) {
                     self.has_stalled.store(true, Ordering::Relaxed);
                 }
-                for_others(unanswered)
+                restored(unanswered)
             })
     }
 }
 
-/// Makes a request what it was, since whoever is asked next may speak HTTP/1.1.
-fn for_others(mut unanswered: Unanswered) -> Unanswered {
+/// Restores the origin-form, since the next upstream may speak HTTP/1.1.
+fn restored(mut unanswered: Unanswered) -> Unanswered {
     if let Some(unsent) = &mut unanswered.unsent {
         host::to_origin_form(unsent);
     }
     unanswered
 }
 
-/// Says whom a request is for, as HTTP/2 does: in its target.
-fn name_target(upstream: &Upstream, request: &mut Request<RequestBody>) {
+/// Moves `Host` to the target (`:authority` of HTTP/2).
+fn set_authority(upstream: &Upstream, request: &mut Request<RequestBody>) {
     let host = request.headers_mut().remove(header::HOST);
     let host = host.and_then(|host| host.to_str().ok()?.parse().ok());
     let mut parts = Parts::default();

@@ -1,4 +1,4 @@
-//! Where requests are passed on to: which upstream, over which connection.
+//! Upstreams: load balancing, health and connections.
 
 mod balance;
 mod body;
@@ -36,13 +36,13 @@ use crate::settings::{Scheme, UpstreamUrl};
 pub(super) struct Timeouts {
     /// To connect.
     connect: Duration,
-    /// To begin a response.
+    /// Until the head of a response.
     response: Duration,
     /// Between two parts of a body.
     idle: Duration,
 }
 
-/// A server that requests are passed on to.
+/// A server that requests are forwarded to.
 #[derive(Debug)]
 pub(super) struct Upstream {
     pub(super) url: UpstreamUrl,
@@ -51,22 +51,22 @@ pub(super) struct Upstream {
     pool: Pool,
     http2: Http2,
     health: Health,
-    /// Requests that are not answered yet.
+    /// Requests in flight.
     in_flight: AtomicUsize,
-    /// Responses that ended before their end.
+    /// Incomplete responses.
     cut: AtomicU64,
 }
 
-/// A request that an upstream did not answer.
+/// A request without a response.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     pub(super) why: Failure,
-    /// The request itself, if the upstream has seen nothing of it.
+    /// The request, if the upstream has received nothing of it.
     pub(super) unsent: Option<Box<Request<RequestBody>>>,
 }
 
 impl Unanswered {
-    /// What hyper makes of it. That the request's own body has failed is the client's doing.
+    /// From hyper's error. If the request's own body failed, it is the client's fault.
     fn of(mut error: TrySendError<Request<RequestBody>>, body: Option<&Arc<Progress>>) -> Self {
         let unsent = error.take_message().map(Box::new);
         let why = match body.is_some_and(|body| body.has_failed()) {
@@ -87,17 +87,16 @@ impl From<Failure> for Unanswered {
     }
 }
 
-/// A response, and what its body comes from.
+/// A response, and the connection that its body arrives on.
 pub(super) struct Answered {
     pub(super) response: Response<Incoming>,
     source: Source,
-    /// How far the request's body is.
+    /// Progress of the request's body.
     request: Option<Arc<Progress>>,
 }
 
 impl Answered {
-    /// The head of a response without a body, and the connection itself, if it is the
-    /// request's own.
+    /// The head of a response without a body, and the connection, if it is not shared.
     pub(super) fn into_connection(self) -> Option<(Parts, Http1)> {
         match self.source {
             Source::Http1(connection) => Some((self.response.into_parts().0, connection)),
@@ -115,7 +114,7 @@ impl Upstream {
     ) -> Result<Answered, Unanswered> {
         match self.url.scheme {
             Scheme::H2c => self.http2.send(self, request).await,
-            // Only HTTP/1.1 lets another protocol take over.
+            // Only HTTP/1.1 has `Upgrade`.
             Scheme::Https if !upgrades && !self.http2.is_refused() => {
                 self.http2.send(self, request).await
             }
@@ -125,23 +124,23 @@ impl Upstream {
 
     /// Counts a request as in flight for as long as the result lives.
     pub(super) fn begin(self: &Arc<Self>) -> InFlight {
-        // Relaxed: a count that orders nothing.
+        // Relaxed: a count orders nothing.
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
     }
 
-    /// Responses that ended before their end.
+    /// Incomplete responses.
     pub(super) fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Requests that are not answered yet.
+    /// Requests in flight.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 }
 
-/// A request that is not answered yet.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Upstream>);
 

@@ -7,28 +7,27 @@ use tokio::time::Instant;
 use super::http1::Http1;
 use spillgate_net::workers;
 
-/// Connections that nobody uses, those of each worker apart: what arrives on a connection is
-/// heard of by the thread that has made it.
+/// Idle connections, one pool per worker: a connection is registered with the runtime of the
+/// thread that made it.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// For each worker, the last used at the end.
+    /// Per worker, the most recently used last.
     idle: Box<[Mutex<Vec<Http1>>]>,
-    /// How many are kept for each.
-    most: usize,
+    /// Per worker.
+    max: usize,
 }
 
-/// How long a connection is kept that nobody uses. Many servers close theirs after 60 s or
-/// more.
+/// How long an idle connection is kept. Many servers close theirs after 60 s or more.
 pub(super) const KEPT: Duration = Duration::from_secs(50);
 
 impl Pool {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         let idle = (0..workers::count()).map(|_| Mutex::default()).collect::<Box<[_]>>();
-        let most = most.div_ceil(idle.len());
-        Self { idle, most }
+        let max = max.div_ceil(idle.len());
+        Self { idle, max }
     }
 
-    /// The connection that was used last and is still open.
+    /// The most recently used connection that is still open.
     pub(super) fn take(&self, context: &mut Context<'_>) -> Option<Http1> {
         loop {
             let mut connection = lock(self.own()).pop()?;
@@ -39,17 +38,17 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection, unless there are enough.
+    /// Keeps a connection, unless the pool is full.
     pub(super) fn put(&self, mut connection: Http1) {
         connection.idle_since = Instant::now();
         let mut idle = lock(self.own());
-        if idle.len() < self.most {
+        if idle.len() < self.max {
             idle.push(connection);
         }
     }
 
-    /// Drops those that were closed, or idle for long.
-    pub(super) fn tidy(&self) {
+    /// Drops connections that were closed, or idle for too long.
+    pub(super) fn evict(&self) {
         let mut context = Context::from_waker(Waker::noop());
         for idle in &self.idle {
             lock(idle).retain_mut(|connection| {
@@ -59,12 +58,12 @@ impl Pool {
         }
     }
 
-    /// How many there are.
+    /// Idle connections.
     pub(super) fn len(&self) -> usize {
         self.idle.iter().map(|idle| lock(idle).len()).sum()
     }
 
-    /// Those of the worker that asks.
+    /// The pool of the current worker.
     fn own(&self) -> &Mutex<Vec<Http1>> {
         &self.idle[workers::index()]
     }

@@ -10,22 +10,22 @@ use crate::body::RequestBody;
 use crate::failure::Failure;
 
 impl Upstream {
-    /// Asks whether the upstream is well: any status of success or redirection says so.
+    /// Checks the health of the upstream: any status below 400 passes.
     pub(super) async fn probe(self: &Arc<Self>, path: &PathAndQuery) {
-        let answered = self.ask(path).await;
-        let is_well = answered.as_ref().is_ok_and(|status| *status < 400);
-        if !self.health.asked(is_well) {
+        let answered = self.check(path).await;
+        let is_healthy = answered.as_ref().is_ok_and(|status| *status < 400);
+        if !self.health.checked(is_healthy) {
             return;
         }
         let upstream = self.url.to_string();
         match answered {
-            _ if is_well => info!(upstream, "an upstream is well again"),
-            Ok(status) => warn!(upstream, status, "an upstream is not well"),
-            Err(error) => warn!(upstream, %error, "an upstream is not well"),
+            _ if is_healthy => info!(upstream, "upstream is healthy again"),
+            Ok(status) => warn!(upstream, status, "upstream is unhealthy"),
+            Err(error) => warn!(upstream, %error, "upstream is unhealthy"),
         }
     }
 
-    async fn ask(self: &Arc<Self>, path: &PathAndQuery) -> Result<u16, Failure> {
+    async fn check(self: &Arc<Self>, path: &PathAndQuery) -> Result<u16, Failure> {
         let mut request = Request::new(RequestBody::default());
         *request.uri_mut() = Uri::from(path.clone());
         let headers = request.headers_mut();
@@ -34,7 +34,7 @@ impl Upstream {
         }
         headers.insert(USER_AGENT, HeaderValue::from_static("spillgate"));
         let answered = self.send(request, false).await.map_err(|unanswered| unanswered.why)?;
-        // The rest of the response is of no interest, and goes with its connection.
+        // The rest of the response is discarded with its connection.
         Ok(answered.response.status().as_u16())
     }
 }

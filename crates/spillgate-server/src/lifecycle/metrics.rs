@@ -9,7 +9,7 @@ use spillgate::{Clock, SystemClock};
 
 use crate::App;
 
-/// How writing snapshots goes.
+/// Metrics of snapshots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotMetrics {
     outcomes: Family<[(&'static str, &'static str); 1], Counter>,
@@ -21,7 +21,7 @@ const WRITTEN: [(&str, &str); 1] = [("outcome", "written")];
 const FAILED: [(&str, &str); 1] = [("outcome", "failed")];
 
 impl SnapshotMetrics {
-    /// Metrics that the registry shows, zeros included: alerts look for them.
+    /// Registers the metrics, zeros included: alerts rely on them.
     pub(super) fn new(app: &App, every: Duration) -> Self {
         let metrics = Self::default();
         app.register(|registry| metrics.register(registry, every));
@@ -34,14 +34,14 @@ impl SnapshotMetrics {
             drop(metrics.outcomes.get_or_create(&outcome));
         }
         let registry = registry.sub_registry_with_prefix("spillgate_snapshot");
-        registry.register("writes", "Snapshots, by what became of them", metrics.outcomes.clone());
-        let help = "When the last snapshot was written, since the epoch; 0 if none was";
+        registry.register("writes", "Snapshots, by outcome", metrics.outcomes.clone());
+        let help = "Unix time of the last snapshot; 0 if there is none";
         registry.register_with_unit("timestamp", help, Unit::Seconds, metrics.last.clone());
-        let help = "The size of the last snapshot";
+        let help = "Size of the last snapshot";
         registry.register_with_unit("size", help, Unit::Bytes, metrics.size.clone());
         let interval = Gauge::<f64, AtomicU64>::default();
         interval.set(every.as_secs_f64());
-        let help = "How often a snapshot is written";
+        let help = "Configured interval between snapshots";
         registry.register_with_unit("interval", help, Unit::Seconds, interval);
     }
 

@@ -1,4 +1,4 @@
-//! A running server: start, reload, snapshots, graceful shutdown.
+//! The lifecycle of a server: start, signals, reload, graceful shutdown.
 
 mod banner;
 mod config_watcher;
@@ -20,16 +20,16 @@ pub(crate) use self::shared_store::{connect, join};
 use self::signals::{Signal, Signals};
 use crate::settings::Source;
 
-/// Serves until a signal asks it to stop.
+/// Serves until SIGTERM or SIGINT.
 ///
-/// A signal during startup, or a second one, ends the process at once, whatever it is reading or
-/// writing: a snapshot is replaced whole or not at all.
+/// During startup, or for the second time, these end the process at once, whatever it is reading or
+/// writing: a snapshot is replaced atomically.
 #[tokio::main]
 pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let server = tokio::select! {
         started = Server::start(source) => started?,
-        () = signals.told_to_stop() => {
+        () = signals.stop_requested() => {
             info!("shutdown requested during startup");
             exit(0);
         }
@@ -43,8 +43,8 @@ pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     };
     tokio::select! {
         stopped = server.stop(is_lame_duck) => stopped?,
-        () = signals.told_to_stop() => {
-            warn!("second shutdown request: exiting now, without a snapshot");
+        () = signals.stop_requested() => {
+            warn!("second shutdown request: exiting at once, without a snapshot");
             exit(1);
         }
     }

@@ -86,7 +86,7 @@ impl Server {
         let banner = Banner::new(&source, &config, simple, &bound, generated.as_ref())?;
         let saving = snapshotter.clone().map(|own| own.run(settings.snapshot_interval));
         let mut background: Vec<_> = protocols()
-            .filter_map(|protocol| protocol.background())
+            .filter_map(Protocol::background)
             .map(|run| tokio::spawn(run).abort_handle())
             .collect();
         let stop = channel::Sender::new(false);
@@ -117,20 +117,20 @@ impl Server {
         reload::in_background(&self.reloader).await;
     }
 
-    /// Answers what has been received, and keeps what was spent. A lame duck first goes on for
-    /// a while, and tells clients to leave: to hang up on one that does not know would cut off
-    /// the request that it is sending.
+    /// Shuts down gracefully: answers what has been received, and saves a snapshot. With a lame-duck
+    /// period, clients are first asked to connect elsewhere for a while: to close the connection of one
+    /// that does not know would cut off the request that it is sending.
     pub(super) async fn stop(self, is_lame_duck: bool) -> Result<(), Box<dyn Error>> {
         self.app.readiness().drain();
         if is_lame_duck {
-            info!(time = ?self.lame_duck, "stopping: telling clients to leave");
+            info!(time = ?self.lame_duck, "lame duck: asking clients to connect elsewhere");
             sleep(self.lame_duck).await;
         }
-        info!("stopping: answering what has been received");
+        info!("shutting down: answering received requests");
         self.background.iter().for_each(AbortHandle::abort);
         self.stop.send_replace(true);
         drain(self.listeners, self.drain).await;
-        // Nobody can spend any more.
+        // Nothing is spent any more.
         if let Some(store) = self.shared {
             store.shutdown().await;
         }
@@ -141,8 +141,8 @@ impl Server {
     }
 }
 
-/// Puts back what was spent, on a thread of its own: a large snapshot takes seconds, and
-/// signals are heard meanwhile.
+/// Restores the snapshot on a thread of its own: a large one takes seconds, and signals are handled
+/// meanwhile.
 async fn load(
     config: &Arc<Config>,
     policy: Policy,
@@ -153,7 +153,7 @@ async fn load(
     let (config, token) = (Arc::clone(config), token.clone());
     let load = move || {
         let app = state::app(&config, policy, &token, snapshot.as_ref(), shared);
-        // An error of any kind cannot leave its thread; its text can.
+        // The error is not `Send`; its text is.
         app.map(|app| (app, snapshot)).map_err(|error| error.to_string())
     };
     Ok(spawn_blocking(load).await??)

@@ -2,18 +2,18 @@ use std::io;
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// What the system or a person tells a server.
+/// A signal that the server handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGHUP.
     Reload,
-    /// SIGTERM: others may still send clients here.
+    /// SIGTERM: load balancers may still send clients here.
     Terminate,
-    /// Control-C: somebody waits for the end.
+    /// SIGINT: somebody waits at a terminal.
     Interrupt,
 }
 
-/// Waits for signals. From its making on, none of them ends the process by itself.
+/// Waits for signals. Once created, none of them ends the process by default.
 #[derive(Debug)]
 pub(super) struct Signals {
     terminate: Stream,
@@ -38,8 +38,8 @@ impl Signals {
         }
     }
 
-    /// Waits for the word to stop. One to reload is kept for later.
-    pub(super) async fn told_to_stop(&mut self) {
+    /// Ready at SIGTERM or SIGINT. A SIGHUP is kept for later.
+    pub(super) async fn stop_requested(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

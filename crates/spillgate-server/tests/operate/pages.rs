@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::documents::read;
-use crate::server::{Home, Server, run, spillgate};
+use crate::common::server::{Home, Server, run, spillgate};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
 

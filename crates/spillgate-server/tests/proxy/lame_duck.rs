@@ -203,7 +203,7 @@ fn idle_connections_end_with_the_time_of_a_lame_duck() {
     let (status, log) = duck.server.wait();
     let took = SystemClock.now().since(before);
     assert!(status.success() && took >= Duration::from_millis(500), "{took:?} {log}");
-    assert!(log.contains("telling clients to leave"), "{log}");
+    assert!(log.contains("asking clients to connect elsewhere"), "{log}");
 }
 
 #[test]
@@ -213,5 +213,5 @@ fn control_c_waits_for_nobody_who_might_still_come() {
     let ended = spawn(move || duck.server.wait());
     until("the end", || ended.is_finished());
     let (status, log) = ended.join().unwrap();
-    assert!(status.success() && !log.contains("telling clients to leave"), "{log}");
+    assert!(status.success() && !log.contains("asking clients to connect elsewhere"), "{log}");
 }

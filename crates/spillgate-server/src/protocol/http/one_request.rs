@@ -29,7 +29,7 @@ impl<'s, 'p, T> OneRequest<'s, 'p, T> {
 
     /// True if another request may follow.
     pub(super) fn is_kept(&self) -> bool {
-        self.is_kept && !self.framing.is_beyond()
+        self.is_kept && !self.framing.is_unknown()
     }
 }
 
@@ -51,8 +51,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for OneRequest<'_, '_, T> {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut *self.stream).poll_read(context, buffer))?;
-        match self.framing.look_at_one(&buffer.filled()[before..]) {
-            Ok(None) => self.is_whole = self.framing.is_beyond(),
+        match self.framing.next_request(&buffer.filled()[before..]) {
+            Ok(None) => self.is_whole = self.framing.is_unknown(),
             Ok(Some(count)) => {
                 self.is_whole = true;
                 self.stream.unread(&buffer.filled()[before + count..]);
