@@ -7,8 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::protocol::http::serve;
-use spillgate_server::protocol::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::http::{HttpServer, serve};
 use spillgate_server::{AnyStore, App};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
@@ -26,8 +25,7 @@ fuzz_target!(|headers: Vec<(Vec<u8>, Vec<u8>)>| {
     RUNTIME.block_on(async {
         let policy = Policy::from_toml(POLICY).expect("a policy");
         let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).expect("a small table"));
-        let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
-        let app = App::new(Arc::clone(&gate), POLICY, resp);
+        let http = HttpServer::new(Arc::new(App::new(Arc::clone(&gate), POLICY)));
         let mut request =
             "GET /auth?deny=403 HTTP/1.1\r\nhost: localhost\r\nx-original-uri: /a?b\r\n\
                            x-original-method: GET\r\nx-original-host: h\r\nx-real-ip: 192.0.2.1\r\n"
@@ -49,7 +47,7 @@ fuzz_target!(|headers: Vec<(Vec<u8>, Vec<u8>)>| {
         let mut reply = Vec::new();
         let hear = client.read_to_end(&mut reply);
         let peer = "127.0.0.1:9".parse().ok();
-        let (_, heard) = tokio::join!(serve(server, peer, &app, pending()), hear);
+        let (_, heard) = tokio::join!(serve(server, peer, &http, pending()), hear);
         heard.expect("the stream does not fail");
         let (request, reply) = (String::from_utf8_lossy(&request), String::from_utf8_lossy(&reply));
         let is_allowed = reply.starts_with("HTTP/1.1 200 OK");

@@ -6,7 +6,9 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use spillgate::ManualClock;
 use spillgate_policy::store::Memory;
-use spillgate_policy::{Descriptors, Descriptor, DescriptorOutcome, Gate, Limit, Policy, PolicyBuilder};
+use spillgate_policy::{
+    Descriptor, DescriptorOutcome, Descriptors, Gate, Limit, Policy, PolicyBuilder,
+};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -50,7 +52,11 @@ fuzz_target!(|input: Input<'_>| {
             })
             .collect();
         let looks: Vec<_> = descriptors.iter().map(|one| Descriptor { hits: 0, ..*one }).collect();
-        let decide = |asked: &[Descriptor<'_>]| gate.try_decide(&Descriptors { domain: "edge", descriptors: asked }, |it| it.map(DescriptorOutcome::take));
+        let decide = |asked: &[Descriptor<'_>]| {
+            gate.try_decide(&Descriptors { domain: "edge", descriptors: asked }, |it| {
+                it.map(DescriptorOutcome::take)
+            })
+        };
         let before = decide(&looks).unwrap().unwrap();
         let outcome = decide(&descriptors).unwrap().unwrap();
         assert_eq!(outcome.descriptors().len(), descriptors.len());

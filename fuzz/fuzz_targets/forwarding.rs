@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use libfuzzer_sys::fuzz_target;
-use spillgate_policy::{Outcome, Gate, Identity, Limit, Policy, RequestView};
+use spillgate_policy::{Gate, Identity, Limit, Outcome, Policy, RequestView};
 
 const HEADERS: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "cf-connecting-ip"];
 const PROXY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -54,7 +54,10 @@ fuzz_target!(|lines: Vec<(u8, Vec<u8>)>| {
 fn caller(gate: &Gate, peer: Ipv4Addr, headers: &HeaderMap) -> IpAddr {
     let uri = Uri::from_static("/");
     let request = RequestView::new(&Method::GET, &uri, headers, Some(IpAddr::V4(peer)));
-    let outcome = gate.try_decide(&request, |it| it.map(Outcome::take)).expect("ready at once").expect("never fails");
+    let outcome = gate
+        .try_decide(&request, |it| it.map(Outcome::take))
+        .expect("ready at once")
+        .expect("never fails");
     let counted = outcome.limits().next().expect("one limit").counted().to_string();
     counted.strip_prefix("caller=").and_then(|ip| ip.parse().ok()).expect("an address")
 }

@@ -7,7 +7,8 @@ use std::future::pending;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::protocol::grpc::serve;
+use spillgate_server::protocol::grpc::{GrpcServer, serve};
+use spillgate_server::protocol::http::Bounds;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
 
 use self::common::{RUNTIME, app};
@@ -97,7 +98,7 @@ fuzz_target!(|pieces: Vec<Piece>| {
     let mut next = 1;
     pieces.iter().for_each(|piece| piece.write(&mut next, &mut stream));
     RUNTIME.block_on(async {
-        let app = app(POLICY);
+        let grpc = GrpcServer::new(app(POLICY), Bounds::default());
         let (mut writer, requests) = duplex(1024 * 1024);
         let (mut reader, responses) = duplex(1024 * 1024);
         let send = async {
@@ -107,7 +108,7 @@ fuzz_target!(|pieces: Vec<Piece>| {
         };
         let mut heard = Vec::new();
         // What breaks the protocol is an error, and a client that hangs up may be one.
-        let served = serve(join(requests, responses), Some(PEER.into()), &app, pending());
+        let served = serve(join(requests, responses), Some(PEER.into()), &grpc, pending());
         let (_, (), _) = tokio::join!(served, send, reader.read_to_end(&mut heard));
     });
 });

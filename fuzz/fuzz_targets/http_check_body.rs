@@ -5,10 +5,10 @@
 mod common;
 
 use std::future::pending;
+use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::App;
-use spillgate_server::protocol::http::serve;
+use spillgate_server::protocol::http::{HttpServer, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use self::common::{RUNTIME, app};
@@ -16,7 +16,7 @@ use self::common::{RUNTIME, app};
 /// One limit for all, which is used up once.
 const POLICY: &str = "[[limit]]\nname = 'a'\nper = 'global'\nquota = 'burst 100'";
 
-async fn ask(app: &App, body: &[u8], headers: &str) -> String {
+async fn ask(http: &HttpServer, body: &[u8], headers: &str) -> String {
     let (mut client, server) = duplex(1024 * 1024);
     let length = body.len();
     let head = format!(
@@ -28,7 +28,7 @@ async fn ask(app: &App, body: &[u8], headers: &str) -> String {
     client.shutdown().await.expect("it is open");
     let mut reply = Vec::new();
     let hear = client.read_to_end(&mut reply);
-    let (served, heard) = tokio::join!(serve(server, None, app, pending()), hear);
+    let (served, heard) = tokio::join!(serve(server, None, http, pending()), hear);
     served.expect("the stream does not fail");
     heard.expect("the stream does not fail");
     String::from_utf8(reply).expect("a response is text")
@@ -38,8 +38,9 @@ fuzz_target!(|input: (bool, Vec<u8>)| {
     let (unusual, body) = input;
     RUNTIME.block_on(async {
         let app = app(POLICY);
+        let http = HttpServer::new(Arc::clone(&app));
         let headers = if unusual { "connection: close\r\n" } else { "" };
-        let reply = ask(&app, &body, headers).await;
+        let reply = ask(&http, &body, headers).await;
         let ok = reply.starts_with("HTTP/1.1 200 OK\r\n");
         assert!(ok || reply.starts_with("HTTP/1.1 4"), "{reply}");
         let spent =

@@ -5,10 +5,11 @@
 mod common;
 
 use std::future::pending;
+use std::sync::Arc;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::protocol::http::serve;
+use spillgate_server::protocol::http::{HttpServer, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, join};
 
 use self::common::{RUNTIME, app};
@@ -74,6 +75,7 @@ impl Piece {
 /// read at once.
 async fn converse(stream: &[u8], at_once: usize) -> (Vec<(String, String)>, u64) {
     let app = app(POLICY);
+    let http = HttpServer::new(Arc::clone(&app));
     let (mut writer, requests) = duplex(at_once);
     let (mut reader, responses) = duplex(1024 * 1024);
     let server = join(requests, responses);
@@ -85,7 +87,7 @@ async fn converse(stream: &[u8], at_once: usize) -> (Vec<(String, String)>, u64)
     let mut heard = Vec::new();
     // What breaks the protocol is an error, and a client that hangs up may be one.
     let (_, _, _) =
-        tokio::join!(serve(server, None, &app, pending()), send, reader.read_to_end(&mut heard));
+        tokio::join!(serve(server, None, &http, pending()), send, reader.read_to_end(&mut heard));
     let left = app.gate().peek_limit("a", &[], 0).await.expect("it is there").remaining();
     (parse(&String::from_utf8(heard).expect("a response is text")), 100 - left)
 }

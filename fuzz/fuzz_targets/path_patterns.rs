@@ -4,7 +4,7 @@
 
 use http::{HeaderMap, Method, Uri};
 use libfuzzer_sys::fuzz_target;
-use spillgate_policy::{Outcome, Gate, Limit, Policy, RequestView};
+use spillgate_policy::{Gate, Limit, Outcome, Policy, RequestView};
 
 fuzz_target!(|input: (&str, &str)| {
     let (pattern, path) = input;
@@ -21,6 +21,9 @@ fuzz_target!(|input: (&str, &str)| {
 fn meets(gate: &Gate, path: &str) -> bool {
     let (uri, headers) = (Uri::from_static("/"), HeaderMap::new());
     let request = RequestView::new(&Method::GET, &uri, &headers, None).with_path(path);
-    let outcome = gate.try_decide(&request, |it| it.map(Outcome::take)).expect("ready at once").expect("never fails");
+    let outcome = gate
+        .try_decide(&request, |it| it.map(Outcome::take))
+        .expect("ready at once")
+        .expect("never fails");
     outcome.limits().next().is_some()
 }

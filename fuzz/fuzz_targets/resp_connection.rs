@@ -3,28 +3,24 @@
 #![no_main]
 
 use std::future::pending;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use spillgate_server::protocol::resp::{Checked, Checks, Endpoint, Throttle, serve};
+use spillgate::WhenFull;
+use spillgate_enforce::Enforcer;
+use spillgate_policy::store::Memory;
+use spillgate_policy::{Gate, Policy};
+use spillgate_server::protocol::resp::{Endpoint, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::{Builder, Runtime};
-
-struct Nothing;
-
-impl Checks for Nothing {
-    type Error = &'static str;
-
-    async fn check_limit(&self, _: &str, _: &[&str], _: u64) -> Result<Checked, &'static str> {
-        Err("there is no policy")
-    }
-}
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
-static ENDPOINT: LazyLock<Endpoint<Nothing>> =
-    LazyLock::new(|| Endpoint::new(Throttle::new(100).expect("a small table"), Nothing));
+static ENDPOINT: LazyLock<Endpoint<Memory>> = LazyLock::new(|| {
+    let policy = Policy::builder().build().expect("a policy").with_throttle(100, WhenFull::Evict);
+    Endpoint::new(Arc::new(Enforcer::new(Gate::new(policy).expect("a small table"))))
+});
 
 fuzz_target!(|stream: &[u8]| {
     RUNTIME.block_on(async {

@@ -3,13 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate::{Decision, Quota, Settled, Timestamp};
+use spillgate::{Decision, KeyedState, Quota, Seed, Settled, Timestamp};
 use spillgate_policy::store::{
     LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Spend, Store, Usage,
 };
 use spillgate_policy::{Error, Key};
 use spillgate_redis::client::Client;
 use spillgate_redis::{RedisLimits, RedisStore};
+
+/// How many questions are worth deciding at once: one, if the store decides without waiting.
+pub(crate) fn concurrency(store: &impl Store) -> usize {
+    // More than a client sends at once, and few compared with what Redis takes.
+    if store.is_in_process() { 1 } else { 64 }
+}
 
 /// Any of the stores that a server may have: its own memory, which is the default.
 #[derive(Debug)]
@@ -33,13 +39,12 @@ pub enum AnyLimits {
 }
 
 impl AnyStore {
-    /// How many questions are worth asking at once: one, if each is answered on the spot.
-    #[must_use]
-    pub fn at_once(&self) -> usize {
+    /// The seed under which callers are hashed, for snapshots. Redis hashes by a secret instead, so
+    /// there it is a new one each time.
+    pub(crate) fn seed(&self) -> Seed {
         match self {
-            Self::Memory(_) => 1,
-            // More than a client sends at once, and few beside what the store takes.
-            Self::Shared(_) => 64,
+            Self::Memory(memory) => memory.seed(),
+            Self::Shared(_) => KeyedState::new().seed(),
         }
     }
 
@@ -114,6 +119,13 @@ impl Store for AnyStore {
         match limits {
             AnyLimits::Memory(memory, limits) => memory.decide_now(limits, spends),
             AnyLimits::Shared(store, limits) => store.decide_now(limits, spends),
+        }
+    }
+
+    fn prefetch(&self, limits: &AnyLimits, limit: usize, keys: impl Iterator<Item = Key>) {
+        match limits {
+            AnyLimits::Memory(memory, limits) => memory.prefetch(limits, limit, keys),
+            AnyLimits::Shared(store, limits) => store.prefetch(limits, limit, keys),
         }
     }
 

@@ -41,19 +41,19 @@ impl Caller {
     /// Well inside its limit.
     pub(crate) fn steady() -> Self {
         let address = Ipv4Addr::new(192, 0, 2, 1);
-        Self::caller("steady", "8/s", 1, Duration::from_millis(125), address)
+        Self::on_schedule("steady", "8/s", 1, Duration::from_millis(125), address)
     }
 
     /// More at once than fits, and then a pause.
     pub(crate) fn bursty() -> Self {
         let address = Ipv4Addr::new(198, 51, 100, 2);
-        Self::caller("bursty", "30 at once", 30, Duration::from_millis(1_500), address)
+        Self::on_schedule("bursty", "30 at once", 30, Duration::from_millis(1_500), address)
     }
 
     /// Ten times its limit, all the time.
     pub(crate) fn greedy() -> Self {
         let address = Ipv4Addr::new(203, 0, 113, 3);
-        Self::caller("greedy", "100/s", 1, Duration::from_millis(10), address)
+        Self::on_schedule("greedy", "100/s", 1, Duration::from_millis(10), address)
     }
 
     /// 300,000 per second, each from somewhere else.
@@ -71,7 +71,7 @@ impl Caller {
         }
     }
 
-    fn caller(
+    fn on_schedule(
         name: &'static str,
         habit: &'static str,
         at_once: u64,

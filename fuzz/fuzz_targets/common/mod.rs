@@ -3,16 +3,14 @@
 use std::sync::{Arc, LazyLock};
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{AnyStore, App};
 use tokio::runtime::{Builder, Runtime};
 
 pub static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
-pub fn app(policy: &str) -> App {
+pub fn app(policy: &str) -> Arc<App> {
     let gate = Gate::with_store(Policy::from_toml(policy).expect("a policy"), AnyStore::default());
     let gate = Arc::new(gate.expect("a small table"));
-    let resp = Endpoint::new(Throttle::new(10).expect("a small table"), Arc::clone(&gate));
-    App::new(gate, policy, resp)
+    Arc::new(App::new(gate, policy))
 }

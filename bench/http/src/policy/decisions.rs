@@ -1,6 +1,6 @@
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use spillgate_policy::{Outcome, Answer, Gate, RequestView};
+use spillgate_policy::{Answer, Gate, Outcome, RequestView};
 
 use super::scene::{Call, Scene};
 use crate::Result;
@@ -30,7 +30,8 @@ impl Common {
     }
 
     fn request<'r>(&'r self, call: &'r Call) -> RequestView<'r> {
-        RequestView::new(&self.method, &self.uri, &self.headers, Some(call.peer)).with_path(&call.path)
+        RequestView::new(&self.method, &self.uri, &self.headers, Some(call.peer))
+            .with_path(&call.path)
     }
 }
 
@@ -60,7 +61,9 @@ impl Work for Decisions<'_> {
         let Self { scene: Scene { name, gate, answer, .. }, requests, next } = self;
         let asked = requests[*next..].iter().chain(requests.iter().cycle()).take(times);
         let is_right = |request: &&RequestView<'_>| {
-            let outcome = gate.try_decide(request, |it| it.map(Outcome::take)).and_then(std::result::Result::ok);
+            let outcome = gate
+                .try_decide(*request, |it| it.map(Outcome::take))
+                .and_then(std::result::Result::ok);
             outcome.is_some_and(|outcome| outcome.answer() == *answer)
         };
         let right = asked.filter(is_right).count();

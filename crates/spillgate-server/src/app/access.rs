@@ -25,6 +25,8 @@ pub struct Access {
     auth_from: Vec<IpNet>,
     grpc_from: Vec<IpNet>,
     metrics_are_open: bool,
+    resp_password: Option<Secret>,
+    resp_password_is_required: bool,
 }
 
 impl Access {
@@ -39,6 +41,8 @@ impl Access {
             auth_from: loopback.iter().filter_map(|range| range.parse().ok()).collect(),
             grpc_from: Vec::new(),
             metrics_are_open: false,
+            resp_password: None,
+            resp_password_is_required: false,
         }
     }
 
@@ -73,6 +77,25 @@ impl Access {
     #[must_use]
     pub fn open_metrics(self, open: bool) -> Self {
         Self { metrics_are_open: open, ..self }
+    }
+
+    /// Sets the password of the Redis protocol, which clients may give or have to.
+    #[must_use]
+    pub fn resp_password(self, password: Option<Secret>, is_required: bool) -> Self {
+        Self { resp_password: password, resp_password_is_required: is_required, ..self }
+    }
+
+    pub(crate) fn has_resp_password(&self) -> bool {
+        self.resp_password.is_some()
+    }
+
+    pub(crate) fn requires_resp_password(&self) -> bool {
+        self.resp_password_is_required && self.has_resp_password()
+    }
+
+    /// True if `given` is the password of the Redis protocol, or there is none.
+    pub(crate) fn is_resp_password(&self, given: &[u8]) -> bool {
+        self.resp_password.as_ref().is_none_or(|password| password.matches(given))
     }
 
     /// True if there is no token to be had.

@@ -27,7 +27,7 @@ impl App {
         let mut current = self.lock();
         let builder = PolicyBuilder::from_toml_in(text, &self.folder)?;
         let policy = current.additions.added_to(builder)?;
-        let changes = self.gate.replace(policy)?;
+        let changes = self.gate().replace(policy)?;
         current.text = text.into();
         Ok(changes)
     }
@@ -50,7 +50,7 @@ impl App {
         additions: Additions,
     ) -> Result<Changes, Error> {
         let mut current = self.lock();
-        let changes = self.gate.replace(policy)?;
+        let changes = self.gate().replace(policy)?;
         *current = Source { text: text.into(), additions };
         Ok(changes)
     }

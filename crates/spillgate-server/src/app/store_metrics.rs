@@ -32,20 +32,20 @@ impl Collector for StoreMetrics {
 
 fn state(encoder: &mut DescriptorEncoder<'_>, health: &Health, stats: &Stats) -> fmt::Result {
     let is_up = u64::from(health.outage.is_none());
-    gauges(encoder, "store_up", "1 if the shared store can be asked", [([], is_up)])?;
-    let help = "How often the shared store went down";
+    gauges(encoder, "store_up", "1 if the shared store is available", [([], is_up)])?;
+    let help = "Outages of the shared store";
     counters(encoder, "store_outages", help, [([], health.outages)])?;
-    let help = "How often a server of the shared store was connected to";
+    let help = "Connections opened to the shared store";
     counters(encoder, "store_connects", help, [([], health.connects)])?;
-    let help = "Servers that share the store, as far as this one knows; 0 if it does not";
+    let help = "Servers known to share the store; 0 if unknown";
     gauges(encoder, "store_nodes", help, [([], u64::from(stats.nodes))])
 }
 
 fn warnings(encoder: &mut DescriptorEncoder<'_>, warnings: &Warnings) -> fmt::Result {
     let may_evict = u64::from(warnings.may_evict.is_some());
-    let help = "1 if a server of the shared store may drop keys, by its maxmemory-policy";
+    let help = "1 if the maxmemory-policy of the shared store allows it to evict keys";
     gauges(encoder, "store_may_evict", help, [([], may_evict)])?;
-    let help = "How often the clock of a server of the shared store went back";
+    let help = "Times that the clock of the shared store went backwards";
     counters(encoder, "store_clock_steps_back", help, [([], warnings.clock_steps_back)])
 }
 
@@ -58,16 +58,15 @@ fn calls(encoder: &mut DescriptorEncoder<'_>, health: &Health) -> fmt::Result {
         ([("kind", "rejected")], health.rejected),
         ([("kind", "overloaded")], health.overloaded),
     ];
-    let help =
-        "Calls to the shared store without an answer; those rejected or overloaded were not sent";
+    let help = "Failed calls to the shared store; those rejected or overloaded were not sent";
     counters(encoder, "store_call_failures", help, failures)?;
-    let help = "Calls that the shared store has yet to answer";
+    let help = "Calls to the shared store in flight";
     gauges(encoder, "store_calls_in_flight", help, [([], health.in_flight)])?;
-    let help = "Calls that are not sent yet, since more is asked than the shared store answers";
+    let help = "Calls queued because the shared store is saturated";
     gauges(encoder, "store_calls_waiting", help, [([], health.waiting)])?;
-    let help = "Calls that had to wait before they were sent";
+    let help = "Calls that were queued before they were sent";
     counters(encoder, "store_calls_waited", help, [([], health.waited)])?;
-    let help = "How long calls waited before they were sent, all together";
+    let help = "Total time that calls were queued";
     let seconds = ConstCounter::new(health.wait.as_secs_f64());
     let name = "store_wait_seconds";
     seconds.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)
@@ -77,7 +76,7 @@ fn round_trips(encoder: &mut DescriptorEncoder<'_>, taken: &RoundTrips) -> fmt::
     let bounds = RoundTrips::BOUNDS.iter().map(std::time::Duration::as_secs_f64);
     let buckets: Vec<_> = bounds.chain([f64::INFINITY]).zip(taken.counts).collect();
     let count = taken.counts.iter().sum();
-    let help = "How long answers of the shared store took";
+    let help = "Round-trip time of calls to the shared store";
     let name = "store_round_trip_seconds";
     encoder
         .encode_descriptor(name, help, None, MetricType::Histogram)?
@@ -93,30 +92,30 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
         ([("source", "outage-closed")], stats.outage_closed),
         ([("source", "outage-local")], stats.outage_local),
     ];
-    counters(encoder, "store_decisions", "Decisions about limits, by what they go by", sources)?;
-    let help = "Callers still to be charged in the store for what was admitted in an outage";
+    counters(encoder, "store_decisions", "Decisions by source", sources)?;
+    let help = "Callers whose spending during an outage is not yet reported to the store";
     gauges(encoder, "store_unreported_callers", help, [([], stats.unreported)])?;
-    let help = "Tokens admitted in an outage that are not charged, for want of room";
+    let help = "Tokens admitted during an outage that are never reported, for lack of room";
     counters(encoder, "store_forgiven", help, [([], stats.forgiven)])?;
-    let help = "Callers whose state was of a time to come, since the store's clock has gone back";
+    let help = "Callers whose state was in the future because the store's clock went backwards";
     counters(encoder, "store_states_cut", help, [([], stats.cut)])?;
-    let help = "Callers whose quota has changed, and who keep what they have spent";
+    let help = "Callers whose spending was carried over to a changed quota";
     counters(encoder, "store_carried_over", help, [([], stats.carried_over)])?;
     let undone =
         [([("outcome", "undone")], stats.undone), ([("outcome", "kept")], stats.kept_charges)];
-    let help = "Spends of calls that another limit denied, and what became of them";
+    let help = "Spends reversed because another limit denied the call, by outcome";
     counters(encoder, "store_reversals", help, undone)
 }
 
 fn leases(encoder: &mut DescriptorEncoder<'_>, leases: &LeaseStats) -> fmt::Result {
-    let help = "Callers of leased limits that this server knows";
+    let help = "Callers of leased limits known to this server";
     gauges(encoder, "store_leased_callers", help, [([], leases.callers)])?;
     let slices = [
         ([("event", "taken")], leases.takes),
         ([("event", "given-back")], leases.given_back),
         ([("event", "lost")], leases.lost),
     ];
-    let help = "Slices of leased limits, by what became of them";
+    let help = "Lease slices by event";
     counters(encoder, "store_slices", help, slices)
 }
 
@@ -129,15 +128,15 @@ fn agreement(
         ([("what", "secret")], u64::from(agreement.other_secret)),
         ([("what", "policy")], u64::from(agreement.other_policy)),
     ];
-    let help = "Other servers that use the store with another secret or policy";
+    let help = "Servers that share the store with a different secret or policy";
     gauges(encoder, "store_mismatched_nodes", help, mismatched)?;
-    let help = "Other prefixes that servers use the same store with";
+    let help = "Other key prefixes in use in the shared store";
     let prefixes = u64::from(agreement.other_prefixes);
     gauges(encoder, "store_other_prefixes", help, [([], prefixes)])?;
     let Some(own) = store.fingerprint() else { return Ok(()) };
     let (secret, policy) = (format!("{:04x}", own.secret), format!("{:04x}", own.policy));
     let prefix = store.backend().prefix();
     let labels = [("prefix", prefix), ("secret", secret.as_str()), ("policy", policy.as_str())];
-    let help = "1, by what this server shares limits: servers that do all have the same labels";
+    let help = "Always 1; servers that share limits have the same labels";
     gauges(encoder, "store_info", help, [(labels, 1)])
 }

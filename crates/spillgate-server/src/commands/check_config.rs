@@ -43,7 +43,7 @@ impl CheckConfig {
     #[tokio::main(flavor = "current_thread")]
     pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
-        let (config, policy) = Source::serve(Some(self.file), self.flags).load(false)?;
+        let (config, policy) = Source::serve(Some(self.file), self.flags).load(None)?;
         let settings = config.settings;
         settings.tls().as_ref().map(TlsFiles::load).transpose()?;
         settings.proxy.as_ref().map(|proxy| Proxy::new(proxy.runtime())).transpose()?;

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::state::admit;
 use crate::App;
-use crate::settings::{Config, Listen, SettingChange, Settings, Source, Token, fingerprint};
+use crate::settings::{Config, SettingChange, Settings, Source, Token, fingerprint};
 
 /// Applies changed files to a running server.
 #[derive(Debug)]
@@ -96,8 +96,7 @@ impl Reloader {
     }
 
     fn apply(&self, current: &Settings) -> Result<(Config, Reloaded), Vec<String>> {
-        let serves_grpc = self.begun.grpc() != Listen::Off;
-        let loaded = self.source.load(serves_grpc);
+        let loaded = self.source.load(Some(&self.begun));
         let (config, policy) = loaded.map_err(|error| error.problems().to_vec())?;
         let one = |error: &dyn ToString| vec![error.to_string()];
         let settings = &config.settings;

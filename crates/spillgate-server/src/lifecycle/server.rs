@@ -50,7 +50,7 @@ pub(super) struct Bound {
 impl Server {
     /// Restores the snapshot, and starts to listen.
     pub(super) async fn start(source: Source) -> Result<Self, Box<dyn Error>> {
-        let (config, policy) = source.load(false)?;
+        let (config, policy) = source.load(None)?;
         let config = Arc::new(config);
         let settings = config.settings.clone();
         log::begin(&settings);

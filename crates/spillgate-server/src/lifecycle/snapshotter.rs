@@ -46,9 +46,8 @@ impl Snapshotter {
 
     fn save_now(&self) -> io::Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let (gate, throttle) = (self.app.gate(), self.app.resp().throttle());
-        let begin = SystemClock.now();
-        let written = file.write(|out| save(gate, throttle, out));
+        let (gate, begin) = (self.app.gate(), SystemClock.now());
+        let written = file.write(|out| save(gate, &SystemClock, gate.store().seed(), out));
         let path = file.path().display();
         match written {
             Ok(bytes) => {

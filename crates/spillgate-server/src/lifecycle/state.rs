@@ -9,12 +9,9 @@ use spillgate_policy::store::Memory;
 use spillgate_policy::{Gate, Policy};
 use tracing::{error, info};
 
-use crate::protocol::resp::{Endpoint, Throttle};
-use crate::settings::{Config, Listen, Settings, Token};
+use crate::settings::{Config, Settings, Token};
 use crate::snapshot::{self, Moment, SnapshotFile};
 use crate::{Access, AnyStore, App, SharedStore};
-
-type State = (Gate<AnyStore>, Throttle);
 
 /// An application that has no clients yet.
 pub(super) fn app(
@@ -26,20 +23,13 @@ pub(super) fn app(
 ) -> Result<App, Box<dyn Error>> {
     let settings = &config.settings;
     let origin = Origin { config, shared };
-    let (gate, throttle) = match snapshot {
+    let gate = match snapshot {
         None => origin.empty(policy, None)?,
         Some(file) => origin.restored(policy, file)?,
     };
-    let gate = Arc::new(gate);
-    let endpoint = Endpoint::new(throttle, Arc::clone(&gate))
-        .timeouts(settings.timeouts())
-        .buffers(settings.max_resp_buffer_bytes);
-    let app = App::new(gate, config.file.text(), endpoint)
+    let app = App::new(Arc::new(gate), config.file.text())
         .with_folder(config.file.path().and_then(Path::parent).unwrap_or(Path::new("")))
-        .with_additions(config.additions.clone())
-        .with_bounds(settings.bounds())
-        .with_tls(settings.tls().is_some())
-        .with_reservations(settings.max_reservations);
+        .with_additions(config.additions.clone());
     admit(&app, settings, token);
     Ok(app)
 }
@@ -47,15 +37,13 @@ pub(super) fn app(
 /// Applies who may access what, from now on.
 pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     let secret = token.secret();
-    match settings.resp.is_public() {
+    let is_required = settings.resp.is_public();
+    let password = match is_required {
         // Also if the token is gone from the settings: the listener is as public as before.
-        true => app.resp().set_password(secret.clone()),
+        true => secret.clone(),
         // A generated token is for operators; clients do not have it.
-        false => {
-            let password = settings.token.as_ref().and_then(Token::secret);
-            app.resp().set_optional_password(password);
-        }
-    }
+        false => settings.token.as_ref().and_then(Token::secret),
+    };
     let access = match secret {
         Some(secret) if settings.http_is_public() => Access::network(secret),
         secret => Access::loopback(secret),
@@ -63,7 +51,8 @@ pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     let access = access
         .hosts(settings.allowed_hosts.clone())
         .grpc_from(settings.grpc_allow.iter().flatten().copied())
-        .open_metrics(settings.public_metrics);
+        .open_metrics(settings.public_metrics)
+        .resp_password(password, is_required);
     app.set_access(match &settings.auth_allow {
         Some(ranges) => access.auth_from(ranges.iter().copied()),
         None => access,
@@ -78,27 +67,21 @@ struct Origin<'c> {
 
 impl Origin<'_> {
     /// No counters, as far as this server knows.
-    fn empty(&self, policy: Policy, seed: Option<Seed>) -> Result<State, Box<dyn Error>> {
+    fn empty(&self, policy: Policy, seed: Option<Seed>) -> Result<Gate<AnyStore>, Box<dyn Error>> {
         let seed = seed.unwrap_or_else(|| KeyedState::new().seed());
         let store = match &self.shared {
             Some(store) => AnyStore::Shared(Arc::clone(store)),
             None => AnyStore::from(Memory::new(SystemClock).with_seed(seed)),
         };
-        let gate = Gate::with_store(policy, store)?;
-        let hasher = KeyedState::with_seed(seed);
-        let Settings { resp, throttle_capacity, throttle_when_full, .. } = self.config.settings;
-        let throttle = match resp {
-            Listen::Off => Throttle::off(hasher, SystemClock),
-            Listen::At(_) => {
-                Throttle::with(throttle_capacity, throttle_when_full, hasher, SystemClock)
-                    .map_err(|error| format!("throttle-capacity: {error}"))?
-            }
-        };
-        Ok((gate, throttle))
+        Ok(Gate::with_store(policy, store)?)
     }
 
     /// The counters of a snapshot. One that cannot be decoded is set aside.
-    fn restored(&self, policy: Policy, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
+    fn restored(
+        &self,
+        policy: Policy,
+        file: &SnapshotFile,
+    ) -> Result<Gate<AnyStore>, Box<dyn Error>> {
         let path = file.path().display();
         let why = match self.read(policy, file).map_err(<dyn Error>::downcast::<snapshot::Error>) {
             Ok(state) => return Ok(state),
@@ -118,15 +101,15 @@ impl Origin<'_> {
         self.empty(self.config.compile_again()?, None)
     }
 
-    fn read(&self, policy: Policy, file: &SnapshotFile) -> Result<State, Box<dyn Error>> {
+    fn read(&self, policy: Policy, file: &SnapshotFile) -> Result<Gate<AnyStore>, Box<dyn Error>> {
         let begin = SystemClock.now();
         let Some(mut reader) = file.open()? else { return self.empty(policy, None) };
-        let (gate, throttle) = self.empty(policy, Some(reader.seed()))?;
+        let gate = self.empty(policy, Some(reader.seed()))?;
         let now = || Moment::now(&SystemClock);
         let age = reader.moment().until(&now());
-        snapshot::restore(&mut reader, &gate, &throttle, now)?;
+        snapshot::restore(&mut reader, &gate, now)?;
         let (path, took) = (file.path().display(), SystemClock.now().since(begin));
         info!(%path, ?age, ?took, "restored snapshot");
-        Ok((gate, throttle))
+        Ok(gate)
     }
 }

@@ -10,10 +10,11 @@ use futures_util::stream::{self, StreamExt};
 use spillgate_net::Protocol;
 use spillgate_proxy::{Proxy, ProxyProtocol, Spawn};
 use spillgate_redis::inherit_client;
+use spillgate_tower::SpillgateLayer;
 
-use self::grpc::GrpcProtocol;
-use self::http::HttpProtocol;
-use self::resp::RespProtocol;
+use self::grpc::{GrpcProtocol, GrpcServer};
+use self::http::{HttpProtocol, HttpServer};
+use self::resp::{Endpoint, RespProtocol};
 use crate::App;
 use crate::settings::{Listen, Settings};
 
@@ -23,17 +24,30 @@ pub(crate) fn all(
     settings: &Settings,
     proxy: Option<Arc<Proxy>>,
 ) -> Vec<(Arc<dyn Protocol>, Listen)> {
+    let endpoint = Endpoint::new(Arc::clone(app.enforcer()))
+        .access(app.shared_access())
+        .timeouts(settings.timeouts())
+        .buffers(settings.max_resp_buffer_bytes);
+    let http = HttpServer::new(Arc::clone(app))
+        .bounds(settings.bounds())
+        .tls(settings.tls().is_some())
+        .reservations(settings.max_reservations);
+    let http = Arc::new(http);
+    let grpc = GrpcServer::new(Arc::clone(app), settings.bounds());
     let mut all: Vec<(Arc<dyn Protocol>, _)> = vec![
-        (Arc::new(HttpProtocol::new(app)), settings.http),
-        (Arc::new(RespProtocol::new(app)), settings.resp),
-        (Arc::new(GrpcProtocol::new(app)), settings.grpc()),
+        (Arc::new(HttpProtocol::new(&http)), settings.http),
+        (Arc::new(RespProtocol::new(endpoint)), settings.resp),
+        (Arc::new(GrpcProtocol::new(grpc)), settings.grpc()),
     ];
     if let Some(proxy) = proxy {
-        let (layer, drain) = (app.layer().clone(), Arc::clone(app.readiness().drain_signal()));
-        let protocol = ProxyProtocol::new(proxy, layer, app.bounds.of_proxy(), drain);
+        let (layer, drain) = (
+            SpillgateLayer::from(Arc::clone(app.enforcer())),
+            Arc::clone(app.readiness().drain_signal()),
+        );
+        let protocol = ProxyProtocol::new(proxy, layer, settings.bounds().of_proxy(), drain);
         all.push((Arc::new(protocol.spawn_with(SpawnForClient)), settings.proxy_listen()));
     }
-    all.push((Arc::new(HttpProtocol::admin(app)), settings.admin));
+    all.push((Arc::new(HttpProtocol::admin(&http)), settings.admin));
     all
 }
 

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use spillgate::WhenFull;
 use spillgate_policy::{Policy, PolicyBuilder, PolicyFile, Tables};
 
 use super::args::OFF_IN_PROXY;
@@ -44,6 +45,8 @@ pub(crate) struct Additions {
     pub(crate) envoy: envoy::Folder,
     /// Room for quotas that come with calls.
     call_quotas: bool,
+    /// Room for keys of `CL.THROTTLE`: how many, and what happens when it is full.
+    throttle: Option<(usize, WhenFull)>,
 }
 
 /// The policy of a server without a file.
@@ -64,13 +67,13 @@ impl Source {
         Self { path, limit, flags, is_proxy: true }
     }
 
-    /// Loads the configuration. With `serves_grpc` there is a gRPC listener already, whatever the
-    /// settings say, so that calls may bring quotas.
+    /// Loads the configuration. A server that has `begun` keeps its listeners and the room of
+    /// `CL.THROTTLE`, whatever the settings say now.
     ///
     /// # Errors
     ///
     /// All problems of settings and policy.
-    pub(crate) fn load(&self, serves_grpc: bool) -> Result<(Config, Policy), ConfigError> {
+    pub(crate) fn load(&self, begun: Option<&Settings>) -> Result<(Config, Policy), ConfigError> {
         let file = match (&self.path, &self.limit) {
             (Some(path), _) => PolicyFile::read(path)?,
             (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
@@ -99,8 +102,11 @@ impl Source {
             problems.extend_from_slice(wrong.lines());
             None
         });
-        let call_quotas = serves_grpc || settings.grpc() != Listen::Off;
-        let additions = Additions { envoy: envoy.unwrap_or_default(), call_quotas };
+        let serves = begun.unwrap_or(&settings);
+        let call_quotas = serves.grpc() != Listen::Off;
+        let room = (serves.throttle_capacity, serves.throttle_when_full);
+        let throttle = (serves.resp != Listen::Off).then_some(room);
+        let additions = Additions { envoy: envoy.unwrap_or_default(), call_quotas, throttle };
         #[cfg(test)]
         tests::COMPILED.set(tests::COMPILED.get() + 1);
         if problems.is_empty() {
@@ -148,7 +154,12 @@ impl Additions {
         builder: PolicyBuilder,
     ) -> Result<Policy, spillgate_policy::Error> {
         let builder = if self.call_quotas { builder.call_quotas() } else { builder };
-        self.envoy.domains.iter().cloned().fold(builder, PolicyBuilder::domain).build()
+        let builder = self.envoy.domains.iter().cloned().fold(builder, PolicyBuilder::domain);
+        let policy = builder.build()?;
+        Ok(match self.throttle {
+            Some((capacity, when_full)) => policy.with_throttle(capacity, when_full),
+            None => policy,
+        })
     }
 }
 
@@ -207,7 +218,7 @@ mod tests {
         let (_folder, source) =
             source("[server]\ngrpc = '127.0.0.1:0'\n[[limit]]\nname = 'a'\nquota = '5/s'\n");
         for loads in 1..3 {
-            let (config, policy) = source.load(true).unwrap();
+            let (config, policy) = source.load(None).unwrap();
             assert!(policy.limits().any(|limit| limit == "a"));
             assert_eq!((PARSED.get(), COMPILED.get()), (loads, loads));
             assert_eq!(config.fingerprint, fingerprint(None, &config.settings.files(&source)));
@@ -220,7 +231,7 @@ mod tests {
             "[server]\nhttp = '0.0.0.0:1'\ntls-cert = 'x'\n[store]\nnodes = 2\n\
              [[limit]]\nname = 'a'\nquota = '5/fortnight'\n",
         );
-        let error = source.load(false).unwrap_err();
+        let error = source.load(None).unwrap_err();
         let expected = ["fortnight", "store nodes", "tls-key", "there is no token"];
         assert_eq!(error.problems().len(), expected.len(), "{error}");
         for (problem, expected) in error.problems().iter().zip(expected) {

@@ -4,10 +4,10 @@ use super::VERSION;
 
 /// Why a snapshot cannot be used.
 #[derive(Debug)]
-pub struct Error(Kind);
+pub struct Error(ErrorKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ErrorKind {
     Foreign,
     Newer(u32),
     Truncated,
@@ -16,35 +16,35 @@ enum Kind {
 }
 
 impl Error {
-    pub(super) const FOREIGN: Self = Self(Kind::Foreign);
+    pub(super) const FOREIGN: Self = Self(ErrorKind::Foreign);
 
     pub(super) const fn newer(version: u32) -> Self {
-        Self(Kind::Newer(version))
+        Self(ErrorKind::Newer(version))
     }
 
     pub(super) fn damaged(what: impl Into<String>) -> Self {
-        Self(Kind::Damaged(what.into()))
+        Self(ErrorKind::Damaged(what.into()))
     }
 
     /// True if the file could not be read; false if it could, and is no snapshot that
     /// this version understands.
     #[must_use]
     pub fn is_io(&self) -> bool {
-        matches!(self.0, Kind::Io(_))
+        matches!(self.0, ErrorKind::Io(_))
     }
 
     /// True if nothing is wrong with it, but a newer server has written it.
     #[must_use]
     pub fn is_newer(&self) -> bool {
-        matches!(self.0, Kind::Newer(_))
+        matches!(self.0, ErrorKind::Newer(_))
     }
 }
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self(match error.kind() {
-            io::ErrorKind::UnexpectedEof => Kind::Truncated,
-            _ => Kind::Io(error),
+            io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
+            _ => ErrorKind::Io(error),
         })
     }
 }
@@ -52,15 +52,15 @@ impl From<io::Error> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Foreign => f.write_str("it is not a snapshot of Spillgate"),
-            Kind::Newer(version) => write!(
+            ErrorKind::Foreign => f.write_str("it is not a snapshot of Spillgate"),
+            ErrorKind::Newer(version) => write!(
                 f,
                 "it is of version {version}, and this server reads up to {VERSION}; \
                  a newer server has written it"
             ),
-            Kind::Truncated => f.write_str("it ends too early"),
-            Kind::Damaged(what) => write!(f, "it is damaged: {what}"),
-            Kind::Io(error) => error.fmt(f),
+            ErrorKind::Truncated => f.write_str("it ends too early"),
+            ErrorKind::Damaged(what) => write!(f, "it is damaged: {what}"),
+            ErrorKind::Io(error) => error.fmt(f),
         }
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0 {
-            Kind::Io(error) => Some(error),
+            ErrorKind::Io(error) => Some(error),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Error, Reader};
+use super::{Error, SnapshotReader};
 
 /// Where snapshots are kept, by one server at a time.
 #[derive(Debug)]
@@ -69,17 +69,17 @@ impl SnapshotFile {
     /// # Errors
     ///
     /// If there is one that cannot be used.
-    pub fn open(&self) -> Result<Option<Reader<BufReader<File>>>, Error> {
+    pub fn open(&self) -> Result<Option<SnapshotReader<BufReader<File>>>, Error> {
         let mut file = match File::open(&self.path) {
             Ok(file) => BufReader::new(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         // All of it, before any of it is used.
-        let mut reader = Reader::new(&mut file)?;
+        let mut reader = SnapshotReader::new(&mut file)?;
         while reader.next_piece()?.is_some() {}
         file.seek(SeekFrom::Start(0))?;
-        Reader::new(file).map(Some)
+        SnapshotReader::new(file).map(Some)
     }
 
     /// Puts a snapshot that cannot be used out of the way, under a name that says why, and

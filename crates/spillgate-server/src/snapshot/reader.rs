@@ -12,10 +12,9 @@ use super::{Boot, Error, MAGIC, Moment, ROW, VERSION, tag};
 
 /// Reads a snapshot, piece by piece.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct SnapshotReader<R> {
     input: R,
     checksum: Hasher,
-    version: u32,
     moment: Moment,
     seed: Seed,
     is_over: bool,
@@ -28,11 +27,9 @@ pub enum Piece {
     List(ListKind, String, bool),
     /// What was spent under one limit.
     Limit(SavedLimit),
-    /// What some keys of `CL.THROTTLE` have spent.
-    Keys(Vec<(Fingerprint, Word)>),
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> SnapshotReader<R> {
     /// Begins to read.
     ///
     /// # Errors
@@ -43,7 +40,7 @@ impl<R: Read> Reader<R> {
             (Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None }, [0; 16]);
         let seed = Seed::from_bytes(seed);
         let checksum = Hasher::new();
-        let mut reader = Self { input, checksum, version: 0, moment, seed, is_over: false };
+        let mut reader = Self { input, checksum, moment, seed, is_over: false };
         match reader.array() {
             Ok(MAGIC) => {}
             // It may well be one: a disk that fails must not forgive everyone.
@@ -52,7 +49,7 @@ impl<R: Read> Reader<R> {
         }
         match u32::from_le_bytes(reader.array()?) {
             0 => return Err(Error::damaged("there is no version 0")),
-            known @ 1..=VERSION => reader.version = known,
+            1..=VERSION => {}
             newer => return Err(Error::newer(newer)),
         }
         let clock = Timestamp::from_nanos(reader.number()?);
@@ -88,7 +85,6 @@ impl<R: Read> Reader<R> {
             tag::END => return self.end().map(|()| None),
             tag::LIST => self.list()?,
             tag::LIMIT => Piece::Limit(self.limit()?),
-            tag::KEYS => Piece::Keys(self.row()?),
             other => return Err(Error::damaged(format!("there is no record of kind {other}"))),
         }))
     }
@@ -113,17 +109,16 @@ impl<R: Read> Reader<R> {
 
     fn limit(&mut self) -> Result<SavedLimit, Error> {
         let (name, per, algorithm) = (self.text()?, self.text()?, self.parsed()?);
-        let removed_for = if self.version < 3 { None } else { self.removed_for()? };
+        let removed_for = self.removed_for()?;
         let (mut spent, mut at_run_time) = (Saved::default(), HashSet::new());
-        let tables = self.count()?;
-        for _ in 0..tables {
-            spent.tables.push(self.table(tables > 1)?);
+        for _ in 0..self.count()? {
+            spent.tables.push(self.table()?);
         }
         for _ in 0..self.count()? {
             let is_set_at_run_time = self.flag("override")?;
             let quota = self.quota()?;
             let (caller, word) = self.pair()?;
-            let base = if self.version == 1 { None } else { self.base()? };
+            let base = self.base()?;
             spent.overrides.push(SavedOverride { caller, quota, word, base });
             at_run_time.extend(is_set_at_run_time.then_some(caller));
         }
@@ -144,14 +139,8 @@ impl<R: Read> Reader<R> {
         Ok(has_base.then_some(word))
     }
 
-    /// One table, of several if there were `others`: then each is of a tier.
-    fn table(&mut self, others: bool) -> Result<SavedTable, Error> {
-        let mut is_tiered = self.flag("tier")?;
-        if self.version == 1 {
-            // The tier's name: callers have one allowance now, whatever their tier.
-            self.text()?;
-            is_tiered |= others;
-        }
+    fn table(&mut self) -> Result<SavedTable, Error> {
+        let is_tiered = self.flag("tier")?;
         let quota = self.quota()?;
         let mut callers = Vec::new();
         loop {

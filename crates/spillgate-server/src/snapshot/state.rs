@@ -1,15 +1,12 @@
 use std::io::{self, Read, Write};
 
-use spillgate::Clock;
-use spillgate::algorithm::Algorithm;
+use spillgate::{Clock, Seed};
 use spillgate_policy::store::Saves;
 use spillgate_policy::{Gate, SavedState};
 
-use super::{Error, Moment, Piece, Reader, Writer};
-use crate::protocol::resp::Throttle;
+use super::{Error, Moment, Piece, SnapshotReader, SnapshotWriter};
 
-/// Writes what a gate and `CL.THROTTLE` hold, which must have one clock and one seed. Whoever
-/// has nothing spent is left out.
+/// Writes the state of a gate. Callers with a full quota are left out.
 ///
 /// Nothing waits for it but a change of the policy or of a list, and that only while one
 /// limit is copied.
@@ -19,11 +16,11 @@ use crate::protocol::resp::Throttle;
 /// If it cannot be written.
 pub fn save<S: Saves>(
     gate: &Gate<S>,
-    throttle: &Throttle<impl Clock>,
+    clock: &impl Clock,
+    seed: Seed,
     out: impl Write,
 ) -> io::Result<u64> {
-    let moment = Moment::now(throttle.clock());
-    let mut writer = Writer::new(out, &moment, throttle.seed())?;
+    let mut writer = SnapshotWriter::new(out, &Moment::now(clock), seed)?;
     for (kind, entry, added) in gate.save_lists() {
         writer.list(kind, &entry, added)?;
     }
@@ -41,25 +38,20 @@ pub fn save<S: Saves>(
     for limit in gate.save_removed().iter().filter(|limit| !removed.contains(limit)) {
         writer.limit(limit)?;
     }
-    if let Some(keys) = throttle.table() {
-        let algorithm = keys.algorithm();
-        writer.keys(keys.iter().filter(|(_, word)| algorithm.spent(*word, moment.clock) > 0))?;
-    }
     writer.finish()
 }
 
 /// Puts back what was saved, as it is at the moment that `now` tells. What was spent under
 /// limits that have gone, or count something else, is kept in case they come back.
 ///
-/// Both must have the [seed](Reader::seed) of the snapshot.
+/// The gate must have the [seed](SnapshotReader::seed) of the snapshot.
 ///
 /// # Errors
 ///
 /// If the snapshot is damaged or cannot be read. Then a part of it may have been put back.
 pub fn restore<S: Saves>(
-    reader: &mut Reader<impl Read>,
+    reader: &mut SnapshotReader<impl Read>,
     gate: &Gate<S>,
-    throttle: &Throttle<impl Clock>,
     now: impl Fn() -> Moment,
 ) -> Result<(), Error> {
     let saved = *reader.moment();
@@ -76,14 +68,6 @@ pub fn restore<S: Saves>(
                 let passed = saved.until(&now());
                 limit.removed_for = limit.removed_for.map(|time| time + passed);
                 into_gate(SavedState::new(vec![limit], Vec::new()))?;
-            }
-            Piece::Keys(callers) => {
-                let Some(keys) = throttle.table() else { continue };
-                let (algorithm, then, now) = (keys.algorithm(), then(), throttle.clock().now());
-                let rebased = callers
-                    .into_iter()
-                    .map(|(caller, word)| (caller, algorithm.rebase(word, then, now)));
-                keys.restore_at(rebased, now);
             }
         }
     }

@@ -10,13 +10,13 @@ use super::{MAGIC, Moment, ROW, VERSION, tag};
 
 /// Writes a snapshot, record by record.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct SnapshotWriter<W> {
     out: W,
     checksum: Hasher,
     written: u64,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> SnapshotWriter<W> {
     /// Begins a snapshot of a moment, of fingerprints under a seed.
     ///
     /// # Errors
@@ -77,23 +77,6 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// What keys of `CL.THROTTLE` have spent.
-    ///
-    /// # Errors
-    ///
-    /// See [`new`](Self::new).
-    pub fn keys(&mut self, keys: impl Iterator<Item = (Fingerprint, Word)>) -> io::Result<()> {
-        let mut row = Vec::with_capacity(ROW);
-        for key in keys {
-            row.push(key);
-            if row.len() == ROW {
-                self.keys_row(&row)?;
-                row.clear();
-            }
-        }
-        if row.is_empty() { Ok(()) } else { self.keys_row(&row) }
-    }
-
     /// Ends the snapshot, and tells how many bytes it has.
     ///
     /// # Errors
@@ -112,11 +95,6 @@ impl<W: Write> Writer<W> {
         self.text(&table.quota.to_string())?;
         table.callers.chunks(ROW).try_for_each(|row| self.row(row))?;
         self.row(&[])
-    }
-
-    fn keys_row(&mut self, row: &[(Fingerprint, Word)]) -> io::Result<()> {
-        self.bytes(&[tag::KEYS])?;
-        self.row(row)
     }
 
     fn row(&mut self, row: &[(Fingerprint, Word)]) -> io::Result<()> {

@@ -149,8 +149,8 @@ async fn a_call_that_asks_nothing_is_refused() {
     for (domain, descriptors, expected) in [
         ("", &one[..], "domain must not be empty"),
         ("edge", &[], "descriptor list must not be empty"),
-        ("edge", &many, "a call may have 256 descriptors"),
-        ("edge", &long, "a descriptor may have 64 entries"),
+        ("edge", &many, "too many descriptors: at most 256"),
+        ("edge", &long, "too many entries: at most 64"),
     ] {
         let error = client.try_ask(domain, 0, descriptors).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);

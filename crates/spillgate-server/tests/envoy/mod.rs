@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 mod client;
+mod denials;
 mod documentation;
 mod drain;
 mod files;

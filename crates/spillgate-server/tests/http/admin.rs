@@ -65,10 +65,10 @@ async fn what_is_not_there_is_told_with_what_may_be_meant() {
     for (line, status, expected) in [
         ("GET /v1/limits/apj/keys/user:1", 404, "did you mean \"api\"?"),
         ("GET /v1/limits/api/keys/nobody", 400, "not a caller"),
-        ("GET /v1/limits/api/keys/user:1?prt=x", 400, "known here: part, cost"),
-        ("GET /v1/limits/api/keys/user:1?cost=x", 400, "cost is \"x\""),
+        ("GET /v1/limits/api/keys/user:1?prt=x", 400, "known: part, cost"),
+        ("GET /v1/limits/api/keys/user:1?cost=x", 400, "invalid cost \"x\""),
         ("GET /v1/limits/api/keys/%ff", 400, "not UTF-8"),
-        ("DELETE /v1/limits/api/keys/user:1?cost=1", 400, "known here: part"),
+        ("DELETE /v1/limits/api/keys/user:1?cost=1", 400, "known: part"),
         ("GET /v1/lists/blok", 404, "the lists are allow and block"),
         ("PUT /v1/lists/block/nobody", 422, "write an address"),
     ] {
@@ -284,7 +284,7 @@ async fn strangers_are_told_that_a_reload_was_refused_and_not_what_stands_in_the
     let server = Server::with(app().with_access(access)).await;
     server.app.readiness().reload_failed("keys.toml:3:1: unknown key\nkeys.toml:4:1: no quota");
     let stranger = ask(&server, "GET /readyz").send().await;
-    let told = json!("2 problems; ask with the token for more");
+    let told = json!("2 problems; send the token for details");
     assert_eq!((stranger.status, &stranger.json()["reload_failure"]), (200, &told));
     let known = ask(&server, "GET /readyz").token().send().await;
     assert!(known.body.contains("keys.toml:3:1"), "{}", known.body);

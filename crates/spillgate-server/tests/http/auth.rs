@@ -109,7 +109,7 @@ async fn whoever_is_not_known_as_a_proxy_is_refused() {
     let server = Server::with(app().with_access(access)).await;
     let reply = about(&server, 0, "/", "203.0.113.7").await;
     assert_eq!(reply.status, 403);
-    assert!(reply.detail().contains("127.0.0.1 is not known as a proxy"), "{reply:?}");
+    assert!(reply.detail().contains("127.0.0.1 is not a trusted proxy"), "{reply:?}");
     assert!(reply.detail().contains("auth-allow"), "{reply:?}");
     // A policy that trusts it is enough, and then finds the client itself.
     let trusting = format!("[identity]\ntrusted-proxies = ['127.0.0.1', '192.0.2.0/24']\n{POLICY}");

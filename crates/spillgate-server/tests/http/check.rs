@@ -1,7 +1,7 @@
 use std::future::pending;
 
 use serde_json::{Value, json};
-use spillgate_server::protocol::resp::serve;
+use spillgate_server::protocol::resp::{Endpoint, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::client::{ask, check, post};
@@ -146,10 +146,10 @@ async fn a_batch_is_answered_in_order_each_on_its_own() {
     assert_eq!(answers[3]["reset_after"], Value::Null, "what is spent once stays spent");
     // What has not the form of a question is no part of a batch, and nothing is spent.
     for (wrong, why) in [
-        (r#"{"batch":[]}"#, "a batch cannot hold another batch"),
+        (r#"{"batch":[]}"#, "a batch cannot contain another batch"),
         (r#"{"limit":"total","request":{"path":"/"}}"#, "more than one of them"),
-        (r#"{"checks":[]}"#, "from 1 to 64 limits"),
-        (r#"{"request":{"path":"x"}}"#, "from its first slash on"),
+        (r#"{"checks":[]}"#, "it must have from 1 to 64"),
+        (r#"{"request":{"path":"x"}}"#, "it must begin with a slash"),
         (r#"{"request":{"path":"/","headers":{"a":"\n"}}}"#, "control characters"),
         ("{}", "none or more"),
     ] {
@@ -211,7 +211,9 @@ async fn checks_over_the_redis_protocol_are_counted_with_the_others() {
     }
     client.write_all(long.as_bytes()).await.unwrap();
     client.shutdown().await.unwrap();
-    serve(stream, None, server.app.resp(), pending()).await.unwrap();
+    serve(stream, None, &Endpoint::new(std::sync::Arc::clone(server.app.enforcer())), pending())
+        .await
+        .unwrap();
     let mut replies = String::new();
     client.read_to_string(&mut replies).await.unwrap();
     let limited: Vec<_> = replies.split("*5\r\n:").skip(1).map(|reply| &reply[..1]).collect();
@@ -258,11 +260,11 @@ async fn what_is_wrong_in_a_body_is_told_by_its_name() {
         (r#"{"limit":"api","key":"x","cost":1.5}"#, "expected a whole number"),
         (r#"{"limit":"api","key":"x","cost":18446744073709551616}"#, "expected a whole number"),
         (r#"{"request":{"path":"/","ip":"here"}}"#, "invalid IP address"),
-        (r#"{"request":{"path":"users"}}"#, "from its first slash on"),
-        (r#"{"request":{"path":""}}"#, "from its first slash on"),
-        (r#"{"checks":[]}"#, "from 1 to 64 limits"),
-        (r#"{"request":{"path":"/","method":"G T"}}"#, "is no method"),
-        (r#"{"request":{"path":"/","headers":{"a b":"c"}}}"#, "no name of a header"),
+        (r#"{"request":{"path":"users"}}"#, "it must begin with a slash"),
+        (r#"{"request":{"path":""}}"#, "it must begin with a slash"),
+        (r#"{"checks":[]}"#, "it must have from 1 to 64"),
+        (r#"{"request":{"path":"/","method":"G T"}}"#, "invalid method"),
+        (r#"{"request":{"path":"/","headers":{"a b":"c"}}}"#, "invalid header name"),
         (r#"{"request":{"path":"/","headers":{"a":"\n"}}}"#, "control characters"),
         (r#"{"request":{"pth":"/"}}"#, "unknown field `pth`"),
         (r#"{"checks":[{"limit":"api","kee":"x"}]}"#, "unknown field `kee`"),

@@ -2,7 +2,6 @@ use std::process::Command;
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{Access, AnyStore, App};
 
 use super::server::{Server, TOKEN, token};
@@ -56,8 +55,7 @@ async fn the_examples_of_the_page_print_what_it_shows() {
     let gate = Arc::new(
         Gate::with_store(Policy::from_toml(policy).unwrap(), AnyStore::default()).unwrap(),
     );
-    let resp = Endpoint::new(Throttle::new(10).unwrap(), Arc::clone(&gate));
-    let app = App::new(gate, policy, resp).with_access(Access::loopback(token()));
+    let app = App::new(gate, policy).with_access(Access::loopback(token()));
     let server = Server::with(app).await;
     let mut reservation = String::new();
     let shown_id = "1f0c7d9a6b4e3f52a8d0c1b2e3f4a5b6";

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::protocol::resp::{Endpoint, Throttle};
 use spillgate_server::{Access, AnyStore, App};
 
 use super::client::{Reply, ask, check, post};
@@ -12,8 +11,7 @@ use super::server::{Server, token};
 async fn server(policy: &str) -> Server {
     let gate = Gate::with_store(Policy::from_toml(policy).unwrap(), AnyStore::default());
     let gate = Arc::new(gate.unwrap());
-    let resp = Endpoint::new(Throttle::new(10).unwrap(), Arc::clone(&gate));
-    Server::with(App::new(gate, policy, resp).with_access(Access::loopback(token()))).await
+    Server::with(App::new(gate, policy).with_access(Access::loopback(token()))).await
 }
 
 /// Asks about a request as nginx does.

@@ -2,15 +2,16 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spillgate_enforce::MetricsFormat;
 use spillgate_server::App;
-use spillgate_server::protocol::http::{Bounds, serve};
+use spillgate_server::protocol::http::{Bounds, HttpServer, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Reply;
-use super::server::{Server, app};
+use super::server::{Server, app, shown};
 use super::wire::request;
 
 /// Bounds that a test can wait for.
@@ -81,11 +82,11 @@ async fn slow_clients_are_not_waited_for() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_nothing_but_itself() {
-    let app = Arc::new(app().with_bounds(hasty()));
+    let http = Arc::new(HttpServer::new(Arc::new(app())).bounds(hasty()));
     let (mut client, stream) = duplex(256);
     let served = tokio::spawn({
-        let app = Arc::clone(&app);
-        async move { serve(stream, None, &app, pending()).await }
+        let http = Arc::clone(&http);
+        async move { serve(stream, None, &http, pending()).await }
     });
     let asks = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.write_all(asks.as_bytes()).await.unwrap();
@@ -95,13 +96,13 @@ async fn a_client_that_does_not_read_holds_nothing_but_itself() {
 
 #[tokio::test]
 async fn a_shutdown_answers_the_request_in_hand_and_ends_idle_connections() {
-    let app = Arc::new(app());
+    let http = shown(HttpServer::new(Arc::new(app())));
     let start = |stop: oneshot::Receiver<()>| {
         let (client, stream) = duplex(64 * 1024);
-        let app = Arc::clone(&app);
+        let http = Arc::clone(&http);
         let served = tokio::spawn(async move {
             let peer = "127.0.0.1:1".parse().ok();
-            serve(stream, peer, &app, async { drop(stop.await) }).await
+            serve(stream, peer, &http, async { drop(stop.await) }).await
         });
         (client, served)
     };
@@ -134,7 +135,7 @@ async fn a_shutdown_answers_the_request_in_hand_and_ends_idle_connections() {
 /// is one response, and a buffer of those before.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_is_not_answered_on_and_on() {
-    let app = app();
+    let http = shown(HttpServer::new(Arc::new(app())));
     let (mut client, stream) = duplex(64 * 1024);
     let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let check = r#"{"limit":"api","key":"203.0.113.7","cost":0}"#;
@@ -150,11 +151,11 @@ async fn a_client_that_does_not_read_is_not_answered_on_and_on() {
         }
     };
     tokio::select! {
-        served = serve(stream, None, &app, pending()) => panic!("{served:?}"),
+        served = serve(stream, None, &http, pending()) => panic!("{served:?}"),
         () = flood => panic!("all of it was read"),
         () = sleep(Duration::from_secs(1)) => {}
     }
-    let metrics = app.metrics(spillgate_tower::MetricsFormat::Text);
+    let metrics = http.app().metrics(MetricsFormat::Text);
     let line = metrics.lines().find(|line| line.contains("route=\"openapi\"")).unwrap();
     let answered: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(answered < 10, "{answered}");
@@ -162,24 +163,24 @@ async fn a_client_that_does_not_read_is_not_answered_on_and_on() {
 
 /// How often `/auth` was answered.
 fn auth_count(app: &App) -> u64 {
-    let metrics = app.metrics(spillgate_tower::MetricsFormat::Text);
+    let metrics = app.metrics(MetricsFormat::Text);
     let lines = metrics.lines().filter(|line| line.contains("route=\"auth\""));
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
 #[tokio::test(start_paused = true)]
 async fn small_requests_with_large_answers_wait_until_some_are_read() {
-    let app = app();
+    let http = shown(HttpServer::new(Arc::new(app())));
     let (mut client, stream) = duplex(4096);
     let flood = async {
         client.write_all("GET /auth HTTP/1.1\r\n\r\n".repeat(1_000).as_bytes()).await.unwrap();
     };
     tokio::select! {
-        served = serve(stream, None, &app, pending()) => panic!("{served:?}"),
+        served = serve(stream, None, &http, pending()) => panic!("{served:?}"),
         () = flood => panic!("all of it was read"),
         () = sleep(Duration::from_secs(1)) => {}
     }
-    let answered = auth_count(&app);
+    let answered = auth_count(http.app());
     assert!((1..100).contains(&answered), "{answered}");
 }
 
@@ -191,18 +192,18 @@ fn endless() -> String {
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_ask_auth_has_no_more_room_for_a_head_than_elsewhere() {
     for (peer, is_proxy) in [("192.0.2.9:1", false), ("127.0.0.1:1", true)] {
-        let app = app();
+        let http = shown(HttpServer::new(Arc::new(app())));
         let (mut client, stream) = duplex(1024 * 1024);
         client.write_all(endless().as_bytes()).await.unwrap();
-        let served = serve(stream, peer.parse().ok(), &app, pending());
+        let served = serve(stream, peer.parse().ok(), &http, pending());
         let ended = timeout(Duration::from_secs(5), served).await;
         assert_eq!(ended.is_err(), is_proxy, "{peer}: {ended:?}");
         let mut reply = Vec::new();
         client.read_to_end(&mut reply).await.unwrap();
         if !is_proxy {
             let reply = Reply::parse(&reply);
-            assert_eq!((reply.status, auth_count(&app)), (431, 1), "{reply:?}");
-            assert_eq!(reply.detail(), "the head is larger than 16384 bytes");
+            assert_eq!((reply.status, auth_count(http.app())), (431, 1), "{reply:?}");
+            assert_eq!(reply.detail(), "request head larger than 16384 bytes");
         }
     }
 }
@@ -211,19 +212,19 @@ async fn whoever_may_not_ask_auth_has_no_more_room_for_a_head_than_elsewhere() {
 async fn a_shutdown_does_not_wait_long_for_the_rest_of_a_head() {
     let rest = "\r\n\r\n";
     for (late, answers) in [(Duration::from_millis(500), 1), (Duration::from_secs(5), 0)] {
-        let app = app();
+        let http = shown(HttpServer::new(Arc::new(app())));
         let (mut client, stream) = duplex(1024 * 1024);
         let begin = Instant::now();
         let shutdown = sleep(Duration::from_secs(1));
         let peer = "127.0.0.1:1".parse().ok();
-        let (served, ()) = tokio::join!(serve(stream, peer, &app, shutdown), async {
+        let (served, ()) = tokio::join!(serve(stream, peer, &http, shutdown), async {
             client.write_all(endless().as_bytes()).await.unwrap();
             sleep(Duration::from_secs(1) + late).await;
             // It may have been closed.
             let _ = client.write_all(rest.as_bytes()).await;
         });
         assert!(served.is_ok(), "{served:?}");
-        assert_eq!(auth_count(&app), answers, "{late:?}");
+        assert_eq!(auth_count(http.app()), answers, "{late:?}");
         assert!(begin.elapsed() < Duration::from_secs(7), "{late:?}: {:?}", begin.elapsed());
     }
 }

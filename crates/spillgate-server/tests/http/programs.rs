@@ -10,7 +10,7 @@ type Case = (&'static str, &'static str, &'static str, u16, &'static str);
 const CASES: &[Case] = &[
     ("POST", "/v1/check", r#"{"limit":"api","key":"203.0.113.7"}"#, 200, r#""remaining":4"#),
     ("POST", "/v1/reserve", r#"{"limit":"api","key":"203.0.113.7"}"#, 200, r#""reservation":""#),
-    ("POST", "/v1/settle", r#"{"reservation":"0","cost":1}"#, 404, "no such reservation"),
+    ("POST", "/v1/settle", r#"{"reservation":"0","cost":1}"#, 404, "unknown reservation"),
     ("GET", "/v1/limits", "", 200, r#""name":"api""#),
     ("GET", "/v1/limits/api/keys/203.0.113.7", "", 200, r#""remaining":3"#),
     ("PUT", "/v1/limits/api/keys/203.0.113.7/override", r#"{"quota":"1/h burst 9"}"#, 204, ""),

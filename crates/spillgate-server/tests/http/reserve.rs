@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use spillgate_server::protocol::http::HttpServer;
 
 use super::client::{Reply, ask, check, post};
 use super::server::{POLICY, Server, TOKEN, app};
@@ -28,7 +31,7 @@ async fn what_was_reserved_is_corrected_once() {
     assert_eq!((&settled["reserved"], &settled["cost"]), (&json!(4), &json!(1)));
     assert_eq!((&settled["limit"], &settled["remaining"]), (&json!("api"), &json!(4)));
     let again = settle(&server, &reserved, 0).await;
-    assert_eq!((again.status, again.detail().contains("settled already")), (404, true));
+    assert_eq!((again.status, again.detail().contains("it was settled")), (404, true));
     assert_eq!(remaining(&server).await, 4);
 }
 
@@ -67,7 +70,7 @@ async fn many_who_settle_one_reservation_settle_it_once() {
 
 #[tokio::test]
 async fn the_oldest_is_forgotten_when_there_is_no_room() {
-    let server = Server::with(app().with_reservations(2)).await;
+    let server = Server::of(HttpServer::new(Arc::new(app())).reservations(2)).await;
     let first = reserve(&server, 1).await;
     let second = reserve(&server, 1).await;
     let third = reserve(&server, 1).await;
@@ -99,7 +102,10 @@ async fn a_reservation_under_a_limit_that_has_changed_stays_spent() {
     server.app.replace(other).unwrap();
     check(&server, r#"{"limit":"api","key":"user:1","cost":3}"#).await;
     let settled = settle(&server, &reserved, 0).await;
-    assert_eq!((settled.status, settled.detail().contains("has gone since")), (409, true));
+    assert_eq!(
+        (settled.status, settled.detail().contains("was removed or changed since")),
+        (409, true)
+    );
     assert_eq!(remaining(&server).await, 2);
 }
 
@@ -116,9 +122,9 @@ async fn what_cannot_be_reserved_or_settled_is_told() {
         ),
         ("reserve", r#"{"limit":"apo","key":"user:1"}"#, 404, "did you mean \"api\"?"),
         ("reserve", r#"{"limit":"api","request":{"path":"/"}}"#, 400, "unknown field `request`"),
-        ("settle", r#"{"reservation":"abc","cost":1}"#, 404, "no such reservation"),
-        ("settle", r#"{"reservation":"","cost":1}"#, 404, "no such reservation"),
-        ("settle", r#"{"reservation":"+1","cost":1}"#, 404, "no such reservation"),
+        ("settle", r#"{"reservation":"abc","cost":1}"#, 404, "unknown reservation"),
+        ("settle", r#"{"reservation":"","cost":1}"#, 404, "unknown reservation"),
+        ("settle", r#"{"reservation":"+1","cost":1}"#, 404, "unknown reservation"),
         ("settle", r#"{"reservation":"abc"}"#, 400, "missing field `cost`"),
     ] {
         let reply = post(&server, &format!("/v1/{path}"), body).await;

@@ -3,8 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use spillgate_policy::{Gate, Policy};
-use spillgate_server::protocol::http::{Bounds, serve};
-use spillgate_server::protocol::resp::{Endpoint, Throttle};
+use spillgate_server::protocol::http::{Bounds, HttpServer, serve};
 use spillgate_server::{Access, AnyStore, App, Secret};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -28,8 +27,14 @@ pub(crate) fn app() -> App {
     let gate = Arc::new(
         Gate::with_store(Policy::from_toml(POLICY).unwrap(), AnyStore::default()).unwrap(),
     );
-    let resp = Endpoint::new(Throttle::new(1000).unwrap(), Arc::clone(&gate));
-    App::new(gate, POLICY, resp).with_access(Access::loopback(token()))
+    App::new(gate, POLICY).with_access(Access::loopback(token()))
+}
+
+/// A server whose metrics the application shows.
+pub(crate) fn shown(http: HttpServer) -> Arc<HttpServer> {
+    let http = Arc::new(http);
+    http.app().register(|registry| http.register(registry.sub_registry_with_prefix("spillgate")));
+    http
 }
 
 impl Server {
@@ -38,15 +43,20 @@ impl Server {
     }
 
     pub(crate) async fn bounded(bounds: Bounds) -> Self {
-        Self::with(app().with_bounds(bounds)).await
+        Self::of(HttpServer::new(Arc::new(app())).bounds(bounds)).await
     }
 
     pub(crate) async fn with(app: App) -> Self {
+        Self::of(HttpServer::new(Arc::new(app))).await
+    }
+
+    pub(crate) async fn of(http: HttpServer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = Arc::new(app);
+        let http = shown(http);
+        let app = Arc::clone(http.app());
         app.readiness().start();
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&app)));
+        let accepting = tokio::spawn(accept(listener, http));
         Self { address, app, accepting }
     }
 
@@ -61,12 +71,12 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: TcpListener, app: Arc<App>) {
+async fn accept(listener: TcpListener, http: Arc<HttpServer>) {
     while let Ok((socket, peer)) = listener.accept().await {
-        let app = Arc::clone(&app);
+        let http = Arc::clone(&http);
         tokio::spawn(async move {
             socket.set_nodelay(true)?;
-            serve(socket, Some(peer), &app, pending()).await
+            serve(socket, Some(peer), &http, pending()).await
         });
     }
 }

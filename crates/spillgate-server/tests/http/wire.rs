@@ -56,7 +56,7 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
     let reply = ask(&server, "POST /v1/check").json(&body).send().await;
     assert_eq!(
         (reply.status, reply.detail().as_str()),
-        (413, "the body is longer than 1048576 bytes")
+        (413, "request body larger than 1048576 bytes")
     );
     // One that does not say how long it is.
     let chunk = "x".repeat(64 * 1024);

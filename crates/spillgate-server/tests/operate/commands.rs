@@ -74,7 +74,7 @@ fn what_cannot_be_explained_is_told() {
         (&["--config", file], 2, "<--path <PATH>|--json <JSON>>"),
         (&["--config", "missing", "--path", "/"], 1, "missing cannot be read"),
         (&["--config", file, "--path", "/", "--header", "x"], 2, "write \"name: value\""),
-        (&["--config", file, "--path", "/", "--method", "G T"], 1, "is no method"),
+        (&["--config", file, "--path", "/", "--method", "G T"], 1, "invalid method"),
         (&["--config", file, "--json", "{\"requets\":1}"], 1, "requets"),
         (&["--server", "127.0.0.1:1", "--path", "/"], 1, "write its URL"),
         (&["--server", "http://127.0.0.1:1", "--path", "/"], 1, "cannot reach 127.0.0.1:1"),

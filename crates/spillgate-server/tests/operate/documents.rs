@@ -32,7 +32,7 @@ fn alerts_look_at_metrics_that_there_are() {
     assert!(Http::connect(server.0.http).unwrap().check("api", "203.0.113.7").unwrap());
     // Some are only there if callers are in memory.
     let own = Home::new("[server]\nhttp = '127.0.0.1:0'\n[[limit]]\nname = 'api'\nquota = '5/s'\n");
-    let own = (own.start(&["--resp", "127.0.0.1:0"]), own);
+    let own = (own.start(&["--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]), own);
     let shown = server.0.get("/metrics");
     assert!(!shown.contains("spillgate_live_callers{"), "who is in Redis is not known: {shown}");
     let shown = shown + &own.0.get("/metrics");

@@ -75,7 +75,7 @@ fn while_it_drains_it_says_so_and_a_second_signal_ends_it() {
     server.signal("INT");
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(1), "{log}");
-    assert!(log.contains("exiting now"), "{log}");
+    assert!(log.contains("exiting at once"), "{log}");
     assert!(never.read(&mut [0]).is_err() || never.read(&mut [0]).unwrap() == 0);
 }
 

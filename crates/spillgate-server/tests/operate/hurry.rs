@@ -5,24 +5,31 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use spillgate::algorithm::Word;
-use spillgate::{Fingerprint, Seed, SystemClock};
-use spillgate_server::snapshot::{Moment, Writer};
+use spillgate::{AlgorithmKind, Fingerprint, Saved, SavedTable, Seed, SystemClock};
+use spillgate_policy::store::SavedLimit;
+use spillgate_server::snapshot::{Moment, SnapshotWriter};
 
 use crate::common::server::{Home, Server, spillgate, until};
 
-const CONFIG: &str = "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n\
-    throttle-capacity = 4_000_000\n";
+const CONFIG: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 1000'\ncapacity = 4_000_000\n\
+    [server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n";
 
-/// A snapshot that takes a while to read and to write: two million keys that are throttled
-/// for ever.
+/// A snapshot that takes a while to read and to write: two million callers that have
+/// spent all they have.
 fn large(home: &Home) -> Vec<u8> {
     let out = BufWriter::new(File::create(home.path("state")).unwrap());
     let mut writer =
-        Writer::new(out, &Moment::now(&SystemClock), Seed::from_bytes([7; 16])).unwrap();
+        SnapshotWriter::new(out, &Moment::now(&SystemClock), Seed::from_bytes([7; 16])).unwrap();
     // Spread as a hash would.
     let keys = (1..=2_000_000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let spent = Word::from_bits(u64::MAX / 2);
-    writer.keys(keys.map(|key| (Fingerprint::from_bits(key), spent))).unwrap();
+    let callers = keys.map(|key| (Fingerprint::from_bits(key), spent)).collect();
+    let quota = "1/h burst 1000".parse().unwrap();
+    let mut saved = Saved::default();
+    saved.tables.push(SavedTable { quota, is_tiered: false, callers });
+    let (name, per) = ("api".to_owned(), "caller".to_owned());
+    let kind = AlgorithmKind::TokenBucket;
+    writer.limit(&SavedLimit::new(name, per, kind, saved, [].into())).unwrap();
     writer.finish().unwrap();
     std::fs::read(home.path("state")).unwrap()
 }
@@ -52,6 +59,6 @@ fn a_second_signal_ends_a_server_that_writes_its_last_snapshot() {
     server.signal("TERM");
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(1), "{log}");
-    assert!(log.contains("exiting now, without a snapshot"), "{log}");
+    assert!(log.contains("exiting at once, without a snapshot"), "{log}");
     assert_eq!(std::fs::read(home.path("state")).unwrap(), snapshot, "the one before stays");
 }

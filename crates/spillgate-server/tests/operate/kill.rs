@@ -6,7 +6,7 @@ use std::thread::spawn;
 use std::time::Duration;
 
 use spillgate::{Clock, SystemClock, Timestamp};
-use spillgate_server::snapshot::Reader;
+use spillgate_server::snapshot::SnapshotReader;
 
 use crate::common::server::{Home, until};
 use crate::operate::clients::{Tally, http_load, resp_load, spent};
@@ -34,7 +34,7 @@ fn kill_9_under_load_forgives_only_what_was_spent_since_the_last_snapshot() {
     let (keyed, checked) = (join(keyed), join(checked));
 
     let file = File::open(home.path("state")).unwrap();
-    let taken = Reader::new(BufReader::new(file)).unwrap().moment().wall;
+    let taken = SnapshotReader::new(BufReader::new(file)).unwrap().moment().wall;
     let taken = Timestamp::ZERO + taken;
     // An interval, and the time that writing takes: once for the last, once for the next.
     let (age, slowest) = (killed.since(taken), slowest_write(&log));

@@ -118,7 +118,7 @@ fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
 #[test]
 fn a_server_without_the_redis_protocol_keeps_no_keys_for_it() {
     let home = Home::new(FILE);
-    let metric = "\nspillgate_throttle_capacity ";
+    let metric = "\nspillgate_evictions_total{limit=\"cl.throttle\"} ";
     let (with, without) = (home.start(&[]), home.start(&["--resp", "off"]));
     assert!(with.get("/metrics").contains(metric));
     assert!(!without.get("/metrics").contains(metric));

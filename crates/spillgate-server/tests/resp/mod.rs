@@ -7,13 +7,16 @@ mod documentation;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use spillgate::WhenFull;
+use spillgate_enforce::Enforcer;
+use spillgate_policy::store::Memory;
 use spillgate_policy::{Gate, Limit, Policy, PolicyBuilder};
-use spillgate_server::protocol::resp::{Endpoint, Password, Throttle, serve};
+use spillgate_server::protocol::resp::{Endpoint, Password, serve};
 use tokio::net::TcpListener;
 
 struct Server {
     address: SocketAddr,
-    endpoint: Arc<Endpoint<Gate>>,
+    endpoint: Arc<Endpoint<Memory>>,
 }
 
 /// Serves on a free port, with a limit `api` of 5 and 1 an hour.
@@ -24,9 +27,9 @@ async fn start(password: Option<Password>) -> Server {
 /// Serves on a free port, with these limits.
 async fn start_with(limits: impl IntoIterator<Item = Limit>, password: Option<Password>) -> Server {
     let builder = limits.into_iter().fold(Policy::builder(), PolicyBuilder::limit);
-    let policy = builder.build().unwrap();
-    let gate = Gate::new(policy).unwrap();
-    let endpoint = Endpoint::new(Throttle::new(200_000).unwrap(), gate).password(password);
+    let policy = builder.build().unwrap().with_throttle(200_000, WhenFull::Evict);
+    let enforcer = Enforcer::new(Gate::new(policy).unwrap());
+    let endpoint = Endpoint::new(Arc::new(enforcer)).password(password);
     let endpoint = Arc::new(endpoint);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -34,7 +37,7 @@ async fn start_with(limits: impl IntoIterator<Item = Limit>, password: Option<Pa
     Server { address, endpoint }
 }
 
-async fn accept(listener: TcpListener, endpoint: Arc<Endpoint<Gate>>) {
+async fn accept(listener: TcpListener, endpoint: Arc<Endpoint<Memory>>) {
     while let Ok((socket, peer)) = listener.accept().await {
         let endpoint = Arc::clone(&endpoint);
         tokio::spawn(async move {

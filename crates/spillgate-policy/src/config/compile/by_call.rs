@@ -56,4 +56,9 @@ impl Policy {
         }
         self
     }
+
+    /// The limits that were configured, without built-in ones.
+    pub fn configured_limits(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().filter(|rule| !rule.spec.is_by_call).map(|rule| &*rule.name)
+    }
 }

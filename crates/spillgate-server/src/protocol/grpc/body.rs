@@ -8,7 +8,7 @@ use h2::RecvStream;
 use hyper::body::{Body, Frame};
 use tonic::{Code, Status};
 
-use super::bounds::MESSAGE;
+use super::MESSAGE;
 
 /// What stands before a message: whether it is compressed, and its length.
 pub(super) const PREFIX: usize = 5;
@@ -32,11 +32,11 @@ impl Message {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Status>> {
         while let Some(piece) = ready!(self.stream.poll_data(context)) {
             let piece = piece.map_err(|error| Status::new(Code::Cancelled, error.to_string()))?;
-            // What cannot be told that there is room for again has ended.
+            // Fails only if the stream has ended.
             let _ = self.stream.flow_control().release_capacity(piece.len());
             if self.first.len().max(self.joined.len()) + piece.len() > PREFIX + MESSAGE {
                 return Poll::Ready(Err(Status::resource_exhausted(format!(
-                    "a message may have {MESSAGE} bytes, and this one has more"
+                    "message too large: at most {MESSAGE} bytes"
                 ))));
             }
             self.take(piece);
@@ -62,16 +62,19 @@ impl Message {
 /// A message without what stands before it.
 fn unwrapped(mut read: Bytes) -> Result<Bytes, Status> {
     if read.len() < PREFIX {
-        return Err(Status::invalid_argument("there is no message"));
+        return Err(Status::invalid_argument("missing message"));
     }
     let is_compressed = read.get_u8() != 0;
     let length = read.get_u32() as usize;
     if is_compressed {
-        return Err(Status::unimplemented("the message is compressed; send it as it is"));
+        return Err(Status::unimplemented(
+            "compressed messages are not supported; send them uncompressed",
+        ));
     }
     if length != read.len() {
-        let told = format!("the message is {length} bytes long, and {} have arrived", read.len());
-        return Err(Status::invalid_argument(told));
+        let message =
+            format!("message length mismatch: {length} bytes announced, {} received", read.len());
+        return Err(Status::invalid_argument(message));
     }
     Ok(read)
 }

@@ -14,18 +14,17 @@ use http::{Method, Request, Response, StatusCode};
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::asked::Asked;
 use super::body::Message;
-use super::{answer, guard, reply};
-use crate::App;
+use super::request::DecodedRequest;
+use super::{GrpcServer, access, reply, response};
 use spillgate_net::{Activity, InProgress};
 
 /// A call that something has to be waited for.
-pub(super) type Pending<'s> = Pin<Box<dyn Future<Output = ()> + Send + 's>>;
+pub(super) type CallFuture<'s> = Pin<Box<dyn Future<Output = ()> + Send + 's>>;
 
 /// A call that has arrived.
 pub(super) struct Call<'s> {
-    pub(super) app: &'s App,
+    pub(super) server: &'s GrpcServer,
     pub(super) peer: Option<IpAddr>,
     pub(super) head: Parts,
     pub(super) body: RecvStream,
@@ -38,18 +37,18 @@ const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/Sh
 
 impl<'s> Call<'s> {
     pub(super) fn new(
-        app: &'s App,
+        server: &'s GrpcServer,
         peer: Option<IpAddr>,
         activity: &'s Activity,
         request: Request<RecvStream>,
         respond: SendResponse<Bytes>,
     ) -> Self {
         let (head, body) = request.into_parts();
-        Self { app, peer, head, body, respond, in_progress: Activity::begin_request(activity) }
+        Self { server, peer, head, body, respond, in_progress: Activity::begin_request(activity) }
     }
 
     /// Answers at once if it can be, and gives back what has to be waited for.
-    pub(super) fn begin(mut self) -> Option<Pending<'s>> {
+    pub(super) fn begin(mut self) -> Option<CallFuture<'s>> {
         if let Some(status) = foreign(&self.head) {
             let mut response = Response::new(());
             *response.status_mut() = status;
@@ -58,31 +57,33 @@ impl<'s> Call<'s> {
             return None;
         }
         if self.head.uri.path() != SHOULD_RATE_LIMIT {
-            return Some(Box::pin(self.aside()));
+            return Some(Box::pin(self.serve_other()));
         }
-        let Self { app, respond, in_progress, body, .. } = self;
+        let Self { server, respond, in_progress, body, .. } = self;
         let finish = move |answer| {
-            app.grpc.count_call(reply::send(respond, answer));
+            server.stats.count_call(reply::send(respond, answer));
             drop(in_progress);
         };
-        if let Err(status) = guard::admit(&app.access(), self.peer, &self.head) {
+        if let Err(status) = access::admit(&server.app.access(), self.peer, &self.head) {
             finish(Err(status));
             return None;
         }
         let mut message = Message::new(body);
         // The message has mostly arrived with the call, and a store in memory decides at once.
         let read = message.poll(&mut Context::from_waker(Waker::noop()));
-        let asked = match read {
+        let request = match read {
             Poll::Pending => {
-                return Some(Box::pin(async move { finish(read_later(app, message).await) }));
+                return Some(Box::pin(async move { finish(read_later(server, message).await) }));
             }
-            Poll::Ready(read) => read.and_then(Asked::decode),
+            Poll::Ready(read) => read.and_then(DecodedRequest::decode),
         };
-        match asked {
-            Ok(asked) => match answer::at_once(app, &asked) {
+        match request {
+            Ok(request) => match response::at_once(server, &request) {
                 Some(answer) => finish(answer),
                 None => {
-                    return Some(Box::pin(async move { finish(answer::later(app, &asked).await) }));
+                    return Some(Box::pin(async move {
+                        finish(response::later(server, &request).await)
+                    }));
                 }
             },
             Err(status) => finish(Err(status)),
@@ -92,14 +93,14 @@ impl<'s> Call<'s> {
 }
 
 /// Answers a call whose message is still to arrive.
-async fn read_later(app: &App, mut message: Message) -> Result<Bytes, Status> {
-    let read = timeout(app.bounds.stalled, poll_fn(|context| message.poll(context))).await;
-    answer::later(app, &Asked::decode(read.map_err(|_| late())??)?).await
+async fn read_later(server: &GrpcServer, mut message: Message) -> Result<Bytes, Status> {
+    let read = timeout(server.bounds.stalled, poll_fn(|context| message.poll(context))).await;
+    response::later(server, &DecodedRequest::decode(read.map_err(|_| late())??)?).await
 }
 
 /// What a client is told whose message is waited for no longer.
 pub(super) fn late() -> Status {
-    Status::deadline_exceeded("the message did not arrive in time")
+    Status::deadline_exceeded("timed out waiting for the message")
 }
 
 /// The status for a request that is none of gRPC, such as one of a web page.

@@ -14,9 +14,9 @@ use spillgate_net::{Activity, IdleTimeout, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::bounds::{MESSAGE, STREAMS, WINDOW};
-use super::call::{Call, Pending};
-use crate::App;
+use super::GrpcServer;
+use super::call::{Call, CallFuture};
+use super::{MESSAGE, STREAMS, WINDOW};
 
 /// Speaks gRPC with one client until it leaves, breaks the protocol or is silent for too
 /// long, or until the server is draining or `shutdown` is ready: then calls that it has made are
@@ -30,7 +30,7 @@ use crate::App;
 pub async fn serve<T>(
     io: T,
     peer: Option<SocketAddr>,
-    app: &App,
+    server: &GrpcServer,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()>
 where
@@ -39,7 +39,8 @@ where
     let activity = &*Activity::current();
     activity.set_multiplexed();
     let mut stream = Stream::new(io, activity);
-    let served = converse(&mut stream, peer.map(|peer| peer.ip()), app, activity, shutdown).await;
+    let served =
+        converse(&mut stream, peer.map(|peer| peer.ip()), server, activity, shutdown).await;
     stream.close().await;
     served.map_err(|error| match error.is_io() {
         true => error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into()),
@@ -50,25 +51,25 @@ where
 async fn converse<T>(
     stream: &mut Stream<&Activity, T>,
     peer: Option<IpAddr>,
-    app: &App,
+    server: &GrpcServer,
     activity: &Activity,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), h2::Error>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut idle_timeout = IdleTimeout::new(app.bounds.stalled, app.bounds.idle);
+    let mut idle_timeout = IdleTimeout::new(server.bounds.stalled, server.bounds.idle);
     let mut shutdown = pin!(shutdown);
     let connection = tokio::select! {
         biased;
         () = &mut shutdown => return Ok(()),
-        connection = builder(app).handshake(stream) => connection?,
+        connection = builder(server).handshake(stream) => connection?,
         () = idle_timeout.expired(activity) => return Ok(()),
     };
     let mut session = Session {
         connection,
         peer,
-        app,
+        server,
         activity,
         fresh: Vec::new(),
         pending: FuturesUnordered::new(),
@@ -77,21 +78,21 @@ where
         // Shutdown first: a busy client would never let it have its turn.
         biased;
         () = shutdown => {}
-        () = app.readiness().drain_signal().goaway(activity) => {}
+        () = server.app.readiness().drain_signal().goaway(activity) => {}
         ended = poll_fn(|context| session.poll(context)) => return ended,
         () = idle_timeout.expired(activity) => {}
     }
     // The client is told to make no more calls. Those that are under way are answered.
     session.connection.graceful_shutdown();
     let leave = poll_fn(|context| session.poll(context));
-    timeout(app.bounds.stalled, leave).await.unwrap_or(Ok(()))
+    timeout(server.bounds.stalled, leave).await.unwrap_or(Ok(()))
 }
 
-fn builder(app: &App) -> Builder {
+fn builder(server: &GrpcServer) -> Builder {
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(STREAMS)
-        .max_header_list_size(u32::try_from(app.bounds.head).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(server.bounds.head).unwrap_or(u32::MAX))
         .initial_window_size(MESSAGE as u32)
         .initial_connection_window_size(WINDOW)
         .max_send_buffer_size(MESSAGE);
@@ -102,12 +103,12 @@ fn builder(app: &App) -> Builder {
 struct Session<'s, T> {
     connection: Connection<T, Bytes>,
     peer: Option<IpAddr>,
-    app: &'s App,
+    server: &'s GrpcServer,
     activity: &'s Activity,
     /// Calls that have arrived since the last were answered.
     fresh: Vec<(Request<RecvStream>, SendResponse<Bytes>)>,
     /// Calls that wait for something.
-    pending: FuturesUnordered<Pending<'s>>,
+    pending: FuturesUnordered<CallFuture<'s>>,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Session<'_, T> {
@@ -126,7 +127,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Session<'_, T> {
             }
             let mut is_idle = self.fresh.is_empty();
             for (request, respond) in self.fresh.drain(..) {
-                let call = Call::new(self.app, self.peer, self.activity, request, respond);
+                let call = Call::new(self.server, self.peer, self.activity, request, respond);
                 self.pending.extend(call.begin());
             }
             while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(context) {

@@ -28,9 +28,9 @@ impl health_server::Health for Health {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         if !is_known(request.get_ref()) {
-            return Err(Status::not_found("this server has no such service"));
+            return Err(Status::not_found("unknown service"));
         }
-        Ok(Response::new(told(status(self.0.phase()))))
+        Ok(Response::new(response(status(self.0.phase()))))
     }
 
     async fn watch(
@@ -55,7 +55,7 @@ fn changes(
             let is_last = phase == Phase::Draining;
             if last != Some(now) || is_last {
                 let next = (!is_last).then_some((phases, Some(now)));
-                return Some((Ok(told(now)), next));
+                return Some((Ok(response(now)), next));
             }
             phases.changed().await.ok()?;
         }
@@ -73,6 +73,6 @@ fn status(phase: Phase) -> ServingStatus {
     }
 }
 
-fn told(status: ServingStatus) -> HealthCheckResponse {
+fn response(status: ServingStatus) -> HealthCheckResponse {
     HealthCheckResponse { status: status as i32 }
 }

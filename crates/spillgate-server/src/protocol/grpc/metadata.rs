@@ -1,4 +1,4 @@
-//! What the next filter of a proxy is told, beside whether the call passes.
+//! Dynamic metadata for the next filter of the proxy.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -26,20 +26,20 @@ pub(super) fn metadata(
     let violations = outcome.descriptors().enumerate().filter(is_violated);
     let violations = violations.map(|(place, _)| Kind::NumberValue(place as f64));
     let descriptors = request.descriptors.iter().map(descriptor);
-    let mut told = table([
+    let mut fields = table([
         ("domain", Kind::StringValue(request.domain.clone())),
         ("descriptors", list(descriptors)),
         ("quotaModeEnabled", Kind::BoolValue(has_quota_mode)),
         ("quotaModeViolations", list(violations)),
     ]);
     if request.hits_addend > 0 {
-        put(&mut told, "hitsAddend", Kind::NumberValue(request.hits_addend.into()));
+        put(&mut fields, "hitsAddend", Kind::NumberValue(request.hits_addend.into()));
     }
     let passed = passed(outcome);
     if !passed.is_empty() {
-        put(&mut told, "metadata", Kind::StructValue(Struct { fields: passed }));
+        put(&mut fields, "metadata", Kind::StructValue(Struct { fields: passed }));
     }
-    Some(Struct { fields: told })
+    Some(Struct { fields })
 }
 
 /// The metadata of all limits of descriptors that exceed none.
@@ -93,11 +93,11 @@ fn kind(value: &MetadataValue) -> Kind {
 fn descriptor(asked: &RateLimitDescriptor) -> Kind {
     let entries = asked.entries.iter();
     let entries = entries.map(|entry| Kind::StringValue(format!("{}={}", entry.key, entry.value)));
-    let mut told = table([("entries", list(entries))]);
+    let mut fields = table([("entries", list(entries))]);
     if let Some(hits) = &asked.hits_addend {
-        put(&mut told, "hitsAddend", Kind::NumberValue(hits.value as f64));
+        put(&mut fields, "hitsAddend", Kind::NumberValue(hits.value as f64));
     }
-    Kind::StructValue(Struct { fields: told })
+    Kind::StructValue(Struct { fields })
 }
 
 fn table<const N: usize>(fields: [(&str, Kind); N]) -> Fields {

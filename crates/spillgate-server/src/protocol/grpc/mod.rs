@@ -4,23 +4,57 @@
 //! connection's own task: whatever has arrived together is answered together, with one write.
 //! `docs/envoy.md` shows how to use it.
 
-mod answer;
-mod asked;
+mod access;
 mod body;
-mod bounds;
 mod call;
 mod connection;
-mod file_descriptors;
-mod guard;
 mod health;
 mod metadata;
 mod pipe;
 mod protocol;
 mod reply;
+mod request;
+mod response;
 mod side_services;
 mod stats;
 
+use std::sync::Arc;
+
 pub use self::connection::serve;
 pub(crate) use self::protocol::{DEFAULT_PORT, GrpcProtocol};
-pub(crate) use self::side_services::SideServices;
-pub use self::stats::{DescriptorResult, Stats};
+use self::side_services::SideServices;
+pub use self::stats::{DescriptorResult, GrpcStats};
+use super::http::Bounds;
+use crate::App;
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct GrpcServer {
+    app: Arc<App>,
+    bounds: Bounds,
+    side_services: SideServices,
+    stats: GrpcStats,
+}
+
+impl GrpcServer {
+    /// A server for this application, with these bounds on heads and time.
+    pub fn new(app: Arc<App>, bounds: Bounds) -> Self {
+        let side_services = SideServices::new(Arc::clone(app.readiness()));
+        Self { app, bounds, side_services, stats: GrpcStats::default() }
+    }
+}
+
+/// Bytes of a message. Envoy's are of some hundred.
+const MESSAGE: usize = 64 * 1024;
+
+/// Descriptors of a call.
+const DESCRIPTORS: usize = 256;
+
+/// Entries of a descriptor.
+const ENTRIES: usize = 64;
+
+/// Calls that a connection may have open. Those beyond wait with the client.
+const STREAMS: u32 = 1_024;
+
+/// Bytes of messages that a connection may have under way.
+const WINDOW: u32 = 1024 * 1024;

@@ -15,20 +15,22 @@ use tonic::server::NamedService;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::Builder;
 
+use super::MESSAGE;
 use super::body::Messages;
-use super::bounds::MESSAGE;
 use super::call::{Call, late};
-use super::file_descriptors::file_descriptors;
 use super::health::Health;
 use super::pipe::pipe;
-use super::{guard, reply};
+use super::{access, reply};
 use crate::Readiness;
 
 /// Health, and reflection in its two versions.
 pub(crate) struct SideServices(Vec<(&'static str, Serve)>);
 
-type Serve = Box<dyn Fn(Request<Body>) -> Answer + Send + Sync>;
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type Serve = Box<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// Envoy's `rls.proto` and its imports, compiled by `scripts/descriptor-set`.
+const DESCRIPTOR_SET: &[u8] = include_bytes!("descriptor_set.bin");
 
 /// What probes ask, which have no token.
 const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
@@ -38,7 +40,7 @@ impl SideServices {
         let reflection = || {
             Builder::configure()
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-                .register_file_descriptor_set(file_descriptors())
+                .register_encoded_file_descriptor_set(DESCRIPTOR_SET)
         };
         let mut services = Self(Vec::new());
         let health = HealthServer::new(Health(readiness));
@@ -71,22 +73,22 @@ impl SideServices {
 
 impl Call<'_> {
     /// Answers a call of another service than the one that limits.
-    pub(super) async fn aside(self) {
-        let Self { app, peer, head, body, respond, in_progress: _in_progress } = self;
+    pub(super) async fn serve_other(self) {
+        let Self { server, peer, head, body, respond, in_progress: _in_progress } = self;
         let path = head.uri.path();
         let admitted = match path {
             HEALTH_CHECK => Ok(()),
-            _ => guard::admit(&app.access(), peer, &head),
+            _ => access::admit(&server.app.access(), peer, &head),
         };
-        let found = app.side_services.find(path);
-        let found = found.ok_or_else(|| Status::unimplemented("this server has no such method"));
+        let found = server.side_services.find(path);
+        let found = found.ok_or_else(|| Status::unimplemented("unknown method"));
         match admitted.and(found) {
             Err(status) => drop(reply::send(respond, Err(status))),
             Ok(serve) => {
                 let request = Request::from_parts(head, Body::new(Messages(body)));
                 // Whoever asks for one thing is answered once all of the message is there.
-                match timeout(app.bounds.stalled, serve(request)).await {
-                    Ok(Ok(response)) => pipe(response, respond, app.bounds.stalled).await,
+                match timeout(server.bounds.stalled, serve(request)).await {
+                    Ok(Ok(response)) => pipe(response, respond, server.bounds.stalled).await,
                     Err(_) => drop(reply::send(respond, Err(late()))),
                 }
             }

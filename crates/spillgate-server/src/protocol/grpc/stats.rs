@@ -4,7 +4,7 @@ use tonic::Code;
 
 /// What clients have done over gRPC so far.
 #[derive(Debug, Default)]
-pub struct Stats {
+pub struct GrpcStats {
     /// By code.
     calls: [AtomicU64; CODES.len()],
     /// By outcome.
@@ -64,7 +64,7 @@ const CODES: [&str; 17] = [
 ];
 
 // Relaxed throughout: counts order nothing.
-impl Stats {
+impl GrpcStats {
     /// How many calls of the rate-limit service ended with which code. Errors that did not
     /// happen are left out.
     pub fn calls(&self) -> impl Iterator<Item = (&'static str, u64)> {

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use spillgate_policy::RequestView;
 
-use super::guard::{self, only};
+use super::access::{self, only};
 use super::parameters::query;
 use super::problem::Problem;
 use super::reply::Reply;
@@ -60,14 +60,14 @@ static ORIGINAL: Family = Family {
 /// cannot be understood is refused like all that is denied.
 pub(super) async fn answer(app: &App, peer: Option<IpAddr>, head: &Parts) -> Reply {
     match decide(app, peer, head).await {
-        Ok(reply) => told(head.uri.query(), reply),
+        Ok(reply) => for_proxy(head.uri.query(), reply),
         Err(problem) => refuse(head.uri.query(), problem),
     }
 }
 
 /// Refuses a request, for whatever reason.
 pub(super) fn refuse(query: Option<&str>, problem: Problem) -> Reply {
-    told(query, problem.reply())
+    for_proxy(query, problem.reply())
 }
 
 /// True if this is a proxy that may ask about its clients.
@@ -83,23 +83,25 @@ pub(super) fn has_body(headers: &HeaderMap) -> bool {
 }
 
 async fn decide(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, Problem> {
-    guard::admit(&app.access(), Level::Proxy, head)?;
+    access::admit(&app.access(), Level::Proxy, head)?;
     if let Some((_, deny)) = query(&[DENY], head.uri.query())?.first() {
         denial(deny)?;
     }
     if has_body(&head.headers) {
-        return Err(Problem::bad_request("let the proxy send no body, and no content-length"));
+        return Err(Problem::bad_request(
+            "unexpected request body; configure the proxy to send no body, and no Content-Length",
+        ));
     }
     let original = Original::new(app, peer, head)?;
     let uri = Uri::default();
     let request = RequestView::new(&original.method, &uri, &head.headers, Some(original.peer))
         .with_path(original.path)
         .with_host(Some(original.host));
-    Ok(app.layer().enforcer().verdict(request).await)
+    Ok(app.enforcer().verdict(request).await)
 }
 
 /// The reply as a proxy is to see it.
-fn told(query: Option<&str>, mut reply: Reply) -> Reply {
+fn for_proxy(query: Option<&str>, mut reply: Reply) -> Reply {
     let status = reply.status();
     reply.headers_mut().insert(&STATUS, HeaderValue::from(status.as_u16()));
     reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -134,26 +136,28 @@ impl<'h> Original<'h> {
             (false, true) => &ORIGINAL,
             (false, false) => {
                 return Err(Problem::bad_request(format_args!(
-                    "the proxy does not say which request this is about; let it set {} or {}",
+                    "missing description of the original request; configure the proxy to set {} or {}",
                     FORWARDED.uri, ORIGINAL.uri
                 )));
             }
             // One of them is the client's own, and it cannot be told which.
             (true, true) => {
                 return Err(Problem::bad_request(format_args!(
-                    "both {} and {} are there; let the proxy remove the one that it does not set",
+                    "both {} and {} are present; configure the proxy to remove the one that it does not set",
                     FORWARDED.uri, ORIGINAL.uri
                 )));
             }
         };
         let value = |name: &HeaderName| {
-            let missing = || Problem::bad_request(format_args!("let the proxy set {name}, too"));
+            let missing = || {
+                Problem::bad_request(format_args!("missing {name}; configure the proxy to set it"))
+            };
             only(headers, name)?.ok_or_else(missing)
         };
         let (uri, method) = (value(&family.uri)?, value(&family.method)?);
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| {
             Problem::bad_request(format_args!(
-                "{} is {method:?}, which is no method",
+                "{} is {method:?}, which is not an HTTP method",
                 family.method
             ))
         })?;
@@ -181,7 +185,9 @@ impl Family {
             only(headers, name)?
         };
         value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| {
-            Problem::bad_request(format_args!("let the proxy set {name} to its client's address"))
+            Problem::bad_request(format_args!(
+                "missing or invalid {name}; configure the proxy to set it to its client's address"
+            ))
         })
     }
 }
@@ -189,8 +195,8 @@ impl Family {
 fn not_a_proxy(peer: Option<IpAddr>) -> Problem {
     let peer = peer.map_or("an unknown address".to_owned(), |peer| peer.to_canonical().to_string());
     Problem::forbidden(format_args!(
-        "{peer} is not known as a proxy; if it is one, name it in auth-allow of [server], or in \
-         trusted-proxies of [identity]"
+        "{peer} is not a trusted proxy; if it is one, add it to auth-allow in [server], or to \
+         trusted-proxies in [identity]"
     ))
 }
 
@@ -210,6 +216,6 @@ fn denial(text: &str) -> Result<StatusCode, Problem> {
     // A proxy takes a 5xx for a failure of this server, and may go ahead.
     let number = text.parse().ok().filter(|status| (400..500).contains(status));
     number.and_then(|number| StatusCode::from_u16(number).ok()).ok_or_else(|| {
-        Problem::bad_request(format_args!("deny is {text:?}; write a status such as 403"))
+        Problem::bad_request(format_args!("invalid deny {text:?}; use a status such as 403"))
     })
 }

@@ -33,9 +33,9 @@ pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = match essence {
-        [] => format!("the body has no type; send the header content-type: {expected}"),
+        [] => format!("missing Content-Type; send content-type: {expected}"),
         other => format!(
-            "the body's type is {:?}; send the header content-type: {expected}",
+            "unsupported Content-Type {:?}; send content-type: {expected}",
             String::from_utf8_lossy(other)
         ),
     };
@@ -45,9 +45,7 @@ pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
 /// Refuses a body where none is taken: it would say something that is not done.
 pub(super) async fn none(body: Incoming, time: Duration) -> Result<Bytes, Problem> {
     read(body, 0, time).await.map_err(|problem| match problem.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::bad_request(
-            "this route takes no body; send none, and say the rest in the path",
-        ),
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::bad_request("this route takes no body"),
         _ => problem,
     })
 }
@@ -58,7 +56,8 @@ pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<
     if usize::try_from(announced).is_ok_and(|announced| announced <= most) {
         let read = timeout(time, collect(body, most)).await;
         return read.map_err(|_| {
-            let detail = format!("the body did not arrive within {} s", time.as_secs());
+            let detail =
+                format!("timed out after {} s waiting for the request body", time.as_secs());
             Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
         })?;
     }
@@ -90,7 +89,7 @@ async fn frame(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
     while !body.is_end_stream() {
         let Some(frame) = body.frame().await else { break };
         let frame = frame.map_err(|error| {
-            Problem::bad_request(format_args!("the body could not be read: {error}"))
+            Problem::bad_request(format_args!("failed to read the request body: {error}"))
         })?;
         // Trailers say nothing here.
         if let Ok(data) = frame.into_data() {
@@ -101,6 +100,6 @@ async fn frame(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
 }
 
 fn too_large(most: usize) -> Problem {
-    let detail = format!("the body is longer than {most} bytes");
+    let detail = format!("request body larger than {most} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }

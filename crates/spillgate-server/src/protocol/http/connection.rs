@@ -13,9 +13,8 @@ use spillgate_net::{Activity, IdleTimeout, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fast::{Fast, Left};
-use super::one_request::OneRequest;
-use super::{Bounds, service};
-use crate::App;
+use super::request_reader::RequestReader;
+use super::{Bounds, HttpServer, service};
 
 /// Speaks HTTP/1.1 with one client until it leaves, breaks the protocol or is silent for
 /// too long, or until `shutdown` is ready: then the request in hand is still answered. While
@@ -29,19 +28,19 @@ use crate::App;
 pub async fn serve<T>(
     io: T,
     peer: Option<SocketAddr>,
-    app: &App,
+    server: &HttpServer,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let activity = &*Activity::current();
-    let mut idle_timeout = IdleTimeout::new(app.bounds.stalled, app.bounds.idle);
+    let mut idle_timeout = IdleTimeout::new(server.bounds.stalled, server.bounds.idle);
     let mut stream = Stream::new(io, activity);
     let mut shutdown = pin!(shutdown);
     let peer = peer.map(|peer| peer.ip());
-    let fast = Fast { app, peer, activity };
-    let anything = Anything { app, peer, activity };
+    let fast = Fast { server, peer, activity };
+    let anything = Anything { server, peer, activity };
     let ended = loop {
         // In boxes: most connections are never asked for anything else.
         let is_kept = match fast.serve(&mut stream, &mut idle_timeout, shutdown.as_mut()).await {
@@ -64,7 +63,7 @@ where
 
 /// Answers requests of any kind.
 struct Anything<'s> {
-    app: &'s App,
+    server: &'s HttpServer,
     peer: Option<IpAddr>,
     activity: &'s Activity,
 }
@@ -77,7 +76,7 @@ impl Anything<'_> {
         idle_timeout: &mut IdleTimeout,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<bool> {
-        let mut request = OneRequest::new(stream);
+        let mut request = RequestReader::new(stream);
         let goes_on = self.answer(&mut request, idle_timeout, shutdown).await?;
         Ok(goes_on && request.is_kept())
     }
@@ -85,21 +84,21 @@ impl Anything<'_> {
     /// Tells whether the server goes on, and the client.
     async fn answer<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        request: &mut OneRequest<'_, '_, T>,
+        request: &mut RequestReader<'_, '_, T>,
         idle_timeout: &mut IdleTimeout,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<bool> {
-        let Self { app, peer, activity } = *self;
+        let Self { server, peer, activity } = *self;
         let answer = service_fn(async |request| {
             let _in_progress = Activity::begin_request(activity);
-            let mut reply = service::answer(app, peer, request).await;
-            if app.readiness().is_draining() {
+            let mut reply = service::answer(server, peer, request).await;
+            if server.app.readiness().is_draining() {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(reply.map(Full::new))
         });
         let stream = TokioIo::new(request);
-        let mut connection = pin!(builder(&app.bounds).serve_connection(stream, answer));
+        let mut connection = pin!(builder(&server.bounds).serve_connection(stream, answer));
         tokio::select! {
             // Shutdown first: a busy client would never let it have its turn.
             biased;

@@ -26,8 +26,7 @@ use super::body::expect_type;
 use super::problem::Problem;
 use super::reply::JSON;
 use super::routes::{Level, Operation};
-use super::{auth, check as checks, guard};
-use crate::App;
+use super::{HttpServer, access, auth, check as checks};
 
 /// Why requests were no longer answered here.
 pub(super) enum Left {
@@ -51,7 +50,7 @@ const LATE: Duration = Duration::from_secs(1);
 
 /// Answers what clients of one connection ask most.
 pub(super) struct Fast<'s> {
-    pub(super) app: &'s App,
+    pub(super) server: &'s HttpServer,
     pub(super) peer: Option<IpAddr>,
     pub(super) activity: &'s Activity,
 }
@@ -122,9 +121,9 @@ impl Fast<'_> {
         idle_timeout: &mut IdleTimeout,
         shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<(Rest, bool)> {
-        let bounds = match auth::takes_from(self.app, self.peer) {
+        let bounds = match auth::takes_from(&self.server.app, self.peer) {
             true => HeadBounds::OF_PROXIES,
-            false => HeadBounds::of_others(&self.app.bounds),
+            false => HeadBounds::of_others(&self.server.bounds),
         };
         // It may have come together with the request before, and not been read since.
         self.activity.record_read();
@@ -145,8 +144,8 @@ impl Fast<'_> {
             let rest = &input[used..];
             // While the server drains, the next response says that it is the last; of checks,
             // hyper's does.
-            let is_draining = self.app.readiness().is_draining();
-            let check = Check::parse(rest, &self.app.bounds).filter(|_| !is_draining);
+            let is_draining = self.server.app.readiness().is_draining();
+            let check = Check::parse(rest, &self.server.bounds).filter(|_| !is_draining);
             let (operation, status) = if let Some(check) = check {
                 let _in_progress = Activity::begin_request(self.activity);
                 used += check.length;
@@ -158,7 +157,7 @@ impl Fast<'_> {
             } else {
                 break;
             };
-            self.app.stats.count(Some(operation), status);
+            self.server.stats.count(Some(operation), status);
         }
         used
     }
@@ -174,11 +173,11 @@ impl Fast<'_> {
     }
 
     async fn check(&self, check: &Check<'_>, document: &mut Vec<u8>) -> Result<(), Problem> {
-        let access = self.app.access();
-        guard::check_host(&access, check.host)?;
-        guard::check_level(&access, Level::Client, || Ok(check.authorization))?;
+        let access = self.server.app.access();
+        access::check_host(&access, check.host)?;
+        access::check_level(&access, Level::Client, || Ok(check.authorization))?;
         expect_type(check.content_type, JSON)?;
-        checks::answer(self.app, check.body, document).await
+        checks::answer(self.server, check.body, document).await
     }
 
     async fn answer_auth(
@@ -191,7 +190,7 @@ impl Fast<'_> {
             Ok((parts, is_last)) => {
                 // In a box: a connection that asks only for checks needs no room for it.
                 let reply: Pin<Box<dyn Future<Output = _> + Send>> =
-                    Box::pin(auth::answer(self.app, self.peer, &parts));
+                    Box::pin(auth::answer(&self.server.app, self.peer, &parts));
                 let reply = reply.await;
                 // After a body that nobody has read there is no telling where the next begins.
                 if is_last || is_draining || auth::has_body(&parts.headers) {
@@ -207,6 +206,6 @@ impl Fast<'_> {
     fn refuse_large(&self, begin: &[u8], most: usize, replies: &mut Replies) {
         let problem = auth_head::too_large(most);
         let status = replies.send_last(auth::refuse(auth_head::query(begin), problem));
-        self.app.stats.count(Some(Operation::Auth), status);
+        self.server.stats.count(Some(Operation::Auth), status);
     }
 }

@@ -4,22 +4,22 @@ use http::header::HOST;
 use http::request::Parts;
 use spillgate_policy::Policy;
 
+use super::HttpServer;
 use super::reply::{Reply, text};
-use crate::App;
 
-pub(super) fn run(app: &App, head: &Parts) -> Reply {
+pub(super) fn run(server: &HttpServer, head: &Parts) -> Reply {
     let version = env!("CARGO_PKG_VERSION");
     let routes = include_str!("home.txt");
     // Under which the client has come here, and the server answers to.
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let scheme = if app.has_tls() { "https" } else { "http" };
-    let bearer = match app.access().is_loopback() {
+    let scheme = if server.has_tls { "https" } else { "http" };
+    let bearer = match server.app.access().is_loopback() {
         true => "",
         false => " -H \"authorization: Bearer $SPILLGATE_TOKEN\"",
     };
-    let question = question(&app.gate().policy());
+    let question = question(&server.app.gate().policy());
     text(format!(
-        "Spillgate {version}: may this caller do this, now?\n\n{routes}\nTry:\n\n  \
+        "Spillgate {version}: is this caller allowed to make this request right now?\n\n{routes}\nTry:\n\n  \
          curl -d '{question}' -H 'content-type: application/json'{bearer} \\\n    \
          {scheme}://{host}/v1/check\n"
     ))
@@ -39,8 +39,8 @@ fn question(policy: &Policy) -> String {
 fn key(policy: &Policy, limit: &str) -> Option<String> {
     let value = |part: &str| match part {
         "caller" | "ip" => Some("\"203.0.113.7\""),
-        // Has no text.
-        "descriptor" => None,
+        // Has no text, or needs a quota.
+        "descriptor" | "key" => None,
         _ => Some("\"42\""),
     };
     let count = policy.parts(limit)?;

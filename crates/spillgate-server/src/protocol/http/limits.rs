@@ -1,21 +1,117 @@
-//! `GET /v1/limits`.
+//! `/v1/limits`, and `/v1/limits/{limit}/keys/{key}`: inspect or reset one caller, or override its
+//! quota.
 
+use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
-use spillgate_policy::LimitSummary;
+use serde::{Deserialize, Serialize};
+use spillgate_policy::{Error, LimitSummary, Quota};
 
+use super::check::{CheckResult, Text};
+use super::json::parse;
+use super::parameters::{Query, segment};
 use super::problem::Problem;
-use super::reply::{Reply, json};
+use super::reply::{Reply, json, no_content};
 use super::service::block_in_place;
 use crate::App;
 
 /// The limits of the policy in force.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Limits {
+#[schemars(rename = "Limits")]
+pub(super) struct LimitList {
     /// In the order of the policy.
     limits: Vec<LimitSummary>,
 }
 
-pub(super) fn run(app: &App) -> Result<Reply, Problem> {
-    json(&Limits { limits: block_in_place(|| app.gate().limits()) })
+pub(super) fn list(app: &App) -> Result<Reply, Problem> {
+    json(&LimitList { limits: block_in_place(|| app.gate().limits()) })
+}
+
+/// A caller's own quota.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OverrideBody<'a> {
+    /// How much, over how long: `100/s burst 200`.
+    #[serde(borrow)]
+    #[schemars(length(min = 1), example = &"100/s burst 200")]
+    quota: Text<'a>,
+}
+
+pub(super) async fn peek(app: &App, segments: [&str; 2], query: &Query) -> Result<Reply, Problem> {
+    let KeyPath { limit, parts, cost } = KeyPath::new(app, segments, query)?;
+    let peeked = app.gate().peek_limit(&limit, &texts(&parts), cost).await;
+    let decision = peeked.map_err(|error| Problem::of_limit_in_detail(app, &limit, &error))?;
+    json(&CheckResult::of_limit(&limit, &decision))
+}
+
+pub(super) async fn reset(app: &App, segments: [&str; 2], query: &Query) -> Result<Reply, Problem> {
+    let KeyPath { limit, parts, .. } = KeyPath::new(app, segments, query)?;
+    done(app, &limit, app.gate().reset_limit(&limit, &texts(&parts)).await)
+}
+
+pub(super) async fn set_override(
+    app: &App,
+    segments: [&str; 2],
+    query: &Query,
+    body: &[u8],
+) -> Result<Reply, Problem> {
+    let KeyPath { limit, parts, .. } = KeyPath::new(app, segments, query)?;
+    let OverrideBody { quota } = parse(body)?;
+    let quota = quota.as_str();
+    let quota: Quota = quota.parse().map_err(|error| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format_args!("quota {quota:?}: {error}"))
+    })?;
+    let set = app.gate().set_override(&limit, &texts(&parts), Some(quota)).await;
+    match set {
+        // The limit's algorithm cannot count it.
+        Err(error) if error.is_policy() => Err(Problem::refused(&error)),
+        set => done(app, &limit, set),
+    }
+}
+
+pub(super) async fn remove_override(
+    app: &App,
+    segments: [&str; 2],
+    query: &Query,
+) -> Result<Reply, Problem> {
+    let KeyPath { limit, parts, .. } = KeyPath::new(app, segments, query)?;
+    done(app, &limit, app.gate().set_override(&limit, &texts(&parts), None).await)
+}
+
+fn done(app: &App, limit: &str, done: Result<(), Error>) -> Result<Reply, Problem> {
+    done.map(|()| no_content()).map_err(|error| Problem::of_limit_in_detail(app, limit, &error))
+}
+
+fn texts(parts: &[String]) -> Vec<&str> {
+    parts.iter().map(String::as_str).collect()
+}
+
+/// Which caller of which limit.
+struct KeyPath {
+    limit: String,
+    parts: Vec<String>,
+    cost: u64,
+}
+
+impl KeyPath {
+    /// The first part is in the path, the others in the query. A limit that counts everyone
+    /// together has no parts; there the path says `global`.
+    fn new(app: &App, [limit, key]: [&str; 2], query: &Query) -> Result<Self, Problem> {
+        let limit = segment("the name of the limit", limit)?.into_owned();
+        let mut parts = vec![segment("the key", key)?.into_owned()];
+        let mut cost = 1;
+        for (name, value) in query {
+            match *name {
+                "cost" => {
+                    cost = value.parse().map_err(|_| {
+                        Problem::bad_request(format_args!("invalid cost {value:?}; use an integer"))
+                    })?;
+                }
+                _ => parts.push(value.clone()),
+            }
+        }
+        if app.gate().policy().parts(&limit) == Some(0) && parts == ["global"] {
+            parts.clear();
+        }
+        Ok(Self { limit, parts, cost })
+    }
 }

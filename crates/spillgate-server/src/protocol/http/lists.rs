@@ -12,7 +12,8 @@ use crate::App;
 
 /// A list.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Entries {
+#[schemars(rename = "Entries")]
+pub(super) struct ListEntries {
     /// Addresses, ranges, `key:NAME` and `user:NAME`.
     entries: Vec<String>,
 }
@@ -25,7 +26,7 @@ pub(super) struct Edited {
 }
 
 pub(super) fn show(app: &App, [list, _]: [&str; 2]) -> Result<Reply, Problem> {
-    json(&Entries { entries: app.gate().listed(kind(list)?) })
+    json(&ListEntries { entries: app.gate().listed(kind(list)?) })
 }
 
 pub(super) fn add(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
@@ -54,7 +55,7 @@ fn kind(list: &str) -> Result<ListKind, Problem> {
         "allow" => Ok(ListKind::Allow),
         "block" => Ok(ListKind::Block),
         other => Err(Problem::not_found(format_args!(
-            "there is no list {other:?}; the lists are allow and block"
+            "unknown list {other:?}; the lists are allow and block"
         ))),
     }
 }

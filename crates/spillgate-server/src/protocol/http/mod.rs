@@ -1,9 +1,10 @@
 //! HTTP: checks for programs in any language, `/auth` for proxies, metrics and health for
 //! operators, and routes to look and change while the server runs.
 //!
-//! An [`App`](crate::App) holds what connections share, and [`serve`] speaks HTTP/1.1 with
+//! An [`HttpServer`] holds what connections share, and [`serve`] speaks HTTP/1.1 with
 //! one client. `docs/http.md` shows every route.
 
+mod access;
 mod auth;
 mod body;
 mod bounds;
@@ -11,13 +12,11 @@ mod check;
 mod connection;
 mod explain;
 mod fast;
-mod guard;
 mod home;
+mod integer;
 mod json;
-mod keys;
 mod limits;
 mod lists;
-mod one_request;
 mod openapi;
 mod pages;
 mod parameters;
@@ -25,14 +24,17 @@ mod policy;
 mod problem;
 mod protocol;
 mod reply;
+mod request_reader;
+mod reservations;
 mod reserve;
 mod routes;
+mod server;
 mod service;
 mod stats;
-mod whole;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;
 pub(crate) use self::explain::explain;
 pub(crate) use self::protocol::{DEFAULT_PORT, HttpProtocol};
-pub use self::stats::Stats;
+pub use self::server::HttpServer;
+pub use self::stats::HttpStats;

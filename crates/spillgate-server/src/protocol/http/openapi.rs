@@ -11,7 +11,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::auth;
-use super::parameters::{Kind, Parameter};
+use super::parameters::{Parameter, ParameterType};
 use super::problem::{Document, PROBLEM, Problem};
 use super::reply::{Reply, content};
 use super::routes::{Content, Level, Operation, ROUTES, Route};
@@ -170,8 +170,10 @@ fn parameters(route: &Route) -> Vec<Value> {
     });
     let in_query = route.query.iter().map(|Parameter { name, kind, description }| {
         let schema = match kind {
-            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-            Kind::Whole(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
+            ParameterType::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            ParameterType::Whole(from, to) => {
+                json!({ "type": "integer", "minimum": from, "maximum": to })
+            }
         };
         json!({ "name": name, "in": "query", "description": description, "schema": schema })
     });

@@ -5,9 +5,9 @@ use http::header::{HeaderValue, VARY};
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
-use spillgate_tower::MetricsFormat;
+use spillgate_enforce::MetricsFormat;
 
-use super::guard;
+use super::access;
 use super::problem::Problem;
 use super::reply::{Reply, content, json, text};
 use super::routes::Level;
@@ -51,25 +51,25 @@ pub(super) fn health() -> Reply {
 pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
     let readiness = app.readiness();
     // It names files and shows what is in them.
-    let is_known = guard::admit(&app.access(), Level::Client, head).is_ok();
+    let is_known = access::admit(&app.access(), Level::Client, head).is_ok();
     let reload_failure = readiness.reload_failure();
     let reload_failure =
         if is_known { reload_failure } else { reload_failure.as_deref().map(outline) };
     let outage = app.gate().store().shared().and_then(|store| store.backend().health().outage);
     let outage = outage.map(|why| match is_known {
         true => why.to_string(),
-        false => "the store cannot be asked; ask with the token for more".to_owned(),
+        false => "the store is unavailable; send the token for details".to_owned(),
     });
     let shared = app.gate().store().shared();
     let warning = shared.and_then(|store| store.backend().warnings().may_evict);
     let store_warning = warning.map(|why| match is_known {
         true => why,
-        false => "the store may drop keys; ask with the token for more".to_owned(),
+        false => "the store may evict keys; send the token for details".to_owned(),
     });
     let mismatch = shared.and_then(|store| store.stats().agreement.differences());
     let mismatch = mismatch.map(|differs| match is_known {
         true => differs,
-        false => "servers of one store differ; ask with the token for more".to_owned(),
+        false => "servers that share the store differ; send the token for details".to_owned(),
     });
     let phase = readiness.phase();
     let status = match phase {
@@ -87,7 +87,7 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
 /// What anyone may know of why a reload was refused.
 fn outline(failure: &str) -> String {
     match failure.lines().count() {
-        1 => "1 problem; ask with the token for more".to_owned(),
-        problems => format!("{problems} problems; ask with the token for more"),
+        1 => "1 problem; send the token for details".to_owned(),
+        problems => format!("{problems} problems; send the token for details"),
     }
 }

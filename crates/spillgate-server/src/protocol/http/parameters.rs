@@ -9,13 +9,13 @@ use super::problem::Problem;
 /// A parameter in the query.
 pub(super) struct Parameter {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ParameterType,
     pub(super) description: &'static str,
 }
 
 /// What the value of a parameter is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParameterType {
     /// A text, as often as there are parts.
     Texts,
     /// A whole number within these bounds.
@@ -39,8 +39,8 @@ pub(super) fn query(known: &[Parameter], text: Option<&str>) -> Result<Query, Pr
         let parameter = known.iter().find(|known| known.name == name);
         let parameter = parameter.ok_or_else(|| unknown(known, &name))?;
         let is_there = parameters.iter().any(|(given, _)| *given == parameter.name);
-        if is_there && parameter.kind != Kind::Texts {
-            return Err(Problem::bad_request(format_args!("the parameter {name} is there twice")));
+        if is_there && parameter.kind != ParameterType::Texts {
+            return Err(Problem::bad_request(format_args!("duplicate query parameter {name}")));
         }
         parameters.push((parameter.name, decoded(&name, value)?));
     }
@@ -57,10 +57,10 @@ fn decoded(name: &str, text: &str) -> Result<String, Problem> {
 fn unknown(known: &[Parameter], name: &str) -> Problem {
     let known: Vec<_> = known.iter().map(|known| known.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Problem::bad_request(format_args!("the query has a parameter {name:?}; known here: {known}"))
+    Problem::bad_request(format_args!("unknown query parameter {name:?}; known: {known}"))
 }
 
 /// Policies are text, and so is whatever they are asked about.
 fn not_text(name: &str) -> Problem {
-    Problem::bad_request(format_args!("{name} is not UTF-8, once it is percent-decoded"))
+    Problem::bad_request(format_args!("{name} is not UTF-8 after percent-decoding"))
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use spillgate_policy::{Changes, LimitChange, ListChange, ListKind};
 
+use super::HttpServer;
 use super::body::{content_type, expect_type, read};
 use super::problem::Problem;
 use super::reply::{Reply, content, json};
@@ -78,9 +79,13 @@ pub(super) fn show(app: &App) -> Result<Reply, Problem> {
 }
 
 /// Reads the text of a policy.
-pub(super) async fn text(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
+pub(super) async fn text(
+    server: &HttpServer,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Bytes, Problem> {
     expect_type(content_type(&head.headers), TOML)?;
-    let text = read(body, LONGEST, app.bounds.stalled).await?;
+    let text = read(body, LONGEST, server.bounds.stalled).await?;
     if text.trim_ascii().is_empty() {
         return Err(Problem::bad_request(
             "the body is empty; send the text of a policy, which is \"limit = []\" for one without limits",
@@ -92,7 +97,7 @@ pub(super) async fn text(app: &App, head: &Parts, body: Incoming) -> Result<Byte
 pub(super) fn replace(app: &App, text: &[u8]) -> Result<Reply, Problem> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let place = error.valid_up_to();
-        let detail = format!("the policy is not UTF-8 after {place} bytes");
+        let detail = format!("the policy is not UTF-8 at byte {place}");
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     })?;
     let changes = block_in_place(|| app.replace(text)).map_err(|error| {

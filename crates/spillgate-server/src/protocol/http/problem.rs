@@ -20,15 +20,15 @@ pub(super) const PROBLEM: &str = "application/problem+json";
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
-    kind: Kind,
+    kind: ProblemType,
     detail: String,
-    problems: Vec<Place>,
+    problems: Vec<PolicyProblem>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 /// What kind of problem it is.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum ProblemType {
     /// The status tells.
     Status,
     /// More is asked than can be answered.
@@ -50,13 +50,13 @@ pub(super) struct Document<'a> {
     /// Everything that is wrong in a policy.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(default)]
-    problems: &'a [Place],
+    problems: &'a [PolicyProblem],
 }
 
 /// One thing that is wrong in a policy.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyProblem")]
-struct Place {
+struct PolicyProblem {
     /// Counted from one.
     line: Option<usize>,
     /// Counted from one, in characters.
@@ -73,7 +73,7 @@ impl Display for Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Display) -> Self {
-        let (detail, kind) = (detail.to_string(), Kind::Status);
+        let (detail, kind) = (detail.to_string(), ProblemType::Status);
         Self { status, kind, detail, problems: Vec::new(), header: None }
     }
 
@@ -104,7 +104,8 @@ impl Problem {
     /// The store could not answer. It is tried again all the time, and may soon. Why it could not is
     /// in the log.
     pub(super) fn of_store(error: &Error) -> Self {
-        let kind = if error.is_overloaded() { Kind::Overloaded } else { Kind::Status };
+        let kind =
+            if error.is_overloaded() { ProblemType::Overloaded } else { ProblemType::Status };
         Self { kind, ..Self::unavailable(error.for_clients()) }
     }
 
@@ -133,7 +134,7 @@ impl Problem {
 
     /// Why a policy, a quota or an entry of a list was refused.
     pub(super) fn refused(error: &Error) -> Self {
-        let problems = error.problems().iter().map(|problem| Place {
+        let problems = error.problems().iter().map(|problem| PolicyProblem {
             line: problem.place().map(|place| place.line),
             column: problem.place().map(|place| place.column),
             message: problem.message().to_owned(),
@@ -152,8 +153,10 @@ impl Problem {
     /// The document.
     pub(super) fn document(&self) -> Document<'_> {
         let (r#type, title) = match self.kind {
-            Kind::Status => ("about:blank", self.status.canonical_reason().unwrap_or_default()),
-            Kind::Overloaded => (
+            ProblemType::Status => {
+                ("about:blank", self.status.canonical_reason().unwrap_or_default())
+            }
+            ProblemType::Overloaded => (
                 "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
                 "Request cannot be satisfied due to temporary server capacity constraints",
             ),

@@ -2,29 +2,29 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use prometheus_client::registry::Registry;
 use spillgate_net::{Connection, ConnectionCount, Protocol, Shutdown};
 
-use super::serve;
-use crate::App;
+use super::{HttpServer, serve};
 
 pub(crate) const DEFAULT_PORT: u16 = 8390;
 
 /// HTTP/1.1, for programs, or for probes and operators alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct HttpProtocol {
-    app: Arc<App>,
+    server: Arc<HttpServer>,
     connections: Arc<ConnectionCount>,
     is_admin: bool,
 }
 
 impl HttpProtocol {
-    pub(crate) fn new(app: &Arc<App>) -> Self {
-        Self { app: Arc::clone(app), connections: Arc::default(), is_admin: false }
+    pub(crate) fn new(server: &Arc<HttpServer>) -> Self {
+        Self { server: Arc::clone(server), connections: Arc::default(), is_admin: false }
     }
 
     /// A listener of its own for probes and operators, whom clients cannot lock out.
-    pub(crate) fn admin(app: &Arc<App>) -> Self {
-        Self { is_admin: true, ..Self::new(app) }
+    pub(crate) fn admin(server: &Arc<HttpServer>) -> Self {
+        Self { is_admin: true, ..Self::new(server) }
     }
 }
 
@@ -44,7 +44,7 @@ impl Protocol for HttpProtocol {
         Connection { io, peer, .. }: Connection,
         shutdown: Shutdown<'a>,
     ) -> BoxFuture<'a, io::Result<()>> {
-        Box::pin(serve(io, Some(peer), &self.app, shutdown))
+        Box::pin(serve(io, Some(peer), &self.server, shutdown))
     }
 
     fn connections(&self) -> &Arc<ConnectionCount> {
@@ -57,5 +57,9 @@ impl Protocol for HttpProtocol {
 
     fn files_per_connection(&self) -> usize {
         usize::from(!self.is_admin)
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        self.server.register(registry);
     }
 }

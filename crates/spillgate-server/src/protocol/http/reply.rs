@@ -40,7 +40,7 @@ pub(super) fn text(text: impl Into<Bytes>) -> Reply {
 }
 
 /// A 204.
-pub(super) fn nothing() -> Reply {
+pub(super) fn no_content() -> Reply {
     let mut reply = Response::new(Bytes::new());
     *reply.status_mut() = StatusCode::NO_CONTENT;
     reply

@@ -9,13 +9,13 @@ use spillgate::{Clock, SystemClock};
 use spillgate_policy::store::Settlement;
 use spillgate_policy::{Error, Receipt};
 
-use super::check::{Answer, Key, Named, Seconds, Text, check};
+use super::HttpServer;
+use super::check::{CheckResult, Key, Named, Seconds, Text, check};
+use super::integer::Integer;
 use super::json::parse;
 use super::problem::Problem;
 use super::reply::{Reply, json};
-use super::whole::Whole;
-use crate::App;
-use crate::app::Pending;
+use super::reservations::Reservation;
 
 /// How long a reservation can be settled, in seconds.
 const EXPIRES_IN: u64 = 10 * 60;
@@ -32,18 +32,18 @@ pub(super) struct ReserveBody<'a> {
     #[serde(borrow)]
     key: Option<Key<'a>>,
     /// The estimate: 1 if absent.
-    cost: Option<Whole>,
+    cost: Option<Integer>,
     /// Seconds in which it can be settled: 600 if absent, at most 86,400. Later, the
     /// estimate stands.
     #[schemars(range(min = 1, max = 86_400))]
-    expires_in: Option<Whole>,
+    expires_in: Option<Integer>,
 }
 
 /// What was decided, and how to settle it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reserved<'a> {
     #[serde(flatten)]
-    answer: Answer<'a>,
+    answer: CheckResult<'a>,
     /// To be given when it is settled; null if it is not allowed.
     reservation: Option<String>,
 }
@@ -58,7 +58,7 @@ pub(super) struct SettleBody<'a> {
     reservation: Text<'a>,
     /// The actual cost. More than was reserved is taken, also beyond what there is, up to the
     /// limit's `max-debt`. Less is given back, unless it has been refilled since.
-    cost: Whole,
+    cost: Integer,
 }
 
 /// What is left once something is settled.
@@ -81,48 +81,53 @@ pub(super) struct Settled<'a> {
     reset_after: Seconds,
 }
 
-pub(super) async fn reserve(app: &App, body: &[u8]) -> Result<Reply, Problem> {
+pub(super) async fn reserve(server: &HttpServer, body: &[u8]) -> Result<Reply, Problem> {
     let ReserveBody { limit, key, cost, expires_in } = parse(body)?;
-    let expires_in = expires_in.map_or(EXPIRES_IN, |Whole(seconds)| seconds);
+    let expires_in = expires_in.map_or(EXPIRES_IN, |Integer(seconds)| seconds);
     if !(1..=LONGEST).contains(&expires_in) {
         return Err(Problem::bad_request(format_args!(
-            "expires_in is {expires_in}; a reservation lasts from 1 to {LONGEST} seconds"
+            "expires_in is {expires_in}; it must be from 1 to {LONGEST} seconds"
         )));
     }
     let named = Named::new(limit, key, cost);
     // Before anything is spent.
     let ids = [id()?, id()?];
-    let outcome = check(app, std::slice::from_ref(&named)).await?;
+    let outcome = check(&server.app, std::slice::from_ref(&named)).await?;
     let id = match outcome.receipt() {
-        Some(receipt) => Some(keep(app, receipt, ids, Duration::from_secs(expires_in)).await),
+        Some(receipt) => Some(keep(server, receipt, ids, Duration::from_secs(expires_in)).await),
         None => None,
     };
     let reservation = id.map(|id| format!("{id:032x}"));
-    json(&Reserved { answer: Answer::new(&outcome, true), reservation })
+    json(&Reserved { answer: CheckResult::new(&outcome, true), reservation })
 }
 
 /// Keeps a reservation in the store if that is shared, so that any server can settle it, and
 /// otherwise here. Tells under which of two ids.
-async fn keep(app: &App, receipt: Receipt, [shared, own]: [u128; 2], lifetime: Duration) -> u128 {
-    if let Ok(true) = app.layer().enforcer().deposit(&receipt, shared, lifetime).await {
+async fn keep(
+    server: &HttpServer,
+    receipt: Receipt,
+    [shared, own]: [u128; 2],
+    lifetime: Duration,
+) -> u128 {
+    if let Ok(true) = server.app.enforcer().deposit(&receipt, shared, lifetime).await {
         return shared;
     }
     let now = SystemClock.now();
     // Under another id: a store that did not answer may have it all the same, and what two
     // places have under one id could be settled twice.
-    app.reservations.add(own, Pending { receipt, expires: now + lifetime }, now);
+    server.reservations.add(own, Reservation { receipt, expires: now + lifetime }, now);
     own
 }
 
-pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
-    let SettleBody { reservation, cost: Whole(cost) } = parse(body)?;
+pub(super) async fn settle(server: &HttpServer, body: &[u8]) -> Result<Reply, Problem> {
+    let SettleBody { reservation, cost: Integer(cost) } = parse(body)?;
     let settled = match u128::from_str_radix(reservation.as_str(), 16) {
-        Ok(id) => settle_kept(app, id, cost).await.map_err(|error| Problem::of_store(&error))?,
+        Ok(id) => settle_kept(server, id, cost).await.map_err(|error| Problem::of_store(&error))?,
         Err(_) => None,
     };
     let Some(Settlement { limit, reserved, settled }) = settled else {
         return Err(Problem::not_found(
-            "there is no such reservation: it is settled already, has expired, or was forgotten; \
+            "unknown reservation: it was settled, has expired, or was evicted; \
              what it reserved stays spent",
         ));
     };
@@ -130,7 +135,7 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
         return Err(Problem::new(
             StatusCode::CONFLICT,
             format_args!(
-                "the limit {limit:?} has gone since, or counts something else; what was reserved \
+                "the limit {limit:?} was removed or changed since; what was reserved \
                  stays spent"
             ),
         ));
@@ -139,12 +144,16 @@ pub(super) async fn settle(app: &App, body: &[u8]) -> Result<Reply, Problem> {
 }
 
 /// Settles a reservation, wherever it is kept; `None` if it is nowhere.
-async fn settle_kept(app: &App, id: u128, cost: u64) -> Result<Option<Settlement>, Error> {
-    match app.reservations.take(id, SystemClock.now()) {
-        Some(Pending { receipt, .. }) => {
-            app.layer().enforcer().settle_actual(receipt, cost).await.map(Some)
+async fn settle_kept(
+    server: &HttpServer,
+    id: u128,
+    cost: u64,
+) -> Result<Option<Settlement>, Error> {
+    match server.reservations.take(id, SystemClock.now()) {
+        Some(Reservation { receipt, .. }) => {
+            server.app.enforcer().settle_actual(receipt, cost).await.map(Some)
         }
-        None => app.layer().enforcer().settle_deposit(id, cost).await,
+        None => server.app.enforcer().settle_deposit(id, cost).await,
     }
 }
 
@@ -161,7 +170,7 @@ impl<'a> Settled<'a> {
 fn id() -> Result<u128, Problem> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
-        let detail = format!("the system gives no random numbers: {error}");
+        let detail = format!("failed to read random bytes: {error}");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
     Ok(u128::from_le_bytes(bytes))

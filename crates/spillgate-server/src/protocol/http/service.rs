@@ -15,38 +15,42 @@ use super::problem::Problem;
 use super::reply::{Reply, Unchanged};
 use super::routes::{Content, Found, Level, Operation, find};
 use super::{
-    auth, body, check, explain, guard, home, keys, limits, lists, openapi, pages, policy, reserve,
+    HttpServer, access, auth, body, check, explain, home, limits, lists, openapi, pages, policy,
+    reserve,
 };
-use crate::App;
 
 /// Answers a request, whatever it is.
-pub(super) async fn answer(app: &App, peer: Option<IpAddr>, request: Request<Incoming>) -> Reply {
+pub(super) async fn answer(
+    server: &HttpServer,
+    peer: Option<IpAddr>,
+    request: Request<Incoming>,
+) -> Reply {
     let (head, body) = request.into_parts();
     let found = find(&head.method, head.uri.path());
     let operation = found.as_ref().ok().map(|found| found.route.operation);
     // Without its type: the futures of all routes nest deeper than the compiler follows.
     let done: Pin<Box<dyn Future<Output = _> + Send>> =
-        Box::pin(answer_found(app, peer, found, &head, body));
+        Box::pin(answer_found(server, peer, found, &head, body));
     let reply = done.await.unwrap_or_else(|problem| match head.uri.path() {
         // Whatever the method is.
         auth::PATH => auth::refuse(head.uri.query(), problem),
         _ => problem.reply(),
     });
-    app.stats.count(operation, reply.status());
+    server.stats.count(operation, reply.status());
     reply
 }
 
 async fn answer_found(
-    app: &App,
+    server: &HttpServer,
     peer: Option<IpAddr>,
     found: Result<Found<'_>, Problem>,
     head: &Parts,
     body: Incoming,
 ) -> Result<Reply, Problem> {
     let level = found.as_ref().map_or(Level::Client, |found| found.route.level);
-    guard::admit(&app.access(), level, head)?;
+    access::admit(&server.app.access(), level, head)?;
     let found = found?;
-    let done = carry_out(app, peer, found, head, body).await;
+    let done = carry_out(server, peer, found, head, body).await;
     if found.route.operation.is_change() {
         note(peer, found, &done);
     }
@@ -54,29 +58,30 @@ async fn answer_found(
 }
 
 async fn carry_out(
-    app: &App,
+    server: &HttpServer,
     peer: Option<IpAddr>,
     found: Found<'_>,
     head: &Parts,
     body: Incoming,
 ) -> Result<Reply, Problem> {
+    let app = &*server.app;
     let Found { route, segments } = found;
     let query = &route.query(head.uri.query())?;
     let body = match route.request {
-        Content::None => body::none(body, app.bounds.stalled).await?,
-        Content::Json(_) => json(app, head, body).await?,
-        Content::Text(_) => policy::text(app, head, body).await?,
+        Content::None => body::none(body, server.bounds.stalled).await?,
+        Content::Json(_) => json(server, head, body).await?,
+        Content::Text(_) => policy::text(server, head, body).await?,
     };
     match route.operation {
-        Operation::Check => check::run(app, &body).await,
-        Operation::Reserve => reserve::reserve(app, &body).await,
-        Operation::Settle => reserve::settle(app, &body).await,
+        Operation::Check => check::run(server, &body).await,
+        Operation::Reserve => reserve::reserve(server, &body).await,
+        Operation::Settle => reserve::settle(server, &body).await,
         Operation::Auth => Ok(auth::answer(app, peer, head).await),
-        Operation::Limits => limits::run(app),
-        Operation::Peek => keys::peek(app, segments, query).await,
-        Operation::Reset => keys::reset(app, segments, query).await,
-        Operation::SetOverride => keys::set_override(app, segments, query, &body).await,
-        Operation::RemoveOverride => keys::remove_override(app, segments, query).await,
+        Operation::Limits => limits::list(app),
+        Operation::Peek => limits::peek(app, segments, query).await,
+        Operation::Reset => limits::reset(app, segments, query).await,
+        Operation::SetOverride => limits::set_override(app, segments, query, &body).await,
+        Operation::RemoveOverride => limits::remove_override(app, segments, query).await,
         Operation::Policy => policy::show(app),
         Operation::ReplacePolicy => policy::replace(app, &body),
         Operation::List => lists::show(app, segments),
@@ -87,7 +92,7 @@ async fn carry_out(
         Operation::Metrics => Ok(pages::metrics(app, head)),
         Operation::Health => Ok(pages::health()),
         Operation::Ready => pages::ready(app, head),
-        Operation::Home => Ok(home::run(app, head)),
+        Operation::Home => Ok(home::run(server, head)),
     }
 }
 
@@ -110,12 +115,12 @@ fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
         of = Some(of).filter(|of| done.is_ok() && !of.is_empty()),
         status = status.as_u16(),
         outcome,
-        "an operator's request was carried out or refused"
+        "admin request"
     );
 }
 
-async fn json(app: &App, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
-    body::json(head, body, app.bounds.body, app.bounds.stalled).await
+async fn json(server: &HttpServer, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
+    body::json(head, body, server.bounds.body, server.bounds.stalled).await
 }
 
 /// Runs what may take long, such as a look at every caller, while other threads take over the

@@ -6,7 +6,7 @@ use super::routes::Operation;
 
 /// What clients have done over HTTP so far.
 #[derive(Debug)]
-pub struct Stats {
+pub struct HttpStats {
     /// By route and class of status; the last is for requests without a route.
     requests: [[AtomicU64; CLASSES.len()]; ROUTES],
 }
@@ -15,7 +15,7 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 const ROUTES: usize = Operation::ALL.len() + 1;
 
 // Relaxed throughout: counts order nothing.
-impl Stats {
+impl HttpStats {
     /// How many requests had which route and status, such as `("check", "2xx", 7)`. Those
     /// that did not happen are left out.
     pub fn requests(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
@@ -36,7 +36,7 @@ impl Stats {
     }
 }
 
-impl Default for Stats {
+impl Default for HttpStats {
     fn default() -> Self {
         Self { requests: std::array::from_fn(|_| Default::default()) }
     }

@@ -13,7 +13,7 @@ pub(super) struct Budget {
     held: AtomicUsize,
 }
 
-/// What a connection may hold uncounted. Few ever hold more, so most need not count.
+/// What a connection may hold uncounted. Few connections ever hold more.
 const FREE: usize = 8 * 1024;
 
 /// How much a connection may hold when all of the budget is taken.

@@ -61,7 +61,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: WRITE,
         key: 1,
         group: "generic",
-        summary: "Spends under a quota that comes with the call.",
+        summary: "Checks and spends under a quota that comes with the call.",
     },
     Spec {
         command: Command::Check,
@@ -71,7 +71,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: WRITE,
         key: 0,
         group: "generic",
-        summary: "Spends under a limit of the policy.",
+        summary: "Checks and spends under a limit of the policy.",
     },
     Spec {
         command: Command::Ping,
@@ -81,7 +81,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "connection",
-        summary: "Answers.",
+        summary: "Returns PONG, or the message.",
     },
     Spec {
         command: Command::Echo,
@@ -91,7 +91,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "connection",
-        summary: "Answers with the message.",
+        summary: "Returns the message.",
     },
     Spec {
         command: Command::Hello,
@@ -101,7 +101,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: NO_AUTH,
         key: 0,
         group: "connection",
-        summary: "Chooses the version of the protocol.",
+        summary: "Negotiates the protocol version.",
     },
     Spec {
         command: Command::Auth,
@@ -111,7 +111,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: NO_AUTH,
         key: 0,
         group: "connection",
-        summary: "Gives the password.",
+        summary: "Authenticates the connection.",
     },
     Spec {
         command: Command::Client,
@@ -121,7 +121,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "connection",
-        summary: "Names the connection, and tells about it.",
+        summary: "Names and describes the connection.",
     },
     Spec {
         command: Command::Select,
@@ -131,7 +131,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "connection",
-        summary: "Chooses the only database there is, 0.",
+        summary: "Selects database 0, the only one.",
     },
     Spec {
         command: Command::Multi,
@@ -141,7 +141,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "transactions",
-        summary: "Begins a transaction: commands wait for EXEC.",
+        summary: "Starts a transaction: commands are queued until EXEC.",
     },
     Spec {
         command: Command::Exec,
@@ -151,7 +151,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "transactions",
-        summary: "Carries out the commands since MULTI, and answers them all.",
+        summary: "Executes the commands queued since MULTI.",
     },
     Spec {
         command: Command::Discard,
@@ -161,7 +161,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "transactions",
-        summary: "Forgets the commands since MULTI.",
+        summary: "Discards the commands queued since MULTI.",
     },
     Spec {
         command: Command::Reset,
@@ -171,7 +171,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: NO_AUTH,
         key: 0,
         group: "connection",
-        summary: "Makes the connection as good as new.",
+        summary: "Resets the connection.",
     },
     Spec {
         command: Command::Quit,
@@ -181,7 +181,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: NO_AUTH,
         key: 0,
         group: "connection",
-        summary: "Ends the connection.",
+        summary: "Closes the connection.",
     },
     Spec {
         command: Command::Commands,
@@ -191,7 +191,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "server",
-        summary: "Tells about commands.",
+        summary: "Describes the commands.",
     },
     Spec {
         command: Command::Config,
@@ -201,7 +201,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "server",
-        summary: "Tells a few settings that clients ask for.",
+        summary: "Returns the few settings that clients query.",
     },
     Spec {
         command: Command::Info,
@@ -211,7 +211,7 @@ pub(super) static SPECS: [Spec; 16] = [
         flags: FAST,
         key: 0,
         group: "server",
-        summary: "Tells about the server.",
+        summary: "Returns information about the server.",
     },
 ];
 

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use spillgate::Clock;
+use spillgate_net::Activity;
+use spillgate_policy::store::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::ahead::{AHEAD, Ahead};
 use super::budget::Held;
 use super::codec::ProtocolError;
 use super::execute::{Flow, execute};
 use super::pipeline::pipeline;
+use super::read_ahead::{AHEAD, ReadAhead};
 use super::session::Session;
 use super::wire::{Turn, Wire};
-use super::{Checks, Endpoint, Timeouts};
-use spillgate_net::Activity;
+use super::{Endpoint, Timeouts};
 
 /// Speaks with one client until it leaves, breaks the protocol or is silent for too long,
 /// or until `shutdown` is ready.
@@ -33,16 +33,15 @@ use spillgate_net::Activity;
 /// # Errors
 ///
 /// If the stream fails.
-pub async fn serve<T, C, K>(
+pub async fn serve<T, S>(
     io: T,
     peer: Option<SocketAddr>,
-    endpoint: &Endpoint<C, K>,
+    endpoint: &Endpoint<S>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin,
-    C: Checks,
-    K: Clock,
+    S: Store,
 {
     let mut connection = Connection::new(io, peer, endpoint);
     let mut shutdown = pin!(shutdown);
@@ -73,10 +72,10 @@ where
     }
 }
 
-struct Connection<'e, T, C, K> {
-    endpoint: &'e Endpoint<C, K>,
+struct Connection<'e, T, S: Store> {
+    endpoint: &'e Endpoint<S>,
     wire: Wire<T>,
-    ahead: Ahead,
+    read_ahead: ReadAhead,
     /// How much of the input has been carried out in this batch.
     used: usize,
     session: Session,
@@ -92,17 +91,16 @@ struct Connection<'e, T, C, K> {
     sent: u64,
 }
 
-impl<'e, T, C, K> Connection<'e, T, C, K>
+impl<'e, T, S> Connection<'e, T, S>
 where
     T: AsyncRead + AsyncWrite + Unpin,
-    C: Checks,
-    K: Clock,
+    S: Store,
 {
-    fn new(io: T, peer: Option<SocketAddr>, endpoint: &'e Endpoint<C, K>) -> Self {
+    fn new(io: T, peer: Option<SocketAddr>, endpoint: &'e Endpoint<S>) -> Self {
         Self {
             endpoint,
             wire: Wire::new(io),
-            ahead: Ahead::default(),
+            read_ahead: ReadAhead::default(),
             used: 0,
             session: endpoint.session(peer),
             activity: Activity::current(),
@@ -142,9 +140,9 @@ where
     async fn batch(&mut self) -> Result<Flow, ProtocolError> {
         let in_progress = Activity::begin_request(Arc::clone(&self.activity));
         let done = loop {
-            let few = self.few().await;
+            let batch = self.next_batch().await;
             self.count_memory();
-            match few {
+            match batch {
                 Ok(None) => {}
                 Ok(Some(flow)) => break Ok(flow),
                 Err(error) => break Err(error),
@@ -154,13 +152,13 @@ where
         self.endpoint.stats.report(std::mem::take(&mut self.session.tally));
         self.held_back = done == Ok(Flow::Wait);
         if self.held_back {
-            self.ahead.restart();
+            self.read_ahead.restart();
         }
         let used = std::mem::take(&mut self.used);
         if used > 0 {
             self.wire.take(used);
             if self.wire.input.is_empty() {
-                self.ahead.shrink();
+                self.read_ahead.shrink();
             } else {
                 // The next request has begun to arrive.
                 self.since = Instant::now();
@@ -173,18 +171,18 @@ where
         done
     }
 
-    /// Carries out a few requests; nothing is told if there may be more.
-    async fn few(&mut self) -> Result<Option<Flow>, ProtocolError> {
-        let Self { endpoint, wire: Wire { input, out, .. }, ahead, session, used, .. } = self;
+    /// Executes the next batch of requests. `None` if there may be more.
+    async fn next_batch(&mut self) -> Result<Option<Flow>, ProtocolError> {
+        let Self { endpoint, wire: Wire { input, out, .. }, read_ahead, session, used, .. } = self;
         let unused = &input[*used..];
-        let few = if session.is_authenticated {
-            ahead.read(unused, &endpoint.limits, AHEAD)
+        let batch = if session.is_authenticated {
+            read_ahead.read(unused, &endpoint.limits, AHEAD)
         } else {
             // The next request may be the one that gives the password.
-            ahead.read(unused, &endpoint.limits.of_strangers(), 1)
+            read_ahead.read(unused, &endpoint.limits.of_strangers(), 1)
         };
-        let requests = || ahead.requests(unused, few.count);
-        if few.count > 1 && endpoint.checks.at_once() > 1 {
+        let requests = || read_ahead.requests(unused, batch.count);
+        if batch.count > 1 && endpoint.concurrency() > 1 {
             let requests: Vec<_> = requests().collect();
             // In a box: every connection has room for what it may wait for.
             let ended = Box::pin(pipeline(endpoint, session, &requests, used, out)).await;
@@ -192,8 +190,10 @@ where
                 return Ok(ended);
             }
         } else {
-            if few.count > 1 {
-                endpoint.throttle.touch(requests().map(|request| request.args));
+            if batch.count > 1 {
+                let calls =
+                    requests().map(|request| request.args).filter(|args| args.is(0, "cl.throttle"));
+                endpoint.enforcer.gate().prefetch(calls.map(|args| args.at(1)));
             }
             for request in requests() {
                 if out.bytes().len() >= endpoint.backlog() {
@@ -205,9 +205,9 @@ where
                 }
             }
         }
-        match few.error {
+        match batch.error {
             Some(error) => Err(error),
-            None => Ok((few.count == 0).then_some(Flow::Continue)),
+            None => Ok((batch.count == 0).then_some(Flow::Continue)),
         }
     }
 
@@ -215,7 +215,7 @@ where
     fn count_memory(&mut self) {
         let transaction = self.session.transaction.as_ref();
         let transaction = transaction.map_or(0, |transaction| transaction.memory());
-        self.held.set(self.wire.memory() + self.ahead.memory() + transaction);
+        self.held.set(self.wire.memory() + self.read_ahead.memory() + transaction);
     }
 
     /// Answers what has been received, and ends.

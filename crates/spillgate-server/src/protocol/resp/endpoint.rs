@@ -3,53 +3,51 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use spillgate::SystemClock;
+use arc_swap::ArcSwap;
+use spillgate_enforce::Enforcer;
+use spillgate_policy::store::Store;
 use tokio::time::Instant;
 
+use super::Password;
 use super::budget::Budget;
 use super::codec::Limits;
 use super::session::Session;
-use super::stats::{Stats, Tally};
-use super::{Password, Throttle};
+use super::stats::{RespStats, Tally};
+use crate::{Access, AnyStore};
 
-/// What all connections share: what they ask, and what they may.
+/// What all connections share: what decides, and what clients may do.
 ///
 /// ```
+/// use std::sync::Arc;
+/// use spillgate::WhenFull;
+/// use spillgate_enforce::Enforcer;
 /// use spillgate_policy::{Gate, Policy};
-/// use spillgate_server::protocol::resp::{Endpoint, Password, Throttle};
+/// use spillgate_server::protocol::resp::{Endpoint, Password};
 ///
-/// let gate = Gate::new(Policy::from_toml("[[limit]]\nname = 'api'\nquota = '10/s'")?)?;
-/// let endpoint = Endpoint::new(Throttle::new(1_000)?, gate).password(Password::new("hush"));
+/// let policy = Policy::from_toml("[[limit]]\nname = 'api'\nquota = '10/s'")?;
+/// let gate = Gate::new(policy.with_throttle(1_000, WhenFull::Evict))?;
+/// let endpoint = Endpoint::new(Arc::new(Enforcer::new(gate))).password(Password::new("hush"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Endpoint<C, K = SystemClock> {
-    pub(super) throttle: Throttle<K>,
-    pub(super) checks: C,
-    password: ArcSwapOption<Asked>,
+pub struct Endpoint<S: Store = AnyStore> {
+    pub(super) enforcer: Arc<Enforcer<S>>,
+    access: Arc<ArcSwap<Access>>,
     pub(super) limits: Limits,
     pub(super) budget: Budget,
     pub(super) timeouts: Timeouts,
-    pub(super) stats: Stats,
+    pub(super) stats: RespStats,
     pub(super) started: Instant,
     next_id: AtomicU64,
 }
 
-/// A password, and whether a client has to give it.
-#[derive(Debug)]
-struct Asked {
-    password: Password,
-    is_required: bool,
-}
-
-/// How long a connection is waited for. Each may be exceeded by the shorter of them.
+/// Timeouts of a connection. Each may be exceeded by the shorter of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For the next request of a client that need not authenticate, or has.
+    /// For the next request of an authenticated client, or if no password is required.
     pub idle: Duration,
-    /// For the rest of a request, for replies to be read, and for strangers to say
-    /// something.
+    /// For the rest of a request, for replies to be read, and for the first request of a client
+    /// that has to authenticate.
     pub stalled: Duration,
 }
 
@@ -61,94 +59,77 @@ impl Default for Timeouts {
     }
 }
 
-impl<C, K> Endpoint<C, K> {
+impl<S: Store> Endpoint<S> {
     /// An endpoint without a password, with the default limits and timeouts.
-    pub fn new(throttle: Throttle<K>, checks: C) -> Self {
+    pub fn new(enforcer: Arc<Enforcer<S>>) -> Self {
         Self {
-            throttle,
-            checks,
-            password: ArcSwapOption::empty(),
+            enforcer,
+            access: Arc::new(ArcSwap::from_pointee(Access::loopback(None))),
             limits: Limits::default(),
             budget: Budget::new(Budget::DEFAULT),
             timeouts: Timeouts::default(),
-            stats: Stats::default(),
+            stats: RespStats::default(),
             started: Instant::now(),
             next_id: AtomicU64::new(1),
         }
     }
 
-    /// Asks something else what `SG.CHECK` asks.
-    #[must_use]
-    pub fn asking<D>(self, checks: D) -> Endpoint<D, K> {
-        let Self {
-            throttle,
-            checks: _,
-            password,
-            limits,
-            budget,
-            timeouts,
-            stats,
-            started,
-            next_id,
-        } = self;
-        Endpoint { throttle, checks, password, limits, budget, timeouts, stats, started, next_id }
+    /// Takes the password from the access rules of a server, which may change.
+    pub(crate) fn access(self, access: Arc<ArcSwap<Access>>) -> Self {
+        Self { access, ..self }
     }
 
-    /// Answers only to clients that give the password, if there is one.
+    /// Requires a password, if there is one.
     #[must_use]
     pub fn password(self, password: Option<Password>) -> Self {
         self.set_password(password);
         self
     }
 
-    /// Changes the password for clients that connect, or give one, from now on.
+    /// Changes the password for clients that connect or authenticate from now on.
     pub fn set_password(&self, password: Option<Password>) {
-        self.ask(password, true);
+        self.access.store(Arc::new(Access::loopback(None).resp_password(password, true)));
     }
 
-    /// Knows a password, if there is one, that clients may give and need not.
+    /// Accepts a password, if there is one, without requiring it.
     pub fn set_optional_password(&self, password: Option<Password>) {
-        self.ask(password, false);
+        self.access.store(Arc::new(Access::loopback(None).resp_password(password, false)));
     }
 
-    fn ask(&self, password: Option<Password>, is_required: bool) {
-        self.password.store(password.map(|password| Arc::new(Asked { password, is_required })));
-    }
-
-    /// True if nobody has to give a password.
+    /// True if no password is required.
     pub(super) fn is_open(&self) -> bool {
-        self.password.load().as_ref().is_none_or(|asked| !asked.is_required)
+        !self.access.load().requires_resp_password()
     }
 
-    /// True if there is a password that a client can give.
+    /// True if there is a password.
     pub(super) fn has_password(&self) -> bool {
-        self.password.load().is_some()
+        self.access.load().has_resp_password()
     }
 
     /// True if this is the password. Without one any is, as in Redis.
     pub(super) fn is_password(&self, given: &[u8]) -> bool {
-        self.password.load().as_ref().is_none_or(|asked| asked.password.matches(given))
+        self.access.load().is_resp_password(given)
     }
 
     /// Bounds what a connection may ask for.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        // Without room for a reply no request would ever be carried out.
+        // Without room for a reply no request would ever be executed.
         self.limits = Limits { backlog: limits.backlog.max(1), ..limits };
         self
     }
 
-    /// Bounds the memory that all connections take together for requests that are not whole
-    /// and replies that are not read: 64 MiB unless told otherwise. When half of it is taken, a
-    /// connection has 4 KiB of unread replies before its requests wait; when all of it is, one
-    /// that holds more than 16 KiB is closed.
+    /// Bounds the memory that all connections use together for incomplete requests and unread
+    /// replies. Default: 64 MiB. When half of it is in use, a connection has 4 KiB of unread
+    /// replies before its requests wait; when all of it is, one that holds more than 16 KiB is
+    /// closed.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.budget = Budget::new(bytes);
         self
     }
 
-    /// Bytes that connections hold of their [buffers](Self::buffers), but for 8 KiB that each
+    /// Bytes that connections hold of their [buffers](Self::buffers), except 8 KiB that each
     /// may hold uncounted.
     pub fn buffered(&self) -> usize {
         self.budget.held()
@@ -159,20 +140,21 @@ impl<C, K> Endpoint<C, K> {
         self.budget.backlog(self.limits.backlog)
     }
 
-    /// Bounds how long a connection is waited for.
+    /// How many questions of a pipeline are worth deciding at once: one, if the store decides
+    /// without waiting.
+    pub(super) fn concurrency(&self) -> usize {
+        crate::store::concurrency(self.enforcer.gate().store())
+    }
+
+    /// Sets the timeouts of connections.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// The state of `CL.THROTTLE`, for snapshots.
-    pub fn throttle(&self) -> &Throttle<K> {
-        &self.throttle
-    }
-
     /// What connections have done so far.
-    pub fn stats(&self) -> &Stats {
+    pub fn stats(&self) -> &RespStats {
         &self.stats
     }
 

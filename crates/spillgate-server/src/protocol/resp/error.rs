@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use spillgate_policy::Error;
+
 /// Why a command was not carried out: an error reply. The connection goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandError(Cow<'static, str>);
@@ -8,9 +10,8 @@ pub(super) struct CommandError(Cow<'static, str>);
 impl CommandError {
     pub(super) const SYNTAX: Self = Self(Cow::Borrowed("ERR syntax error"));
 
-    /// More is asked than can be answered.
     pub(super) const OVERLOADED: Self =
-        Self(Cow::Borrowed("OVERLOADED more is asked than the store can answer; try again"));
+        Self(Cow::Borrowed("OVERLOADED the store is overloaded; try again"));
 
     /// An error with a code of its own.
     pub(super) const fn coded(text: &'static str) -> Self {
@@ -30,6 +31,13 @@ impl CommandError {
     pub(super) fn unknown_subcommand(command: &str, given: &[u8]) -> Self {
         let given = quoted(given);
         Self::new(format_args!("unknown subcommand '{given}' of {command}"))
+    }
+}
+
+/// Shows clients only what is meant for them.
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        if error.is_overloaded() { Self::OVERLOADED } else { Self::new(error.for_clients()) }
     }
 }
 

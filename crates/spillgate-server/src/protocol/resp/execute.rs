@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 
-use spillgate::Clock;
+use spillgate_policy::store::Store;
+use spillgate_policy::{Decided, LimitCheck, Outcome, Question};
 
+use super::check::CheckArgs;
 use super::codec::{Args, Protocol, Writer};
 use super::command::{Command, Spec};
 use super::error::{CommandError, quoted};
-use super::reply::Five;
+use super::reply::ThrottleReply;
 use super::session::Session;
 use super::transaction::{self, Transaction};
-use super::{Checks, Endpoint, check, client, config, docs, hello, info, throttle};
+use super::{Endpoint, check, client, config, docs, hello, info, throttle};
 
 /// What becomes of the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +25,8 @@ pub(super) enum Flow {
 }
 
 /// Carries out a request and writes the reply.
-pub(super) async fn execute<C: Checks, K: Clock>(
-    endpoint: &Endpoint<C, K>,
+pub(super) async fn execute<S: Store>(
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Writer,
@@ -61,29 +63,48 @@ pub(super) fn report(done: Result<(), CommandError>, session: &mut Session, out:
 }
 
 /// Carries out a command that says nothing about others.
-pub(super) async fn perform<C: Checks, K: Clock>(
+pub(super) async fn perform<S: Store>(
     command: Command,
-    endpoint: &Endpoint<C, K>,
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Writer,
 ) -> Result<(), CommandError> {
     if command.decides() {
-        return decide(command, endpoint, args).await.map(|five| tell(five, session, out));
+        return decide(command, endpoint, args)
+            .await
+            .map(|reply| write_decision(reply, session, out));
     }
     about(command, endpoint, session, args, out)
 }
 
 /// Carries out a command that [decides](Command::decides).
-pub(super) async fn decide<C: Checks, K: Clock>(
+pub(super) async fn decide<S: Store>(
     command: Command,
-    endpoint: &Endpoint<C, K>,
+    endpoint: &Endpoint<S>,
     args: Args<'_>,
-) -> Result<Five, CommandError> {
-    match command {
-        Command::Throttle => throttle::run(endpoint, args).await,
-        _ => check::run(&endpoint.checks, args).await,
+) -> Result<ThrottleReply, CommandError> {
+    if command == Command::Throttle {
+        let question = throttle::question(args)?;
+        return ask(endpoint, &question, |outcome| Ok(throttle::reply(question.cost, outcome)))
+            .await;
     }
+    let CheckArgs { limit, parts, cost } = CheckArgs::parse(args)?;
+    ask(endpoint, &LimitCheck::new(limit, &parts, cost), check::reply).await
+}
+
+/// Decides a question without waiting if the store can.
+async fn ask<S: Store, Q: Question>(
+    endpoint: &Endpoint<S>,
+    question: &Q,
+    reply: impl Fn(&Outcome<'_>) -> Result<ThrottleReply, CommandError>,
+) -> Result<ThrottleReply, CommandError> {
+    let enforcer = &endpoint.enforcer;
+    if let Some(done) = enforcer.try_decide(question, |decided| reply(decided?.whole())) {
+        return done;
+    }
+    // Boxed: every connection reserves room for the largest future it may wait for.
+    reply(Box::pin(enforcer.decide(question)).await?.whole())
 }
 
 /// The command that a request is for, if the client may call it so.
@@ -98,16 +119,16 @@ pub(super) fn admit(session: &Session, args: Args<'_>) -> Result<Command, Comman
     Ok(spec.command)
 }
 
-pub(super) fn tell(five: Five, session: &mut Session, out: &mut Writer) {
+pub(super) fn write_decision(reply: ThrottleReply, session: &mut Session, out: &mut Writer) {
     let tally = &mut session.tally;
-    *(if five.limited { &mut tally.limited } else { &mut tally.allowed }) += 1;
-    five.write(out);
+    *(if reply.limited { &mut tally.limited } else { &mut tally.allowed }) += 1;
+    reply.write(out);
 }
 
 /// Carries out a command about the connection or the server.
-fn about<C, K: Clock>(
+fn about<S: Store>(
     command: Command,
-    endpoint: &Endpoint<C, K>,
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Writer,

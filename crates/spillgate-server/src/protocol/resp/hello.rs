@@ -1,5 +1,7 @@
 //! `HELLO` and `AUTH`: how a connection begins.
 
+use spillgate_policy::store::Store;
+
 use super::codec::{Args, Protocol, Writer};
 use super::error::{CommandError, quoted};
 use super::session::{Session, name_like};
@@ -9,8 +11,8 @@ const WRONG_PASSWORD: CommandError =
     CommandError::coded("WRONGPASS invalid username-password pair or user is disabled.");
 
 /// `AUTH [username] password`
-pub(super) fn auth<C, K>(
-    endpoint: &Endpoint<C, K>,
+pub(super) fn auth<S: Store>(
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Writer,
@@ -34,8 +36,8 @@ pub(super) fn auth<C, K>(
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
 ///
 /// All of it is done, or nothing is.
-pub(super) fn hello<C, K>(
-    endpoint: &Endpoint<C, K>,
+pub(super) fn hello<S: Store>(
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     args: Args<'_>,
     out: &mut Writer,
@@ -63,7 +65,7 @@ pub(super) fn hello<C, K>(
 /// The only user there is.
 const USER: &[u8] = b"default";
 
-fn verify<C, K>(endpoint: &Endpoint<C, K>, user: &[u8], given: &[u8]) -> Result<(), CommandError> {
+fn verify<S: Store>(endpoint: &Endpoint<S>, user: &[u8], given: &[u8]) -> Result<(), CommandError> {
     if endpoint.is_password(given) && user == USER { Ok(()) } else { Err(WRONG_PASSWORD) }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use spillgate_policy::store::Store;
+
 use super::Endpoint;
 use super::codec::{Args, Writer};
 
@@ -9,17 +11,16 @@ use super::codec::{Args, Writer};
 /// they can ask for.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
-type Section<C, K> = fn(&Endpoint<C, K>, &mut String) -> std::fmt::Result;
+type Section<S> = fn(&Endpoint<S>, &mut String) -> std::fmt::Result;
 
 /// `INFO [section …]`: unknown sections are empty, as in Redis.
-pub(super) fn run<C, K>(endpoint: &Endpoint<C, K>, args: Args<'_>, out: &mut Writer) {
-    let sections: [(&str, Section<C, K>); 6] = [
+pub(super) fn run<S: Store>(endpoint: &Endpoint<S>, args: Args<'_>, out: &mut Writer) {
+    let sections: [(&str, Section<S>); 5] = [
         ("Server", server),
         ("Clients", clients),
         ("Persistence", |_, text| text.write_str("loading:0\r\n")),
         ("Stats", stats),
         ("Replication", |_, text| text.write_str("role:master\r\nconnected_slaves:0\r\n")),
-        ("Throttle", throttle),
     ];
     let asked = args.skip(1);
     let is_asked = |name: &str| {
@@ -37,7 +38,7 @@ pub(super) fn run<C, K>(endpoint: &Endpoint<C, K>, args: Args<'_>, out: &mut Wri
     out.text(&text);
 }
 
-fn server<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
+fn server<S: Store>(endpoint: &Endpoint<S>, text: &mut String) -> std::fmt::Result {
     let version = env!("CARGO_PKG_VERSION");
     let uptime = endpoint.started.elapsed().as_secs();
     let pid = std::process::id();
@@ -48,12 +49,12 @@ fn server<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Resul
     )
 }
 
-fn clients<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
+fn clients<S: Store>(endpoint: &Endpoint<S>, text: &mut String) -> std::fmt::Result {
     let (open, buffered) = (endpoint.stats.counts().open, endpoint.buffered());
     write!(text, "connected_clients:{open}\r\nmem_clients_normal:{buffered}\r\n")
 }
 
-fn stats<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
+fn stats<S: Store>(endpoint: &Endpoint<S>, text: &mut String) -> std::fmt::Result {
     let counts = endpoint.stats.counts();
     write!(
         text,
@@ -69,10 +70,4 @@ fn stats<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result
         counts.allowed,
         counts.limited,
     )
-}
-
-fn throttle<C, K>(endpoint: &Endpoint<C, K>, text: &mut String) -> std::fmt::Result {
-    let Some(table) = endpoint.throttle.table() else { return Ok(()) };
-    let (capacity, evictions) = (table.capacity(), table.evictions());
-    write!(text, "throttle_capacity:{capacity}\r\nthrottle_evictions:{evictions}\r\n")
 }

@@ -3,8 +3,8 @@
 //!
 //! | command | does |
 //! |---|---|
-//! | `CL.THROTTLE key max_burst count period [quantity]` | [spends](Throttle) under a quota that comes with the call |
-//! | `SG.CHECK limit key [cost]` | [spends](Checks) under a limit of the policy |
+//! | `CL.THROTTLE key max_burst count period [quantity]` | spends under a quota that comes with the call |
+//! | `SG.CHECK limit key [cost]` | spends under a limit of the policy |
 //! | `SG.CHECK limit PARTS n part … [cost]` | the same, for a limit that is counted per several parts, or per none |
 //! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
 //! | `MULTI`, `EXEC`, `DISCARD` | several of these at once |
@@ -13,7 +13,6 @@
 //! An [`Endpoint`] holds what connections share, and [`serve`] speaks with one client.
 //! The [`codec`] is pure.
 
-mod ahead;
 mod budget;
 mod check;
 mod client;
@@ -30,6 +29,7 @@ mod info;
 mod integer;
 mod pipeline;
 mod protocol;
+mod read_ahead;
 mod reply;
 mod session;
 mod stats;
@@ -39,10 +39,8 @@ mod throttle;
 mod transaction;
 mod wire;
 
-pub use self::check::{Checked, Checks, Shown, Throttled};
 pub use self::connection::serve;
 pub use self::endpoint::{Endpoint, Timeouts};
 pub(crate) use self::protocol::{DEFAULT_PORT, RespProtocol};
-pub use self::stats::{Counts, Stats};
-pub use self::throttle::Throttle;
+pub use self::stats::{Counts, RespStats};
 pub use crate::secret::Secret as Password;

@@ -1,19 +1,19 @@
 //! Several requests of one client at once, where each has to be waited for: a pipeline then
 //! takes about as long as one of them.
 
-use spillgate::Clock;
+use spillgate_policy::store::Store;
 
+use super::Endpoint;
 use super::codec::{Args, Request, Writer};
 use super::command::Command;
-use super::execute::{Flow, admit, decide, execute, report, tell};
+use super::execute::{Flow, admit, decide, execute, report, write_decision};
 use super::session::Session;
-use super::{Checks, Endpoint};
 use crate::protocol::join_bounded;
 
 /// Carries out requests, those that decide and stand side by side at once, and adds their
 /// lengths to `used`. Tells what becomes of the connection if it does not get to the end.
-pub(super) async fn pipeline<C: Checks, K: Clock>(
-    endpoint: &Endpoint<C, K>,
+pub(super) async fn pipeline<S: Store>(
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     requests: &[Request<'_>],
     used: &mut usize,
@@ -42,15 +42,15 @@ pub(super) async fn pipeline<C: Checks, K: Clock>(
 }
 
 /// Carries out commands that decide, and answers them in their order.
-pub(super) async fn decide_together<C: Checks, K: Clock>(
-    endpoint: &Endpoint<C, K>,
+pub(super) async fn decide_together<S: Store>(
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     calls: &[(Command, Args<'_>)],
     out: &mut Writer,
 ) {
     let decided = calls.iter().map(|(command, args)| decide(*command, endpoint, *args)).collect();
-    for five in join_bounded(decided, endpoint.checks.at_once()).await {
-        let done = five.map(|five| tell(five, session, out));
+    for reply in join_bounded(decided, endpoint.concurrency()).await {
+        let done = reply.map(|reply| write_decision(reply, session, out));
         report(done, session, out);
     }
 }

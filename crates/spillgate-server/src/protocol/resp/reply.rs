@@ -8,7 +8,7 @@ use super::codec::Writer;
 
 /// A decision in the form of redis-cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Five {
+pub(super) struct ThrottleReply {
     pub(super) limited: bool,
     pub(super) limit: u64,
     pub(super) remaining: u64,
@@ -18,7 +18,7 @@ pub(super) struct Five {
     pub(super) reset_after: Option<Duration>,
 }
 
-impl From<Decision> for Five {
+impl From<Decision> for ThrottleReply {
     fn from(decision: Decision) -> Self {
         let limited = decision.is_denied();
         Self {
@@ -31,7 +31,7 @@ impl From<Decision> for Five {
     }
 }
 
-impl Five {
+impl ThrottleReply {
     /// For a call that passes though nothing is known of its limit.
     pub(super) const UNDECIDED: Self = Self {
         limited: false,

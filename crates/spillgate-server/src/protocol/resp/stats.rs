@@ -5,7 +5,7 @@ use spillgate_net::{ConnectionCount, Connections};
 
 /// What all connections have done so far.
 #[derive(Debug, Default)]
-pub struct Stats {
+pub struct RespStats {
     connections: Arc<ConnectionCount>,
     commands: AtomicU64,
     allowed: AtomicU64,
@@ -16,13 +16,13 @@ pub struct Stats {
     evicted: AtomicU64,
 }
 
-/// [`Stats`] at one moment.
+/// [`RespStats`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Connections that were opened.
+    /// Connections accepted.
     pub accepted: u64,
-    /// Connections that are open.
+    /// Connections open now.
     pub open: u64,
     /// Commands, whatever became of them.
     pub commands: u64,
@@ -51,7 +51,7 @@ pub(super) struct Tally {
 }
 
 // Relaxed throughout: counts order nothing.
-impl Stats {
+impl RespStats {
     /// What has been counted. While connections are busy, the numbers are of slightly
     /// different moments.
     #[must_use]

@@ -5,15 +5,15 @@
 //! with nothing of the same connection between them. Others go on meanwhile: no command here
 //! depends on an earlier one.
 
-use spillgate::Clock;
+use spillgate_policy::store::Store;
 
+use super::Endpoint;
 use super::codec::{Args, OwnedArgs, Writer};
 use super::command::Command;
 use super::error::CommandError;
 use super::execute::{perform, report};
 use super::pipeline::decide_together;
 use super::session::Session;
-use super::{Checks, Endpoint};
 
 /// The commands of a transaction that has begun.
 #[derive(Debug, Default)]
@@ -87,8 +87,8 @@ pub(super) fn discard(session: &mut Session, out: &mut Writer) -> Result<(), Com
     Ok(())
 }
 
-pub(super) async fn exec<C: Checks, K: Clock>(
-    endpoint: &Endpoint<C, K>,
+pub(super) async fn exec<S: Store>(
+    endpoint: &Endpoint<S>,
     session: &mut Session,
     out: &mut Writer,
 ) -> Result<(), CommandError> {

@@ -1,17 +1,18 @@
 //! `POST /v1/check`.
 
-mod answer;
-mod asked;
 mod key;
 mod original;
+mod request;
+mod response;
 
 use spillgate_policy::{Answer as Verdict, LimitCheck, Limits, Outcome};
 
-pub(super) use self::answer::{Answer, CheckAnswer, Seconds};
-use self::asked::{Asked, Form, Single};
-pub(super) use self::asked::{CheckBody, Named};
 pub(super) use self::key::{Key, Text};
 pub(super) use self::original::Original;
+pub(super) use self::request::{CheckBody, Named};
+use self::request::{CheckRequest, Form, Single};
+pub(super) use self::response::{CheckResponse, CheckResult, Seconds};
+use super::HttpServer;
 use super::json::parse;
 use super::problem::Problem;
 use super::reply::{JSON, Reply, content, write};
@@ -19,39 +20,44 @@ use crate::App;
 use crate::protocol::join_bounded;
 
 /// Decides whatever a body asks about.
-pub(super) async fn run(app: &App, body: &[u8]) -> Result<Reply, Problem> {
+pub(super) async fn run(server: &HttpServer, body: &[u8]) -> Result<Reply, Problem> {
     let mut document = Vec::new();
-    answer(app, body, &mut document).await?;
+    answer(server, body, &mut document).await?;
     Ok(content(JSON, document))
 }
 
 /// Decides whatever a body asks about, and writes the answer.
-pub(super) async fn answer(app: &App, body: &[u8], document: &mut Vec<u8>) -> Result<(), Problem> {
-    match parse::<Asked<'_>>(body)?.form()? {
+pub(super) async fn answer(
+    server: &HttpServer,
+    body: &[u8],
+    document: &mut Vec<u8>,
+) -> Result<(), Problem> {
+    match parse::<CheckRequest<'_>>(body)?.form()? {
         // In a box: every connection has room for what it may wait for.
-        Form::Batch(batch) => Box::pin(answer_batch(app, batch, document)).await,
+        Form::Batch(batch) => Box::pin(answer_batch(server, batch, document)).await,
         Form::Single(single) => {
-            let (outcome, is_plain) = decide(app, single).await?;
-            write(&CheckAnswer::One(Answer::new(&outcome, is_plain)), document)
+            let (outcome, is_plain) = decide(&server.app, single).await?;
+            write(&CheckResponse::One(CheckResult::new(&outcome, is_plain)), document)
         }
     }
 }
 
 async fn answer_batch(
-    app: &App,
-    batch: Vec<Asked<'_>>,
+    server: &HttpServer,
+    batch: Vec<CheckRequest<'_>>,
     document: &mut Vec<u8>,
 ) -> Result<(), Problem> {
-    let most = app.bounds.batch;
+    let most = server.bounds.batch;
     if batch.len() > most {
-        let detail = format!("a batch has at most {most} checks, and these are {}", batch.len());
+        let detail = format!("too many checks in a batch: {}; at most {most}", batch.len());
         return Err(Problem::bad_request(detail));
     }
     // All of them, before anything is spent.
-    let singles: Result<Vec<_>, _> = batch.into_iter().map(Asked::single).collect();
-    let questions = singles?.into_iter().map(|single| decide(app, single)).collect();
-    let outcomes = join_bounded(questions, app.gate().store().at_once()).await;
-    write(&CheckAnswer::of_batch(&outcomes), document)
+    let singles: Result<Vec<_>, _> = batch.into_iter().map(CheckRequest::single).collect();
+    let questions = singles?.into_iter().map(|single| decide(&server.app, single)).collect();
+    let outcomes =
+        join_bounded(questions, crate::store::concurrency(server.app.gate().store())).await;
+    write(&CheckResponse::of_batch(&outcomes), document)
 }
 
 /// What was decided, and whether it was about a single limit.
@@ -61,7 +67,7 @@ async fn decide(app: &App, single: Single<'_>) -> Result<(Outcome<'static>, bool
         Single::Several(checks) => Ok((check(app, &checks).await?, false)),
         Single::Request(original) => {
             let message = original.message()?;
-            let outcome = app.layer().enforcer().decide(&message.request()).await;
+            let outcome = app.enforcer().decide(&message.request()).await;
             let outcome = outcome.map_err(|error| Problem::of_store(&error))?;
             if outcome.answer() == Verdict::HostRequired {
                 return Err(Problem::bad_request(
@@ -81,7 +87,7 @@ pub(super) async fn check(app: &App, named: &[Named<'_>]) -> Result<Outcome<'sta
         .zip(&parts)
         .map(|(named, values)| LimitCheck { limit: named.limit(), values, cost: named.cost() })
         .collect();
-    app.layer().enforcer().decide(&Limits(&checks)).await.map_err(|error| {
+    app.enforcer().decide(&Limits(&checks)).await.map_err(|error| {
         let unknown = named.iter().find(|named| app.gate().policy().parts(named.limit()).is_none());
         Problem::of_limit(app, unknown.or(named.first()).map_or("", Named::limit), &error)
     })

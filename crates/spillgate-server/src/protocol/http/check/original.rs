@@ -73,7 +73,7 @@ impl<'a> Original<'a> {
         let path = self.path.as_str();
         if !path.starts_with('/') && path != "*" {
             return Err(Problem::bad_request(format_args!(
-                "path is {path:?}; write it as it was sent, from its first slash on"
+                "invalid path {path:?}; it must begin with a slash"
             )));
         }
         if path.contains('#') {
@@ -83,18 +83,18 @@ impl<'a> Original<'a> {
         }
         let method = self.method.as_ref().map_or("GET", Text::as_str);
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| {
-            Problem::bad_request(format_args!("{method:?} is no method; use one such as \"GET\""))
+            Problem::bad_request(format_args!("invalid method {method:?}; use one such as \"GET\""))
         })?;
         let mut headers = HeaderMap::with_capacity(self.headers.len());
         for (name, values) in &self.headers {
             let name = HeaderName::from_bytes(name.as_str().as_bytes()).map_err(|_| {
-                Problem::bad_request(format_args!("{:?} is no name of a header", name.as_str()))
+                Problem::bad_request(format_args!("invalid header name {:?}", name.as_str()))
             })?;
             for value in values.parts() {
                 // It may be a secret, so it is not shown.
                 let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
                     Problem::bad_request(format_args!(
-                        "the header {name} has a value with control characters"
+                        "control characters in the value of header {name}"
                     ))
                 })?;
                 headers.append(&name, value);

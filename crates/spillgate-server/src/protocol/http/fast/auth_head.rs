@@ -79,20 +79,20 @@ impl<'b> AuthHead<'b> {
     pub(super) fn parse(&self) -> Result<(Parts, bool), Problem> {
         let lines = self.0.split_inclusive(|byte| *byte == b'\n');
         if lines.clone().any(|line| !line.ends_with(b"\r\n")) {
-            return Err(Problem::bad_request("a line of the head ends with a bare line feed"));
+            return Err(Problem::bad_request("bare line feed in the request head"));
         }
         let mut headers = vec![EMPTY_HEADER; lines.count()];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(self.0) {
             Ok(Status::Complete(length)) if length == self.0.len() => {}
-            Ok(_) => return Err(Problem::bad_request("the head ends before it should")),
+            Ok(_) => return Err(Problem::bad_request("incomplete request head")),
             Err(error) => {
-                return Err(Problem::bad_request(format_args!("the head is not HTTP: {error}")));
+                return Err(Problem::bad_request(format_args!("invalid request head: {error}")));
             }
         }
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.uri = request.path.unwrap_or_default().parse().map_err(|error| {
-            Problem::bad_request(format_args!("the target of the request is wrong: {error}"))
+            Problem::bad_request(format_args!("invalid request target: {error}"))
         })?;
         parts.headers = header_map(request.headers)?;
         let is_last = request.version != Some(1) || says_close(&parts.headers);
@@ -133,7 +133,7 @@ impl<'b> AuthHead<'b> {
 }
 
 pub(super) fn too_large(most: usize) -> Problem {
-    let detail = format!("the head is larger than {most} bytes");
+    let detail = format!("request head larger than {most} bytes");
     Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
 }
 
@@ -158,7 +158,7 @@ fn header_map(parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Problem> {
     for header in parsed {
         let name = HeaderName::from_bytes(header.name.as_bytes());
         let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(header.value)) else {
-            return Err(Problem::bad_request("a header has a name or a value that is not HTTP"));
+            return Err(Problem::bad_request("invalid header name or value"));
         };
         headers.try_append(name, value).map_err(|_| too_large(LARGEST))?;
     }

@@ -1,26 +1,24 @@
 use http::Method;
 use schemars::json_schema;
-use spillgate_tower::MetricsFormat;
+use spillgate_enforce::MetricsFormat;
 
 use super::{Level, Operation, Route, route, schema};
-use crate::protocol::http::parameters::{Kind, Parameter};
-use crate::protocol::http::{
-    auth, check, explain, keys, limits, lists, pages, policy, reply, reserve,
-};
+use crate::protocol::http::parameters::{Parameter, ParameterType};
+use crate::protocol::http::{auth, check, explain, limits, lists, pages, policy, reply, reserve};
 
 const PART: Parameter = Parameter {
     name: "part",
-    kind: Kind::Texts,
+    kind: ParameterType::Texts,
     description: "The further parts of a key, in their order, if the limit is counted per several",
 };
 const COST: Parameter = Parameter {
     name: "cost",
-    kind: Kind::Whole(0, u64::MAX),
+    kind: ParameterType::Whole(0, u64::MAX),
     description: "What a call would cost; 1 if absent",
 };
 pub(in crate::protocol::http) const DENY: Parameter = Parameter {
     name: "deny",
-    kind: Kind::Whole(400, 499),
+    kind: ParameterType::Whole(400, 499),
     description: "The status of everything but a 200, for proxies that know few",
 };
 
@@ -29,7 +27,7 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
     route(Method::POST, "/v1/check", Operation::Check, Level::Client)
         .says("May this happen now? Spends if it may.")
         .takes(schema::<check::CheckBody<'static>>)
-        .gives(schema::<check::CheckAnswer<'static>>)
+        .gives(schema::<check::CheckResponse<'static>>)
         .fails(&[404, 503]),
     route(Method::GET, auth::PATH, Operation::Auth, Level::Proxy)
         .says("May the request pass that a proxy describes in headers?")
@@ -47,11 +45,11 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .fails(&[404, 409, 503]),
     route(Method::GET, "/v1/limits", Operation::Limits, Level::Admin)
         .says("Every limit of the policy, and how it is doing.")
-        .gives(schema::<limits::Limits>),
+        .gives(schema::<limits::LimitList>),
     route(Method::GET, "/v1/limits/{limit}/keys/{key}", Operation::Peek, Level::Admin)
         .says("What a call would be answered, without spending.")
         .asks(&[PART, COST])
-        .gives(schema::<check::Answer<'static>>)
+        .gives(schema::<check::CheckResult<'static>>)
         .fails(&[404, 503]),
     route(Method::DELETE, "/v1/limits/{limit}/keys/{key}", Operation::Reset, Level::Admin)
         .says("Makes a caller as if the limit had never seen it.")
@@ -60,7 +58,7 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
     route(Method::PUT, "/v1/limits/{limit}/keys/{key}/override", Operation::SetOverride, Level::Admin)
         .says("Gives a caller a quota of its own. What it has spent stays spent.")
         .asks(&[PART])
-        .takes(schema::<keys::OverrideBody<'static>>)
+        .takes(schema::<limits::OverrideBody<'static>>)
         .fails(&[404, 422, 503]),
     route(Method::DELETE, "/v1/limits/{limit}/keys/{key}/override", Operation::RemoveOverride, Level::Admin)
         .says("Takes a caller's own quota away.")
@@ -76,7 +74,7 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .fails(&[422]),
     route(Method::GET, "/v1/lists/{list}", Operation::List, Level::Admin)
         .says("The entries of the list allow or block.")
-        .gives(schema::<lists::Entries>)
+        .gives(schema::<lists::ListEntries>)
         .fails(&[404]),
     route(Method::PUT, "/v1/lists/{list}/{entry}", Operation::AddToList, Level::Admin)
         .says("Puts an entry on a list.")

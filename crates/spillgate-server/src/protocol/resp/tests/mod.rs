@@ -8,42 +8,40 @@ mod throttle;
 use std::future::pending;
 use std::sync::Arc;
 
-use spillgate::algorithm::{Algorithm, TokenBucket};
-use spillgate::{Decision, KeyedState, ManualClock, Quota, Timestamp, WhenFull};
-use spillgate_policy::Mode;
+use spillgate::{ManualClock, WhenFull};
+use spillgate_enforce::Enforcer;
+use spillgate_policy::store::{Memory, Store};
+use spillgate_policy::{Gate, LimitCheck, Policy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 
-use super::{Checked, Checks, Endpoint, Throttle, serve};
+use super::{Endpoint, serve};
 
-type Tested = Endpoint<OneLimit, ManualClock>;
+type Tested = Endpoint<Memory<ManualClock>>;
 
-/// A policy of one limit, `api`, of 5 and 1 a second, where only `alice:web` has ever
-/// spent anything: all of it; and the same in shadow, `trial`.
-#[derive(Debug)]
-struct OneLimit;
+/// Limits of 5, refilled by 1 per second: per one part, two, none, and two in shadow mode.
+const POLICY: &str = "
+    limit = [
+        { name = 'api', quota = '1/s burst 5', per = 'header:x-key' },
+        { name = 'pair', quota = '1/s burst 5', per = ['header:x-key', 'header:x-app'] },
+        { name = 'total', quota = '1/s burst 5', per = 'global' },
+        { name = 'trial', quota = '1/s burst 5', per = ['header:x-key', 'header:x-app'], mode = 'shadow' },
+    ]";
 
-impl Checks for OneLimit {
-    type Error = String;
-
-    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, String> {
-        if !["api", "trial"].contains(&limit) {
-            return Err(format!("there is no limit {limit:?}"));
-        }
-        let now = Timestamp::from_secs(1_700_000_000);
-        let bucket = TokenBucket::new(&Quota::per_second(1).burst(5).build().unwrap()).unwrap();
-        let fresh = bucket.fresh(Timestamp::ZERO);
-        let is_spent = parts.join(":") == "alice:web";
-        let word = if is_spent { bucket.debit_up_to(fresh, now, 5, 5) } else { fresh };
-        let mode = if limit == "trial" { Mode::Shadow } else { Mode::Enforce };
-        Ok(Checked { decision: Some(Decision::of(bucket, word, now, cost).0), mode })
-    }
-}
-
+/// An endpoint where only `alice` of `web` has spent anything: all of it.
 fn endpoint() -> (Tested, ManualClock) {
     let clock = ManualClock::default();
-    let throttle = Throttle::with(1000, WhenFull::Evict, KeyedState::new(), clock.clone());
-    (Endpoint::new(throttle.unwrap(), OneLimit), clock)
+    (endpoint_on(Memory::new(clock.clone()), 1000, WhenFull::Evict), clock)
+}
+
+fn endpoint_on<S: Store>(store: S, keys: usize, when_full: WhenFull) -> Endpoint<S> {
+    let policy = Policy::from_toml(POLICY).unwrap().with_throttle(keys, when_full);
+    let gate = Gate::with_store(policy, store).unwrap();
+    let pair = ["alice", "web"];
+    for (limit, values) in [("api", &["alice:web"][..]), ("pair", &pair), ("trial", &pair)] {
+        gate.try_decide(&LimitCheck::new(limit, values, 5), |it| assert!(it.unwrap().is_allowed()));
+    }
+    Endpoint::new(Arc::new(Enforcer::new(gate)))
 }
 
 /// A client of an endpoint.
@@ -53,12 +51,12 @@ struct Talk {
 }
 
 impl Talk {
-    fn with<C: Checks + 'static>(endpoint: &Arc<Endpoint<C, ManualClock>>) -> Self {
+    fn with<S: Store>(endpoint: &Arc<Endpoint<S>>) -> Self {
         Self::until(endpoint, pending())
     }
 
-    fn until<C: Checks + 'static>(
-        endpoint: &Arc<Endpoint<C, ManualClock>>,
+    fn until<S: Store>(
+        endpoint: &Arc<Endpoint<S>>,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let (io, stream) = duplex(64 * 1024);
@@ -76,6 +74,11 @@ impl Talk {
         let mut bytes = vec![0; reply.len()];
         self.io.read_exact(&mut bytes).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&bytes), reply);
+    }
+
+    /// Reads to the end of a line.
+    async fn skip_line(&mut self) {
+        while self.io.read_u8().await.unwrap() != b'\n' {}
     }
 
     /// Sends a line, and waits for this reply.

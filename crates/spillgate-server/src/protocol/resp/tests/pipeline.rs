@@ -3,34 +3,97 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use spillgate::{Decision, ManualClock, Quota, Settled, WhenFull};
+use spillgate_policy::store::{LimitSpec, Memory, MemoryLimits, Settlement, Spend, Store, Usage};
+use spillgate_policy::{Error, Key};
 use tokio::time::{Instant, sleep};
 
-use super::{OneLimit, Talk};
-use crate::protocol::resp::{Checked, Checks, Endpoint, Throttle};
-use spillgate::{KeyedState, ManualClock, WhenFull};
+use super::{Talk, endpoint_on};
+use crate::protocol::resp::Endpoint;
 
-/// A policy like [`OneLimit`] that is far away, and answers the later the sooner it was asked.
-struct Far;
+/// A store that is far away, and answers the later the less is asked for.
+struct Far(Memory<ManualClock>);
 
 const TRIP: Duration = Duration::from_millis(100);
 
-impl Checks for Far {
-    type Error = String;
+type Limits = MemoryLimits<ManualClock>;
 
-    async fn check_limit(&self, limit: &str, parts: &[&str], cost: u64) -> Result<Checked, String> {
-        sleep(TRIP - Duration::from_millis(cost)).await;
-        OneLimit.check_limit(limit, parts, cost).await
+impl Store for Far {
+    type Limits = Limits;
+
+    fn is_in_process(&self) -> bool {
+        false
     }
 
-    fn at_once(&self) -> usize {
-        64
+    fn open(&self, limits: &[LimitSpec]) -> Result<Limits, Error> {
+        self.0.open(limits)
+    }
+
+    fn reopen(&self, old: &Limits, limits: &[LimitSpec]) -> Result<Limits, Error> {
+        self.0.reopen(old, limits)
+    }
+
+    async fn decide(&self, limits: &Limits, spends: &mut [Spend]) -> Result<(), Error> {
+        sleep(TRIP - Duration::from_millis(spends[0].cost)).await;
+        self.0.decide(limits, spends).await
+    }
+
+    fn decide_now(&self, _: &Limits, _: &mut [Spend]) -> Option<Result<(), Error>> {
+        None
+    }
+
+    async fn peek(&self, limits: &Limits, spend: &Spend) -> Result<Decision, Error> {
+        self.0.peek(limits, spend).await
+    }
+
+    async fn settle(&self, limits: &Limits, spend: &Spend, actual: u64) -> Result<Settled, Error> {
+        self.0.settle(limits, spend, actual).await
+    }
+
+    async fn deposit(
+        &self,
+        limits: &Limits,
+        spend: &Spend,
+        id: u128,
+        lifetime: Duration,
+    ) -> Result<bool, Error> {
+        self.0.deposit(limits, spend, id, lifetime).await
+    }
+
+    async fn settle_deposit(
+        &self,
+        limits: &Limits,
+        id: u128,
+        actual: u64,
+    ) -> Result<Option<Settlement>, Error> {
+        self.0.settle_deposit(limits, id, actual).await
+    }
+
+    fn cancel(&self, limits: &Limits, spend: Spend) {
+        self.0.cancel(limits, spend);
+    }
+
+    async fn reset(&self, limits: &Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.0.reset(limits, limit, key).await
+    }
+
+    async fn set_override(
+        &self,
+        limits: &Limits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+    ) -> Result<(), Error> {
+        self.0.set_override(limits, limit, key, quota).await
+    }
+
+    fn usage(&self, limits: &Limits, limit: usize) -> Option<Usage> {
+        self.0.usage(limits, limit)
     }
 }
 
-fn far() -> Arc<Endpoint<Far, ManualClock>> {
-    let clock = ManualClock::default();
-    let throttle = Throttle::with(1000, WhenFull::Evict, KeyedState::new(), clock);
-    Arc::new(Endpoint::new(throttle.unwrap(), Far))
+fn far() -> Arc<Endpoint<Far>> {
+    Arc::new(endpoint_on(Far(Memory::new(ManualClock::default())), 1000, WhenFull::Evict))
 }
 
 fn reply(cost: u64) -> String {
@@ -41,7 +104,8 @@ fn reply(cost: u64) -> String {
 async fn a_pipeline_takes_about_as_long_as_one_of_its_commands() {
     let mut talk = Talk::with(&far());
     let costs = || (0..33).map(|number| number % 5 + 1);
-    let commands: String = costs().map(|cost| format!("SG.CHECK api bob {cost}\r\n")).collect();
+    let command = |(number, cost)| format!("SG.CHECK api bob{number} {cost}\r\n");
+    let commands: String = costs().enumerate().map(command).collect();
     let begin = Instant::now();
     talk.send(commands).await;
     for cost in costs() {
@@ -54,9 +118,9 @@ async fn a_pipeline_takes_about_as_long_as_one_of_its_commands() {
 #[tokio::test(start_paused = true)]
 async fn what_stands_between_decisions_keeps_its_place() {
     let mut talk = Talk::with(&far());
-    talk.send("PING\r\nSG.CHECK api bob 1\r\nSG.CHECK api bob 2\r\nSG.CHECK api\r\n").await;
-    talk.send("MULTI\r\nSG.CHECK api bob 1\r\nSG.CHECK api bob 3\r\nPING\r\nEXEC\r\n").await;
-    talk.send("SG.CHECK api bob 2\r\nQUIT\r\nSG.CHECK api bob 1\r\n").await;
+    talk.send("PING\r\nSG.CHECK api bob1 1\r\nSG.CHECK api bob2 2\r\nSG.CHECK api\r\n").await;
+    talk.send("MULTI\r\nSG.CHECK api bob3 1\r\nSG.CHECK api bob4 3\r\nPING\r\nEXEC\r\n").await;
+    talk.send("SG.CHECK api bob5 2\r\nQUIT\r\nSG.CHECK api bob6 1\r\n").await;
     let arity = "-ERR wrong number of arguments for 'sg.check' command\r\n";
     let queued = "+QUEUED\r\n".repeat(3);
     let expected = [

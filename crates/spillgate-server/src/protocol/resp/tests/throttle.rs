@@ -3,21 +3,22 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use proptest::prelude::*;
-use spillgate::{Clock, KeyedState, ManualClock, WhenFull};
+use spillgate::{Clock, ManualClock, WhenFull};
+use spillgate_policy::store::Memory;
 
-use super::{OneLimit, Tested, endpoint};
+use super::{Tested, endpoint, endpoint_on};
 use crate::protocol::resp::codec::{Decoder, Limits};
-use crate::protocol::resp::throttle::run;
-use crate::protocol::resp::{Endpoint, Throttle};
+use crate::protocol::resp::command::Command;
+use crate::protocol::resp::execute::decide;
 
 /// One call; the error's text if there is one.
 fn call(endpoint: &Tested, call: &str) -> Result<[i64; 5], String> {
     let line = format!("CL.THROTTLE {call}\n");
     let mut decoder = Decoder::default();
     let request = decoder.decode(line.as_bytes(), &Limits::default()).unwrap().unwrap();
-    let five = run(endpoint, request.args).now_or_never().unwrap();
-    let five = five.map_err(|error| error.to_string());
-    five.map(|five| five.integers())
+    let reply = decide(Command::Throttle, endpoint, request.args).now_or_never().unwrap();
+    let reply = reply.map_err(|error| error.to_string());
+    reply.map(|reply| reply.integers())
 }
 
 #[test]
@@ -162,12 +163,10 @@ fn times_are_rounded_up_and_coming_back_then_succeeds() {
 #[test]
 fn a_full_table_that_denies_says_when_to_come_back() {
     let clock = ManualClock::default();
-    let throttle = Throttle::with(1, WhenFull::Deny, KeyedState::new(), clock.clone()).unwrap();
-    let keys = 0..throttle.table().unwrap().slots();
-    let endpoint = Endpoint::new(throttle, OneLimit);
-    for key in keys.clone() {
-        assert_eq!(call(&endpoint, &format!("{key} 9 1 1 5")), Ok([0, 10, 5, -1, 5]));
-    }
+    let endpoint = endpoint_on(Memory::new(clock.clone()), 1, WhenFull::Deny);
+    let mut replies = (0..).map(|key| call(&endpoint, &format!("{key} 9 1 1 5")));
+    let full = replies.find(|reply| *reply != Ok([0, 10, 5, -1, 5]));
+    assert_eq!(full, Some(Ok([1, 10, 10, 5, 0])));
     assert_eq!(call(&endpoint, "new 9 1 1 5"), Ok([1, 10, 10, 5, 0]));
     clock.advance(Duration::from_secs(5));
     assert_eq!(call(&endpoint, "new 9 1 1 5"), Ok([0, 10, 5, -1, 5]));

@@ -20,7 +20,7 @@ pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), P
     if level != Level::Proxy && head.headers.contains_key(ORIGIN) {
         let origin = only(&head.headers, &ORIGIN)?;
         if !is_own(origin.unwrap_or_default(), host) {
-            return Err(Problem::forbidden("web pages of other origins may not ask this server"));
+            return Err(Problem::forbidden("cross-origin request refused"));
         }
     }
     check_level(access, level, || only(&head.headers, &AUTHORIZATION))
@@ -59,19 +59,19 @@ pub(super) fn check_level<'h>(
 fn check_token(access: &Access, given: Option<&str>) -> Result<(), Problem> {
     if access.has_no_token() {
         return Err(Problem::unauthorized(
-            "this needs a token, and the server has none; start it with one",
+            "a token is required, and this server has none configured",
         ));
     }
     let Some(given) = given else {
-        return Err(Problem::unauthorized(
-            "this needs the server's token; send the header authorization: Bearer TOKEN",
-        ));
+        return Err(Problem::unauthorized("missing token; send authorization: Bearer TOKEN"));
     };
     let token = given.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
     match token {
         Some((_, token)) if access.knows(token.trim().as_bytes()) => Ok(()),
-        Some(_) => Err(Problem::unauthorized("the token is not that of this server")),
-        None => Err(Problem::unauthorized("send the header authorization: Bearer TOKEN")),
+        Some(_) => Err(Problem::unauthorized("invalid token")),
+        None => Err(Problem::unauthorized(
+            "unsupported Authorization; send authorization: Bearer TOKEN",
+        )),
     }
 }
 
@@ -79,7 +79,7 @@ fn check_token(access: &Access, given: Option<&str>) -> Result<(), Problem> {
 fn host(head: &Parts) -> Result<&str, Problem> {
     match only(&head.headers, &HOST)? {
         Some(host) => Ok(host),
-        None => Err(Problem::bad_request("the request has no host; send the header host")),
+        None => Err(Problem::bad_request("missing Host")),
     }
 }
 
@@ -92,11 +92,11 @@ pub(super) fn only<'h>(
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Problem::bad_request(format_args!("the header {name} is there twice")));
+        return Err(Problem::bad_request(format_args!("duplicate header {name}")));
     }
-    let value = value.to_str().map_err(|_| {
-        Problem::bad_request(format_args!("the header {name} has bytes that are not ASCII"))
-    })?;
+    let value = value
+        .to_str()
+        .map_err(|_| Problem::bad_request(format_args!("non-ASCII bytes in header {name}")))?;
     Ok(Some(value))
 }
 

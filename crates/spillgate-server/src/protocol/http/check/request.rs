@@ -3,31 +3,31 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Key, Original, Text};
+use crate::protocol::http::integer::Integer;
 use crate::protocol::http::problem::Problem;
-use crate::protocol::http::whole::Whole;
 
 /// What a body says: every key that any form has, so that one that is misspelt is told by
 /// its name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked<'a> {
+pub(super) struct CheckRequest<'a> {
     #[serde(borrow)]
     limit: Option<Text<'a>>,
     #[serde(borrow)]
     key: Option<Key<'a>>,
-    cost: Option<Whole>,
+    cost: Option<Integer>,
     #[serde(borrow)]
     request: Option<Original<'a>>,
     #[serde(borrow)]
     checks: Option<Vec<Named<'a>>>,
     #[serde(borrow)]
-    batch: Option<Vec<Asked<'a>>>,
+    batch: Option<Vec<CheckRequest<'a>>>,
 }
 
 /// What is asked.
 pub(super) enum Form<'a> {
     Single(Single<'a>),
-    Batch(Vec<Asked<'a>>),
+    Batch(Vec<CheckRequest<'a>>),
 }
 
 /// A single question.
@@ -52,7 +52,7 @@ pub(in crate::protocol::http) struct Named<'a> {
     #[serde(borrow)]
     key: Option<Key<'a>>,
     /// What it costs: 1 if absent; 0 only looks.
-    cost: Option<Whole>,
+    cost: Option<Integer>,
 }
 
 /// A question, or a batch of them.
@@ -90,7 +90,7 @@ pub(in crate::protocol::http) enum Question<'a> {
     },
 }
 
-impl<'a> Asked<'a> {
+impl<'a> CheckRequest<'a> {
     /// The one form that it has.
     pub(super) fn form(self) -> Result<Form<'a>, Problem> {
         let Self { limit, key, cost, request, checks, batch } = self;
@@ -117,7 +117,7 @@ impl<'a> Asked<'a> {
                 Ok(Single::Request(request))
             }
             Form::Single(single) => Ok(single),
-            Form::Batch(_) => Err(Problem::bad_request("a batch cannot hold another batch")),
+            Form::Batch(_) => Err(Problem::bad_request("a batch cannot contain another batch")),
         }
     }
 }
@@ -128,7 +128,7 @@ fn several(checks: Vec<Named<'_>>) -> Result<Single<'_>, Problem> {
         return Ok(Single::Several(checks));
     }
     Err(Problem::bad_request(format_args!(
-        "from 1 to {MOST_TOGETHER} limits are checked together, and these are {given}"
+        "checks has {given} limits; it must have from 1 to {MOST_TOGETHER}"
     )))
 }
 
@@ -136,7 +136,7 @@ impl<'a> Named<'a> {
     pub(in crate::protocol::http) fn new(
         limit: Text<'a>,
         key: Option<Key<'a>>,
-        cost: Option<Whole>,
+        cost: Option<Integer>,
     ) -> Self {
         Self { limit, key, cost }
     }
@@ -150,6 +150,6 @@ impl<'a> Named<'a> {
     }
 
     pub(in crate::protocol::http) fn cost(&self) -> u64 {
-        self.cost.map_or(1, |Whole(cost)| cost)
+        self.cost.map_or(1, |Integer(cost)| cost)
     }
 }

@@ -19,9 +19,9 @@ pub(super) fn admit(access: &Access, peer: Option<IpAddr>, head: &Parts) -> Resu
     let token = token.and_then(|given| given.split_once(' '));
     match token.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer")) {
         Some((_, token)) if access.knows(token.trim().as_bytes()) => Ok(()),
-        Some(_) => Err(Status::unauthenticated("the token is not that of this server")),
+        Some(_) => Err(Status::unauthenticated("invalid token")),
         None => Err(Status::unauthenticated(
-            "send authorization: Bearer TOKEN, or let the server name this address in grpc-allow",
+            "missing token: send authorization: Bearer TOKEN, or add this address to grpc-allow",
         )),
     }
 }

@@ -6,7 +6,7 @@ pub(super) const AHEAD: usize = 16;
 
 /// Reads several requests at once, for those who send several at once.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     /// One for each request. There is one of them until a client sends more.
     decoders: Vec<Decoder>,
     /// The one that has begun with a request which is not whole.
@@ -17,40 +17,40 @@ pub(super) struct Ahead {
 
 /// What was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Few {
+pub(super) struct Batch {
     /// How many requests are whole.
     pub(super) count: usize,
     /// What is wrong after them.
     pub(super) error: Option<ProtocolError>,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Reads up to `most` requests from the front of `bytes`, of which the first must be
     /// the one that was begun the last time.
-    pub(super) fn read(&mut self, bytes: &[u8], limits: &Limits, most: usize) -> Few {
+    pub(super) fn read(&mut self, bytes: &[u8], limits: &Limits, most: usize) -> Batch {
         self.decoders.swap(0, self.begun);
         if std::mem::take(&mut self.is_short) {
             self.decoders.resize_with(AHEAD, Decoder::default);
         }
-        let mut few = Few { count: 0, error: None };
+        let mut batch = Batch { count: 0, error: None };
         let mut at = 0;
         self.begun = 0;
         for decoder in self.decoders.iter_mut().take(most) {
             match decoder.decode(&bytes[at..], limits) {
                 Ok(Some(request)) => at += request.length,
                 Ok(None) => {
-                    self.begun = few.count;
-                    return few;
+                    self.begun = batch.count;
+                    return batch;
                 }
                 Err(error) => {
-                    few.error = Some(error);
-                    return few;
+                    batch.error = Some(error);
+                    return batch;
                 }
             }
-            few.count += 1;
+            batch.count += 1;
         }
         self.is_short = at < bytes.len();
-        few
+        batch
     }
 
     /// The first `count` requests that were [read](Self::read) from `bytes`.
@@ -84,7 +84,7 @@ impl Ahead {
     }
 }
 
-impl Default for Ahead {
+impl Default for ReadAhead {
     fn default() -> Self {
         Self { decoders: vec![Decoder::default()], begun: 0, is_short: false }
     }

@@ -10,7 +10,7 @@ use spillgate_proxy::framing::{END, Framing};
 /// The next request of a connection, and no byte of what follows it: who answers that one is
 /// decided by its own first bytes.
 #[derive(Debug)]
-pub(super) struct OneRequest<'s, 'p, T> {
+pub(super) struct RequestReader<'s, 'p, T> {
     stream: &'s mut Stream<&'p Activity, T>,
     framing: Framing,
     /// All of it was read.
@@ -21,7 +21,7 @@ pub(super) struct OneRequest<'s, 'p, T> {
     rest: Option<&'static [u8]>,
 }
 
-impl<'s, 'p, T> OneRequest<'s, 'p, T> {
+impl<'s, 'p, T> RequestReader<'s, 'p, T> {
     pub(super) fn new(stream: &'s mut Stream<&'p Activity, T>) -> Self {
         let framing = Framing::default();
         Self { stream, framing, is_whole: false, is_kept: false, rest: None }
@@ -33,7 +33,7 @@ impl<'s, 'p, T> OneRequest<'s, 'p, T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for OneRequest<'_, '_, T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestReader<'_, '_, T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -72,7 +72,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for OneRequest<'_, '_, T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for OneRequest<'_, '_, T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for RequestReader<'_, '_, T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -10,7 +10,7 @@ use crate::protocol::http::problem::{Document, Problem};
 /// What was decided. If several limits have a say, it speaks for the one nearest to denying.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Decision")]
-pub(in crate::protocol::http) struct Answer<'a> {
+pub(in crate::protocol::http) struct CheckResult<'a> {
     /// May it happen?
     allowed: bool,
     /// True if the caller is on the block list. Otherwise it is not there.
@@ -31,13 +31,13 @@ pub(in crate::protocol::http) struct Answer<'a> {
     wait: Seconds,
     /// Every limit that has a say, if there may be more than one or it is in shadow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    limits: Option<Vec<State<'a>>>,
+    limits: Option<Vec<LimitStatus<'a>>>,
 }
 
 /// What one limit says.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "LimitState")]
-pub(in crate::protocol::http) struct State<'a> {
+pub(in crate::protocol::http) struct LimitStatus<'a> {
     /// The limit's name.
     limit: &'a str,
     /// Whether it refuses, or only counts.
@@ -57,22 +57,22 @@ pub(in crate::protocol::http) struct State<'a> {
 /// An answer for each of a batch, in their order; or one answer.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(in crate::protocol::http) enum CheckAnswer<'a> {
+pub(in crate::protocol::http) enum CheckResponse<'a> {
     /// The answer to a single question.
-    One(Answer<'a>),
+    One(CheckResult<'a>),
     /// Those to a batch.
     Batch {
         /// In the order of the batch.
-        answers: Vec<BatchAnswer<'a>>,
+        answers: Vec<BatchResult<'a>>,
     },
 }
 
 /// What became of one question of a batch.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(in crate::protocol::http) enum BatchAnswer<'a> {
+pub(in crate::protocol::http) enum BatchResult<'a> {
     /// It was decided.
-    Decided(Answer<'a>),
+    Decided(CheckResult<'a>),
     /// It could not be.
     Failed {
         /// Why.
@@ -80,17 +80,17 @@ pub(in crate::protocol::http) enum BatchAnswer<'a> {
     },
 }
 
-impl<'a> CheckAnswer<'a> {
+impl<'a> CheckResponse<'a> {
     pub(super) fn of_batch(outcomes: &'a [Result<(Outcome, bool), Problem>]) -> Self {
         let outcome = |decided: &'a Result<(Outcome, bool), Problem>| match decided {
-            Ok((outcome, is_plain)) => BatchAnswer::Decided(Answer::new(outcome, *is_plain)),
-            Err(problem) => BatchAnswer::Failed { error: problem.document() },
+            Ok((outcome, is_plain)) => BatchResult::Decided(CheckResult::new(outcome, *is_plain)),
+            Err(problem) => BatchResult::Failed { error: problem.document() },
         };
         Self::Batch { answers: outcomes.iter().map(outcome).collect() }
     }
 }
 
-impl<'a> Answer<'a> {
+impl<'a> CheckResult<'a> {
     /// Tells of an outcome. A plain one is about one limit by its name.
     pub(in crate::protocol::http) fn new(outcome: &'a Outcome, is_plain: bool) -> Self {
         let first = if is_plain { outcome.limits().next() } else { outcome.nearest() };
@@ -105,7 +105,8 @@ impl<'a> Answer<'a> {
             retry_after: Seconds(outcome.retry_after()),
             reset_after: Seconds(decision.and_then(Decision::reset_after)),
             wait: Seconds(Some(outcome.wait())),
-            limits: (!is_plain || is_shadow).then(|| outcome.limits().map(State::new).collect()),
+            limits: (!is_plain || is_shadow)
+                .then(|| outcome.limits().map(LimitStatus::new).collect()),
         }
     }
 
@@ -125,7 +126,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> LimitStatus<'a> {
     fn new(state: LimitState<'a>) -> Self {
         let decision = state.decision();
         Self {
@@ -150,7 +151,7 @@ impl Serialize for Seconds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let millis = self.0.map(|time| time.as_nanos().div_ceil(1_000_000));
         match millis {
-            // Whole seconds are the same number without a point, and shorter.
+            // Whole seconds need no decimal point.
             Some(millis) if millis.is_multiple_of(1000) => {
                 serializer.serialize_u64(u64::try_from(millis / 1000).unwrap_or(u64::MAX))
             }

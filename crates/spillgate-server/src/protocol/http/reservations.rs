@@ -10,21 +10,21 @@ use spillgate_policy::Receipt;
 /// Each is settled at most once, since settling takes it out. One that expires, or is
 /// forgotten to make room, is never settled: what it reserved stays spent.
 #[derive(Debug)]
-pub(crate) struct Reservations {
+pub(super) struct Reservations {
     most: AtomicUsize,
     table: Mutex<Table>,
 }
 
 /// Something that was spent in advance.
 #[derive(Debug)]
-pub(crate) struct Pending {
-    pub(crate) receipt: Receipt,
-    pub(crate) expires: Timestamp,
+pub(super) struct Reservation {
+    pub(super) receipt: Receipt,
+    pub(super) expires: Timestamp,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    pending: HashMap<u128, Pending>,
+    pending: HashMap<u128, Reservation>,
     by_expiry: BTreeSet<(Timestamp, u128)>,
 }
 
@@ -36,7 +36,7 @@ impl Reservations {
     }
 
     /// Remembers something under an id that nobody can guess.
-    pub(crate) fn add(&self, id: u128, pending: Pending, now: Timestamp) {
+    pub(super) fn add(&self, id: u128, pending: Reservation, now: Timestamp) {
         let mut table = self.lock();
         table.make_room(self.most.load(Ordering::Relaxed), now);
         table.by_expiry.insert((pending.expires, id));
@@ -44,7 +44,7 @@ impl Reservations {
     }
 
     /// What is to be settled; `None` if there is nothing of that id any more.
-    pub(crate) fn take(&self, id: u128, now: Timestamp) -> Option<Pending> {
+    pub(super) fn take(&self, id: u128, now: Timestamp) -> Option<Reservation> {
         let mut table = self.lock();
         let pending = table.pending.remove(&id)?;
         table.by_expiry.remove(&(pending.expires, id));
@@ -106,7 +106,7 @@ mod tests {
             let check = LimitCheck { limit: "api", values: &["user:1"], cost: 1 };
             let receipt = self.0.decide(&Limits(&[check])).await.unwrap().receipt().unwrap();
             let expires = now + Duration::from_secs(seconds);
-            self.1.add(id, Pending { receipt, expires }, now);
+            self.1.add(id, Reservation { receipt, expires }, now);
         }
 
         fn has(&self, id: u128, now: Timestamp) -> bool {

@@ -14,52 +14,59 @@ use spillgate_policy::{
 };
 use tonic::Status;
 
-use super::DescriptorResult;
-use super::asked::Asked;
 use super::metadata::metadata;
 use super::reply::wrapped;
-use crate::{App, envoy};
+use super::request::DecodedRequest;
+use super::{DescriptorResult, GrpcServer};
+use crate::envoy;
 
 /// Answers a call at once, if the store can decide at once.
-pub(super) fn at_once(app: &App, asked: &Asked) -> Option<Result<Bytes, Status>> {
-    let entries = asked.entries();
-    let descriptors = asked.descriptors(&entries);
-    let checked = app.layer().enforcer().try_decide(
-        &Descriptors { domain: &asked.request.domain, descriptors: &descriptors },
+pub(super) fn at_once(
+    server: &GrpcServer,
+    request: &DecodedRequest,
+) -> Option<Result<Bytes, Status>> {
+    let entries = request.entries();
+    let descriptors = request.descriptors(&entries);
+    let checked = server.app.enforcer().try_decide(
+        &Descriptors { domain: &request.message.domain, descriptors: &descriptors },
         |it| it.map(DescriptorOutcome::take),
     )?;
-    Some(answer(app, asked, checked))
+    Some(answer(server, request, checked))
 }
 
 /// Answers a call once the store has decided.
-pub(super) async fn later(app: &App, asked: &Asked) -> Result<Bytes, Status> {
-    let entries = asked.entries();
-    let descriptors = asked.descriptors(&entries);
-    let checked = app
-        .layer()
+pub(super) async fn later(server: &GrpcServer, request: &DecodedRequest) -> Result<Bytes, Status> {
+    let entries = request.entries();
+    let descriptors = request.descriptors(&entries);
+    let checked = server
+        .app
         .enforcer()
-        .decide(&Descriptors { domain: &asked.request.domain, descriptors: &descriptors })
+        .decide(&Descriptors { domain: &request.message.domain, descriptors: &descriptors })
         .await;
-    answer(app, asked, checked)
+    answer(server, request, checked)
 }
 
 fn answer(
-    app: &App,
-    asked: &Asked,
+    server: &GrpcServer,
+    request: &DecodedRequest,
     checked: Result<DescriptorOutcome<'_>, Error>,
 ) -> Result<Bytes, Status> {
     let outcome = checked.map_err(|error| match error.is_store() {
-        // Whoever asked knows what to do then.
+        // Envoy applies its failure mode then.
         true => Status::unavailable(error.for_clients()),
         false => Status::invalid_argument(error.to_string()),
     })?;
     for descriptor in outcome.descriptors() {
-        app.grpc.count_descriptor(result(&outcome, descriptor));
+        server.stats.count_descriptor(result(&outcome, descriptor));
     }
-    Ok(wrapped(&response(app, asked, &outcome)))
+    Ok(wrapped(&response(server, request, &outcome)))
 }
 
-fn response(app: &App, asked: &Asked, outcome: &DescriptorOutcome<'_>) -> RateLimitResponse {
+fn response(
+    server: &GrpcServer,
+    request: &DecodedRequest,
+    outcome: &DescriptorOutcome<'_>,
+) -> RateLimitResponse {
     let header = |(name, value): (http::HeaderName, http::HeaderValue)| HeaderValue {
         key: name.as_str().to_owned(),
         // Headers of limits are texts.
@@ -67,13 +74,13 @@ fn response(app: &App, asked: &Asked, outcome: &DescriptorOutcome<'_>) -> RateLi
         ..HeaderValue::default()
     };
     // A limit that lets nothing through has no quota to tell of.
-    let is_open = asked.closed().all(|is_closed| !is_closed);
-    let headers = is_open.then(|| app.layer().enforcer().descriptor_headers(outcome).map(header));
+    let is_open = request.closed().all(|is_closed| !is_closed);
+    let headers = is_open.then(|| server.app.enforcer().descriptor_headers(outcome).map(header));
     RateLimitResponse {
         overall_code: code(!outcome.is_allowed()),
-        statuses: outcome.descriptors().zip(asked.closed()).map(status).collect(),
+        statuses: outcome.descriptors().zip(request.closed()).map(status).collect(),
         response_headers_to_add: headers.into_iter().flatten().collect(),
-        dynamic_metadata: metadata(&asked.request, outcome),
+        dynamic_metadata: metadata(&request.message, outcome),
         ..RateLimitResponse::default()
     }
 }
