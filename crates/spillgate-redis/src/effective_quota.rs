@@ -1,7 +1,8 @@
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use spillgate::{Error, Quota, Start, Timestamp};
 
-use crate::{State, Terms};
+use crate::backend::{Entry, Op};
+use crate::{Name, State, Terms};
 
 /// The quota that applies to a caller, and how to count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,6 @@ pub(crate) enum QuotaOwner {
 }
 
 impl EffectiveQuota {
-    /// The quota of the terms.
     pub(crate) fn of(terms: Terms, owner: QuotaOwner) -> Result<Self, Error> {
         Ok(Self { terms, quota: terms.quota, algorithm: terms.algorithm()?, owner })
     }
@@ -48,6 +48,11 @@ impl EffectiveQuota {
     pub(crate) fn is_impossible(&self, word: Word, now: Timestamp) -> bool {
         let (back, all) = (self.algorithm.reset_after(word, now), self.algorithm.window());
         back.zip(all).is_some_and(|(back, all)| back > 2 * all)
+    }
+
+    /// An operation on a caller with this quota.
+    pub(crate) fn entry(&self, name: Name, fresh: Word, op: Op) -> Entry {
+        Entry { name, terms: self.terms, algorithm: self.algorithm, fresh, op }
     }
 
     /// A state with this word and no override.

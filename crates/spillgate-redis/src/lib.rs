@@ -1,5 +1,22 @@
 #![doc = include_str!("../README.md")]
 
+/// Builder methods that set one field each.
+macro_rules! setters {
+    ($builder:ident {
+        $($(#[$attribute:meta])* $name:ident($value:ident: $type:ty): $($field:ident).+ = $to:expr;)+
+    }) => {
+        impl $builder {
+            $(
+                $(#[$attribute])*
+                pub fn $name(mut self, $value: $type) -> Self {
+                    self.$($field).+ = $to;
+                    self
+                }
+            )+
+        }
+    };
+}
+
 pub mod backend;
 pub mod client;
 mod clock_sample;
@@ -18,4 +35,4 @@ pub use self::flow::inherit_client;
 pub use self::name::{Name, Secret};
 pub use self::state::{Base, State, Terms};
 pub use self::stats::{LeaseStats, Stats};
-pub use self::store::{Agreement, RedisLimits, RedisStore, Settings, Share};
+pub use self::store::{Agreement, RedisLimits, RedisStore, Settings};

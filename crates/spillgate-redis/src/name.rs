@@ -92,11 +92,6 @@ impl Secret {
         self.names_of(&[limit, per, kind.name()])
     }
 
-    /// Names of buckets outside of any limit.
-    pub(crate) fn throttled(&self) -> Names {
-        self.names_of(&[])
-    }
-
     /// Names of reservations by their ids: who reads a name cannot settle it.
     pub(crate) fn deposits(&self) -> Names {
         self.names_of(&["deposits"])

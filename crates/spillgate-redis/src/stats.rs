@@ -18,9 +18,9 @@ pub struct Stats {
     pub outage_closed: u64,
     /// Decided by this node's share during an outage.
     pub outage_local: u64,
-    /// Callers whose spending during an outage is still to be charged in Redis.
+    /// Callers whose spending during an outage is still to be debited in Redis.
     pub unreported: u64,
-    /// Tokens spent during an outage that will not be charged, for lack of room to record them.
+    /// Tokens spent during an outage that will not be debited, for lack of room to record them.
     pub forgiven: u64,
     /// States converted from other terms.
     pub carried_over: u64,
@@ -29,7 +29,7 @@ pub struct Stats {
     /// Spends taken back because another limit denied the call.
     pub undone: u64,
     /// Spends that could not be taken back because somebody had spent meanwhile.
-    pub kept_charges: u64,
+    pub kept_spends: u64,
     /// Leases.
     pub leases: LeaseStats,
     /// Nodes that share this store, as far as known; zero if unknown.
@@ -70,52 +70,31 @@ impl Counter {
     }
 }
 
-/// The counters behind [`Stats`].
-#[derive(Debug, Default)]
-pub(crate) struct StoreCounters {
-    pub(crate) by_redis: Counter,
-    pub(crate) by_memory: Counter,
-    pub(crate) outage_open: Counter,
-    pub(crate) outage_closed: Counter,
-    pub(crate) outage_local: Counter,
-    pub(crate) carried_over: Counter,
-    pub(crate) cut: Counter,
-    pub(crate) undone: Counter,
-    pub(crate) kept_charges: Counter,
+macro_rules! counters {
+    ($(#[$doc:meta])* $counters:ident => $stats:ident { $($name:ident),+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub(crate) struct $counters {
+            $(pub(crate) $name: Counter),+
+        }
+
+        impl $counters {
+            pub(crate) fn stats(&self) -> $stats {
+                $stats { $($name: self.$name.value(),)+ ..$stats::default() }
+            }
+        }
+    };
 }
 
-impl StoreCounters {
-    pub(crate) fn stats(&self) -> Stats {
-        Stats {
-            by_redis: self.by_redis.value(),
-            by_memory: self.by_memory.value(),
-            outage_open: self.outage_open.value(),
-            outage_closed: self.outage_closed.value(),
-            outage_local: self.outage_local.value(),
-            carried_over: self.carried_over.value(),
-            cut: self.cut.value(),
-            undone: self.undone.value(),
-            kept_charges: self.kept_charges.value(),
-            ..Stats::default()
-        }
+counters! {
+    /// The counters behind [`Stats`].
+    StoreCounters => Stats {
+        by_redis, by_memory, outage_open, outage_closed, outage_local, carried_over, cut, undone,
+        kept_spends
     }
 }
 
-/// The counters behind [`LeaseStats`] that are kept outside of the table's locks.
-#[derive(Debug, Default)]
-pub(crate) struct LeaseCounters {
-    pub(crate) takes: Counter,
-    pub(crate) given_back: Counter,
-    pub(crate) lost: Counter,
-}
-
-impl LeaseCounters {
-    pub(crate) fn stats(&self) -> LeaseStats {
-        LeaseStats {
-            takes: self.takes.value(),
-            given_back: self.given_back.value(),
-            lost: self.lost.value(),
-            ..LeaseStats::default()
-        }
-    }
+counters! {
+    /// The counters behind [`LeaseStats`] that are kept outside of the table's locks.
+    LeaseCounters => LeaseStats { takes, given_back, lost }
 }

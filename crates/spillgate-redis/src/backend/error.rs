@@ -1,5 +1,8 @@
 use std::fmt;
 
+/// The result of a call to Redis.
+pub type Result<T, E = BackendError> = std::result::Result<T, E>;
+
 /// Why Redis did not decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendError {

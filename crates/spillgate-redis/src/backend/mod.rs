@@ -17,7 +17,7 @@ mod error;
 mod model;
 
 pub use self::announcement::{Alive, Announcement, Member};
-pub use self::error::{BackendError, Fault};
+pub use self::error::{BackendError, Fault, Result};
 #[cfg(any(test, feature = "testing"))]
 pub use self::model::Model;
 
@@ -32,29 +32,23 @@ pub trait Backend: Send + Sync + 'static {
     /// an [enforced](Op::Spend) entry is denied: all are spent or none.
     ///
     /// All names must be in one [slot](Self::slot).
-    fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply, BackendError>> + Send;
+    fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply>> + Send;
 
     /// Replaces a state if the expected one is still there (compare and set). Returns whether it
     /// did.
-    fn exchange(
-        &self,
-        exchange: &Exchange,
-    ) -> impl Future<Output = Result<bool, BackendError>> + Send;
+    fn exchange(&self, exchange: &Exchange) -> impl Future<Output = Result<bool>> + Send;
 
     /// The Cluster slot of a name. One call can only name one slot.
     fn slot(&self, name: &Name) -> u16;
 
     /// Announces that a node is alive or leaves, and returns the nodes alive.
-    fn announce(
-        &self,
-        announcement: &Announcement,
-    ) -> impl Future<Output = Result<Alive, BackendError>> + Send;
+    fn announce(&self, announcement: &Announcement) -> impl Future<Output = Result<Alive>> + Send;
 
     /// Deletes the value of a name, readable or not.
-    fn forget(&self, name: Name) -> impl Future<Output = Result<(), BackendError>> + Send;
+    fn forget(&self, name: Name) -> impl Future<Output = Result<()>> + Send;
 
     /// When a limit was first used.
-    fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, BackendError>> + Send;
+    fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp>> + Send;
 
     /// Stores a value with a TTL.
     fn deposit(
@@ -62,60 +56,43 @@ pub trait Backend: Send + Sync + 'static {
         name: Name,
         kept: &[u8],
         lifetime: Duration,
-    ) -> impl Future<Output = Result<(), BackendError>> + Send;
+    ) -> impl Future<Output = Result<()>> + Send;
 
     /// Takes out a [deposited](Self::deposit) value: exactly one caller gets it.
-    fn withdraw(
-        &self,
-        name: Name,
-    ) -> impl Future<Output = Result<Option<Vec<u8>>, BackendError>> + Send;
+    fn withdraw(&self, name: Name) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 }
 
 impl<B: Backend> Backend for Arc<B> {
-    fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        B::run(self, entries)
+    async fn run(&self, entries: &[Entry]) -> Result<Reply> {
+        B::run(self, entries).await
     }
 
-    fn exchange(
-        &self,
-        exchange: &Exchange,
-    ) -> impl Future<Output = Result<bool, BackendError>> + Send {
-        B::exchange(self, exchange)
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
+        B::exchange(self, exchange).await
     }
 
     fn slot(&self, name: &Name) -> u16 {
         B::slot(self, name)
     }
 
-    fn announce(
-        &self,
-        announcement: &Announcement,
-    ) -> impl Future<Output = Result<Alive, BackendError>> + Send {
-        B::announce(self, announcement)
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive> {
+        B::announce(self, announcement).await
     }
 
-    fn forget(&self, name: Name) -> impl Future<Output = Result<(), BackendError>> + Send {
-        B::forget(self, name)
+    async fn forget(&self, name: Name) -> Result<()> {
+        B::forget(self, name).await
     }
 
-    fn born(&self, name: Name) -> impl Future<Output = Result<Timestamp, BackendError>> + Send {
-        B::born(self, name)
+    async fn born(&self, name: Name) -> Result<Timestamp> {
+        B::born(self, name).await
     }
 
-    fn deposit(
-        &self,
-        name: Name,
-        kept: &[u8],
-        lifetime: Duration,
-    ) -> impl Future<Output = Result<(), BackendError>> + Send {
-        B::deposit(self, name, kept, lifetime)
+    async fn deposit(&self, name: Name, kept: &[u8], lifetime: Duration) -> Result<()> {
+        B::deposit(self, name, kept, lifetime).await
     }
 
-    fn withdraw(
-        &self,
-        name: Name,
-    ) -> impl Future<Output = Result<Option<Vec<u8>>, BackendError>> + Send {
-        B::withdraw(self, name)
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>> {
+        B::withdraw(self, name).await
     }
 }
 
@@ -164,9 +141,9 @@ pub enum Op {
     GiveBack {
         /// How much.
         amount: u64,
-        /// The word after the charge that is refunded: what has been refilled since is not given
+        /// The word after the spend that is refunded: what has been refilled since is not given
         /// back.
-        charged: Option<Word>,
+        spent: Option<Word>,
     },
     /// Writes nothing.
     Look,
@@ -183,9 +160,9 @@ impl Op {
             Self::Debit { amount, most } => {
                 algorithm.debit_up_to(word, now, amount, most.min(algorithm.deepest()))
             }
-            Self::GiveBack { amount, charged: None } => algorithm.refund(word, now, amount),
-            Self::GiveBack { amount, charged: Some(charged) } => {
-                algorithm.refund_call(word, now, amount, charged)
+            Self::GiveBack { amount, spent: None } => algorithm.refund(word, now, amount),
+            Self::GiveBack { amount, spent: Some(spent) } => {
+                algorithm.refund_call(word, now, amount, spent)
             }
             Self::Reset => algorithm.fresh(now),
             Self::Look | Self::Read | Self::Spend { .. } | Self::Take { .. } => word,

@@ -10,7 +10,7 @@ use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use super::{
-    Alive, Announcement, Backend, BackendError, Entry, Exchange, Found, Member, Op, Reply, taken,
+    Alive, Announcement, Backend, Entry, Exchange, Found, Member, Op, Reply, Result, taken,
 };
 use crate::{Fingerprint, Name, State};
 
@@ -61,7 +61,7 @@ impl Model {
     /// # Errors
     ///
     /// Never.
-    pub fn run_now(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
+    pub fn run_now(&self, entries: &[Entry]) -> Result<Reply> {
         let mut kept = self.kept();
         let now = kept.now;
         // Later entries see what earlier ones leave; it is kept only if all pass.
@@ -156,11 +156,11 @@ fn written(algorithm: AnyAlgorithm, word: Word, now: Timestamp, op: Op) -> Optio
 }
 
 impl Backend for Model {
-    async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply> {
         self.run_now(entries)
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
         Ok(self.exchange_now(exchange))
     }
 
@@ -168,7 +168,7 @@ impl Backend for Model {
         0
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive> {
         let Announcement { joins, leaves, lifetime, lists } = announcement;
         let mut kept = self.kept();
         let now = kept.now;
@@ -183,32 +183,27 @@ impl Backend for Model {
         Ok(Alive { count: kept.nodes.len() as u32, others, other_prefixes: 0 })
     }
 
-    async fn forget(&self, name: Name) -> Result<(), BackendError> {
+    async fn forget(&self, name: Name) -> Result<()> {
         let mut kept = self.kept();
         kept.states.remove(&name);
         kept.born.remove(&name);
         Ok(())
     }
 
-    async fn born(&self, name: Name) -> Result<Timestamp, BackendError> {
+    async fn born(&self, name: Name) -> Result<Timestamp> {
         let mut kept = self.kept();
         let now = kept.now;
         Ok(*kept.born.entry(name).or_insert(now))
     }
 
-    async fn deposit(
-        &self,
-        name: Name,
-        kept: &[u8],
-        lifetime: Duration,
-    ) -> Result<(), BackendError> {
+    async fn deposit(&self, name: Name, kept: &[u8], lifetime: Duration) -> Result<()> {
         let mut model = self.kept();
         let expires = model.now + lifetime;
         model.deposits.insert(name, (kept.to_vec(), expires));
         Ok(())
     }
 
-    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>> {
         let mut model = self.kept();
         let now = model.now;
         let found = model.deposits.remove(&name).filter(|(_, expires)| now < *expires);

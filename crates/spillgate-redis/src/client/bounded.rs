@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads until it is refused, and tells how much that was.
+    /// Reads until it is refused, and returns how much that was.
     async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> usize {
         let (mut bytes, mut all) = (vec![0; 1 << 16], 0);
         while let Ok(read) = stream.read(&mut bytes).await {

@@ -25,7 +25,6 @@ pub(super) struct Breaker<S> {
 pub(super) enum BreakerState<S> {
     /// Calls are made.
     Closed {
-        /// The session.
         session: Arc<S>,
         /// Since when.
         since: Instant,

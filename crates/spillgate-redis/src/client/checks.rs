@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::address::Address;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// What is unsafe about a Redis that answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Checks {
         &self,
         address: &Address,
         policy: Option<&str>,
-    ) -> Result<(), BackendError> {
+    ) -> Result<()> {
         if let Some(policy) = policy
             && !self.has_started.load(Ordering::Relaxed)
         {
@@ -118,7 +118,6 @@ pub(super) struct TimeReading {
 /// Detects a clock that steps back, relative to this process.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
-    /// The last reading.
     last: Option<TimeReading>,
 }
 

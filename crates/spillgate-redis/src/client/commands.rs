@@ -7,11 +7,13 @@ use spillgate::Timestamp;
 use super::cluster::slot;
 use super::{Client, Route};
 use crate::Name;
-use crate::backend::{Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Reply};
+use crate::backend::{
+    Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Reply, Result,
+};
 use crate::script::{self, Script};
 
 impl Backend for Client {
-    async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
+    async fn run(&self, entries: &[Entry]) -> Result<Reply> {
         let mut call = Script::Run.call(entries.len());
         for entry in entries {
             call.arg(self.keys.state(&entry.name).as_slice());
@@ -34,7 +36,7 @@ impl Backend for Client {
         })
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
         let key = self.keys.state(&exchange.name);
         let call = Script::Exchange.call_about(&key, &script::exchange(exchange));
         read(self.call(self.slot(&exchange.name), &call).await?)
@@ -48,7 +50,7 @@ impl Backend for Client {
         }
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
+    async fn announce(&self, announcement: &Announcement) -> Result<Alive> {
         let key = self.keys.nodes();
         let call = Script::Announce.call_about(&key, &script::announce(announcement));
         let answer = bytes(self.call(self.slot_of_key(&key), &call).await?)?;
@@ -59,7 +61,7 @@ impl Backend for Client {
         Ok(alive)
     }
 
-    async fn forget(&self, name: Name) -> Result<(), BackendError> {
+    async fn forget(&self, name: Name) -> Result<()> {
         // In one slot, since they share a hash tag.
         let (state, born) = (self.keys.state(&name), self.keys.born(&name));
         let mut call = Cmd::new();
@@ -67,18 +69,13 @@ impl Backend for Client {
         read(self.call(self.slot_of_key(&state), &call).await?)
     }
 
-    async fn born(&self, name: Name) -> Result<Timestamp, BackendError> {
+    async fn born(&self, name: Name) -> Result<Timestamp> {
         let key = self.keys.born(&name);
         let call = Script::Born.call_about(&key, &[]);
         script::born(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
     }
 
-    async fn deposit(
-        &self,
-        name: Name,
-        kept: &[u8],
-        lifetime: Duration,
-    ) -> Result<(), BackendError> {
+    async fn deposit(&self, name: Name, kept: &[u8], lifetime: Duration) -> Result<()> {
         let key = self.keys.deposit(&name);
         let mut call = Cmd::new();
         call.arg("SET").arg(key.as_slice()).arg(kept);
@@ -86,7 +83,7 @@ impl Backend for Client {
         read(self.call(self.slot_of_key(&key), &call).await?)
     }
 
-    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
+    async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>> {
         let key = self.keys.deposit(&name);
         let mut call = Cmd::new();
         call.arg("GETDEL").arg(key.as_slice());
@@ -119,14 +116,14 @@ impl Client {
 }
 
 /// The bytes of a reply.
-fn bytes(answer: Value) -> Result<Vec<u8>, BackendError> {
+fn bytes(answer: Value) -> Result<Vec<u8>> {
     match answer {
         Value::BulkString(bytes) => Ok(bytes),
         other => read(other),
     }
 }
 
-fn read<T: FromRedisValue>(answer: Value) -> Result<T, BackendError> {
+fn read<T: FromRedisValue>(answer: Value) -> Result<T> {
     from_redis_value(answer).map_err(|error| {
         let text = format!("unexpected reply from Redis: {error}");
         BackendError::new(Fault::Nonsense, text)

@@ -15,17 +15,16 @@ use super::credentials::Access;
 use super::failure::{Failure, unreachable_because};
 use super::multiplex::{Answer, Multiplexer};
 use super::options::Login;
-use super::options::Password;
 use super::queue::Permit;
 use super::signals::Signals;
 use super::stream::Stream;
 use super::tls::{Handshake, TlsClient};
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// Opens connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connector {
-    time_out: Duration,
+    pub(super) time_out: Duration,
 }
 
 /// A connection shared by many calls, which are pipelined. It is closed on drop.
@@ -35,10 +34,6 @@ pub(super) struct Connection {
 }
 
 impl Connector {
-    pub(super) fn new(time_out: Duration) -> Self {
-        Self { time_out }
-    }
-
     /// Opens a connection and authenticates.
     pub(super) async fn open(
         &self,
@@ -46,7 +41,7 @@ impl Connector {
         access: Access<'_>,
         database: u32,
         signals: &Arc<Signals>,
-    ) -> Result<Connection, BackendError> {
+    ) -> Result<Connection> {
         let opening = async {
             let (stream, handshake) = reach(address, access.tls).await?;
             let connection = Connection::over(stream, signals.clone());
@@ -64,7 +59,7 @@ impl Connector {
         address: &Address,
         access: Access<'_>,
         question: &Cmd,
-    ) -> Result<Value, BackendError> {
+    ) -> Result<Value> {
         let asking = async {
             let connection = self.open(address, access, 0, &Arc::default()).await?;
             let answer = connection.send(question, self.time_out).await;
@@ -79,7 +74,7 @@ impl Connector {
         address: &Address,
         access: Access<'_>,
         channels: &[&str],
-    ) -> Result<PubSub, BackendError> {
+    ) -> Result<PubSub> {
         let subscribing = async {
             let (stream, handshake) = reach(address, access.tls).await?;
             let subscribed = async {
@@ -88,7 +83,7 @@ impl Connector {
                     login = login.set_username(user);
                 }
                 if let Some(password) = &access.login.password {
-                    login = login.set_password(password.expose());
+                    login = login.set_password(password.0.as_str());
                 }
                 let mut subscription = PubSub::new(&login, stream).await?;
                 subscription.subscribe(channels).await?;
@@ -102,8 +97,8 @@ impl Connector {
     async fn in_time<T>(
         &self,
         address: &Address,
-        step: impl Future<Output = Result<T, BackendError>>,
-    ) -> Result<T, BackendError> {
+        step: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         timeout(self.time_out, step).await.unwrap_or_else(|_| {
             let text = format!("{address} did not answer in {} ms", self.time_out.as_millis());
             Err(BackendError::new(Fault::Unreachable, text))
@@ -112,10 +107,7 @@ impl Connector {
 }
 
 /// Opens a stream, with TLS if configured.
-async fn reach(
-    address: &Address,
-    tls: Option<&TlsClient>,
-) -> Result<(Stream, Option<Handshake>), BackendError> {
+async fn reach(address: &Address, tls: Option<&TlsClient>) -> Result<(Stream, Option<Handshake>)> {
     let failed = |why: io::Error| unreachable_because(address, &why);
     match address {
         Address::Unix(path) => {
@@ -126,7 +118,7 @@ async fn reach(
             stream.set_nodelay(true).map_err(failed)?;
             let Some(tls) = tls else { return Ok((Stream::Tcp(stream), None)) };
             let connection = tls.connect(address, stream).await?;
-            let handshake = connection.handshake().clone();
+            let handshake = connection.handshake.clone();
             Ok((Stream::Tls(Box::new(connection)), Some(handshake)))
         }
     }
@@ -154,7 +146,7 @@ impl Connection {
         let mut greeting = Pipeline::new();
         if login.user.is_some() || login.password.is_some() {
             // A `nopass` user accepts any password.
-            let password = login.password.as_ref().map_or("", Password::expose);
+            let password = login.password.as_ref().map_or("", |password| &password.0);
             greeting.cmd("AUTH").arg(login.user.as_deref()).arg(password);
         }
         if database > 0 {

@@ -12,10 +12,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use super::options::Password;
-use super::options::{Login, Sources};
+use super::options::{Login, Password, Sources};
 use super::tls::{Pem, TlsClient};
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// Credentials that were read together, and are used together.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ const MOST: u64 = 1 << 20;
 
 impl CredentialStore {
     /// Reads all files.
-    pub(super) fn new(sources: Sources, time_out: Duration) -> Result<Self, BackendError> {
+    pub(super) fn new(sources: Sources, time_out: Duration) -> Result<Self> {
         let contents = Contents::read(&sources)?;
         let current = ArcSwap::from_pointee(Credentials::new(&sources, contents)?);
         let state = Mutex::new(SourceState { sources, problem: None });
@@ -75,7 +74,6 @@ impl CredentialStore {
         Ok(Self { current, state, time_out, reading, renewed })
     }
 
-    /// The current credentials.
     pub(super) fn current(&self) -> Arc<Credentials> {
         self.current.load_full()
     }
@@ -105,7 +103,7 @@ impl CredentialStore {
     }
 
     /// Replaces the sources. Returns whether anything has changed.
-    pub(super) fn replace(&self, sources: Sources) -> Result<bool, BackendError> {
+    pub(super) fn replace(&self, sources: Sources) -> Result<bool> {
         let contents = Contents::read(&sources)?;
         let mut state = self.lock();
         let is_changed = self.take_up(&sources, contents, state.sources != sources)?;
@@ -136,12 +134,7 @@ impl CredentialStore {
         state.problem = problem;
     }
 
-    fn take_up(
-        &self,
-        sources: &Sources,
-        contents: Contents,
-        are_other: bool,
-    ) -> Result<bool, BackendError> {
+    fn take_up(&self, sources: &Sources, contents: Contents, are_other: bool) -> Result<bool> {
         if !are_other && self.current.load().contents == contents {
             return Ok(false);
         }
@@ -156,7 +149,7 @@ impl CredentialStore {
 }
 
 impl Credentials {
-    fn new(sources: &Sources, contents: Contents) -> Result<Self, BackendError> {
+    fn new(sources: &Sources, contents: Contents) -> Result<Self> {
         let Sources { is_tls, login, sentinel_login, authorities, client_certificate } = sources;
         if client_certificate.is_some() && !is_tls {
             let text = "a client certificate is for TLS: begin the URL with rediss://";
@@ -183,14 +176,13 @@ impl Credentials {
         Access { login: &self.login, tls: self.tls.as_ref() }
     }
 
-    /// For Sentinels.
     pub(super) fn of_sentinel(&self) -> Access<'_> {
         Access { login: &self.sentinel_login, tls: self.tls.as_ref() }
     }
 }
 
 impl Contents {
-    fn read(sources: &Sources) -> Result<Self, BackendError> {
+    fn read(sources: &Sources) -> Result<Self> {
         let certificate = match &sources.client_certificate {
             Some((chain, key)) => Some((
                 read("client certificate", chain)?,
@@ -214,7 +206,7 @@ impl std::fmt::Debug for Contents {
     }
 }
 
-fn password(login: &Login) -> Result<Option<Password>, BackendError> {
+fn password(login: &Login) -> Result<Option<Password>> {
     let Some(file) = &login.password_file else { return Ok(None) };
     let wrong = |why| {
         let text = format!("the password file {} {why}", file.display());
@@ -225,11 +217,11 @@ fn password(login: &Login) -> Result<Option<Password>, BackendError> {
     match text.trim_end() {
         // As while it is being written.
         "" => Err(wrong("is empty")),
-        password => Ok(Some(Password::new(password.to_owned()))),
+        password => Ok(Some(Password(password.to_owned()))),
     }
 }
 
-fn read(what: &str, file: &Path) -> Result<Vec<u8>, BackendError> {
+fn read(what: &str, file: &Path) -> Result<Vec<u8>> {
     read_small(file).map_err(|why| {
         let text = format!("the {what} {} cannot be read: {why}", file.display());
         BackendError::new(Fault::Misconfigured, text)

@@ -1,3 +1,5 @@
+//! Finds the address of a server, through Sentinels if need be.
+
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -6,40 +8,30 @@ use redis::Cmd;
 use tokio::sync::mpsc;
 
 use super::AbortOnDrop;
-use super::address::Address;
+use super::address::{Address, Target};
 use super::credentials::Credentials;
 use super::failure::Failure;
 use super::session::Plan;
 use super::subscription::{self, SentinelEvent};
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
-/// How the address of a server is found.
-#[derive(Debug)]
-pub(super) enum Discovery {
-    /// A fixed address.
-    Fixed(Address),
-    /// The master named by Sentinels.
-    Sentinel(Sentinels),
-}
-
-/// Sentinels that know the master of a service.
-#[derive(Debug)]
-pub(super) struct Sentinels {
-    addresses: Vec<Address>,
-    service: String,
-}
-
-impl Discovery {
+impl Target {
     /// The current address. Several if none is more likely, the present one first.
     pub(super) async fn find(
         &self,
         plan: &Plan,
         credentials: &Credentials,
         present: Option<&Address>,
-    ) -> Result<Vec<Address>, BackendError> {
+    ) -> Result<Vec<Address>> {
         match self {
-            Self::Fixed(address) => Ok(vec![address.clone()]),
-            Self::Sentinel(sentinels) => sentinels.masters(plan, credentials, present).await,
+            Self::One(address) => Ok(vec![address.clone()]),
+            Self::Cluster(seeds) => Ok(seeds.clone()),
+            Self::Sentinel { sentinels, service } => {
+                let ask = |sentinel| ask(plan, credentials, sentinel, service);
+                masters(sentinels, ask, present)
+                    .await
+                    .map_err(|problems| unknown(service, problems))
+            }
         }
     }
 
@@ -49,73 +41,65 @@ impl Discovery {
         plan: &Arc<Plan>,
         events: &mpsc::Sender<SentinelEvent>,
     ) -> Vec<AbortOnDrop> {
-        let Self::Sentinel(sentinels) = self else { return Vec::new() };
+        let Self::Sentinel { sentinels, service } = self else { return Vec::new() };
         let subscribe = |sentinel: &Address| {
-            let (plan, service) = (plan.clone(), sentinels.service.clone());
+            let (plan, service) = (plan.clone(), service.clone());
             AbortOnDrop::spawn(subscription::keep(plan, sentinel.clone(), service, events.clone()))
         };
-        sentinels.addresses.iter().map(subscribe).collect()
+        sentinels.iter().map(subscribe).collect()
     }
 }
 
-impl Sentinels {
-    pub(super) fn new(addresses: Vec<Address>, service: String) -> Self {
-        Self { addresses, service }
-    }
-
-    /// Asks all Sentinels concurrently, until a majority agrees or all have answered, and returns
-    /// the address named most often.
-    async fn masters(
-        &self,
-        plan: &Plan,
-        credentials: &Credentials,
-        present: Option<&Address>,
-    ) -> Result<Vec<Address>, BackendError> {
-        let ask = async |(place, sentinel)| (place, self.ask(plan, credentials, sentinel).await);
-        let mut asked: FuturesUnordered<_> = self.addresses.iter().enumerate().map(ask).collect();
-        let (mut named, mut problems) = (Vec::new(), Vec::new());
-        while let Some((place, answer)) = asked.next().await {
-            match answer {
-                Ok(master) => named.push((place, master)),
-                Err(error) => problems.push((place, error)),
-            }
-            let (often, most) = most_named(&mut named, present);
-            if often * 2 > self.addresses.len() {
-                return Ok(most);
-            }
+/// Asks all Sentinels concurrently, until a majority agrees or all have answered, and returns the
+/// address named most often, or the errors if none names one.
+async fn masters<'s, F: Future<Output = Result<Address>>>(
+    sentinels: &'s [Address],
+    ask: impl Fn(&'s Address) -> F,
+    present: Option<&Address>,
+) -> Result<Vec<Address>, Vec<(usize, BackendError)>> {
+    let ask = async |(place, sentinel)| (place, ask(sentinel).await);
+    let mut asked: FuturesUnordered<_> = sentinels.iter().enumerate().map(ask).collect();
+    let (mut named, mut problems) = (Vec::new(), Vec::new());
+    while let Some((place, answer)) = asked.next().await {
+        match answer {
+            Ok(master) => named.push((place, master)),
+            Err(error) => problems.push((place, error)),
         }
-        match most_named(&mut named, present) {
-            (0, _) => Err(self.unknown(problems)),
-            (_, most) => Ok(most),
+        let (often, most) = most_named(&mut named, present);
+        if often * 2 > sentinels.len() {
+            return Ok(most);
         }
     }
-
-    /// No Sentinel knows the master.
-    fn unknown(&self, mut problems: Vec<(usize, BackendError)>) -> BackendError {
-        problems.sort_by_key(|(place, _)| *place);
-        let fault = problems.first().map_or(Fault::Unreachable, |(_, error)| error.fault());
-        let errors: Vec<_> = problems.iter().map(|(_, error)| error.to_string()).collect();
-        let text =
-            format!("no Sentinel knows the master of `{}`: {}", self.service, errors.join("; "));
-        BackendError::new(fault, text)
+    match most_named(&mut named, present) {
+        (0, _) => Err(problems),
+        (_, most) => Ok(most),
     }
+}
 
-    async fn ask(
-        &self,
-        plan: &Plan,
-        credentials: &Credentials,
-        sentinel: &Address,
-    ) -> Result<Address, BackendError> {
-        let mut question = Cmd::new();
-        question.arg("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.service);
-        let answer = plan.connector.ask(sentinel, credentials.of_sentinel(), &question).await?;
-        let found = redis::from_redis_value(answer);
-        match found.map_err(|error| Failure::of(sentinel, &error.into()).error)? {
-            Some((host, port)) => Ok(Address::Tcp(host, port)),
-            None => {
-                let text = format!("{sentinel} knows no service `{}`", self.service);
-                Err(BackendError::new(Fault::Misconfigured, text))
-            }
+/// No Sentinel knows the master.
+fn unknown(service: &str, mut problems: Vec<(usize, BackendError)>) -> BackendError {
+    problems.sort_by_key(|(place, _)| *place);
+    let fault = problems.first().map_or(Fault::Unreachable, |(_, error)| error.fault());
+    let errors: Vec<_> = problems.iter().map(|(_, error)| error.to_string()).collect();
+    let text = format!("no Sentinel knows the master of `{service}`: {}", errors.join("; "));
+    BackendError::new(fault, text)
+}
+
+async fn ask(
+    plan: &Plan,
+    credentials: &Credentials,
+    sentinel: &Address,
+    service: &str,
+) -> Result<Address> {
+    let mut question = Cmd::new();
+    question.arg("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(service);
+    let answer = plan.connector.ask(sentinel, credentials.of_sentinel(), &question).await?;
+    let found = redis::from_redis_value(answer);
+    match found.map_err(|error| Failure::of(sentinel, &error.into()).error)? {
+        Some((host, port)) => Ok(Address::Tcp(host, port)),
+        None => {
+            let text = format!("{sentinel} knows no service `{service}`");
+            Err(BackendError::new(Fault::Misconfigured, text))
         }
     }
 }
@@ -151,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_most_name_counts_whoever_answers_first() {
+    fn the_majority_counts_in_any_order_of_replies() {
         assert_eq!(most(&[], Some("a")), (0, vec![]));
         assert_eq!(most(&[(0, "old"), (2, "new"), (1, "new")], None), (2, vec![address("new")]));
         assert_eq!(

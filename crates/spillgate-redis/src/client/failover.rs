@@ -6,13 +6,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use super::address::Address;
-use super::discovery::Discovery;
+use super::address::{Address, Target};
 use super::link::LinkCore;
 use super::session::Session;
 use super::subscription::SentinelEvent;
 use super::supervisor::{Finding, LinkState};
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// The longest that calls wait for a new master. Sentinels promote a replica within a tenth of a
 /// second.
@@ -37,12 +36,10 @@ impl LinkCore {
     /// ago: not all Sentinels learn of a failover at once.
     pub(super) async fn moved(&self, session: &Session) -> Option<Address> {
         // Each check opens a connection.
-        let credentials = match self.discovery {
-            Discovery::Fixed(_) => return None,
-            Discovery::Sentinel(_) => self.plan.credentials.refresh().await,
-        };
+        let Target::Sentinel { .. } = self.target else { return None };
+        let credentials = self.plan.credentials.refresh().await;
         let present = Some(&session.address);
-        let found = self.discovery.find(&self.plan, &credentials, present).await.ok()?;
+        let found = self.target.find(&self.plan, &credentials, present).await.ok()?;
         let address = found.into_iter().next()?;
         let mut known = self.known();
         if address == session.address {
@@ -109,12 +106,8 @@ impl LinkCore {
 
     /// Holds calls back until another server accepts them, so that none is counted on the old
     /// master, and hands them over.
-    pub(super) async fn hand_over(
-        &self,
-        session: &Arc<Session>,
-        to: &Address,
-    ) -> Result<(), BackendError> {
-        let (hold, begin) = (session.hold(), Instant::now());
+    pub(super) async fn hand_over(&self, session: &Arc<Session>, to: &Address) -> Result<()> {
+        let (hold, begin) = (session.handover.hold(), Instant::now());
         let mut problem = None;
         let opening = async {
             loop {

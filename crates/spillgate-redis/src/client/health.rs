@@ -1,3 +1,4 @@
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ impl RoundTrips {
 }
 
 /// Counters; relaxed, since each stands for itself.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CallCounters {
     pub(super) calls: AtomicU64,
     pub(super) time_outs: AtomicU64,
@@ -79,7 +80,7 @@ pub(super) struct CallCounters {
     wait_nanos: AtomicU64,
     /// When backpressure last rejected a call: nanoseconds since `begin`, 0 if never.
     last_overload: AtomicU64,
-    begin: Instant,
+    begin: OnceLock<Instant>,
     round_trips: [AtomicU64; RoundTrips::BOUNDS.len() + 1],
     round_trip_nanos: AtomicU64,
 }
@@ -102,7 +103,7 @@ impl CallCounters {
     /// Counts a call rejected by backpressure. Returns whether an overload has just begun.
     pub(super) fn refused(&self) -> bool {
         Self::count(&self.overloaded);
-        let now = (self.begin.elapsed().as_nanos() as u64).max(1);
+        let now = (self.begin.get_or_init(Instant::now).elapsed().as_nanos() as u64).max(1);
         let last = self.last_overload.swap(now, Ordering::Relaxed);
         last == 0 || now.saturating_sub(last) > CALM.as_nanos() as u64
     }
@@ -142,26 +143,6 @@ impl CallCounters {
                 counts: self.round_trips.each_ref().map(read),
                 sum: Duration::from_nanos(read(&self.round_trip_nanos)),
             },
-        }
-    }
-}
-
-impl Default for CallCounters {
-    fn default() -> Self {
-        Self {
-            calls: AtomicU64::new(0),
-            time_outs: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            connects: AtomicU64::new(0),
-            outages: AtomicU64::new(0),
-            overloaded: AtomicU64::new(0),
-            waited: AtomicU64::new(0),
-            wait_nanos: AtomicU64::new(0),
-            last_overload: AtomicU64::new(0),
-            begin: Instant::now(),
-            round_trips: Default::default(),
-            round_trip_nanos: AtomicU64::new(0),
         }
     }
 }

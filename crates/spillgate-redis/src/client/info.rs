@@ -1,21 +1,17 @@
 use super::address::Address;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// The oldest supported version of Redis.
 const OLDEST: (u32, u32) = (6, 2);
 
 /// The reply to `INFO`.
 #[derive(Debug)]
-pub(super) struct Info<'a>(&'a str);
+pub(super) struct Info<'a>(pub(super) &'a str);
 
 impl<'a> Info<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
-        Self(text)
-    }
-
     /// Why this server cannot keep limits, and what to change. See also
     /// [`eviction`](Self::eviction).
-    pub(super) fn check(&self, address: &Address, in_cluster: bool) -> Result<(), BackendError> {
+    pub(super) fn check(&self, address: &Address, in_cluster: bool) -> Result<()> {
         let refuse = |fault, why: String| Err(BackendError::new(fault, format!("{address} {why}")));
         if self.is("loading", "1") {
             return refuse(Fault::Unready, "is still loading its data".to_owned());
@@ -74,7 +70,7 @@ mod tests {
 
     fn check(text: &str, in_cluster: bool) -> Result<(), String> {
         let address = Address::Tcp("a".into(), 1);
-        Info::new(text).check(&address, in_cluster).map_err(|error| error.to_string())
+        Info(text).check(&address, in_cluster).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -113,7 +109,7 @@ mod tests {
             ("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n", None),
             ("redis_version:7.0.0\r\n", None),
         ] {
-            assert_eq!(Info::new(text).eviction(), policy, "{text}");
+            assert_eq!(Info(text).eviction(), policy, "{text}");
         }
     }
 }

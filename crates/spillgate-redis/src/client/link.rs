@@ -7,15 +7,14 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use super::AbortOnDrop;
-use super::address::Address;
+use super::address::{Address, Target};
 use super::breaker::{Breaker, BreakerState};
-use super::discovery::Discovery;
 use super::failure::Failure;
 use super::health::CallCounters;
 use super::queue::Queue;
 use super::session::{Plan, Session};
 use super::supervisor::LinkState;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// The link to one server: calls fail at once while it is down, and a background task reconnects.
 pub(super) struct Link {
@@ -26,7 +25,6 @@ pub(super) struct Link {
 /// Why a call has no reply.
 #[derive(Debug)]
 pub(super) enum CallError {
-    /// It failed.
     Failed(BackendError),
     /// The slot has moved.
     Moved(Address),
@@ -39,10 +37,10 @@ pub(super) enum CallError {
 /// What calls and the [supervisor](super::supervisor) share.
 pub(super) struct LinkCore {
     pub(super) plan: Arc<Plan>,
-    pub(super) discovery: Discovery,
+    /// The server, or how it is found.
+    pub(super) target: Target,
     pub(super) probe_key: String,
     pub(super) breaker: Breaker<Session>,
-    pub(super) counters: Arc<CallCounters>,
     queue: Arc<Queue>,
     /// Notifies the supervisor that the breaker has opened.
     pub(super) opened: Notify,
@@ -55,24 +53,18 @@ impl Link {
     /// Connects, or fails.
     pub(super) async fn connect(
         plan: Arc<Plan>,
-        discovery: Discovery,
+        target: Target,
         probe_key: String,
-        counters: Arc<CallCounters>,
-    ) -> Result<Self, BackendError> {
-        let core = LinkCore::new(plan, discovery, probe_key, counters);
+    ) -> Result<Self> {
+        let core = LinkCore::new(plan, target, probe_key);
         let session = core.connect().await?;
         core.close(session);
         Ok(Self::keep(core))
     }
 
     /// Connects in the background. Until then calls fail.
-    pub(super) fn connect_later(
-        plan: Arc<Plan>,
-        discovery: Discovery,
-        probe_key: String,
-        counters: Arc<CallCounters>,
-    ) -> Self {
-        Self::keep(LinkCore::new(plan, discovery, probe_key, counters))
+    pub(super) fn connect_later(plan: Arc<Plan>, target: Target, probe_key: String) -> Self {
+        Self::keep(LinkCore::new(plan, target, probe_key))
     }
 
     fn keep(core: LinkCore) -> Self {
@@ -100,11 +92,11 @@ impl Link {
                 permit
             }
         };
-        if session.is_held() {
-            session.handed_over().await;
+        if session.handover.is_under_way() {
+            session.handover.decided().await;
             session = core.session().map_err(CallError::Failed)?;
         }
-        CallCounters::count(&core.counters.calls);
+        CallCounters::count(&core.plan.counters.calls);
         let (sent, allowed) = (Instant::now(), *time_out);
         let answer = session.call(call, is_asking, allowed, Some(permit)).await;
         let took = answer.as_ref().map_or_else(|_| sent.elapsed(), |answer| answer.took);
@@ -114,7 +106,7 @@ impl Link {
             return Err(CallError::Failed(core.late(&session, allowed)));
         }
         core.breaker.answered();
-        core.counters.answered(took);
+        core.plan.counters.answered(took);
         answer.map(|answer| answer.value).map_err(|error| core.judge(&session, &error))
     }
 
@@ -143,21 +135,15 @@ impl Link {
 }
 
 impl LinkCore {
-    fn new(
-        plan: Arc<Plan>,
-        discovery: Discovery,
-        probe_key: String,
-        counters: Arc<CallCounters>,
-    ) -> Self {
+    fn new(plan: Arc<Plan>, target: Target, probe_key: String) -> Self {
         let text = format!("{} is not connected yet", plan.options.target);
         let breaker = Breaker::open(BackendError::new(Fault::Unreachable, text), Instant::now());
-        let queue = Arc::new(Queue::new(&plan.options, counters.clone()));
+        let queue = Arc::new(Queue::new(&plan.options, plan.counters.clone()));
         Self {
             plan,
-            discovery,
+            target,
             probe_key,
             breaker,
-            counters,
             queue,
             opened: Notify::new(),
             closed: Notify::new(),
@@ -166,11 +152,11 @@ impl LinkCore {
     }
 
     /// The session, or why there is none.
-    fn session(&self) -> Result<Arc<Session>, BackendError> {
+    fn session(&self) -> Result<Arc<Session>> {
         match &*self.breaker.state() {
             BreakerState::Closed { session, .. } => Ok(session.clone()),
             BreakerState::Open { error, since } => {
-                CallCounters::count(&self.counters.rejected);
+                CallCounters::count(&self.plan.counters.rejected);
                 let text = format!("{error} (down for {:.1} s)", since.elapsed().as_secs_f64());
                 Err(BackendError::new(error.fault(), text))
             }
@@ -180,7 +166,7 @@ impl LinkCore {
     /// Handles a timeout.
     pub(super) fn late(&self, session: &Arc<Session>, time_out: Duration) -> BackendError {
         let error = session.late(time_out);
-        CallCounters::count(&self.counters.time_outs);
+        CallCounters::count(&self.plan.counters.time_outs);
         if self.breaker.timed_out(session, &error, Instant::now()) {
             self.note_opened(&error);
         }
@@ -204,7 +190,7 @@ impl LinkCore {
                 false => CallError::Moved(address),
             };
         }
-        CallCounters::count(&self.counters.failures);
+        CallCounters::count(&self.plan.counters.failures);
         let failure = Failure::of(&session.address, error);
         if failure.is_fatal {
             self.trip(session, &failure.error);
@@ -219,7 +205,7 @@ impl LinkCore {
     }
 
     fn note_opened(&self, error: &BackendError) {
-        CallCounters::count(&self.counters.outages);
+        CallCounters::count(&self.plan.counters.outages);
         warn_of_outage(&self.plan, error);
         self.opened.notify_one();
     }

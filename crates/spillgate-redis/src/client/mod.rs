@@ -4,14 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-#[cfg(any(test, feature = "testing"))]
-use std::time::Duration;
 
-#[cfg(any(test, feature = "testing"))]
-use arc_swap::ArcSwapOption;
 use redis::{Cmd, Value};
-#[cfg(any(test, feature = "testing"))]
-use spillgate::Timestamp;
 use tokio::task::JoinHandle;
 
 use self::address::Target;
@@ -19,15 +13,11 @@ use self::checks::Checks;
 use self::cluster::Cluster;
 use self::connection::Connector;
 use self::credentials::CredentialStore;
-use self::discovery::{Discovery, Sentinels};
-use self::health::CallCounters;
 use self::link::{CallError, Link};
 use self::session::Plan;
 use self::unreadable_log::UnreadableLog;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 use crate::script::Keys;
-#[cfg(any(test, feature = "testing"))]
-use crate::script::{self, Argument};
 
 mod address;
 mod bounded;
@@ -69,7 +59,6 @@ pub use self::options::Options;
 /// limits take turns, and so do tasks under each.
 pub struct Client {
     route: Route,
-    counters: Arc<CallCounters>,
     plan: Arc<Plan>,
     keys: Keys,
     unreadable: UnreadableLog,
@@ -77,7 +66,7 @@ pub struct Client {
     hides_prefixes: AtomicBool,
     /// Replaces the clock of Redis.
     #[cfg(any(test, feature = "testing"))]
-    clock: ArcSwapOption<Argument>,
+    clock: arc_swap::ArcSwapOption<crate::script::Argument>,
 }
 
 enum Route {
@@ -92,24 +81,14 @@ impl Client {
     ///
     /// If a server cannot be reached, refuses the credentials, is too old, may evict keys, or
     /// accepts no writes. The message says what to change.
-    pub async fn connect(options: Options) -> Result<Self, BackendError> {
-        let (plan, counters) = prepare(options)?;
-        let link = async |discovery| {
-            let (plan, counters) = (plan.clone(), counters.clone());
-            let key = probe_key(&plan);
-            Link::connect(plan, discovery, key, counters).await.map(Route::One)
-        };
+    pub async fn connect(options: Options) -> Result<Self> {
+        let plan = prepare(options)?;
         let route = match plan.options.target.clone() {
-            Target::One(address) => link(Discovery::Fixed(address)).await?,
-            Target::Sentinel { sentinels, service } => {
-                link(Discovery::Sentinel(Sentinels::new(sentinels, service))).await?
-            }
-            Target::Cluster(seeds) => {
-                Route::Cluster(Cluster::connect(plan.clone(), seeds, counters.clone()).await?)
-            }
+            Target::Cluster(seeds) => Route::Cluster(Cluster::connect(plan.clone(), seeds).await?),
+            target => Route::One(Link::connect(plan.clone(), target, probe_key(&plan)).await?),
         };
         plan.checks.start();
-        Ok(Self::over(route, plan, counters))
+        Ok(Self::over(route, plan))
     }
 
     /// Connects in the background. Until then, calls fail as in an outage.
@@ -117,44 +96,32 @@ impl Client {
     /// # Errors
     ///
     /// If the options are unusable, such as a certificate file, or outside of a Tokio runtime.
-    pub fn connect_later(options: Options) -> Result<Self, BackendError> {
-        let (plan, counters) = prepare(options)?;
-        let link = |discovery| {
-            let (plan, counters) = (plan.clone(), counters.clone());
-            let key = probe_key(&plan);
-            Route::One(Link::connect_later(plan, discovery, key, counters))
-        };
+    pub fn connect_later(options: Options) -> Result<Self> {
+        let plan = prepare(options)?;
         let route = match plan.options.target.clone() {
-            Target::One(address) => link(Discovery::Fixed(address)),
-            Target::Sentinel { sentinels, service } => {
-                link(Discovery::Sentinel(Sentinels::new(sentinels, service)))
-            }
-            Target::Cluster(seeds) => {
-                Route::Cluster(Cluster::connect_later(plan.clone(), seeds, counters.clone()))
-            }
+            Target::Cluster(seeds) => Route::Cluster(Cluster::connect_later(plan.clone(), seeds)),
+            target => Route::One(Link::connect_later(plan.clone(), target, probe_key(&plan))),
         };
-        Ok(Self::over(route, plan, counters))
+        Ok(Self::over(route, plan))
     }
 
-    fn over(route: Route, plan: Arc<Plan>, counters: Arc<CallCounters>) -> Self {
-        let keys = Keys::new(plan.options.prefix.as_str());
+    fn over(route: Route, plan: Arc<Plan>) -> Self {
         Self {
             route,
-            counters,
+            keys: Keys::new(plan.options.prefix.as_str()),
             plan,
-            keys,
             unreadable: UnreadableLog::default(),
             hides_prefixes: AtomicBool::new(false),
             #[cfg(any(test, feature = "testing"))]
-            clock: ArcSwapOption::empty(),
+            clock: arc_swap::ArcSwapOption::empty(),
         }
     }
 
     /// Decides at this time from now on. States expire `margin` after they could, by the clock of
     /// Redis.
     #[cfg(any(test, feature = "testing"))]
-    pub fn set_now(&self, now: Timestamp, margin: Duration) {
-        self.clock.store(Some(Arc::new(script::override_clock(now, margin))));
+    pub fn set_now(&self, now: spillgate::Timestamp, margin: std::time::Duration) {
+        self.clock.store(Some(Arc::new(crate::script::override_clock(now, margin))));
     }
 
     /// The prefix of all keys.
@@ -170,7 +137,7 @@ impl Client {
             Route::One(link) => (link.state(), link.load()),
             Route::Cluster(cluster) => (cluster.state(), cluster.load()),
         };
-        self.counters.health(outage, since.elapsed(), load)
+        self.plan.counters.health(outage, since.elapsed(), load)
     }
 
     /// What is unsafe, although Redis answers.
@@ -187,12 +154,12 @@ impl Client {
     /// # Errors
     ///
     /// If a file cannot be read or used. Then nothing changes.
-    pub fn renew_credentials(&self, options: Options) -> Result<bool, BackendError> {
+    pub fn renew_credentials(&self, options: Options) -> Result<bool> {
         self.plan.credentials.replace(options.sources)
     }
 
     /// Makes a call on keys of one slot.
-    async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, BackendError> {
+    async fn call(&self, slot: u16, call: &Cmd) -> Result<Value> {
         let link = match &self.route {
             Route::Cluster(cluster) => return cluster.call(slot, call).await,
             Route::One(link) => link,
@@ -219,18 +186,17 @@ impl fmt::Debug for Client {
     }
 }
 
-fn prepare(options: Options) -> Result<(Arc<Plan>, Arc<CallCounters>), BackendError> {
+fn prepare(options: Options) -> Result<Arc<Plan>> {
     if tokio::runtime::Handle::try_current().is_err() {
         let text = "connect to Redis inside a Tokio runtime";
         return Err(BackendError::new(Fault::Misconfigured, text));
     }
-    let connector = Connector::new(options.connect_time_out);
+    let connector = Connector { time_out: options.connect_time_out };
     let (sources, time_out) = (options.sources.clone(), options.connect_time_out);
     let credentials = Arc::new(CredentialStore::new(sources, time_out)?);
     let in_cluster = matches!(options.target, Target::Cluster(_));
-    let checks = Checks::default();
-    let plan = Plan { options, connector, credentials, checks, in_cluster };
-    Ok((Arc::new(plan), Arc::default()))
+    let (checks, counters) = (Checks::default(), Arc::default());
+    Ok(Arc::new(Plan { options, connector, credentials, checks, counters, in_cluster }))
 }
 
 /// The key for probing a server outside of a Cluster.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::address::Target;
 use super::credentials::CredentialStore;
 use super::url;
-use crate::backend::BackendError;
+use crate::backend::Result;
 
 /// The address of Redis, credentials and timeouts.
 ///
@@ -71,7 +71,7 @@ impl Options {
     /// # Errors
     ///
     /// If the URL is invalid. The message does not contain a password.
-    pub fn new(url: &str) -> Result<Self, BackendError> {
+    pub fn new(url: &str) -> Result<Self> {
         let parsed = url::parse(url)?;
         let login = Login { user: parsed.user, password: parsed.password, password_file: None };
         let sources = Sources {
@@ -101,51 +101,8 @@ impl Options {
     /// # Errors
     ///
     /// If one cannot be read or used. The message names it.
-    pub fn check(&self) -> Result<(), BackendError> {
+    pub fn check(&self) -> Result<()> {
         CredentialStore::new(self.sources.clone(), self.connect_time_out).map(|_| ())
-    }
-
-    /// The ACL user, in place of the one in the URL.
-    pub fn user(mut self, user: impl Into<String>) -> Self {
-        self.sources.login.user = Some(user.into());
-        self
-    }
-
-    /// The password, in place of the one in the URL.
-    pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.sources.login.password = Some(Password::new(password.into()));
-        self
-    }
-
-    /// A file with the password. It is read for every connection, so that the password can be
-    /// rotated; see also [`Client::renew_credentials`](super::Client::renew_credentials).
-    pub fn password_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.sources.login.password_file = Some(file.into());
-        self
-    }
-
-    /// The ACL user of the Sentinels. The one in the URL is for the servers.
-    pub fn sentinel_user(mut self, user: impl Into<String>) -> Self {
-        self.sources.sentinel_login.user = Some(user.into());
-        self
-    }
-
-    /// The password of the Sentinels.
-    pub fn sentinel_password(mut self, password: impl Into<String>) -> Self {
-        self.sources.sentinel_login.password = Some(Password::new(password.into()));
-        self
-    }
-
-    /// A file with the password of the Sentinels, read for every connection.
-    pub fn sentinel_password_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.sources.sentinel_login.password_file = Some(file.into());
-        self
-    }
-
-    /// Trusted CA certificates (PEM file). Default: those of the system.
-    pub fn authorities(mut self, file: impl Into<PathBuf>) -> Self {
-        self.sources.authorities = Some(file.into());
-        self
     }
 
     /// Client certificate chain and private key (PEM files) for mutual TLS. Both are read for every
@@ -158,71 +115,63 @@ impl Options {
         self.sources.client_certificate = Some((chain.into(), key.into()));
         self
     }
+}
+
+setters! { Options {
+    /// The ACL user, in place of the one in the URL.
+    user(user: impl Into<String>): sources.login.user = Some(user.into());
+
+    /// The password, in place of the one in the URL.
+    password(text: impl Into<String>): sources.login.password = Some(Password(text.into()));
+
+    /// A file with the password. It is read for every connection, so that the password can be
+    /// rotated; see also [`Client::renew_credentials`](super::Client::renew_credentials).
+    password_file(file: impl Into<PathBuf>): sources.login.password_file = Some(file.into());
+
+    /// The ACL user of the Sentinels. The one in the URL is for the servers.
+    sentinel_user(user: impl Into<String>): sources.sentinel_login.user = Some(user.into());
+
+    /// The password of the Sentinels.
+    sentinel_password(text: impl Into<String>):
+        sources.sentinel_login.password = Some(Password(text.into()));
+
+    /// A file with the password of the Sentinels, read for every connection.
+    sentinel_password_file(file: impl Into<PathBuf>):
+        sources.sentinel_login.password_file = Some(file.into());
+
+    /// Trusted CA certificates (PEM file). Default: those of the system.
+    authorities(file: impl Into<PathBuf>): sources.authorities = Some(file.into());
 
     /// The prefix of all keys. Nodes with the same prefix share their limits.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
+    prefix(prefix: impl Into<String>): prefix = prefix.into();
 
     /// Timeout of opening a connection, including the handshake. Default: 250 ms.
-    pub fn connect_time_out(mut self, time_out: Duration) -> Self {
-        self.connect_time_out = time_out;
-        self
-    }
+    connect_time_out(time_out: Duration): connect_time_out = time_out;
 
     /// Timeout of a call. Default: 250 ms.
-    pub fn command_time_out(mut self, time_out: Duration) -> Self {
-        self.command_time_out = time_out;
-        self
-    }
+    command_time_out(time_out: Duration): command_time_out = time_out;
 
     /// How often a Redis that is down is probed. Default: every 100 ms.
-    pub fn probe_interval(mut self, interval: Duration) -> Self {
-        self.probe_interval = interval;
-        self
-    }
+    probe_interval(interval: Duration): probe_interval = interval;
 
     /// How often the eviction policy of a server is checked. Default: every 10 s.
-    pub fn check_interval(mut self, interval: Duration) -> Self {
-        self.check_interval = interval;
-        self
-    }
+    check_interval(interval: Duration): check_interval = interval;
 
     /// Connections per server, at least one, shared by all calls. Default: 1.
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections.max(1);
-        self
-    }
+    connections(connections: usize): connections = connections.max(1);
 
     /// The most calls in flight per server. Default: 4,096. Usually far fewer keep it busy; others
     /// are queued.
-    pub fn in_flight(mut self, calls: usize) -> Self {
-        self.in_flight = calls.max(1);
-        self
-    }
+    in_flight(calls: usize): in_flight = calls.max(1);
 
     /// The most queued calls. Default: 8,192. Beyond, the client with the most loses its newest
     /// one, which fails as [`Overloaded`](crate::backend::Fault::Overloaded).
-    pub fn waiting(mut self, calls: usize) -> Self {
-        self.waiting = calls;
-        self
-    }
-}
+    waiting(calls: usize): waiting = calls;
+} }
 
 /// A password. `Debug` never shows it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Password(String);
-
-impl Password {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    pub(super) fn expose(&self) -> &str {
-        &self.0
-    }
-}
+pub(super) struct Password(pub(super) String);
 
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,7 +182,7 @@ impl fmt::Debug for Password {
 /// Nor is the user: in `redis://password@host` it is the password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |is_given: bool| if is_given { "…" } else { "none" };
+        let shown = |is_set: bool| if is_set { "…" } else { "none" };
         f.debug_struct("Login")
             .field("user", &shown(self.user.is_some()))
             .field("password", &shown(self.password.is_some()))

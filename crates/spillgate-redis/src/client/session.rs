@@ -11,13 +11,14 @@ use super::checks::{Checks, TimeReading};
 use super::connection::{Connection, Connector};
 use super::credentials::{CredentialStore, Credentials};
 use super::failure::Failure;
-use super::handover::{Handover, Hold};
+use super::handover::Handover;
+use super::health::CallCounters;
 use super::info::Info;
 use super::multiplex::Answer;
 use super::options::Options;
 use super::queue::Permit;
 use super::signals::Signals;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 use crate::script::{self, Script};
 
 /// How sessions are opened.
@@ -26,6 +27,7 @@ pub(super) struct Plan {
     pub(super) connector: Connector,
     pub(super) credentials: Arc<CredentialStore>,
     pub(super) checks: Checks,
+    pub(super) counters: Arc<CallCounters>,
     /// True if the servers are nodes of a Cluster.
     pub(super) in_cluster: bool,
 }
@@ -37,8 +39,8 @@ pub(super) struct Session {
     pub(super) credentials: Arc<Credentials>,
     connections: Box<[Connection]>,
     next: AtomicUsize,
-    signals: Arc<Signals>,
-    handover: Handover,
+    pub(super) signals: Arc<Signals>,
+    pub(super) handover: Handover,
 }
 
 impl Session {
@@ -49,7 +51,7 @@ impl Session {
         credentials: Arc<Credentials>,
         address: Address,
         probe_key: &str,
-    ) -> Result<Self, BackendError> {
+    ) -> Result<Self> {
         let options = &plan.options;
         let signals = Arc::<Signals>::default();
         let mut connections = Vec::with_capacity(options.connections);
@@ -91,25 +93,6 @@ impl Session {
         connection.call(call, is_asking, time_out, None).await
     }
 
-    pub(super) fn signals(&self) -> &Signals {
-        &self.signals
-    }
-
-    /// True if calls must wait for a [handover](Self::handed_over).
-    pub(super) fn is_held(&self) -> bool {
-        self.handover.is_under_way()
-    }
-
-    /// Waits until another session has taken over, or none will.
-    pub(super) async fn handed_over(&self) {
-        self.handover.decided().await;
-    }
-
-    /// Holds calls back until another session takes over or this is dropped.
-    pub(super) fn hold(&self) -> Hold<'_> {
-        self.handover.hold()
-    }
-
     /// `INFO memory`; `None` after a timeout.
     pub(super) async fn memory(&self, time_out: Duration) -> Option<String> {
         let mut question = Cmd::new();
@@ -139,12 +122,12 @@ impl Session {
     async fn within(
         &self,
         time_out: Duration,
-        step: impl Future<Output = Result<(), BackendError>>,
-    ) -> Result<(), BackendError> {
+        step: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
         timeout(time_out, step).await.unwrap_or_else(|_| Err(self.late(time_out)))
     }
 
-    async fn check(&self, plan: &Plan) -> Result<(), BackendError> {
+    async fn check(&self, plan: &Plan) -> Result<()> {
         let failed = |error: RedisError| Failure::of(&self.address, &error).error;
         // First, and alone: unauthenticated clients may send no more.
         let mut question = Cmd::new();
@@ -152,13 +135,13 @@ impl Session {
         let time_out = plan.options.connect_time_out;
         let info = self.connection().send(&question, time_out).await.map_err(failed)?;
         let info = redis::from_redis_value::<String>(info).map_err(|error| failed(error.into()))?;
-        let info = Info::new(&info);
+        let info = Info(&info);
         info.check(&self.address, plan.in_cluster)?;
         plan.checks.note_eviction_on_connect(&self.address, info.eviction())?;
         load(self.connection(), time_out).await.map_err(failed)
     }
 
-    async fn probe(&self, key: &str, time_out: Duration) -> Result<(), BackendError> {
+    async fn probe(&self, key: &str, time_out: Duration) -> Result<()> {
         let probe = Script::Probe.call_about(key.as_bytes(), &[]);
         match self.call(&probe, false, time_out, None).await {
             Ok(_) => Ok(()),

@@ -16,20 +16,11 @@ pub(super) enum Stream {
 }
 
 macro_rules! over {
-    ($self:expr, $stream:ident => $call:expr) => {
+    ($self:expr, $poll:ident($($argument:expr),+)) => {
         match $self.get_mut() {
-            Self::Tcp(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Self::Tls(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Self::Unix(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
+            Self::Tcp(stream) => Pin::new(stream).$poll($($argument),+),
+            Self::Tls(stream) => Pin::new(stream).$poll($($argument),+),
+            Self::Unix(stream) => Pin::new(stream).$poll($($argument),+),
         }
     };
 }
@@ -40,7 +31,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        over!(self, stream => stream.poll_read(cx, buffer))
+        over!(self, poll_read(cx, buffer))
     }
 }
 
@@ -50,14 +41,14 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        over!(self, stream => stream.poll_write(cx, bytes))
+        over!(self, poll_write(cx, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        over!(self, stream => stream.poll_flush(cx))
+        over!(self, poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        over!(self, stream => stream.poll_shutdown(cx))
+        over!(self, poll_shutdown(cx))
     }
 }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_sentinels_tell_of_this_service_is_read() {
+    fn events_of_this_service_are_parsed() {
         let tcp = |host: &str, port| Address::Tcp(host.to_owned(), port);
         let promotion = "slave 10.0.0.2:6379 10.0.0.2 6379 @ main 10.0.0.1 6380";
         let event =

@@ -18,7 +18,7 @@ use super::info::Info;
 use super::link::{LinkCore, warn_of_outage};
 use super::session::Session;
 use super::subscription::SentinelEvent;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// How often discovery and the server's clock are checked.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
@@ -34,7 +34,6 @@ const EVENTS: usize = 16;
 pub(super) struct LinkState {
     /// The last server connected to.
     pub(super) address: Option<Address>,
-    /// The credentials that it accepted.
     accepted: Option<Arc<Credentials>>,
     /// Rejected credentials that were logged.
     refused: Option<Arc<Credentials>>,
@@ -61,7 +60,7 @@ impl LinkCore {
     /// Reconnects for as long as the link exists.
     pub(super) async fn keep(self: Arc<Self>) {
         let (sender, mut events) = mpsc::channel(EVENTS);
-        let _subscriptions = self.discovery.subscribe(&self.plan, &sender);
+        let _subscriptions = self.target.subscribe(&self.plan, &sender);
         let mut renewed = self.plan.credentials.subscribe();
         // They may have been renewed since the first session was opened.
         renewed.mark_changed();
@@ -93,7 +92,7 @@ impl LinkCore {
     }
 
     /// Discovers the server and connects with the current credentials.
-    pub(super) async fn connect(&self) -> Result<Session, BackendError> {
+    pub(super) async fn connect(&self) -> Result<Session> {
         let current = self.plan.credentials.refresh().await;
         if let Some(promoted) = self.promoted()
             && let Ok(session) = self.open(promoted).await
@@ -101,12 +100,12 @@ impl LinkCore {
             return Ok(session);
         }
         let last = self.known().address.clone();
-        let addresses = match self.discovery.find(&self.plan, &current, last.as_ref()).await {
+        let addresses = match self.target.find(&self.plan, &current, last.as_ref()).await {
             Err(error)
                 if is_about_us(&error)
                     && let Some(accepted) = self.accepted(&current) =>
             {
-                let found = self.discovery.find(&self.plan, &accepted, last.as_ref()).await;
+                let found = self.target.find(&self.plan, &accepted, last.as_ref()).await;
                 found.map_err(|_| error)?
             }
             found => found?,
@@ -137,7 +136,7 @@ impl LinkCore {
 
     /// Connects to a server. If it rejects the current credentials, retries with those it accepted
     /// before: files may be renewed ahead of the server.
-    pub(super) async fn open(&self, address: Address) -> Result<Session, BackendError> {
+    pub(super) async fn open(&self, address: Address) -> Result<Session> {
         let current = self.plan.credentials.current();
         let opened = self.open_with(current.clone(), address.clone()).await;
         let Err(error) = opened else { return opened };
@@ -151,11 +150,7 @@ impl LinkCore {
         }
     }
 
-    async fn open_with(
-        &self,
-        credentials: Arc<Credentials>,
-        address: Address,
-    ) -> Result<Session, BackendError> {
+    async fn open_with(&self, credentials: Arc<Credentials>, address: Address) -> Result<Session> {
         Session::open(&self.plan, credentials, address, &self.probe_key).await
     }
 
@@ -166,7 +161,7 @@ impl LinkCore {
             self.plan.checks.start();
         }
         self.note_session(&session);
-        CallCounters::count(&self.counters.connects);
+        CallCounters::count(&self.plan.counters.connects);
         let since = self.breaker.close(session.clone(), Instant::now());
         self.closed.notify_waiters();
         let (redis, server) = (&self.plan.options.target, &session.address);
@@ -200,11 +195,11 @@ impl LinkCore {
         loop {
             let finding = tokio::select! {
                 () = self.opened.notified() => return,
-                () = session.signals().lost() => {
+                () = session.signals.lost() => {
                     let error = unreachable_because(&session.address, &"the connection was lost");
                     return self.trip(session, &error);
                 }
-                calls = session.signals().abandoned() => {
+                calls = session.signals.abandoned() => {
                     let time_out = self.plan.options.command_time_out;
                     (0..calls).for_each(|_| drop(self.late(session, time_out)));
                     None
@@ -243,7 +238,7 @@ impl LinkCore {
             if checked.elapsed() >= options.check_interval {
                 checked = Instant::now();
                 if let Some(info) = session.memory(options.connect_time_out).await {
-                    let policy = Info::new(&info).eviction();
+                    let policy = Info(&info).eviction();
                     self.plan.checks.note_eviction(&session.address, policy);
                 }
             }

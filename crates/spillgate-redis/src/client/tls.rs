@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{
 
 use super::address::Address;
 use super::failure::unreachable_because;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 /// The TLS configuration: trusted CAs, and the client certificate.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(super) struct Handshake {
 #[derive(Debug)]
 pub(super) struct TlsConnection {
     stream: TlsStream<TcpStream>,
-    handshake: Handshake,
+    pub(super) handshake: Handshake,
 }
 
 impl TlsClient {
@@ -59,7 +59,7 @@ impl TlsClient {
     pub(super) fn new(
         authorities: Option<Pem<'_>>,
         certificate: Option<(Pem<'_>, Pem<'_>)>,
-    ) -> Result<Self, BackendError> {
+    ) -> Result<Self> {
         let roots = match authorities {
             Some(pem) => from_file(pem)?,
             None => of_the_system()?,
@@ -89,7 +89,7 @@ impl TlsClient {
         &self,
         address: &Address,
         stream: TcpStream,
-    ) -> Result<TlsConnection, BackendError> {
+    ) -> Result<TlsConnection> {
         let handshake = Handshake {
             is_asked: Arc::default(),
             has_certificate: self.has_certificate,
@@ -168,12 +168,6 @@ impl Handshake {
     }
 }
 
-impl TlsConnection {
-    pub(super) fn handshake(&self) -> &Handshake {
-        &self.handshake
-    }
-}
-
 impl AsyncRead for TlsConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -248,7 +242,7 @@ fn untrusted(problem: &CertificateError) -> String {
     }
 }
 
-fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, BackendError> {
+fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>> {
     let file = pem.file.display();
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.bytes).collect();
     match certificates {
@@ -258,14 +252,14 @@ fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, BackendErr
     }
 }
 
-fn private_key(pem: Pem<'_>) -> Result<PrivateKeyDer<'static>, BackendError> {
+fn private_key(pem: Pem<'_>) -> Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(pem.bytes).map_err(|_| {
         let file = pem.file.display();
         wrong(format!("the file {file} holds no private key: it must be PEM, and not encrypted"))
     })
 }
 
-fn from_file(pem: Pem<'_>) -> Result<RootCertStore, BackendError> {
+fn from_file(pem: Pem<'_>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem)? {
         roots.add(certificate).map_err(|why| {
@@ -275,7 +269,7 @@ fn from_file(pem: Pem<'_>) -> Result<RootCertStore, BackendError> {
     Ok(roots)
 }
 
-fn of_the_system() -> Result<RootCertStore, BackendError> {
+fn of_the_system() -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     // Systems may have malformed certificates. The others are enough.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

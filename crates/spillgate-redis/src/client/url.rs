@@ -2,7 +2,7 @@ use percent_encoding::percent_decode_str;
 
 use super::address::{Address, Target};
 use super::options::Password;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -18,7 +18,7 @@ pub(super) struct Parsed {
 
 /// Parses a URL. Errors quote nothing but a known scheme: in an invalid URL a password may stand
 /// anywhere.
-pub(super) fn parse(url: &str) -> Result<Parsed, BackendError> {
+pub(super) fn parse(url: &str) -> Result<Parsed> {
     read(url).map_err(|why| {
         let text = format!("the URL {} {why}", known_scheme(url));
         BackendError::new(Fault::Misconfigured, text)
@@ -108,7 +108,7 @@ fn read_credentials(text: &str) -> Option<(Option<String>, Option<Password>)> {
         None => (text, None),
     };
     let user = Some(decode(user)?).filter(|user| !user.is_empty());
-    Some((user, password.filter(|password| !password.is_empty()).map(Password::new)))
+    Some((user, password.filter(|password| !password.is_empty()).map(Password)))
 }
 
 /// The part of any URL that may be shown.
@@ -141,7 +141,7 @@ mod tests {
         let tls = read("valkeys://me:p%40ss@a:1/3");
         assert_eq!((tls.target, tls.is_tls), (Target::One(tcp("a", 1)), true));
         assert_eq!((tls.user.as_deref(), tls.database), (Some("me"), 3));
-        assert_eq!(tls.password.unwrap().expose(), "p@ss");
+        assert_eq!(tls.password.unwrap().0, "p@ss");
         let unix = read("unix:///run/redis.sock");
         assert_eq!(unix.target, Target::One(Address::Unix("/run/redis.sock".into())));
         let sentinel = read("redis+sentinel://:x@a,b:2/main/1");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_the_password() {
+    fn errors_do_not_show_the_password() {
         for (url, why) in [
             ("localhost:6379", "has no scheme"),
             ("http://u:hunter2@a", "unknown scheme"),

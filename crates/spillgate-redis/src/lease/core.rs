@@ -13,7 +13,7 @@ use super::single_flight::{TakeOutcome, TakeRequest};
 use super::source::{LeaseSource, Taken};
 use super::table::{LeaseId, Shard, Table};
 use super::take::SliceReturn;
-use crate::backend::BackendError;
+use crate::backend::Result;
 use crate::effective_quota::EffectiveQuota;
 use crate::flow::inherit_client;
 use crate::stats::{LeaseCounters, LeaseStats};
@@ -70,7 +70,9 @@ impl<S: LeaseSource> LeaseCore<S> {
             return Step::AskStrictly;
         };
         let mut shard = self.table.shard(id);
-        if shard.lease(id).is_none() && (shard.is_reserving(id) || !shard.pays(id, local)) {
+        if shard.lease(id).is_none()
+            && (shard.recent.is_reserving(id.0) || !shard.recent.pays(id.0, local))
+        {
             return Step::AskStrictly;
         }
         let back = self.make_room(&mut shard, id, asked, local);
@@ -86,7 +88,7 @@ impl<S: LeaseSource> LeaseCore<S> {
                 Step::Answer(decision)
             }
             // What another node may settle is better spent in Redis.
-            Spent::Empty if is_first && shard.is_reserving(id) => Step::AskStrictly,
+            Spent::Empty if is_first && shard.recent.is_reserving(id.0) => Step::AskStrictly,
             Spent::Empty => shard
                 .lease(id)
                 .map_or(Step::AskStrictly, |lease| lease.next_step(cost, nodes, local)),
@@ -105,7 +107,7 @@ impl<S: LeaseSource> LeaseCore<S> {
         asked: &EffectiveQuota,
         local: Timestamp,
     ) -> Option<SliceReturn> {
-        let is_full = shard.len() >= self.table.room();
+        let is_full = shard.len() >= self.table.room;
         let gone = match shard.lease(id).map(|lease| lease.is_of(asked)) {
             Some(true) => None,
             Some(false) => shard.remove(id),
@@ -144,7 +146,7 @@ impl<S: LeaseSource> LeaseCore<S> {
         &self,
         id: LeaseId,
         request: &TakeRequest<S::Caller>,
-        taken: Result<Taken, BackendError>,
+        taken: Result<Taken>,
     ) -> (TakeOutcome, Option<SliceReturn>) {
         let local = self.source.local();
         let mut shard = self.table.shard(id);

@@ -18,7 +18,7 @@ impl Held {
     /// Adds a slice and returns its index. If there are too many, the oldest is lost.
     pub(super) fn add(&mut self, slice: Slice) -> usize {
         let slices = &mut self.0;
-        slices.retain(|held| !held.has_passed(slice.sample()));
+        slices.retain(|held| !held.has_passed(slice.sample));
         if slices.len() == FEW {
             slices.remove(0);
         }
@@ -61,7 +61,6 @@ impl Held {
         self.0.iter_mut().any(|slice| slice.undo(bucket, spent, unused))
     }
 
-    /// What is left.
     pub(super) fn left(&self, bucket: &Bucket, local: Timestamp) -> u64 {
         self.0.iter().map(|slice| slice.left(bucket, local)).sum()
     }

@@ -8,7 +8,7 @@ use super::core::LeaseCore;
 use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
 use super::source::LeaseSource;
 use super::table::LeaseId;
-use crate::backend::BackendError;
+use crate::backend::Result;
 use crate::effective_quota::EffectiveQuota;
 use crate::stats::LeaseStats;
 
@@ -95,7 +95,7 @@ impl<S: LeaseSource> Leases<S> {
         asked: &EffectiveQuota,
         caller: &S::Caller,
         cost: u64,
-    ) -> Result<Option<Decision>, BackendError> {
+    ) -> Result<Option<Decision>> {
         self.0.start();
         for attempt in 0..ATTEMPTS {
             let step = self.0.step(id, asked, caller, cost, attempt == 0);
@@ -130,7 +130,7 @@ impl<S: LeaseSource> Leases<S> {
     /// Notes that a call was a reservation, which another node may settle. As many calls of the
     /// caller ask Redis: slices beyond what is settled could not be given back.
     pub(crate) fn reserve(&self, id: LeaseId) {
-        self.0.table.shard(id).reserve(id);
+        self.0.table.shard(id).recent.reserve(id.0);
     }
 
     /// Distrusts the last known word, since something was given back.

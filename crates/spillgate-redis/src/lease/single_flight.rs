@@ -37,7 +37,6 @@ pub(super) struct TakeRequest<C> {
     pub(super) notifier: TakeNotifier,
 }
 
-/// The outcome of a take.
 #[derive(Clone, Debug)]
 pub(super) enum TakeOutcome {
     /// The call that it was made for is decided.
@@ -49,7 +48,6 @@ pub(super) enum TakeOutcome {
 }
 
 impl PendingTake {
-    /// Begins a take.
     pub(super) fn begin() -> (Self, TakeNotifier) {
         let cell = Arc::new(TakeCell::default());
         (Self(Arc::clone(&cell)), TakeNotifier(cell))

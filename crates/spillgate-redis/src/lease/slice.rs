@@ -18,7 +18,7 @@ pub(super) struct Slice {
     end: u64,
     /// The start of the second half.
     half: u64,
-    sample: ClockSample,
+    pub(super) sample: ClockSample,
 }
 
 impl Slice {
@@ -86,11 +86,6 @@ impl Slice {
     /// True if another slice lies behind this one.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         self.end <= other.at
-    }
-
-    /// The time of Redis when the slice was taken.
-    pub(super) fn sample(&self) -> ClockSample {
-        self.sample
     }
 
     /// How many slots have neither been spent nor passed.

@@ -7,7 +7,7 @@ use spillgate::Timestamp;
 use spillgate::algorithm::Word;
 
 use crate::Name;
-use crate::backend::{BackendError, Exchange};
+use crate::backend::{Exchange, Result};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::EffectiveQuota;
 
@@ -35,18 +35,14 @@ pub(crate) trait LeaseSource: fmt::Debug + Send + Sync + 'static {
         wanted: &EffectiveQuota,
         least: u64,
         most: u64,
-    ) -> impl Future<Output = Result<Taken, BackendError>> + Send;
+    ) -> impl Future<Output = Result<Taken>> + Send;
 
     /// Replaces a state if the expected one is still there.
-    fn exchange(
-        &self,
-        exchange: &Exchange,
-    ) -> impl Future<Output = Result<bool, BackendError>> + Send;
+    fn exchange(&self, exchange: &Exchange) -> impl Future<Output = Result<bool>> + Send;
 }
 
 /// A caller with its name in Redis.
 pub(crate) trait Named {
-    /// Its name.
     fn name(&self) -> Name;
 }
 

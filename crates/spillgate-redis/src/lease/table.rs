@@ -15,18 +15,18 @@ pub(super) struct Table<C> {
     hasher: KeyedState,
     shards: Box<[Aligned<C>]>,
     /// Leases per shard.
-    room: usize,
+    pub(super) room: usize,
 }
 
 /// The id of a lease: a hash of limit and key, compared as in [`spillgate::Table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LeaseId(u64);
+pub(crate) struct LeaseId(pub(super) u64);
 
 /// Leases that share a lock, and their counters.
 #[derive(Debug)]
 pub(super) struct Shard<C> {
     leases: HashMap<u64, Lease<C>, BuildHasherDefault<Spread>>,
-    recent: Recent,
+    pub(super) recent: Recent,
     pub(super) allowed: u64,
     pub(super) denied: u64,
 }
@@ -59,7 +59,6 @@ impl<C> Table<C> {
         LeaseId(hasher.finish())
     }
 
-    /// The shard of a lease.
     #[inline]
     pub(super) fn shard(&self, id: LeaseId) -> MutexGuard<'_, Shard<C>> {
         // Other bits than the map uses.
@@ -70,11 +69,6 @@ impl<C> Table<C> {
     pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard<C>>> {
         self.shards.iter().map(lock)
     }
-
-    /// Leases per shard.
-    pub(super) fn room(&self) -> usize {
-        self.room
-    }
 }
 
 impl<C> Shard<C> {
@@ -82,22 +76,6 @@ impl<C> Shard<C> {
         Self { leases: HashMap::default(), recent: Recent::new(room), allowed: 0, denied: 0 }
     }
 
-    /// Counts a call of a caller without a lease. Returns whether one pays.
-    pub(super) fn pays(&mut self, id: LeaseId, local: Timestamp) -> bool {
-        self.recent.pays(id.0, local)
-    }
-
-    /// Notes that a call was a reservation.
-    pub(super) fn reserve(&mut self, id: LeaseId) {
-        self.recent.reserve(id.0);
-    }
-
-    /// True once per reservation.
-    pub(super) fn is_reserving(&mut self, id: LeaseId) -> bool {
-        self.recent.is_reserving(id.0)
-    }
-
-    /// The lease with this id.
     #[inline]
     pub(super) fn lease(&mut self, id: LeaseId) -> Option<&mut Lease<C>> {
         self.leases.get_mut(&id.0)
@@ -120,7 +98,6 @@ impl<C> Shard<C> {
         self.lease(id).is_some_and(|lease| lease.keep(back))
     }
 
-    /// Removes a lease.
     pub(super) fn remove(&mut self, id: LeaseId) -> Option<Lease<C>> {
         self.leases.remove(&id.0)
     }

@@ -10,7 +10,7 @@ use super::leases::Step;
 use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
 use super::slice::Slice;
 use super::source::{Named, Taken};
-use crate::backend::{BackendError, Exchange};
+use crate::backend::{Exchange, Result};
 use crate::effective_quota::EffectiveQuota;
 
 /// How long nothing is taken ahead after a failure of Redis.
@@ -118,7 +118,7 @@ impl<C: Named + Clone> Lease<C> {
     pub(super) fn complete(
         &mut self,
         request: &TakeRequest<C>,
-        taken: Result<Taken, BackendError>,
+        taken: Result<Taken>,
         local: Timestamp,
     ) -> TakeOutcome {
         self.pending = None;

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Layout, Word};
 
-use crate::backend::{Announcement, BackendError, Entry, Exchange, Fault, Member, Op};
+use crate::backend::{Announcement, BackendError, Entry, Exchange, Fault, Member, Op, Result};
 use crate::{Fingerprint, State};
 
 /// The largest TTL in milliseconds: Redis refuses times beyond 2⁶³.
@@ -35,7 +35,7 @@ type Amounts = SmallVec<[u64; 4]>;
 /// # Errors
 ///
 /// If the script does not implement the algorithm.
-pub fn encode_entry(entry: &Entry) -> Result<Argument, BackendError> {
+pub fn encode_entry(entry: &Entry) -> Result<Argument> {
     let Entry { terms, algorithm, fresh, op, .. } = entry;
     let layout = algorithm.layout();
     let number = number_of(layout).ok_or_else(|| {
@@ -92,10 +92,10 @@ fn of_bucket(op: Op, interval: u64, span: u64, start: u64) -> (Action, Amounts) 
         },
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most, interval, span]),
         Op::Debit { amount, most } => (Action::Debit, smallvec![price(amount), price(most)]),
-        Op::GiveBack { amount, charged } => {
+        Op::GiveBack { amount, spent } => {
             // Later than any refill.
-            let charged = charged.map_or(u64::MAX, Word::to_bits);
-            (Action::Refund, smallvec![price(amount), start, charged])
+            let spent = spent.map_or(u64::MAX, Word::to_bits);
+            (Action::Refund, smallvec![price(amount), start, spent])
         }
         Op::Reset => (Action::Reset, smallvec![start]),
         Op::Look => (Action::Look, smallvec![]),
@@ -110,9 +110,9 @@ fn of_counter(op: Op) -> (Action, Amounts) {
         Op::Spend { cost, .. } => (Action::Take, smallvec![cost, cost]),
         Op::Take { least, most } => (Action::Take, smallvec![least.max(1), most]),
         Op::Debit { amount, most } => (Action::Debit, smallvec![amount, most]),
-        Op::GiveBack { amount, charged: None } => (Action::Refund, smallvec![amount]),
-        Op::GiveBack { amount, charged: Some(charged) } => {
-            (Action::GiveBack, smallvec![amount, charged.to_bits()])
+        Op::GiveBack { amount, spent: None } => (Action::Refund, smallvec![amount]),
+        Op::GiveBack { amount, spent: Some(spent) } => {
+            (Action::GiveBack, smallvec![amount, spent.to_bits()])
         }
         Op::Reset => (Action::Reset, smallvec![]),
         Op::Look => (Action::Look, smallvec![]),

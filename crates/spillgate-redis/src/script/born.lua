@@ -1,4 +1,4 @@
--- Tells when something was first asked for, and notes it if that is now.
+-- Returns when a limit was first used, and records it if that is now.
 --
 -- KEYS[1]  where that is noted: a version (1, which is 1), the nanoseconds (8, big endian)
 --
@@ -9,7 +9,7 @@ local LIMB = 4294967296
 local noted = redis.call('GET', KEYS[1])
 if noted then return noted end
 
--- Nanoseconds are more than a number of Lua can tell apart, hence two of 32 bits.
+-- Nanoseconds are too large for a Lua number, hence two of 32 bits.
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local low = micros % LIMB * 1000

@@ -4,7 +4,7 @@ use spillgate::{Quota, Timestamp};
 use super::state::{
     FIRST_VERSION, LATER, QUOTA_BYTES, VERSION, newer, quota_from_bytes, quota_to_bytes,
 };
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 use crate::effective_quota::EffectiveQuota;
 use crate::{Name, Terms};
 
@@ -22,12 +22,12 @@ pub(crate) struct Deposit {
     pub(crate) caller: Name,
     pub(crate) reserved: u64,
     /// `None` if unknown, as in version 1: then it is also unknown what has been refilled since.
-    pub(crate) charge: Option<Paid>,
+    pub(crate) paid: Option<Paid>,
     /// The name of the limit.
     pub(crate) called: String,
 }
 
-/// The charge, to compute what has been refilled of it.
+/// What was paid, to compute what has been refilled of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
     /// The quota it was counted by: of the policy, or an override.
@@ -41,10 +41,10 @@ pub(crate) struct Paid {
 }
 
 impl Paid {
-    /// The charge of a spend.
-    pub(crate) fn new(effective: &EffectiveQuota, charged: &SpendRecord) -> Self {
+    /// What a spend has paid.
+    pub(crate) fn new(effective: &EffectiveQuota, spent: &SpendRecord) -> Self {
         let (quota, packed_by) = (effective.quota, effective.terms.quota);
-        Self { quota, packed_by, word: charged.word, at: charged.at }
+        Self { quota, packed_by, word: spent.word, at: spent.at }
     }
 
     fn to_bytes(self) -> Vec<u8> {
@@ -75,9 +75,9 @@ fn read_quota(bytes: &[u8]) -> Option<(Quota, &[u8])> {
 
 impl Deposit {
     /// Version (1 byte, value 2), terms (26), names of limit and caller (16 each), reserved cost
-    /// (8), quota (24), 1 if the charge follows or 0 (1), the charge (two quotas of 24, word and
+    /// (8), quota (24), 1 if what was paid follows or 0 (1), that (two quotas of 24, word and
     /// time of 8 each), and the name of the limit (the rest, at most 64). Version 1 has neither
-    /// quota nor charge.
+    /// quota nor what was paid.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         [
             &[VERSION],
@@ -86,8 +86,8 @@ impl Deposit {
             self.caller.as_bytes(),
             &self.reserved.to_be_bytes(),
             &quota_to_bytes(&self.quota),
-            &[u8::from(self.charge.is_some())],
-            &self.charge.map_or_else(Vec::new, Paid::to_bytes),
+            &[u8::from(self.paid.is_some())],
+            &self.paid.map_or_else(Vec::new, Paid::to_bytes),
             self.called.as_bytes(),
         ]
         .concat()
@@ -98,7 +98,7 @@ impl Deposit {
     /// # Errors
     ///
     /// If it is of another version, or invalid.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, BackendError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes {
             [version @ (FIRST_VERSION | VERSION), rest @ ..] => Self::read(*version, rest)
                 .ok_or_else(|| {
@@ -117,9 +117,9 @@ impl Deposit {
         let (caller, bytes) = bytes.split_first_chunk()?;
         let (reserved, bytes) = bytes.split_first_chunk()?;
         let terms = Terms::from_bytes(terms)?;
-        let (quota, charge, called) = match version {
+        let (quota, paid, called) = match version {
             FIRST_VERSION => (terms.quota, None, bytes),
-            _ => Self::read_charge(bytes)?,
+            _ => Self::read_paid(bytes)?,
         };
         Some(Self {
             terms,
@@ -127,23 +127,23 @@ impl Deposit {
             limit: Name::from_bytes(*limit),
             caller: Name::from_bytes(*caller),
             reserved: u64::from_be_bytes(*reserved),
-            charge,
+            paid,
             called: String::from_utf8(called.to_vec()).ok()?,
         })
     }
 
-    fn read_charge(bytes: &[u8]) -> Option<(Quota, Option<Paid>, &[u8])> {
+    fn read_paid(bytes: &[u8]) -> Option<(Quota, Option<Paid>, &[u8])> {
         let (quota, bytes) = read_quota(bytes)?;
         match bytes.split_first()? {
             (0, called) => Some((quota, None, called)),
-            (1, bytes) => Paid::read(bytes).map(|(charge, called)| (quota, Some(charge), called)),
+            (1, bytes) => Paid::read(bytes).map(|(paid, called)| (quota, Some(paid), called)),
             _ => None,
         }
     }
 
-    /// The charge, if it is known.
+    /// The spend, if it is known.
     pub(crate) fn spent(&self) -> Option<SpendRecord> {
-        let Paid { quota, packed_by, word, at } = self.charge?;
+        let Paid { quota, packed_by, word, at } = self.paid?;
         let algorithm = Terms::new(self.terms.kind, packed_by).algorithm_of(&quota).ok()?;
         Some(SpendRecord { algorithm, word, at, cost: self.reserved })
     }
@@ -165,13 +165,13 @@ mod tests {
             limit: Name::from_bytes([1; 16]),
             caller: Name::from_bytes([2; 16]),
             reserved: 7,
-            charge: Some(Paid { quota: "5/s".parse().unwrap(), packed_by: quota, word, at }),
+            paid: Some(Paid { quota: "5/s".parse().unwrap(), packed_by: quota, word, at }),
             called: "api".to_owned(),
         }
     }
 
-    fn without_charge() -> Deposit {
-        Deposit { charge: None, ..deposit() }
+    fn unpaid() -> Deposit {
+        Deposit { paid: None, ..deposit() }
     }
 
     #[test]
@@ -179,27 +179,27 @@ mod tests {
         let bytes = deposit().to_bytes();
         assert_eq!(bytes.len(), 156 + "api".len());
         assert_eq!(Deposit::from_bytes(&bytes), Ok(deposit()));
-        assert_eq!(Deposit::from_bytes(&without_charge().to_bytes()), Ok(without_charge()));
+        assert_eq!(Deposit::from_bytes(&unpaid().to_bytes()), Ok(unpaid()));
     }
 
     #[test]
-    fn a_deposit_of_the_first_version_is_read_without_its_charge() {
+    fn a_deposit_of_the_first_version_is_read_without_what_was_paid() {
         let Deposit { terms, .. } = deposit();
         let bytes = [&[1], &terms.to_bytes()[..], &[1; 16], &[2; 16], &7_u64.to_be_bytes(), b"api"];
         let read = Deposit::from_bytes(&bytes.concat());
-        assert_eq!(read, Ok(Deposit { quota: terms.quota, ..without_charge() }));
+        assert_eq!(read, Ok(Deposit { quota: terms.quota, ..unpaid() }));
         assert_eq!(read.unwrap().spent(), None);
     }
 
     #[test]
-    fn a_charge_is_counted_by_what_it_was() {
-        let charged = deposit().spent().unwrap();
+    fn what_was_paid_is_counted_by_its_own_quota() {
+        let spent = deposit().spent().unwrap();
         let algorithm = Terms::new(AlgorithmKind::TokenBucket, "5/s".parse().unwrap()).algorithm();
-        assert_eq!((charged.algorithm, charged.cost), (algorithm.unwrap(), 7));
+        assert_eq!((spent.algorithm, spent.cost), (algorithm.unwrap(), 7));
     }
 
     #[test]
-    fn what_cannot_be_a_deposit_is_told() {
+    fn what_cannot_be_a_deposit_is_an_error() {
         let bytes = deposit().to_bytes();
         let fault = |bytes: &[u8]| Deposit::from_bytes(bytes).unwrap_err().fault();
         for end in 0..156 {

@@ -7,7 +7,7 @@
 -- ARGV[1]  the prefix
 -- ARGV[2]  for how many microseconds it counts
 --
--- Replies with how many other prefixes there are, or -1 if nobody can tell.
+-- Replies with how many other prefixes there are, or -1 if the ACL forbids it.
 
 local place, prefix, lifetime = 'spillgate:prefixes', ARGV[1], tonumber(ARGV[2])
 

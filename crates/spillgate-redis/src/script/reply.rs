@@ -3,7 +3,7 @@ use spillgate::Timestamp;
 use spillgate::algorithm::Word;
 
 use super::state::{FIRST_VERSION, FORGET, LATER, corrupt, newer};
-use crate::backend::{Alive, BackendError, Fault, Found, Reply};
+use crate::backend::{Alive, BackendError, Fault, Found, Reply, Result};
 use crate::{Fingerprint, State};
 
 /// Decodes the reply of the [script](crate::script::RUN) to so many entries.
@@ -11,7 +11,7 @@ use crate::{Fingerprint, State};
 /// # Errors
 ///
 /// If it is malformed, or holds a state that this version cannot read.
-pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, BackendError> {
+pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply> {
     let mut rest = Rest(bytes);
     let now = rest.moment()?;
     let mut answers = SmallVec::new();
@@ -27,7 +27,7 @@ pub fn reply(bytes: &[u8], entries: usize) -> Result<Reply, BackendError> {
 /// # Errors
 ///
 /// If it is malformed.
-pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, BackendError> {
+pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive> {
     let mut rest = Rest(bytes);
     let count = rest.small_number()?;
     let mut others = lists.then(Vec::new);
@@ -44,7 +44,7 @@ pub fn alive(bytes: &[u8], lists: bool) -> Result<Alive, BackendError> {
 /// # Errors
 ///
 /// If it is malformed, or of another version.
-pub fn born(bytes: &[u8]) -> Result<Timestamp, BackendError> {
+pub fn born(bytes: &[u8]) -> Result<Timestamp> {
     let mut rest = Rest(bytes);
     match rest.byte() {
         Ok(FIRST_VERSION) => {}
@@ -61,7 +61,7 @@ pub fn born(bytes: &[u8]) -> Result<Timestamp, BackendError> {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn found(&mut self) -> Result<Found, BackendError> {
+    fn found(&mut self) -> Result<Found> {
         Ok(match self.byte()? {
             0 => Found::Passed(Word::from_bits(self.number()?)),
             1 => Found::Denied(Word::from_bits(self.number()?)),
@@ -74,34 +74,34 @@ impl<'a> Rest<'a> {
         })
     }
 
-    fn moment(&mut self) -> Result<Timestamp, BackendError> {
+    fn moment(&mut self) -> Result<Timestamp> {
         match self.number()? {
             nanos if nanos <= Timestamp::MAX.as_nanos() => Ok(Timestamp::from_nanos(nanos)),
             _ => Err(nonsense()),
         }
     }
 
-    fn small_number(&mut self) -> Result<u32, BackendError> {
+    fn small_number(&mut self) -> Result<u32> {
         let bytes = self.take(4)?;
         Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u32::from(*byte)))
     }
 
-    fn number(&mut self) -> Result<u64, BackendError> {
+    fn number(&mut self) -> Result<u64> {
         let bytes = self.take(8)?;
         Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
     }
 
-    fn byte(&mut self) -> Result<u8, BackendError> {
+    fn byte(&mut self) -> Result<u8> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], BackendError> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or_else(nonsense)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn end(&self) -> Result<(), BackendError> {
+    fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(nonsense()) }
     }
 }

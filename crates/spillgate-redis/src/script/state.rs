@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use spillgate::algorithm::Word;
 use spillgate::{AlgorithmKind, Quota};
 
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 use crate::{Base, State, Terms};
 
 /// The version of this format. Raise it when the bytes change their meaning, and keep reading the
@@ -119,7 +119,7 @@ impl State {
     /// # Errors
     ///
     /// If it is of another version, or invalid.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BackendError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.first() {
             Some(version) if LATER.contains(version) => Err(newer("state", *version, FORGET)),
             _ => Self::read(bytes).ok_or_else(|| corrupt("state of a caller", bytes.len())),

@@ -8,7 +8,7 @@ use super::RedisStore;
 use super::core::{Caller, StoreCore, TRIES, unsettled};
 use super::limits::{RedisLimits, limit_error, store_error};
 use crate::State;
-use crate::backend::{Backend, BackendError, Found, Op};
+use crate::backend::{Backend, Found, Op, Result};
 use crate::effective_quota::EffectiveQuota;
 
 impl<B: Backend> RedisStore<B> {
@@ -24,7 +24,7 @@ impl<B: Backend> RedisStore<B> {
         self.forget_lease(limit, key);
         match limit.local {
             Some(place) => {
-                let tables = local.for_nodes(self.core.assumed_nodes());
+                let tables = local.for_nodes(self.core.nodes.assumed());
                 local.memory.reset(&tables, place, key).await
             }
             None => Ok(()),
@@ -49,7 +49,7 @@ impl<B: Backend> RedisStore<B> {
         self.forget_lease(limit, key);
         match limit.local {
             Some(place) => {
-                limits.local.set_override(place, key, quota, self.core.assumed_nodes()).await
+                limits.local.set_override(place, key, quota, self.core.nodes.assumed()).await
             }
             None => Ok(()),
         }
@@ -58,7 +58,7 @@ impl<B: Backend> RedisStore<B> {
 
 impl<B: Backend> StoreCore<B> {
     /// Resets a caller to a fresh state, even if the stored one cannot be read.
-    async fn reset(&self, mut caller: Caller) -> Result<(), BackendError> {
+    async fn reset(&self, mut caller: Caller) -> Result<()> {
         match self.apply(&mut caller, |_| Op::Reset).await {
             Ok(_) => {}
             Err(why) if why.is_unreadable() => self.delete(&mut caller).await?,
@@ -70,7 +70,7 @@ impl<B: Backend> StoreCore<B> {
     }
 
     /// Deletes the unreadable state of a caller, corrupt or of a later version, and that of its limit.
-    async fn delete(&self, caller: &mut Caller) -> Result<(), BackendError> {
+    async fn delete(&self, caller: &mut Caller) -> Result<()> {
         let sent = self.local();
         self.backend.forget(caller.name).await?;
         self.forget_override(caller, sent);
@@ -82,11 +82,7 @@ impl<B: Backend> StoreCore<B> {
 
     /// Changes the quota of a caller and converts what it has spent. Other nodes learn of it with their
     /// next call for that caller.
-    async fn set_override(
-        &self,
-        caller: Caller,
-        wanted: &EffectiveQuota,
-    ) -> Result<(), BackendError> {
+    async fn set_override(&self, caller: Caller, wanted: &EffectiveQuota) -> Result<()> {
         for _ in 0..TRIES {
             let (now, stored) = self.read(&caller).await?;
             let new = match &stored {
@@ -112,7 +108,7 @@ impl<B: Backend> StoreCore<B> {
     }
 
     /// The stored state of a caller, and when it was read.
-    async fn read(&self, caller: &Caller) -> Result<(Timestamp, Option<State>), BackendError> {
+    async fn read(&self, caller: &Caller) -> Result<(Timestamp, Option<State>)> {
         // Any terms will do that are not an override.
         let effective = &caller.limit.base;
         match self.ask(caller, effective, effective.fresh(None), Op::Read).await? {

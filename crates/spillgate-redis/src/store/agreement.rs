@@ -127,7 +127,7 @@ mod tests {
                     have another policy";
         assert_eq!(agreement.mismatch().as_deref(), Some(text));
         let agreement = Agreement::new(of(1, 1), &[(of(1, 1), 9), (None, 1)]);
-        assert_eq!(agreement.mismatch(), None, "who does not tell is not warned of");
+        assert_eq!(agreement.mismatch(), None, "nodes of earlier versions are not warned of");
         let agreement = Agreement::new(of(1, 1), &[(of(1, 2), 1)]);
         assert_eq!(agreement.mismatch().as_deref(), Some("1 other node has another policy"));
         let agreement = Agreement { other_prefixes: 1, ..agreement };

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::limits::Limit;
 use super::nodes::Nodes;
 use super::overrides::OverrideCache;
 use super::unreported::Unreported;
-use crate::backend::{Backend, BackendError, Exchange, Fault};
+use crate::backend::{Backend, BackendError, Exchange, Fault, Result};
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::stats::StoreCounters;
 use crate::{Name, State};
@@ -69,12 +68,6 @@ impl<B: Backend> StoreCore<B> {
         self.clock.now()
     }
 
-    /// The number of nodes, and one until it is known.
-    pub(super) fn assumed_nodes(&self) -> NonZeroU32 {
-        self.nodes.assumed()
-    }
-
-    /// The caller of a key.
     pub(super) fn caller(&self, limit: &Arc<Limit>, key: &Key, local: Timestamp) -> Caller {
         let name = limit.caller(key);
         let (by_policy, by_override) = (*limit.quota_for(key), self.overrides.get(name, local));
@@ -97,7 +90,7 @@ impl<B: Backend> StoreCore<B> {
         caller: &mut Caller,
         stored: &State,
         sent: Timestamp,
-    ) -> Result<(), BackendError> {
+    ) -> Result<()> {
         let found = if stored.terms.is_override { Some(stored_quota(stored)?) } else { None };
         if found.is_some() || caller.by_override.is_some() {
             self.overrides.set(caller.name, found, sent);
@@ -127,7 +120,7 @@ impl<B: Backend> StoreCore<B> {
         stored: &State,
         new: &State,
         now: Timestamp,
-    ) -> Result<(), BackendError> {
+    ) -> Result<()> {
         if stored != new && self.exchange(caller.name, Some(*stored), *new, now).await? {
             self.counters.carried_over.add(1);
         }
@@ -141,7 +134,7 @@ impl<B: Backend> StoreCore<B> {
         old: Option<State>,
         new: State,
         now: Timestamp,
-    ) -> Result<bool, BackendError> {
+    ) -> Result<bool> {
         let expires = self.expires(&new, now);
         let exchange = Exchange { name, old, new: Some(new), keeps_base: false, expires };
         self.backend.exchange(&exchange).await
@@ -189,7 +182,7 @@ impl Caller {
         &self,
         effective: &EffectiveQuota,
         backend: &B,
-    ) -> Result<Word, BackendError> {
+    ) -> Result<Word> {
         Ok(effective.fresh(self.limit.born(backend).await?))
     }
 }
@@ -207,7 +200,7 @@ impl fmt::Debug for Caller {
 }
 
 /// The quota of a stored state, as one of the caller's own.
-pub(super) fn stored_quota(stored: &State) -> Result<EffectiveQuota, BackendError> {
+pub(super) fn stored_quota(stored: &State) -> Result<EffectiveQuota> {
     EffectiveQuota::of(stored.terms, QuotaOwner::Caller).map_err(|why| uncountable(&why))
 }
 

@@ -39,7 +39,6 @@ impl DecideRequest<'_> {
 }
 
 impl<B: Backend> RedisStore<B> {
-    /// Decides a call.
     pub(super) async fn decide_call(
         &self,
         limits: &RedisLimits,

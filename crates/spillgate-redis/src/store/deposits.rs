@@ -10,7 +10,7 @@ use super::RedisStore;
 use super::core::Caller;
 use super::limits::{Limit, RedisLimits, limit_error, store_error};
 use crate::Name;
-use crate::backend::{Backend, BackendError, Fault};
+use crate::backend::{Backend, BackendError, Fault, Result};
 use crate::effective_quota::EffectiveQuota;
 use crate::script::{Deposit, Paid};
 
@@ -22,7 +22,7 @@ impl<B: Backend> RedisStore<B> {
         spend: &Spend,
         id: u128,
         lifetime: Duration,
-    ) -> Result<(), BackendError> {
+    ) -> Result<()> {
         let limit = limits.limit(spend.limit);
         // Not the override, which may be removed before it is settled.
         let EffectiveQuota { terms, quota, .. } = *limit.quota_for(&spend.key);
@@ -32,7 +32,7 @@ impl<B: Backend> RedisStore<B> {
             limit: limit.id(),
             caller: limit.caller(&spend.key),
             reserved: spend.cost,
-            charge: self.paid(limit, spend),
+            paid: self.paid(limit, spend),
             called: limit.name().to_owned(),
         };
         self.lease_of(limit, spend).into_iter().for_each(|lease| self.leases.reserve(lease));
@@ -54,13 +54,13 @@ impl<B: Backend> RedisStore<B> {
         let deposit = Deposit::from_bytes(&kept).map_err(Error::store)?;
         let settled = match self.depositor(limits, &deposit) {
             Some(caller) => {
-                let (charged, reserved) = (deposit.spent(), deposit.reserved);
-                // Without the charge it is unknown what was refilled: nothing is given back.
-                let actual = if charged.is_none() { actual.max(reserved) } else { actual };
-                let settled = self.core.settle(caller.clone(), charged, reserved, actual).await;
+                let (spent, reserved) = (deposit.spent(), deposit.reserved);
+                // Without the spend it is unknown what was refilled: nothing is given back.
+                let actual = if spent.is_none() { actual.max(reserved) } else { actual };
+                let settled = self.core.settle(caller.clone(), spent, reserved, actual).await;
                 Some(match settled {
                     Err(why) if why.fault() == Fault::Overloaded => {
-                        self.settle_later(caller, charged, reserved, actual)
+                        self.settle_later(caller, spent, reserved, actual)
                     }
                     settled => settled.map_err(|why| limit_error(&deposit.called, &lost(&why)))?,
                 })
@@ -80,14 +80,14 @@ impl<B: Backend> RedisStore<B> {
         Some(Caller { limit, name, tier, by_policy, by_override })
     }
 
-    /// The charge of a spend, if it was made under a quota that nodes share.
+    /// What a spend has paid, if it was made under a quota that nodes share.
     fn paid(&self, limit: &Limit, spend: &Spend) -> Option<Paid> {
-        let charged = spend.decision.and_then(|decision| decision.spent())?;
+        let spent = spend.decision.and_then(|decision| decision.spent())?;
         let own = *limit.quota_for(&spend.key);
-        let given = self.core.overrides.last(limit.caller(&spend.key)).flatten();
-        let mut known = limit.quota_of_call(spend).into_iter().chain([own]).chain(given);
-        let effective = known.find(|effective| effective.algorithm == charged.algorithm)?;
-        Some(Paid::new(&effective, &charged))
+        let last = self.core.overrides.last(limit.caller(&spend.key)).flatten();
+        let mut known = limit.quota_of_call(spend).into_iter().chain([own]).chain(last);
+        let effective = known.find(|effective| effective.algorithm == spent.algorithm)?;
+        Some(Paid::new(&effective, &spent))
     }
 
     fn deposit_of(&self, id: u128) -> Name {

@@ -113,7 +113,6 @@ impl LastWords {
         })
     }
 
-    /// Tracks a cost in flight.
     pub(super) fn track(self: &Arc<Self>, name: Name, cost: u64) -> Option<InFlight> {
         self.0.with(name, |known| known.as_mut().map(|known| known.track(self, name, cost)))
     }
@@ -208,13 +207,6 @@ impl LastWord {
     fn is_newer_than(&self, other: &Self) -> bool {
         let order = |last: &Self| (last.sample.now, last.sample.sent);
         order(self) > order(other) && self.sample.now.since(other.sample.now) < LIFETIME
-    }
-
-    /// How long something stays spent, of a bucket whose quota came with the call.
-    pub(super) fn idle_after(&self, bucket: &AnyAlgorithm, local: Timestamp) -> Duration {
-        let now = self.sample.earliest(local);
-        let word = bucket.debit_up_to(self.word, now, self.in_flight, bucket.deepest());
-        bucket.reset_after(word, now).unwrap_or(Duration::MAX)
     }
 
     /// Converts the word to the share of one of `nodes`, by this node's clock. A bucket keeps the time at

@@ -8,7 +8,7 @@ use spillgate::algorithm::Algorithm;
 
 use super::core::{Caller, StoreCore, TRIES, unsettled};
 use crate::Name;
-use crate::backend::{self, Backend, BackendError, Entry, Exchange, Found, Op};
+use crate::backend::{self, Backend, Exchange, Found, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::EffectiveQuota;
 use crate::lease::{LeaseSource, Named, Taken};
@@ -40,7 +40,7 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
         wanted: &EffectiveQuota,
         least: u64,
         most: u64,
-    ) -> Result<Taken, BackendError> {
+    ) -> Result<Taken> {
         let mut caller = caller.clone();
         // An override is trusted briefly, and must not be brought back.
         caller.by_override = if wanted.terms.is_override {
@@ -55,10 +55,8 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
             let is_other = !effective.is_like(wanted);
             let op = if is_other { Op::Look } else { Op::Take { least, most } };
             let fresh = caller.fresh(&effective, &self.backend).await?;
-            let (terms, algorithm) = (effective.terms, effective.algorithm);
-            let entry = Entry { name: caller.name, terms, algorithm, fresh, op };
-            let sent = self.local();
-            let reply = self.backend.run(&[entry]).await?;
+            let (algorithm, sent) = (effective.algorithm, self.local());
+            let reply = self.backend.run(&[effective.entry(caller.name, fresh, op)]).await?;
             let sample = ClockSample { sent, received: self.local(), now: reply.now };
             let taken = |effective, word, is_granted| Taken { sample, effective, word, is_granted };
             match reply.answers.first() {
@@ -99,7 +97,7 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
         Err(unsettled(&caller.limit))
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
         self.backend.exchange(exchange).await
     }
 }

@@ -67,8 +67,8 @@ impl<B: Backend> RedisStore<B> {
         for spend in spends.iter_mut().rev() {
             let limit = limits.limit(spend.limit);
             let (id, own) = (self.id(limit, &spend.key), limit.quota_for(&spend.key));
-            if let Some(charged) = spend.decision.take().and_then(|it| it.spent()) {
-                self.leases.undo(id, &charged);
+            if let Some(spent) = spend.decision.take().and_then(|it| it.spent()) {
+                self.leases.undo(id, &spent);
             }
             if is_denied {
                 spend.decision = self.leases.peek(id, own, spend.cost, local);
@@ -145,9 +145,9 @@ impl<B: Backend> RedisStore<B> {
         for (pending, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
             let Some(id) = pending.lease else { continue };
             let counters = &self.core.counters;
-            let charged = decision.spent();
-            let is_undone = charged.is_some_and(|charged| self.leases.undo(id, &charged));
-            if is_undone { &counters.undone } else { &counters.kept_charges }.add(1);
+            let spent = decision.spent();
+            let is_undone = spent.is_some_and(|spent| self.leases.undo(id, &spent));
+            if is_undone { &counters.undone } else { &counters.kept_spends }.add(1);
             let own = &pending.caller.by_policy;
             let left = self.leases.peek(id, own, pending.cost, local);
             call.spends[pending.spend].decision = left;
@@ -177,16 +177,16 @@ impl<B: Backend> RedisStore<B> {
         &self,
         caller: &Caller,
         lease: Option<LeaseId>,
-        charged: Option<SpendRecord>,
+        spent: Option<SpendRecord>,
         actual: u64,
     ) -> Option<Decision> {
-        let (id, charged) = (lease?, charged?);
-        let unused = charged.cost.checked_sub(actual).filter(|unused| *unused > 0)?;
-        if !self.leases.give_back(id, &charged, unused) {
+        let (id, spent) = (lease?, spent?);
+        let unused = spent.cost.checked_sub(actual).filter(|unused| *unused > 0)?;
+        if !self.leases.give_back(id, &spent, unused) {
             return None;
         }
         let left = self.leases.peek(id, &caller.by_policy, 0, self.core.local());
-        Some(left.unwrap_or_else(|| Decision::peek(charged.algorithm, charged.word, charged.at, 0)))
+        Some(left.unwrap_or_else(|| Decision::peek(spent.algorithm, spent.word, spent.at, 0)))
     }
 
     /// Forgets a lease whose bucket has changed.

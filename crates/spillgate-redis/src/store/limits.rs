@@ -8,7 +8,7 @@ use spillgate_policy::{Error, Key};
 use tokio::sync::OnceCell;
 
 use super::local_tables::LocalTables;
-use crate::backend::{Backend, BackendError, Fault};
+use crate::backend::{Backend, BackendError, Fault, Result};
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
@@ -59,7 +59,6 @@ impl RedisLimits {
         &self.limits[place]
     }
 
-    /// The limit with this id.
     pub(super) fn with_id(&self, id: Name) -> Option<&Arc<Limit>> {
         self.limits.iter().find(|limit| limit.id() == id)
     }
@@ -103,27 +102,26 @@ impl Limit {
         })
     }
 
-    /// That of buckets which belong to no limit, and have their quota from each call.
-    pub(super) fn throttled(secret: &Secret) -> Result<Self, Error> {
-        // Decides nothing: it says that words are times.
-        let quota = Quota::per_second(1).build().map_err(Error::store)?;
-        let terms = Terms::new(AlgorithmKind::TokenBucket, quota);
-        Ok(Self {
-            name: "CL.THROTTLE".into(),
-            names: secret.throttled(),
-            kind: AlgorithmKind::TokenBucket,
-            base: EffectiveQuota::of(terms, QuotaOwner::Limit).map_err(Error::store)?,
+    /// A token bucket of one per second.
+    #[cfg(test)]
+    pub(super) fn per_second() -> Self {
+        let terms = Terms::new(AlgorithmKind::TokenBucket, "1/s".parse().unwrap());
+        Self {
+            name: "test".into(),
+            names: Secret::public().names("test", "key", terms.kind),
+            kind: terms.kind,
+            base: EffectiveQuota::of(terms, QuotaOwner::Limit).unwrap(),
             tiers: Box::default(),
             overrides: HashMap::new(),
             starts_empty: false,
             born: OnceCell::new(),
-            is_by_call: true,
+            is_by_call: false,
             max_debt: None,
             is_cut: false,
             is_leased: false,
             outage: Outage::Local,
             local: None,
-        })
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -136,12 +134,7 @@ impl Limit {
     }
 
     pub(super) fn caller(&self, key: &Key) -> Name {
-        self.caller_of(key.as_bytes())
-    }
-
-    /// The name of a caller by the bytes of its key.
-    pub(super) fn caller_of(&self, key: &[u8]) -> Name {
-        self.names.caller(key)
+        self.names.caller(key.as_bytes())
     }
 
     /// A number that is stable as long as keys mean the same.
@@ -195,16 +188,12 @@ impl Limit {
         tier.and_then(|tier| self.tiers.get(tier)).unwrap_or(&self.base)
     }
 
-    /// A tier with this quota.
     pub(super) fn tier_with(&self, quota: &Quota) -> Option<usize> {
         self.tiers.iter().position(|tier| tier.quota == *quota)
     }
 
     /// When the limit was first used, if it starts empty.
-    pub(super) async fn born<B: Backend>(
-        &self,
-        backend: &B,
-    ) -> Result<Option<Timestamp>, BackendError> {
+    pub(super) async fn born<B: Backend>(&self, backend: &B) -> Result<Option<Timestamp>> {
         if !self.starts_empty {
             return Ok(None);
         }
@@ -218,7 +207,6 @@ pub(super) fn limit_error(limit: &str, why: &dyn fmt::Display) -> Error {
     Error::store(format!("limit {limit:?}: {why}"))
 }
 
-/// An error of the store.
 pub(super) fn store_error(why: BackendError) -> Error {
     match why.fault() {
         Fault::Overloaded => Error::overloaded(why),

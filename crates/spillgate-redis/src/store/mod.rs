@@ -20,7 +20,6 @@ mod report;
 mod settings;
 mod settle;
 mod share;
-mod throttle;
 mod translate;
 mod unreported;
 
@@ -41,8 +40,6 @@ pub use self::limits::RedisLimits;
 use self::limits::store_error;
 use self::local_tables::{LocalTables, share_spend};
 pub use self::settings::Settings;
-pub use self::throttle::Share;
-use self::throttle::Throttled;
 use crate::backend::{Backend, Fault};
 use crate::client::Client;
 use crate::flow::of_limit;
@@ -58,7 +55,6 @@ pub struct RedisStore<B: Backend = Client> {
     leases: Leases<StoreCore<B>>,
     secret: Secret,
     deposits: Names,
-    throttled: Throttled,
     announcing: Option<AbortHandle>,
 }
 
@@ -78,8 +74,8 @@ impl<B: Backend> RedisStore<B> {
         };
         let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
         let secret = settings.secret.clone();
-        let (deposits, throttled) = (secret.deposits(), Throttled::new(&secret)?);
-        Ok(Self { core, leases, secret, deposits, throttled, announcing })
+        let deposits = secret.deposits();
+        Ok(Self { core, leases, secret, deposits, announcing })
     }
 
     /// What was done so far.
@@ -101,7 +97,7 @@ impl<B: Backend> RedisStore<B> {
         &self.core.backend
     }
 
-    /// Gives leases back, charges in Redis what was admitted during an outage, and ends the background
+    /// Gives leases back, debits in Redis what was admitted during an outage, and ends the background
     /// tasks.
     pub async fn shutdown(&self) {
         self.leases.shutdown().await;
@@ -135,7 +131,7 @@ impl<B: Backend> Store for RedisStore<B> {
     }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
-        let local = LocalTables::open(limits, &self.core.clock, self.core.assumed_nodes())?;
+        let local = LocalTables::open(limits, &self.core.clock, self.core.nodes.assumed())?;
         let opened = RedisLimits::new(limits, &self.secret, local)?;
         self.set_fingerprint(limits);
         Ok(opened)
@@ -184,17 +180,17 @@ impl<B: Backend> Store for RedisStore<B> {
         if let Some(left) = self.debit_lease(&caller, lease, reserved, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
-        let charged = spend.decision.and_then(|decision| decision.spent());
-        if let Some(left) = self.refund_lease(&caller, lease, charged, actual) {
+        let spent = spend.decision.and_then(|decision| decision.spent());
+        if let Some(left) = self.refund_lease(&caller, lease, spent, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
-        let settling = self.core.settle(caller.clone(), charged, reserved, actual);
+        let settling = self.core.settle(caller.clone(), spent, reserved, actual);
         let settled = of_limit(caller.limit.id(), settling).await;
         lease.into_iter().for_each(|lease| self.leases.unlearn(lease));
         match settled {
             Ok(settled) => Ok(settled),
             Err(why) if why.fault() == Fault::Overloaded => {
-                Ok(self.settle_later(caller, charged, reserved, actual))
+                Ok(self.settle_later(caller, spent, reserved, actual))
             }
             Err(why) => self.settle_local(limits, spend, &caller, actual, &why).await,
         }
@@ -223,13 +219,13 @@ impl<B: Backend> Store for RedisStore<B> {
     }
 
     fn cancel(&self, limits: &RedisLimits, spend: Spend) {
-        let Some(charged) = spend.decision.and_then(|decision| decision.spent()) else { return };
+        let Some(spent) = spend.decision.and_then(|decision| decision.spent()) else { return };
         let lease = self.lease_of(limits.limit(spend.limit), &spend);
-        if lease.is_some_and(|lease| self.leases.undo(lease, &charged)) {
+        if lease.is_some_and(|lease| self.leases.undo(lease, &spent)) {
             return;
         }
         let caller = self.caller_of(limits, &spend);
-        let nodes = self.core.assumed_nodes();
+        let nodes = self.core.nodes.assumed();
         if let Some(mut own) = share_spend(limits, &spend, nodes) {
             own.decision = spend.decision;
             // Words may be equal locally and in Redis: take it back once.
@@ -241,7 +237,7 @@ impl<B: Backend> Store for RedisStore<B> {
         if let Ok(runtime) = Handle::try_current() {
             let core = Arc::clone(&self.core);
             let limit = caller.limit.id();
-            runtime.spawn(of_limit(limit, async move { core.cancel(&caller, &charged).await }));
+            runtime.spawn(of_limit(limit, async move { core.cancel(&caller, &spent).await }));
         }
     }
 

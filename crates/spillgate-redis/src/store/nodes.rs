@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::agreement::{Agreement, Differences};
 use super::{RedisStore, Settings};
-use crate::backend::{Alive, Announcement, Backend, BackendError, Fault, Member};
+use crate::backend::{Alive, Announcement, Backend, BackendError, Fault, Member, Result};
 use crate::fingerprint::{Fingerprint, Fingerprints};
 use crate::{Name, Secret};
 
@@ -61,7 +61,7 @@ impl<B: Backend> RedisStore<B> {
     /// If it [refused](Settings::refuse_mismatch) to join because others have another secret or
     /// policy.
     pub async fn join(&self) -> Result<(), Error> {
-        if !self.core.nodes.refuses() || self.announcing.is_none() {
+        if !self.core.nodes.refuses || self.announcing.is_none() {
             return Ok(());
         }
         match self.core.nodes.first_agreement().await.mismatch() {
@@ -113,11 +113,6 @@ impl Nodes {
     /// The fingerprint of this node, once it has limits.
     pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
         *self.fingerprint.borrow()
-    }
-
-    /// True if this node refuses to join others that differ.
-    pub(super) fn refuses(&self) -> bool {
-        self.refuses
     }
 
     /// How the others compare, as far as known.
@@ -181,7 +176,7 @@ impl Nodes {
         backend: &B,
         fingerprint: Option<Fingerprint>,
         lists: bool,
-    ) -> Result<Alive, BackendError> {
+    ) -> Result<Alive> {
         let own = Member { node: self.own, fingerprint };
         let before = self.announced().replace(own);
         let before = before.filter(|before| *before != own);

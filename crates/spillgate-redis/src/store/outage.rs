@@ -59,7 +59,7 @@ impl<B: Backend> RedisStore<B> {
         counters.outage_local.add(own.len());
         counters.outage_open.add(failed.len() - own.len());
         let LocalTables { memory, .. } = &call.limits.local;
-        memory.decide(&call.limits.local.for_nodes(self.core.assumed_nodes()), &mut own).await?;
+        memory.decide(&call.limits.local.for_nodes(self.core.nodes.assumed()), &mut own).await?;
         let is_denied = |spend: &Spend| spend.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
         for (pending, decided) in local.into_iter().zip(&own) {
@@ -89,7 +89,7 @@ impl<B: Backend> RedisStore<B> {
         spend: &Spend,
         caller: &Caller,
     ) -> Result<Option<Spend>, Error> {
-        let nodes = self.core.assumed_nodes();
+        let nodes = self.core.nodes.assumed();
         let Some(own) = share_spend(limits, spend, nodes) else { return Ok(None) };
         self.follow_override(limits, caller, &spend.key).await?;
         if let Some(last) = self.core.words.last(caller.name) {
@@ -125,7 +125,7 @@ impl<B: Backend> RedisStore<B> {
         why: &BackendError,
     ) -> Result<Decision, Error> {
         let own = self.local_spend_or(limits, spend, caller, why).await?;
-        let tables = limits.local.for_nodes(self.core.assumed_nodes());
+        let tables = limits.local.for_nodes(self.core.nodes.assumed());
         limits.local.memory.peek(&tables, &own).await
     }
 
@@ -138,7 +138,7 @@ impl<B: Backend> RedisStore<B> {
         actual: u64,
         why: &BackendError,
     ) -> Result<Settled, Error> {
-        let (reserved, nodes) = (spend.cost, self.core.assumed_nodes());
+        let (reserved, nodes) = (spend.cost, self.core.nodes.assumed());
         let mut own = self.local_spend_or(limits, spend, caller, why).await?;
         // Redis may have given it back already.
         if why.is_unanswered() && actual < reserved {
@@ -169,7 +169,7 @@ impl<B: Backend> RedisStore<B> {
     pub(super) fn settle_later(
         &self,
         caller: Caller,
-        charged: Option<SpendRecord>,
+        spent: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
     ) -> Settled {
@@ -188,7 +188,7 @@ impl<B: Backend> RedisStore<B> {
             None => {
                 let core = Arc::clone(&self.core);
                 let settle =
-                    async move { core.settle_when_it_can(caller, charged, reserved, actual).await };
+                    async move { core.settle_when_it_can(caller, spent, reserved, actual).await };
                 if let Ok(runtime) = Handle::try_current() {
                     runtime.spawn(inherit_client(settle));
                 }
@@ -197,7 +197,7 @@ impl<B: Backend> RedisStore<B> {
         Settled { left: Decision::peek(effective.algorithm, word, local, 0), uncharged: 0 }
     }
 
-    /// Records what the share admitted, to be charged in Redis after the outage.
+    /// Records what the share admitted, to be debited in Redis after the outage.
     pub(super) fn record_debt(&self, caller: &Caller, decision: &Decision) {
         self.add_debt(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
     }
@@ -217,13 +217,12 @@ impl<B: Backend> RedisStore<B> {
         key: &Key,
     ) -> Result<(), Error> {
         let limit = &caller.limit;
-        let (Some(place), Some(given)) = (limit.local, self.core.overrides.last(caller.name))
-        else {
+        let (Some(place), Some(last)) = (limit.local, self.core.overrides.last(caller.name)) else {
             return Ok(());
         };
         // If it was removed, the policy's own override applies again.
-        let effective = given.or_else(|| limit.policy_override(key).copied());
+        let effective = last.or_else(|| limit.policy_override(key).copied());
         let quota = effective.map(|effective| effective.quota);
-        limits.local.set_override(place, key, quota, self.core.assumed_nodes()).await
+        limits.local.set_override(place, key, quota, self.core.nodes.assumed()).await
     }
 }

@@ -7,7 +7,7 @@ use spillgate::algorithm::{Algorithm, Word};
 use super::core::{Caller, StoreCore, TRIES, unsettled};
 use super::last_words::InFlight;
 use crate::State;
-use crate::backend::{Backend, BackendError, Entry, Exchange, Found, Op};
+use crate::backend::{Backend, Entry, Exchange, Found, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::flow::inherit_client;
 use crate::lease::LeaseId;
@@ -46,7 +46,7 @@ impl<B: Backend> StoreCore<B> {
     /// States under other terms are converted first, but only to be spent. Writing the conversion of a
     /// denied one could cut it to a smaller quota: while a policy is rolled out, two nodes with
     /// different quotas would forgive in turns. A shadow spend denied this way is not retried.
-    pub(super) async fn spend(&self, batch: &mut [PendingSpend]) -> Result<bool, BackendError> {
+    pub(super) async fn spend(&self, batch: &mut [PendingSpend]) -> Result<bool> {
         for pending in &*batch {
             self.report(pending.caller.name).await?;
         }
@@ -99,7 +99,7 @@ impl<B: Backend> StoreCore<B> {
         pending: &mut PendingSpend,
         found: &Found,
         sample: ClockSample,
-    ) -> Result<(), BackendError> {
+    ) -> Result<()> {
         let caller = &mut pending.caller;
         let (word, passes, converted) = match found {
             Found::Passed(word) => (*word, true, None),
@@ -155,25 +155,20 @@ impl<B: Backend> StoreCore<B> {
     }
 
     async fn put_back(&self, exchanges: SmallVec<[Exchange; 1]>) {
-        let StoreCounters { undone, kept_charges, .. } = &self.counters;
+        let StoreCounters { undone, kept_spends, .. } = &self.counters;
         for exchange in &exchanges {
             let is_undone = self.backend.exchange(exchange).await == Ok(true);
-            if is_undone { undone } else { kept_charges }.add(1);
+            if is_undone { undone } else { kept_spends }.add(1);
         }
     }
 }
 
 impl PendingSpend {
-    async fn entry<B: Backend>(&self, backend: &B) -> Result<Entry, BackendError> {
-        let Self { caller, cost, is_shadow, .. } = self;
-        let effective = caller.effective();
-        Ok(Entry {
-            name: caller.name,
-            terms: effective.terms,
-            algorithm: effective.algorithm,
-            fresh: caller.fresh(effective, backend).await?,
-            op: Op::Spend { cost: *cost, is_shadow: *is_shadow },
-        })
+    async fn entry<B: Backend>(&self, backend: &B) -> Result<Entry> {
+        let effective = self.caller.effective();
+        let fresh = self.caller.fresh(effective, backend).await?;
+        let op = Op::Spend { cost: self.cost, is_shadow: self.is_shadow };
+        Ok(effective.entry(self.caller.name, fresh, op))
     }
 
     /// True if this denies the call.

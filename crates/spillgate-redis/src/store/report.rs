@@ -1,4 +1,4 @@
-//! Charges in Redis what nodes admitted during an outage.
+//! Debits in Redis what nodes admitted during an outage.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -9,16 +9,16 @@ use tokio::task::JoinSet;
 
 use super::core::StoreCore;
 use crate::Name;
-use crate::backend::{Backend, BackendError, Fault};
+use crate::backend::{Backend, BackendError, Fault, Result};
 
-/// How often callers are charged that do not call again.
+/// How often callers are debited that do not call again.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 impl<B: Backend> StoreCore<B> {
-    /// Charges a caller for what a share admitted, before Redis is asked about it.
+    /// Debits a caller by what a share admitted, before Redis is asked about it.
     ///
-    /// A charge that is not answered is repeated, and may count twice.
-    pub(super) async fn report(&self, name: Name) -> Result<(), BackendError> {
+    /// A debit that is not answered is repeated, and may count twice.
+    pub(super) async fn report(&self, name: Name) -> Result<()> {
         match self.unreported.turn(name) {
             None => Ok(()),
             // Usually there is no debt.
@@ -26,39 +26,35 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    async fn report_in_turn(
-        &self,
-        name: Name,
-        turn: &tokio::sync::Mutex<()>,
-    ) -> Result<(), BackendError> {
+    async fn report_in_turn(&self, name: Name, turn: &tokio::sync::Mutex<()>) -> Result<()> {
         let Ok(_turn) = turn.try_lock() else {
             // Another call has just tried: do not retry at once.
             drop(turn.lock().await);
             let is_done = self.unreported.turn(name).is_none();
-            let late = "what a caller spent during an outage is not charged yet";
+            let late = "what a caller spent during an outage is not debited yet";
             return is_done.then_some(()).ok_or_else(|| BackendError::new(Fault::TimedOut, late));
         };
         // More may be admitted meanwhile.
         while let Some(debt) = self.unreported.debt(name) {
             let owed = debt.owed(self.local());
-            let charged = match owed {
+            let debited = match owed {
                 0 => Ok(()),
                 _ => self.debit(debt.caller.clone(), owed).await.map(|_| ()),
             };
-            match charged {
+            match debited {
                 // Unreadable until it is reset.
                 Err(why) if why.is_unreadable() => {
                     self.unreported.forget(name);
                     return Err(why);
                 }
-                charged => charged?,
+                debited => debited?,
             }
             self.unreported.subtract(&debt.caller, debt.tokens);
         }
         Ok(())
     }
 
-    /// Charges all debts, if Redis answers. Returns whether none is left.
+    /// Debits all debts, if Redis answers. Returns whether none is left.
     pub(super) async fn report_all(self: &Arc<Self>) -> bool {
         loop {
             let before = self.unreported.len();
@@ -68,7 +64,7 @@ impl<B: Backend> StoreCore<B> {
                 reporting.spawn(async move { core.report(name).await });
             }
             let answers = reporting.join_all().await;
-            let is_answered = |answer: &Result<(), BackendError>| {
+            let is_answered = |answer: &Result<()>| {
                 answer.as_ref().map_or_else(BackendError::is_unreadable, |()| true)
             };
             if !answers.iter().all(is_answered) || self.unreported.len() >= before {
@@ -77,7 +73,7 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Charges all debts in the background, as soon as Redis answers.
+    /// Debits all debts in the background, as soon as Redis answers.
     pub(super) fn report_later(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else { return };
         if !self.unreported.is_reporting.swap(true, Ordering::AcqRel) {

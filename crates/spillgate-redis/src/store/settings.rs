@@ -19,6 +19,7 @@ use crate::Secret;
 /// # Ok::<(), spillgate_policy::Error>(())
 /// ```
 #[derive(Clone)]
+#[must_use = "settings do nothing by themselves"]
 pub struct Settings {
     pub(super) secret: Secret,
     pub(super) nodes: Option<NonZeroU32>,
@@ -30,63 +31,35 @@ pub struct Settings {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-impl Settings {
+setters! { Settings {
     /// Hashes the keys of callers under a secret. Default: [none](Secret::public).
-    #[must_use]
-    pub fn secret(mut self, secret: Secret) -> Self {
-        self.secret = secret;
-        self
-    }
+    secret(secret: Secret): secret = secret;
 
     /// The number of nodes. Default: the nodes that announced themselves lately, and one until
     /// known.
-    #[must_use]
-    pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
-        self.nodes = Some(nodes);
-        self
-    }
+    nodes(nodes: NonZeroU32): nodes = Some(nodes);
 
     /// Refuses to join nodes with another secret or policy: call
     /// [`RedisStore::join`](super::RedisStore::join) before deciding anything. Default: joins them
     /// and warns.
-    #[must_use]
-    pub fn refuse_mismatch(mut self, refuses: bool) -> Self {
-        self.refuses_mismatch = refuses;
-        self
-    }
+    refuse_mismatch(refuses: bool): refuses_mismatch = refuses;
 
     /// Remembers the last state of about so many callers, 140 bytes each: a denied caller is denied
     /// again without asking Redis, and an outage continues from what was spent. 0 disables it.
     /// Default: 65,536.
-    #[must_use]
-    pub fn remembered(mut self, callers: usize) -> Self {
-        self.remembered = callers;
-        self
-    }
+    remembered(callers: usize): remembered = callers;
 
     /// Leases for up to so many callers. Default: 16,384.
-    #[must_use]
-    pub fn leases(mut self, callers: usize) -> Self {
-        self.leases = callers;
-        self
-    }
+    leases(callers: usize): leases = callers;
 
     /// Keeps states for longer than needed by this margin.
     #[cfg(any(test, feature = "testing"))]
-    #[must_use]
-    pub fn margin(mut self, margin: Duration) -> Self {
-        self.margin = margin;
-        self
-    }
+    margin(margin: Duration): margin = margin;
 
     /// Another clock than the system's. It only measures elapsed time; the time of decisions comes
     /// from Redis.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Arc::new(clock);
-        self
-    }
-}
+    clock(clock: impl Clock + 'static): clock = Arc::new(clock);
+} }
 
 impl Default for Settings {
     fn default() -> Self {

@@ -8,7 +8,7 @@ use spillgate::{Decision, Settled, Timestamp};
 
 use super::core::{Caller, StoreCore, TRIES, stored_quota, unsettled};
 use crate::State;
-use crate::backend::{Backend, BackendError, Entry, Fault, Found, Op};
+use crate::backend::{Backend, BackendError, Fault, Found, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 
@@ -27,7 +27,7 @@ pub(super) struct Left {
 enum Unused {
     /// Up to this amount.
     Any(u64),
-    /// This amount of a known charge, without what has been refilled since.
+    /// This amount of a known spend, without what has been refilled since.
     Of(SpendRecord, u64),
 }
 
@@ -37,11 +37,7 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<B: Backend> StoreCore<B> {
     /// The decision of a call, without spending.
-    pub(super) async fn peek(
-        &self,
-        mut caller: Caller,
-        cost: u64,
-    ) -> Result<Decision, BackendError> {
+    pub(super) async fn peek(&self, mut caller: Caller, cost: u64) -> Result<Decision> {
         self.report(caller.name).await?;
         for _ in 0..TRIES {
             let effective = *caller.effective();
@@ -69,41 +65,41 @@ impl<B: Backend> StoreCore<B> {
         Err(unsettled(&caller.limit))
     }
 
-    /// Replaces a reserved cost by the actual one, and returns what is left. Without the charge it
+    /// Replaces a reserved cost by the actual one, and returns what is left. Without the spend it
     /// is unknown what has been refilled since.
     pub(super) async fn settle(
         &self,
         mut caller: Caller,
-        charged: Option<SpendRecord>,
+        spent: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
-    ) -> Result<Settled, BackendError> {
+    ) -> Result<Settled> {
         self.report(caller.name).await?;
         let difference = actual.abs_diff(reserved);
-        match (actual.cmp(&reserved), charged) {
+        match (actual.cmp(&reserved), spent) {
             (Ordering::Greater, _) => self.debit(caller, difference).await,
             (Ordering::Equal, _) => {
                 let left = self.apply(&mut caller, |_| Op::Look).await?;
                 Ok(left.settled(0))
             }
             (Ordering::Less, None) => self.give_back(caller, Unused::Any(difference)).await,
-            (Ordering::Less, Some(charged)) => {
-                self.give_back(caller, Unused::Of(charged, difference)).await
+            (Ordering::Less, Some(spent)) => {
+                self.give_back(caller, Unused::Of(spent, difference)).await
             }
         }
     }
 
-    /// Settles a charge once Redis is no longer overloaded.
+    /// Settles a spend once Redis is no longer overloaded.
     pub(super) async fn settle_when_it_can(
         &self,
         caller: Caller,
-        charged: Option<SpendRecord>,
+        spent: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
     ) {
         for _ in 0..SETTLE_TRIES {
             tokio::time::sleep(SETTLE_INTERVAL).await;
-            match self.settle(caller.clone(), charged, reserved, actual).await {
+            match self.settle(caller.clone(), spent, reserved, actual).await {
                 Err(why) if why.fault() == Fault::Overloaded => {}
                 _ => return,
             }
@@ -111,11 +107,7 @@ impl<B: Backend> StoreCore<B> {
     }
 
     /// Takes an amount unconditionally, up to the deepest debt.
-    pub(super) async fn debit(
-        &self,
-        mut caller: Caller,
-        amount: u64,
-    ) -> Result<Settled, BackendError> {
+    pub(super) async fn debit(&self, mut caller: Caller, amount: u64) -> Result<Settled> {
         let max_debt = caller.limit.max_debt;
         let op = |effective: &EffectiveQuota| Op::Debit {
             amount,
@@ -126,26 +118,26 @@ impl<B: Backend> StoreCore<B> {
     }
 
     /// Gives back what was not used.
-    async fn give_back(&self, mut caller: Caller, unused: Unused) -> Result<Settled, BackendError> {
+    async fn give_back(&self, mut caller: Caller, unused: Unused) -> Result<Settled> {
         for _ in 0..TRIES {
             let mut is_settled = true;
             let op = |effective: &EffectiveQuota| match unused {
-                Unused::Any(amount) => Op::GiveBack { amount, charged: None },
-                Unused::Of(charged, amount) if charged.algorithm == effective.algorithm => {
+                Unused::Any(amount) => Op::GiveBack { amount, spent: None },
+                Unused::Of(spent, amount) if spent.algorithm == effective.algorithm => {
                     is_settled = true;
-                    Op::GiveBack { amount, charged: Some(charged.word) }
+                    Op::GiveBack { amount, spent: Some(spent.word) }
                 }
-                // It was charged under another quota: compute the new word here.
+                // It was spent under another quota: compute the new word here.
                 Unused::Of(..) => {
                     is_settled = false;
                     Op::Look
                 }
             };
             let mut left = self.apply(&mut caller, op).await?;
-            if let (Unused::Of(charged, amount), false) = (unused, is_settled) {
+            if let (Unused::Of(spent, amount), false) = (unused, is_settled) {
                 let algorithm = left.effective.algorithm.starting_from(left.fresh);
                 let has_tiers = caller.limit.base.terms.is_tiered;
-                left.word = charged.refund(&algorithm, left.found, left.now, amount, has_tiers);
+                left.word = spent.refund(&algorithm, left.found, left.now, amount, has_tiers);
                 is_settled = self.replace(&caller, &left).await?;
             }
             if is_settled {
@@ -159,7 +151,7 @@ impl<B: Backend> StoreCore<B> {
     }
 
     /// Replaces the word found by the one to be left. An absent caller has nothing to get back.
-    async fn replace(&self, caller: &Caller, left: &Left) -> Result<bool, BackendError> {
+    async fn replace(&self, caller: &Caller, left: &Left) -> Result<bool> {
         if left.word == left.found || left.found == left.fresh {
             return Ok(true);
         }
@@ -188,9 +180,9 @@ impl<B: Backend> StoreCore<B> {
         if is_cut { cut } else { word }
     }
 
-    /// Takes a charge back, if nothing has been spent since.
-    pub(super) async fn cancel(&self, caller: &Caller, charged: &SpendRecord) {
-        let SpendRecord { algorithm, word, at, cost } = *charged;
+    /// Takes a spend back, if nothing has been spent since.
+    pub(super) async fn cancel(&self, caller: &Caller, spent: &SpendRecord) {
+        let SpendRecord { algorithm, word, at, cost } = *spent;
         let effective = caller.effective();
         if effective.algorithm != algorithm {
             return;
@@ -208,7 +200,7 @@ impl<B: Backend> StoreCore<B> {
         &self,
         caller: &mut Caller,
         mut op: impl FnMut(&EffectiveQuota) -> Op,
-    ) -> Result<Left, BackendError> {
+    ) -> Result<Left> {
         let mut effective = *caller.effective();
         for _ in 0..TRIES {
             let fresh = caller.fresh(&effective, &self.backend).await?;
@@ -242,10 +234,8 @@ impl<B: Backend> StoreCore<B> {
         effective: &EffectiveQuota,
         fresh: Word,
         op: Op,
-    ) -> Result<Option<(Timestamp, Found)>, BackendError> {
-        let (terms, algorithm) = (effective.terms, effective.algorithm);
-        let entry = Entry { name: caller.name, terms, algorithm, fresh, op };
-        let reply = self.backend.run(&[entry]).await?;
+    ) -> Result<Option<(Timestamp, Found)>> {
+        let reply = self.backend.run(&[effective.entry(caller.name, fresh, op)]).await?;
         Ok(reply.answers.first().map(|found| (reply.now, *found)))
     }
 }
@@ -253,7 +243,7 @@ impl<B: Backend> StoreCore<B> {
 impl Caller {
     /// The quota of a stored state that is not converted. Words of a bucket with tiers are times:
     /// the caller's own tier applies.
-    fn stored_quota(&self, stored: &State) -> Result<EffectiveQuota, BackendError> {
+    fn stored_quota(&self, stored: &State) -> Result<EffectiveQuota> {
         let own = &self.by_policy;
         let is_time = matches!(own.algorithm.layout(), Layout::Bucket { .. });
         if stored.terms.is_tiered && own.owner == QuotaOwner::Limit && is_time {

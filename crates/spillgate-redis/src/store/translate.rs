@@ -4,7 +4,7 @@ use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
 use super::core::{Caller, uncountable};
-use crate::backend::BackendError;
+use crate::backend::Result;
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::{Base, State, Terms};
 
@@ -18,7 +18,7 @@ impl Caller {
         stored: &State,
         wanted: &EffectiveQuota,
         now: Timestamp,
-    ) -> Result<State, BackendError> {
+    ) -> Result<State> {
         let (word, base) = match wanted.owner {
             QuotaOwner::Limit => (self.back_to_the_limit(stored, wanted, now)?, None),
             QuotaOwner::Caller if self.is_callers_own(stored) => {
@@ -41,7 +41,7 @@ impl Caller {
         stored: &State,
         wanted: &EffectiveQuota,
         now: Timestamp,
-    ) -> Result<Word, BackendError> {
+    ) -> Result<Word> {
         let shared = &self.shared().algorithm;
         let word = match &stored.base {
             None => self.in_limit(&stored.terms, stored.word, now)?,
@@ -56,7 +56,7 @@ impl Caller {
     }
 
     /// Converts a word to the terms of the limit.
-    fn in_limit(&self, terms: &Terms, word: Word, now: Timestamp) -> Result<Word, BackendError> {
+    fn in_limit(&self, terms: &Terms, word: Word, now: Timestamp) -> Result<Word> {
         let (shared, old) = (self.shared(), algorithm(terms)?);
         Ok(if *terms == shared.terms {
             word
@@ -72,11 +72,7 @@ impl Caller {
     }
 
     /// The word of a state under the limit, and the algorithm that counts its tokens.
-    fn tokens_of(
-        &self,
-        stored: &State,
-        now: Timestamp,
-    ) -> Result<(Word, AnyAlgorithm), BackendError> {
+    fn tokens_of(&self, stored: &State, now: Timestamp) -> Result<(Word, AnyAlgorithm)> {
         if !stored.terms.is_tiered {
             return Ok((stored.word, algorithm(&stored.terms)?));
         }
@@ -99,6 +95,6 @@ impl Caller {
 }
 
 /// The algorithm of stored terms.
-fn algorithm(terms: &Terms) -> Result<AnyAlgorithm, BackendError> {
+fn algorithm(terms: &Terms) -> Result<AnyAlgorithm> {
     terms.algorithm().map_err(|why| uncountable(&why))
 }

@@ -1,4 +1,4 @@
-//! Debts of callers that were admitted during an outage, to be charged in Redis.
+//! Debts of callers that were admitted during an outage, to be debited in Redis.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use crate::stats::Counter;
 
 /// Callers with a debt.
 ///
-/// A caller is charged before Redis is asked about it again, and otherwise soon after the outage.
+/// A caller is debited before Redis is asked about it again, and otherwise soon after the outage.
 /// If the table is full, the smallest debt is dropped and counted.
 #[derive(Debug)]
 pub(super) struct Unreported {
     debtors: Mutex<Debtors>,
     /// Usually zero: then the lock is not taken.
     count: AtomicUsize,
-    /// True while a background task charges them.
+    /// True while a background task debits them.
     pub(super) is_reporting: AtomicBool,
-    /// Tokens that will not be charged.
+    /// Tokens that will not be debited.
     forgiven: Counter,
 }
 
@@ -40,7 +40,7 @@ struct Debtors {
 struct Debtor {
     /// One per quota.
     debts: SmallVec<[Debt; 1]>,
-    /// Held while it is charged.
+    /// Held while it is debited.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -61,7 +61,7 @@ const WAYS: usize = 16;
 /// Quotas per caller; beyond, the last one takes all.
 const QUOTAS: usize = 8;
 
-/// How many are charged at a time.
+/// How many are debited at a time.
 pub(super) const AT_ONCE: usize = 16;
 
 impl Unreported {
@@ -70,7 +70,7 @@ impl Unreported {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Tokens admitted that will not be charged.
+    /// Tokens admitted that will not be debited.
     pub(super) fn forgiven(&self) -> u64 {
         self.forgiven.value()
     }
@@ -90,7 +90,7 @@ impl Unreported {
         self.note(&debtors);
     }
 
-    /// Reduces a debt that was charged or given back.
+    /// Reduces a debt that was debited or given back.
     pub(super) fn subtract(&self, caller: &Caller, tokens: u64) {
         self.change(caller.name, |debtor| debtor.subtract(caller.effective(), tokens));
     }
@@ -114,7 +114,7 @@ impl Unreported {
         self.note(&debtors);
     }
 
-    /// The lock for charging a caller, if it has a debt.
+    /// The lock for debiting a caller, if it has a debt.
     pub(super) fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
         if self.len() == 0 {
             return None;
@@ -252,14 +252,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Secret;
     use crate::store::limits::Limit;
+    use spillgate_policy::Key;
 
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
     fn caller(number: u64) -> Caller {
-        let limit = Arc::new(Limit::throttled(&Secret::public()).unwrap());
-        let (name, by_policy) = (limit.caller_of(&number.to_le_bytes()), limit.base);
+        let limit = Arc::new(Limit::per_second());
+        let (name, by_policy) = (limit.caller(&Key::from_bytes(&number.to_le_bytes())), limit.base);
         Caller { limit, name, tier: None, by_policy, by_override: None }
     }
 

@@ -24,29 +24,30 @@ impl Cluster {
         for (place, node) in masters.iter().enumerate() {
             let (first, last) =
                 (place * 5461, if place == 2 { 16383 } else { place * 5461 + 5460 });
-            node.tell(&format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
-            node.tell(&format!("CLUSTER SET-CONFIG-EPOCH {}", place + 1));
+            node.command(&format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
+            node.command(&format!("CLUSTER SET-CONFIG-EPOCH {}", place + 1));
         }
         let replica = has_replica.then(|| Server::redis_with(&ARGUMENTS));
         for node in masters.iter().skip(1).chain(&replica) {
-            masters[0].tell(&format!("CLUSTER MEET 127.0.0.1 {}", node.port));
+            masters[0].command(&format!("CLUSTER MEET 127.0.0.1 {}", node.port));
         }
         let cluster = Self { masters, replica };
         let size = cluster.nodes().count();
         let is_met = |node: &Server| {
-            let info = node.tell("CLUSTER INFO");
+            let info = node.command("CLUSTER INFO");
             info.contains("cluster_state:ok")
                 && info.contains(&format!("cluster_known_nodes:{size}"))
         };
         eventually("the nodes meet", || cluster.nodes().all(is_met));
         if let Some(replica) = &cluster.replica {
-            let id = cluster.masters[0].tell("CLUSTER MYID");
-            replica.tell(&format!("CLUSTER REPLICATE {id}"));
-            let is_linked = || replica.tell("INFO replication").contains("master_link_status:up");
+            let id = cluster.masters[0].command("CLUSTER MYID");
+            replica.command(&format!("CLUSTER REPLICATE {id}"));
+            let is_linked =
+                || replica.command("INFO replication").contains("master_link_status:up");
             eventually("the replica follows", is_linked);
             let address = format!(":{}@", replica.port);
             let is_known = |node: &Server| {
-                let nodes = node.tell("CLUSTER NODES");
+                let nodes = node.command("CLUSTER NODES");
                 nodes.lines().any(|line| line.contains(&address) && line.contains("slave"))
             };
             eventually("all know the replica", || cluster.nodes().all(is_known));

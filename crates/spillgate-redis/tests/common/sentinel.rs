@@ -29,7 +29,7 @@ impl Sentinels {
             sentinels.ports.iter().all(|port| knows_all(*port))
         });
         let is_linked =
-            || sentinels.replica.tell("INFO replication").contains("master_link_status:up");
+            || sentinels.replica.command("INFO replication").contains("master_link_status:up");
         eventually("the replica follows", is_linked);
         sentinels
     }

@@ -83,7 +83,7 @@ impl Server {
     }
 
     /// Has it carry out a command, and returns the answer as text.
-    pub(crate) fn tell(&self, command: &str) -> String {
+    pub(crate) fn command(&self, command: &str) -> String {
         // Sentinels cut all connections to a server whose role they change.
         self.try_to_tell(command).or_else(|_| self.try_to_tell(command)).unwrap()
     }

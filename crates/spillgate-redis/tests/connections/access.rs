@@ -90,7 +90,7 @@ async fn a_user_needs_no_more_than_is_documented() {
         #[cfg(target_arch = "x86_64")]
         Server::redis_6_2(),
     ] {
-        assert_eq!(server.tell(&documented()), "OK");
+        assert_eq!(server.command(&documented()), "OK");
         for url in [server.url(), format!("{}/3", server.url())] {
             use_all(&Client::connect(login(options(&url))).await.unwrap()).await;
             use_store(login(options(&url))).await;
@@ -102,13 +102,13 @@ async fn a_user_needs_no_more_than_is_documented() {
 #[tokio::test]
 async fn all_that_is_documented_is_needed_and_missed_at_the_start() {
     let server = Server::redis();
-    server.tell(&documented());
+    server.command(&documented());
     let documented = documented();
     for allowed in documented.split(' ').filter(|word| word.starts_with('+')) {
-        server.tell(&format!("ACL SETUSER spillgate {}", allowed.replacen('+', "-", 1)));
+        server.command(&format!("ACL SETUSER spillgate {}", allowed.replacen('+', "-", 1)));
         let url = format!("{}/3", server.url());
         assert_refused(login(options(&url)), Fault::Refused, "refuses us").await;
-        server.tell(&format!("ACL SETUSER spillgate {allowed}"));
+        server.command(&format!("ACL SETUSER spillgate {allowed}"));
         Client::connect(login(options(&url))).await.unwrap();
     }
     let other = login(options(&server.url())).prefix("other:");
@@ -120,7 +120,7 @@ async fn in_a_cluster_a_user_needs_what_is_documented_for_it() {
     let cluster = Cluster::start(false);
     let more = documented_after("With a Cluster also");
     for node in &cluster.masters {
-        assert_eq!(node.tell(&format!("{} {more}", documented())), "OK");
+        assert_eq!(node.command(&format!("{} {more}", documented())), "OK");
     }
     use_all(&Client::connect(login(options(&cluster.url()))).await.unwrap()).await;
     use_store(login(options(&cluster.url()))).await;
@@ -137,7 +137,7 @@ async fn in_a_cluster_a_user_needs_what_is_documented_for_it() {
 async fn at_sentinels_a_user_needs_what_is_documented_for_them() {
     let sentinels = Sentinels::start();
     for server in [&sentinels.master, &sentinels.replica] {
-        assert_eq!(server.tell(&documented()), "OK");
+        assert_eq!(server.command(&documented()), "OK");
     }
     let allowed = documented_after("At Sentinels a user needs");
     let make = format!("ACL SETUSER watcher on >hunter3 {allowed}");

@@ -45,7 +45,7 @@ pub(crate) async fn ask(client: &Client, name: u64) -> Result<(), BackendError> 
 
 /// How many scripts a client has run.
 pub(crate) fn scripts_run(client: &Redis) -> u64 {
-    let stats = client.tell("INFO commandstats");
+    let stats = client.command("INFO commandstats");
     let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }

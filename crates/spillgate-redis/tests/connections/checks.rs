@@ -29,7 +29,7 @@ async fn an_eviction_policy_that_becomes_unsafe_is_told_and_is_no_outage() {
     let often = options(&server.url()).check_interval(Duration::from_millis(20));
     let client = Client::connect(often).await.unwrap();
     assert_eq!(client.warnings(), Warnings::default());
-    server.tell("CONFIG SET maxmemory-policy allkeys-lru");
+    server.command("CONFIG SET maxmemory-policy allkeys-lru");
     let told = until(&client, |warnings| warnings.may_evict.is_some()).await.may_evict.unwrap();
     assert!(
         told.contains("`maxmemory-policy allkeys-lru`") && told.contains("`noeviction`"),
@@ -37,11 +37,11 @@ async fn an_eviction_policy_that_becomes_unsafe_is_told_and_is_no_outage() {
     );
     ask(&client, 1).await.unwrap();
     // Nor when it is connected to again.
-    server.tell("CLIENT KILL TYPE normal");
+    server.command("CLIENT KILL TYPE normal");
     until_up(&client).await;
     assert!(client.warnings().may_evict.is_some());
     // Without a bound it has no reason to drop anything.
-    server.tell("CONFIG SET maxmemory 0");
+    server.command("CONFIG SET maxmemory 0");
     until(&client, |warnings| warnings.may_evict.is_none()).await;
     assert_eq!(client.warnings().clock_steps_back, 0);
 }
@@ -49,7 +49,7 @@ async fn an_eviction_policy_that_becomes_unsafe_is_told_and_is_no_outage() {
 /// Waits until a server was asked for its time once more, and that is taken in.
 async fn until_looked_at(server: &Server) {
     let asked = || {
-        let stats = server.tell("INFO commandstats");
+        let stats = server.command("INFO commandstats");
         let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_time:calls="));
         line.map_or(0, |line| line.split(',').next().unwrap().parse::<u64>().unwrap())
     };

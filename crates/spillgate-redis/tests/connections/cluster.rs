@@ -34,7 +34,7 @@ async fn each_name_is_asked_about_where_its_slot_is() {
         ask(&client, name).await.unwrap();
     }
     for node in &cluster.masters {
-        let keys: u32 = node.tell("DBSIZE").parse().unwrap();
+        let keys: u32 = node.command("DBSIZE").parse().unwrap();
         assert!((10..70).contains(&keys), "{keys} of 100 keys on one of three nodes");
     }
     let health = client.health();
@@ -49,9 +49,9 @@ async fn move_slot(cluster: &Cluster, client: &Client) {
     let name = name_in(client, 0..=5460);
     let slot = client.slot(&entry(name).name);
     ask(client, name).await.unwrap();
-    let (from_id, to_id) = (from.tell("CLUSTER MYID"), to.tell("CLUSTER MYID"));
-    to.tell(&format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
-    from.tell(&format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
+    let (from_id, to_id) = (from.command("CLUSTER MYID"), to.command("CLUSTER MYID"));
+    to.command(&format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
+    from.command(&format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
     ask(client, name).await.unwrap();
     let key: Vec<String> = redis::cmd("CLUSTER")
         .arg("GETKEYSINSLOT")
@@ -59,17 +59,17 @@ async fn move_slot(cluster: &Cluster, client: &Client) {
         .arg(1)
         .query(&mut from.admin())
         .unwrap();
-    from.tell(&format!("MIGRATE 127.0.0.1 {} {} 0 5000", to.port, key[0]));
+    from.command(&format!("MIGRATE 127.0.0.1 {} {} 0 5000", to.port, key[0]));
     // The node that has the slot says where the key is.
     ask(client, name).await.unwrap();
     for node in [to, from, &cluster.masters[2]] {
-        node.tell(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
+        node.command(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
     }
     for _ in 0..10 {
         ask(client, name).await.unwrap();
     }
-    assert_eq!(to.tell(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "1");
-    assert_eq!(from.tell(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "0");
+    assert_eq!(to.command(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "1");
+    assert_eq!(from.command(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "0");
     assert_eq!(client.health().outages, 0);
 }
 
@@ -86,7 +86,7 @@ async fn a_replica_takes_over_and_other_nodes_are_not_affected() {
     assert_eq!(ask(&client, lost).await.unwrap_err().fault(), Fault::Unreachable);
     ask(&client, other).await.unwrap();
     until_answered(&client, lost).await;
-    assert!(cluster.replica.unwrap().tell("INFO replication").contains("role:master"));
+    assert!(cluster.replica.unwrap().command("INFO replication").contains("role:master"));
     while client.health().outage.is_some() {
         sleep(Duration::from_millis(5)).await;
     }
@@ -102,7 +102,7 @@ async fn a_replica_that_takes_over_on_purpose_is_no_outage() {
     ask(&client, name).await.unwrap();
     let replica = cluster.replica.as_ref().unwrap();
     let mut told = replica.try_to_tell("CLUSTER FAILOVER");
-    while !replica.tell("INFO replication").contains("role:master") {
+    while !replica.command("INFO replication").contains("role:master") {
         ask(&client, name).await.unwrap();
         // On a busy machine nodes may take each other for dead for a moment.
         if told.is_err() {
@@ -111,7 +111,7 @@ async fn a_replica_that_takes_over_on_purpose_is_no_outage() {
     }
     ask(&client, name).await.unwrap();
     assert_eq!(client.health().outages, 0);
-    assert!(replica.tell("CLIENT LIST").contains("cmd=evalsha"));
+    assert!(replica.command("CLIENT LIST").contains("cmd=evalsha"));
 }
 
 #[tokio::test]
@@ -133,17 +133,17 @@ async fn a_cluster_may_be_away_at_the_start() {
 async fn a_node_that_may_drop_keys_is_refused_at_the_start_whichever_it_is() {
     let cluster = Cluster::start(false);
     for node in &cluster.masters {
-        node.tell("CONFIG SET maxmemory 100mb");
+        node.command("CONFIG SET maxmemory 100mb");
     }
     for node in &cluster.masters {
-        node.tell("CONFIG SET maxmemory-policy allkeys-lru");
+        node.command("CONFIG SET maxmemory-policy allkeys-lru");
         let error = Client::connect(options(&cluster.url())).await.map(|_| ()).unwrap_err();
         assert_eq!(error.fault(), Fault::Misconfigured);
         let why = format!(":{} has `maxmemory-policy allkeys-lru`", node.port);
         assert!(error.to_string().contains(&why), "{error}");
         let later = Client::connect_later(options(&cluster.url())).unwrap();
         assert!(until_down(&later, Fault::Misconfigured).await.contains(&why));
-        node.tell("CONFIG SET maxmemory-policy noeviction");
+        node.command("CONFIG SET maxmemory-policy noeviction");
         for name in 0..20 {
             until_answered(&later, name).await;
         }
@@ -151,8 +151,8 @@ async fn a_node_that_may_drop_keys_is_refused_at_the_start_whichever_it_is() {
     // Not once all were found fit.
     let client = Client::connect(options(&cluster.url())).await.unwrap();
     let last = &cluster.masters[2];
-    last.tell("CONFIG SET maxmemory-policy allkeys-lru");
-    last.tell("CLIENT KILL TYPE normal");
+    last.command("CONFIG SET maxmemory-policy allkeys-lru");
+    last.command("CLIENT KILL TYPE normal");
     let begin = Instant::now();
     while client.warnings().may_evict.is_none() {
         assert!(begin.elapsed() < PATIENCE, "{:?}", client.health());

@@ -17,7 +17,7 @@ const ACCESS: &str = "ACL SETUSER limiter on >first ~spillgate:* +@all";
 /// A server with a user, and a file with that user's password.
 fn scene() -> (Server, TempDir, PathBuf, Options) {
     let server = Server::redis();
-    server.tell(ACCESS);
+    server.command(ACCESS);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");
     std::fs::write(&file, "first\n").unwrap();
@@ -27,7 +27,7 @@ fn scene() -> (Server, TempDir, PathBuf, Options) {
 
 /// Ends all connections of the user.
 fn cut(server: &Server) {
-    server.tell("CLIENT KILL USER limiter");
+    server.command("CLIENT KILL USER limiter");
 }
 
 /// Waits until so many connections were opened.
@@ -44,9 +44,9 @@ async fn a_rotated_password_is_read_at_the_next_connect() {
     let (server, _folder, file, options) = scene();
     let client = Client::connect(options).await.unwrap();
     ask(&client, 1).await.unwrap();
-    server.tell("ACL SETUSER limiter >second");
+    server.command("ACL SETUSER limiter >second");
     std::fs::write(&file, "second\n").unwrap();
-    server.tell("ACL SETUSER limiter <first");
+    server.command("ACL SETUSER limiter <first");
     ask(&client, 1).await.unwrap();
     cut(&server);
     until_connected(&client, 2).await;
@@ -77,7 +77,7 @@ async fn neither_the_old_nor_the_new_password_is_told() {
     let (server, _folder, file, options) = scene();
     let client = Client::connect(options).await.unwrap();
     std::fs::write(&file, "hunter2").unwrap();
-    server.tell("ACL SETUSER limiter resetpass >hunter3");
+    server.command("ACL SETUSER limiter resetpass >hunter3");
     cut(&server);
     let told = until_down(&client, Fault::Refused).await;
     assert!(!told.contains("hunter") && !told.contains("first"), "{told}");
@@ -94,12 +94,12 @@ async fn a_reload_takes_up_new_credentials_without_an_outage() {
     let client = Arc::new(Client::connect(slow.clone()).await.unwrap());
     let calls = tokio::spawn(hammer(client.clone(), Duration::from_millis(500)));
     assert_eq!(client.renew_credentials(slow.clone()), Ok(false), "nothing has changed");
-    server.tell("ACL SETUSER limiter >second");
+    server.command("ACL SETUSER limiter >second");
     std::fs::write(&file, "second").unwrap();
     assert_eq!(client.renew_credentials(slow.clone()), Ok(true));
     until_connected(&client, 2).await;
     // Another user, in place of the file.
-    server.tell("ACL SETUSER other on >third ~spillgate:* +@all");
+    server.command("ACL SETUSER other on >third ~spillgate:* +@all");
     assert_eq!(client.renew_credentials(slow.clone().user("other").password("x")), Ok(true));
     sleep(Duration::from_millis(50)).await;
     assert_eq!(client.health().connects, 2, "it was not accepted");
@@ -111,7 +111,7 @@ async fn a_reload_takes_up_new_credentials_without_an_outage() {
     assert_eq!(outcome.failed, 0, "{outcome:?}");
     assert_eq!(client.health().outages, 0);
     ask(&client, 1).await.unwrap();
-    let clients = server.tell("CLIENT LIST");
+    let clients = server.command("CLIENT LIST");
     assert!(clients.contains("user=other") && !clients.contains("user=limiter"), "{clients}");
 }
 
@@ -174,7 +174,7 @@ async fn a_certificate_that_cannot_be_used_at_a_reconnect_leaves_the_old_one_and
     let mut connects = 1;
     let mut reconnect = async || {
         connects += 1;
-        server.tell("CLIENT KILL TYPE normal");
+        server.command("CLIENT KILL TYPE normal");
         until_connected(&client, connects).await;
         until_up(&client).await;
     };

@@ -38,7 +38,7 @@ async fn of_many_who_withdraw_a_deposit_one_gets_it() {
     for name in 0..20 {
         withdraw_at_once(&one, [&one, &other], entry(name).name).await;
     }
-    assert_eq!(server.tell("DBSIZE"), "0");
+    assert_eq!(server.command("DBSIZE"), "0");
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_deposit_ends_with_its_lifetime() {
     let name = entry(1).name;
     client.deposit(name, b"kept", Duration::from_millis(1)).await.unwrap();
     let begin = Instant::now();
-    while server.tell("DBSIZE") != "0" {
+    while server.command("DBSIZE") != "0" {
         assert!(begin.elapsed() < PATIENCE, "it is still there");
         sleep(Duration::from_millis(5)).await;
     }

@@ -67,7 +67,7 @@ async fn calls_wait_for_a_replica_that_is_to_be_the_master_and_stay_there() {
     let before = scripts_run(&scene.master);
     let promote = async {
         sleep(Duration::from_millis(100)).await;
-        scene.replica.tell("REPLICAOF NO ONE");
+        scene.replica.command("REPLICAOF NO ONE");
     };
     let (asked, ()) = tokio::join!(ask(&client, 1), promote);
     asked.unwrap();
@@ -88,12 +88,12 @@ async fn a_connection_that_is_lost_after_a_failover_does_not_lead_back() {
     let client = Client::connect(scene.options()).await.unwrap();
     scene.until_subscribed().await;
     ask(&client, 1).await.unwrap();
-    scene.replica.tell("REPLICAOF NO ONE");
+    scene.replica.command("REPLICAOF NO ONE");
     scene.sentinel.publish(PROMOTING, &scene.promotion(scene.master.port)).await;
     until_used(&client, &scene.replica).await;
     let before = scripts_run(&scene.master);
     // The Sentinel still names the old one.
-    scene.replica.tell("CLIENT KILL TYPE normal SKIPME yes");
+    scene.replica.command("CLIENT KILL TYPE normal SKIPME yes");
     sleep(Duration::from_millis(50)).await;
     until_used(&client, &scene.replica).await;
     assert_eq!(scripts_run(&scene.master), before);
@@ -113,7 +113,7 @@ async fn calls_that_are_held_back_are_not_late() {
     let before = scripts_run(&scene.master);
     let calls = tokio::spawn(hammer(client.clone(), HELD / 3));
     sleep(HELD).await;
-    scene.replica.tell("REPLICAOF NO ONE");
+    scene.replica.command("REPLICAOF NO ONE");
     let outcome = calls.await.unwrap();
     assert_eq!(outcome.failed, 0, "{outcome:?}");
     assert_eq!(scripts_run(&scene.master), before);
@@ -147,7 +147,7 @@ async fn late_news_of_a_failover_that_is_long_over_change_nothing() {
     ask(&client, 1).await.unwrap();
     sleep(Duration::from_secs(2)).await;
     // Of one that is a master, but in place of another, or of another service.
-    scene.replica.tell("REPLICAOF NO ONE");
+    scene.replica.command("REPLICAOF NO ONE");
     scene.sentinel.publish(PROMOTING, &scene.promotion(1)).await;
     scene.sentinel.publish(PROMOTING, &of_master.replace("main", "other")).await;
     let before = scripts_run(&scene.replica);
@@ -166,7 +166,7 @@ async fn a_subscription_that_has_ended_is_replaced() {
     scene.until_subscribed().await;
     scene.sentinel.cut().await;
     scene.until_subscribed().await;
-    scene.replica.tell("REPLICAOF NO ONE");
+    scene.replica.command("REPLICAOF NO ONE");
     scene.sentinel.publish("+promoted-slave", &scene.promotion(scene.master.port)).await;
     until_used(&client, &scene.replica).await;
     assert_eq!(client.health().outages, 0);
@@ -177,7 +177,7 @@ async fn a_master_is_followed_also_where_nothing_may_be_subscribed_to() {
     let scene = FailoverScene::new(false).await;
     let client = Client::connect(scene.options()).await.unwrap();
     ask(&client, 1).await.unwrap();
-    scene.replica.tell("REPLICAOF NO ONE");
+    scene.replica.command("REPLICAOF NO ONE");
     scene.sentinel.set_master(scene.replica.port);
     until_used(&client, &scene.replica).await;
     assert_eq!(client.health().outages, 0);

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// How many connections a server has of ours.
 fn clients(server: &Server) -> usize {
-    server.tell("CLIENT LIST").lines().filter(|client| client.contains("cmd=evalsha")).count()
+    server.command("CLIENT LIST").lines().filter(|client| client.contains("cmd=evalsha")).count()
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn scripts_that_were_flushed_are_loaded_again() {
     let server = Server::redis();
     let client = Client::connect(options(&server.url())).await.unwrap();
     for _ in 0..3 {
-        server.tell("SCRIPT FLUSH");
+        server.command("SCRIPT FLUSH");
         ask(&client, 1).await.unwrap();
     }
     assert_eq!(client.health().outages, 0);
@@ -164,10 +164,10 @@ async fn no_more_writes(server: &Server) {
             "`min-replicas-to-write`",
         ),
     ] {
-        server.tell(command);
+        server.command(command);
         let told = until_down(&client, Fault::Unready).await;
         assert!(told.contains(why), "{told}");
-        server.tell(back);
+        server.command(back);
         until_up(&client).await;
     }
     assert_eq!(clients(server), 1);
@@ -193,7 +193,7 @@ async fn a_server_that_is_still_loading_is_not_used() {
 async fn a_password_that_is_changed_is_an_outage_until_it_is_right() {
     let server = Server::redis();
     let client = Client::connect(options(&server.url())).await.unwrap();
-    server.tell("ACL SETUSER default resetpass >hunter2");
+    server.command("ACL SETUSER default resetpass >hunter2");
     let mut admin = redis::Client::open(server.url().replace("//", "//:hunter2@"))
         .unwrap()
         .get_connection()

@@ -21,8 +21,8 @@ async fn calls_follow_the_master_when_another_is_made() {
     sleep(Duration::from_millis(100)).await;
     assert_eq!(ask(&client, 1).await.unwrap_err().fault(), Fault::Unreachable);
     until_up(&client).await;
-    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
-    assert!(sentinels.replica.tell("DBSIZE") != "0");
+    assert!(sentinels.replica.command("INFO replication").contains("role:master"));
+    assert!(sentinels.replica.command("DBSIZE") != "0");
 }
 
 #[tokio::test]
@@ -31,12 +31,12 @@ async fn calls_follow_the_master_when_it_is_exchanged_on_purpose() {
     let client = Client::connect(options(&sentinels.url())).await.unwrap();
     ask(&client, 1).await.unwrap();
     sentinels.exchange_master();
-    while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
+    while !sentinels.replica.command("CLIENT LIST").contains("cmd=evalsha") {
         let _ = ask(&client, 1).await;
         sleep(Duration::from_millis(5)).await;
     }
     until_up(&client).await;
-    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
+    assert!(sentinels.replica.command("INFO replication").contains("role:master"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,7 +52,7 @@ async fn a_planned_failover_is_no_outage_at_the_default_time_out() {
     let health = client.health();
     assert_eq!((health.outages, health.connects), (0, 2), "{outcome:?}, {health:?}");
     assert_eq!(outcome.failed, 0, "{outcome:?}");
-    assert!(sentinels.replica.tell("INFO replication").contains("role:master"));
+    assert!(sentinels.replica.command("INFO replication").contains("role:master"));
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn sentinels_ask_for_no_more_than_is_documented_and_their_password_can_be_
     tell_all("CLIENT KILL USER limiter");
     eventually("it is subscribed again", subscribed);
     sentinels.exchange_master();
-    while !sentinels.replica.tell("CLIENT LIST").contains("cmd=evalsha") {
+    while !sentinels.replica.command("CLIENT LIST").contains("cmd=evalsha") {
         let _ = ask(&client, 1).await;
         sleep(Duration::from_millis(5)).await;
     }

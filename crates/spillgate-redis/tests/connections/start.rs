@@ -76,7 +76,7 @@ async fn calls_that_come_together_are_sent_together() {
     let server = Server::redis();
     let client = Arc::new(Client::connect(options(&server.url())).await.unwrap());
     let reads = || {
-        let stats = server.tell("INFO stats");
+        let stats = server.command("INFO stats");
         let reads = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
         reads.unwrap().parse::<u32>().unwrap()
     };
@@ -163,10 +163,10 @@ async fn an_answer_without_end_is_not_read_to_the_end() {
 async fn redis_that_may_drop_keys_is_refused() {
     let server = Server::redis_with(&["--maxmemory", "50mb"]);
     Client::connect(options(&server.url())).await.unwrap();
-    server.tell("CONFIG SET maxmemory-policy volatile-lru");
+    server.command("CONFIG SET maxmemory-policy volatile-lru");
     let why = "has `maxmemory-policy volatile-lru`";
     assert_refused(options(&server.url()), Fault::Misconfigured, why).await;
-    server.tell("CONFIG SET maxmemory 0");
+    server.command("CONFIG SET maxmemory 0");
     Client::connect(options(&server.url())).await.unwrap();
 }
 
@@ -176,10 +176,10 @@ async fn a_server_that_accepts_no_writes_is_refused() {
     let of = server.port.to_string();
     let replica = Server::redis_with(&["--replicaof", "127.0.0.1", &of]);
     assert_refused(options(&replica.url()), Fault::Unready, "read-only replica").await;
-    server.tell("CONFIG SET min-replicas-to-write 3");
+    server.command("CONFIG SET min-replicas-to-write 3");
     assert_refused(options(&server.url()), Fault::Unready, "`min-replicas-to-write`").await;
-    server.tell("CONFIG SET min-replicas-to-write 0");
-    server.tell("CONFIG SET maxmemory 1");
+    server.command("CONFIG SET min-replicas-to-write 0");
+    server.command("CONFIG SET maxmemory 1");
     assert_refused(options(&server.url()), Fault::Unready, "out of memory").await;
 }
 
@@ -201,6 +201,6 @@ async fn a_start_in_an_outage_refuses_what_any_start_does() {
     until_down(&client, Fault::Misconfigured).await;
     let error = ask(&client, 1).await.unwrap_err();
     assert!(error.to_string().contains("set it to `noeviction` (down for "), "{error}");
-    server.tell("CONFIG SET maxmemory-policy noeviction");
+    server.command("CONFIG SET maxmemory-policy noeviction");
     until_up(&client).await;
 }

@@ -134,8 +134,8 @@ async fn sentinels_and_nodes_of_a_cluster_are_shown_the_certificate_too() {
     let sentinel = TlsSentinel::start(&certificates, master);
     let in_cluster = ["--cluster-enabled", "yes", "--tls-cluster", "yes"];
     let (node, port) = Server::redis_with_tls(&certificates, "yes", &in_cluster);
-    node.tell("CLUSTER ADDSLOTSRANGE 0 16383");
-    while !node.tell("CLUSTER INFO").contains("cluster_state:ok") {
+    node.command("CLUSTER ADDSLOTSRANGE 0 16383");
+    while !node.command("CLUSTER INFO").contains("cluster_state:ok") {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     for url in [

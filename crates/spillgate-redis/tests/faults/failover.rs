@@ -21,7 +21,7 @@ async fn a_failover_forgives_no_more_than_what_was_not_replicated() {
         // What was sent to it already it reads when it goes on, but no more.
         sentinels.replica.pause();
         parted = real_time();
-        sentinels.master.tell("CLIENT KILL TYPE replica");
+        sentinels.master.command("CLIENT KILL TYPE replica");
         sleep(LAG).await;
         sentinels.master.kill();
         died = real_time();

@@ -81,7 +81,7 @@ fn forgiven(admitted: &[u64]) -> u64 {
 
 /// A number that a server tells of its replication.
 fn offset(server: &Server, name: &str) -> u64 {
-    let info = server.tell("INFO replication");
+    let info = server.command("INFO replication");
     let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap().trim().parse().unwrap()
 }

@@ -145,7 +145,7 @@ impl Round {
 pub(crate) async fn has_connections(server: &Server, wanted: usize) {
     let mut found = 0;
     for _ in 0..1000 {
-        let clients = server.tell("CLIENT LIST");
+        let clients = server.command("CLIENT LIST");
         found = clients.lines().filter(|client| client.contains("cmd=evalsha")).count();
         if found == wanted {
             return;

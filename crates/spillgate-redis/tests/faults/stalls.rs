@@ -1,7 +1,8 @@
 //! A server that answers nobody for a moment, again and again: what is admitted in the end.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spillgate_policy::{Gate, LimitCheck, Limits, Policy};
@@ -13,7 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::common::{Bound, Server, Span};
 use crate::faults::node::is_soak;
 
-type Node = Arc<Gate<RedisStore<Client>>>;
+type SharedGate = Arc<Gate<RedisStore<Client>>>;
 
 /// Callers ask for several times what each of these lets through.
 const POLICY: &str = "
@@ -53,6 +54,9 @@ const CALLERS: usize = 4;
 
 /// How often each of them asks.
 const EVERY: Duration = Duration::from_millis(12);
+
+/// The limits, with what each admits at once.
+const LIMITS: [(&str, u64); 4] = [("bucket", 60), ("daily", 200), ("window", 50), ("leased", 200)];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stalls_that_are_waited_for_admit_nothing_above_the_quota() {
@@ -105,73 +109,79 @@ impl Admitted {
 
 async fn admitted_under(stalls: &[Duration], nodes: u32) -> Admitted {
     let server = Server::redis();
-    let fleet: Vec<_> = {
-        let mut fleet = Vec::new();
-        for _ in 0..nodes {
-            fleet.push(node(&server.url(), nodes).await);
-        }
-        fleet
-    };
-    let begin = Instant::now();
-    let rounds = if is_soak() { 60 / (2 * stalls.len()) } else { 1 };
-    let end = begin + Duration::from_secs(2) * (rounds * stalls.len()) as u32;
+    let mut fleet = Vec::new();
+    for _ in 0..nodes {
+        fleet.push(node(&server.url(), nodes).await);
+    }
+    let record = Arc::new(Record::new());
     let mut asking = JoinSet::new();
     for node in &fleet {
-        for limit in ["bucket", "daily", "window", "leased"] {
+        for limit in 0..LIMITS.len() {
             for _ in 0..CALLERS {
-                asking.spawn(ask_until(end, begin, Arc::clone(node), limit));
+                asking.spawn(ask(Arc::clone(&record), Arc::clone(node), limit));
             }
         }
     }
-    for (round, stall) in stalls.iter().cycle().take(rounds * stalls.len()).enumerate() {
-        sleep_until(begin + Duration::from_millis(2000 * round as u64 + 700)).await;
+    record.bursts_are_spent().await;
+    let rounds = if is_soak() { 60 / (2 * stalls.len()) } else { 1 };
+    let mut next = Instant::now();
+    for stall in stalls.iter().cycle().take(rounds * stalls.len()) {
         server.pause();
         sleep(*stall).await;
         server.resume();
+        next += Duration::from_secs(2);
+        sleep_until(next).await;
     }
-    let mut admitted = Admitted {
-        bucket: Vec::new(),
-        daily: Vec::new(),
-        window: Vec::new(),
-        leased: Vec::new(),
-        by_shares: 0,
-    };
-    for (limit, spans) in asking.join_all().await {
-        match limit {
-            "bucket" => admitted.bucket.extend(spans),
-            "daily" => admitted.daily.extend(spans),
-            "window" => admitted.window.extend(spans),
-            _ => admitted.leased.extend(spans),
-        }
-    }
-    admitted.by_shares = fleet.iter().map(|node| node.store().stats().outage_local).sum();
-    eprintln!("{nodes} nodes, {stalls:?}: {} decisions by shares", admitted.by_shares);
-    admitted
+    record.is_over.store(true, Ordering::SeqCst);
+    asking.join_all().await;
+    let [bucket, daily, window, leased] =
+        record.spans.each_ref().map(|spans| std::mem::take(&mut *spans.lock().unwrap()));
+    let by_shares = fleet.iter().map(|node| node.store().stats().outage_local).sum();
+    eprintln!("{nodes} nodes, {stalls:?}: {by_shares} decisions by shares");
+    Admitted { bucket, daily, window, leased, by_shares }
 }
 
-async fn node(url: &str, nodes: u32) -> Node {
+/// When each admitted call began and ended, by limit.
+struct Record {
+    begin: Instant,
+    spans: [Mutex<Vec<Span>>; LIMITS.len()],
+    is_over: AtomicBool,
+}
+
+impl Record {
+    fn new() -> Self {
+        Self { begin: Instant::now(), spans: Default::default(), is_over: AtomicBool::new(false) }
+    }
+
+    /// Waits until each limit has admitted its burst, however long that takes on a busy machine: a
+    /// call that a stall cuts off may be spent and not admitted.
+    async fn bursts_are_spent(&self) {
+        let admitted = |limit: usize| self.spans[limit].lock().unwrap().len() as u64;
+        while !(0..LIMITS.len()).all(|limit| admitted(limit) >= LIMITS[limit].1) {
+            let seconds = self.begin.elapsed().as_secs();
+            assert!(seconds < 60, "{:?} admitted", [0, 1, 2, 3].map(admitted));
+            sleep(EVERY).await;
+        }
+    }
+}
+
+async fn node(url: &str, nodes: u32) -> SharedGate {
     let client = Client::connect(Options::new(url).unwrap()).await.unwrap();
     let settings = Settings::default().nodes(NonZeroU32::new(nodes).unwrap());
     let store = RedisStore::new(client, &settings).unwrap();
     Arc::new(Gate::with_store(Policy::from_toml(POLICY).unwrap(), store).unwrap())
 }
 
-/// Asks again and again, and tells when each call that was admitted began and ended.
-async fn ask_until(
-    end: Instant,
-    begin: Instant,
-    node: Node,
-    limit: &'static str,
-) -> (&'static str, Vec<Span>) {
-    let mut spans = Vec::new();
-    while Instant::now() < end {
-        let check = LimitCheck { limit, values: &["alice"], cost: 1 };
-        let from = begin.elapsed();
+/// Asks again and again, and records when each admitted call began and ended.
+async fn ask(record: Arc<Record>, node: SharedGate, limit: usize) {
+    while !record.is_over.load(Ordering::SeqCst) {
+        let check = LimitCheck { limit: LIMITS[limit].0, values: &["alice"], cost: 1 };
+        let from = record.begin.elapsed();
         let outcome = node.decide(&Limits(&[check])).await.unwrap();
         if outcome.is_allowed() {
-            spans.push((from.as_nanos() as u64, begin.elapsed().as_nanos() as u64));
+            let span = (from.as_nanos() as u64, record.begin.elapsed().as_nanos() as u64);
+            record.spans[limit].lock().unwrap().push(span);
         }
         sleep(EVERY).await;
     }
-    (limit, spans)
 }

@@ -94,16 +94,17 @@ impl Fleet {
         demand: u64,
         processes: [u64; 2],
     ) -> Self {
-        let told = std::env::var("SPILLGATE_SECONDS").ok();
-        let seconds = told.as_ref().map_or(SECONDS, |told| told.parse().unwrap());
+        let seconds_set = std::env::var("SPILLGATE_SECONDS").ok();
+        let seconds = seconds_set.as_ref().map_or(SECONDS, |text| text.parse().unwrap());
         let (server, folder) = (Server::redis(), tempfile::tempdir().unwrap());
         let (url, sharing) = (server.url(), sharing.to_owned());
         let begin = real_time() + START;
         let order = Order { url, sharing, rate, burst, callers, demand, processes, begin, seconds };
         let seen = processes::run(&order, folder.path());
-        let stats = server.tell("INFO commandstats");
-        let fleet = Self { order, seen, commands: scripts_run(&stats), is_soak: told.is_some() };
-        fleet.tell();
+        let stats = server.command("INFO commandstats");
+        let fleet =
+            Self { order, seen, commands: scripts_run(&stats), is_soak: seconds_set.is_some() };
+        fleet.print();
         fleet
     }
 
@@ -116,7 +117,7 @@ impl Fleet {
     }
 
     /// Says what happened, for those who want to know more than whether it passed.
-    fn tell(&self) {
+    fn print(&self) {
         let sum = |of: fn(&Seen) -> u64| self.seen.iter().map(of).sum::<u64>();
         let (asked, failed) = (sum(|seen| seen.asked), sum(|seen| seen.failed));
         let Order { sharing, rate, burst, callers, demand, seconds, .. } = &self.order;
@@ -151,10 +152,10 @@ impl Fleet {
         let bound = self.order.bound();
         for caller in 0..self.order.callers {
             let of_caller = || self.admissions().filter(|admission| admission.caller == caller);
-            let told: Vec<Span> = of_caller().map(|it| (it.now, it.now)).collect();
+            let decided: Vec<Span> = of_caller().map(|it| (it.now, it.now)).collect();
             let watched: Vec<Span> = of_caller().map(|it| (it.before, it.after)).collect();
-            assert!(!told.is_empty());
-            assert_eq!(bound.excess(&told), 0, "caller {caller}, by its decisions");
+            assert!(!decided.is_empty());
+            assert_eq!(bound.excess(&decided), 0, "caller {caller}, by its decisions");
             assert_eq!(bound.excess(&watched), 0, "caller {caller}, by the clock");
         }
     }

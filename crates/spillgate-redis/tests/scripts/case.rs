@@ -48,8 +48,8 @@ struct Ask {
     sizes: (Size, Size),
     /// The word of a caller that is not known, unless it is the limit's own.
     fresh: Option<u64>,
-    /// The word that a charge left, unless it is what would be left now.
-    charged: Option<u64>,
+    /// The word that a spend left, unless it is what would be left now.
+    spent: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -114,11 +114,11 @@ fn asks() -> impl Strategy<Value = Ask> {
     let sizes = (strategy::sizes(), strategy::sizes());
     let fresh = proptest::option::weighted(0.1, words());
     let quotas = (prop::bool::weighted(0.03), prop_oneof![Just(1), 2..10_u64]);
-    let charged = proptest::option::weighted(0.3, words());
-    (0..CALLERS, limits, quotas, verbs, sizes, fresh, charged).prop_map(
-        |(caller, limit, (is_override, smaller), verb, sizes, fresh, charged)| {
+    let spent = proptest::option::weighted(0.3, words());
+    (0..CALLERS, limits, quotas, verbs, sizes, fresh, spent).prop_map(
+        |(caller, limit, (is_override, smaller), verb, sizes, fresh, spent)| {
             let limit = limit.unwrap_or(caller % 2);
-            Ask { caller, limit, is_override, smaller, verb, sizes, fresh, charged }
+            Ask { caller, limit, is_override, smaller, verb, sizes, fresh, spent }
         },
     )
 }
@@ -179,18 +179,18 @@ impl Case {
         let algorithm = terms.algorithm_of(&self.quota(ask.limit, smaller)).unwrap();
         let own = limit.algorithm().unwrap().fresh(Timestamp::ZERO);
         let (size, other) = (ask.sizes.0.under(limit), ask.sizes.1.under(limit));
-        let charged = || {
+        let spent = || {
             let left =
                 || algorithm.debit_up_to(algorithm.fresh(now), now, other, algorithm.deepest());
-            ask.charged.map_or_else(left, Word::from_bits)
+            ask.spent.map_or_else(left, Word::from_bits)
         };
         let op = match ask.verb {
             Verb::Spend => Op::Spend { cost: size, is_shadow: false },
             Verb::SpendInShadow => Op::Spend { cost: size, is_shadow: true },
             Verb::Take => Op::Take { least: size, most: other },
             Verb::Debit => Op::Debit { amount: size, most: other.saturating_mul(ask.smaller) },
-            Verb::Refund => Op::GiveBack { amount: size, charged: None },
-            Verb::GiveBack => Op::GiveBack { amount: size, charged: Some(charged()) },
+            Verb::Refund => Op::GiveBack { amount: size, spent: None },
+            Verb::GiveBack => Op::GiveBack { amount: size, spent: Some(spent()) },
             Verb::Look => Op::Look,
             Verb::Read => Op::Read,
             Verb::Reset => Op::Reset,

@@ -65,7 +65,7 @@ impl Subject for InEngine {
     }
 
     fn refund(&mut self, key: &str, amount: u64, now: Timestamp) {
-        self.run(key, Op::GiveBack { amount, charged: None }, now);
+        self.run(key, Op::GiveBack { amount, spent: None }, now);
     }
 
     fn reset(&mut self, key: &str, now: Timestamp) {

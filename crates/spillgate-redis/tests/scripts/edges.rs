@@ -124,8 +124,8 @@ fn callers_in_debt() -> impl Strategy<Value = Story> {
             let amount = amount >> fewer;
             let op = match verb {
                 0..=2 => Op::Debit { amount, most: u64::MAX },
-                3 => Op::GiveBack { amount, charged: Some(left) },
-                4 => Op::GiveBack { amount, charged: None },
+                3 => Op::GiveBack { amount, spent: Some(left) },
+                4 => Op::GiveBack { amount, spent: None },
                 _ => Op::Spend { cost: amount, is_shadow: false },
             };
             left = algorithm.debit_up_to(left, now, amount, algorithm.deepest());
@@ -142,7 +142,7 @@ fn debts_deeper_than_a_count_are_told_alike() {
     are_answered_alike(callers_in_debt());
 }
 
-/// Callers who spend on, and are then given back what they were charged before.
+/// Callers who spend on, and are then given back what they spent before.
 fn callers_who_settle_late() -> impl Strategy<Value = Story> {
     let limits = strategy::limits(proptest::sample::select(&AlgorithmKind::ALL[..]));
     let sizes = (strategy::sizes(), strategy::sizes(), strategy::sizes());
@@ -154,13 +154,13 @@ fn callers_who_settle_late() -> impl Strategy<Value = Story> {
         let fresh = algorithm.fresh(Timestamp::ZERO);
         let window = algorithm.window().unwrap_or_default();
         let after = |hundredths: u32| (window / 100).saturating_mul(hundredths);
-        let (spent, settled) = (start + after(pauses.0), start + after(pauses.0) + after(pauses.1));
-        let [charge, more, unused] = [sizes.0, sizes.1, sizes.2].map(|size| size.under(&limit));
-        let charged = algorithm.debit_up_to(fresh, start, charge, algorithm.deepest());
+        let (later, settled) = (start + after(pauses.0), start + after(pauses.0) + after(pauses.1));
+        let [debit, more, unused] = [sizes.0, sizes.1, sizes.2].map(|size| size.under(&limit));
+        let spent = algorithm.debit_up_to(fresh, start, debit, algorithm.deepest());
         let ops = [
-            (start, Op::Debit { amount: charge, most: u64::MAX }),
-            (spent, Op::Debit { amount: more, most: u64::MAX }),
-            (settled, Op::GiveBack { amount: unused, charged: Some(charged) }),
+            (start, Op::Debit { amount: debit, most: u64::MAX }),
+            (later, Op::Debit { amount: more, most: u64::MAX }),
+            (settled, Op::GiveBack { amount: unused, spent: Some(spent) }),
         ];
         let entry = |op| Entry { name: name(0), terms, algorithm, fresh, op };
         (Vec::new(), ops.map(|(now, op)| (now, vec![entry(op)])).to_vec())

@@ -117,8 +117,8 @@ fn an_override_that_is_gone_is_not_brought_back() {
     let client = &mut ScriptRunner::new(Server::redis());
     let own = terms(AlgorithmKind::TokenBucket, "10/h");
     let given = Terms { is_override: true, ..own };
-    let charge = Op::Debit { amount: 1, most: 9 };
-    for op in [Op::Look, charge, Op::Take { least: 1, most: 2 }, Op::Reset, Op::Read] {
+    let debit = Op::Debit { amount: 1, most: 9 };
+    for op in [Op::Look, debit, Op::Take { least: 1, most: 2 }, Op::Reset, Op::Read] {
         let asked = Entry { op, ..spends(BOB, given) };
         let reply = client.run(&[spends(ANN, own), asked], None);
         assert_eq!(reply.answers[1], Found::Gone);
@@ -141,9 +141,9 @@ fn what_was_spent_before_an_override_stays_and_a_reset_forgets_it() {
     for terms in [own, Terms { is_override: true, ..own }] {
         let state = with_base(terms, 1);
         client.set(&ANN, &state.to_bytes());
-        let charge = Op::Debit { amount: 3, most: 9 };
-        let give_back = Op::GiveBack { amount: 1, charged: None };
-        for op in [Op::Spend { cost: 1, is_shadow: false }, charge, give_back] {
+        let debit = Op::Debit { amount: 3, most: 9 };
+        let give_back = Op::GiveBack { amount: 1, spent: None };
+        for op in [Op::Spend { cost: 1, is_shadow: false }, debit, give_back] {
             let reply = client.run(&[Entry { op, ..spends(ANN, terms) }], None);
             assert!(matches!(reply.answers[0], Found::Passed(_)));
             let left = client.state(&ANN).unwrap();

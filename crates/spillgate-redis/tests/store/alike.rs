@@ -29,7 +29,7 @@ enum Event {
 }
 
 /// What is seen of an event: whether a call passes, what is left, and what was not charged.
-type Seen = (bool, u64, u64);
+type Observed = (bool, u64, u64);
 
 const TIERS: [&str; 3] = ["", "silver", "gold"];
 
@@ -61,7 +61,7 @@ impl<S: Store> Subject<S> {
         Self { gate, open: Vec::new() }
     }
 
-    async fn call(&mut self, tier: &str) -> Seen {
+    async fn call(&mut self, tier: &str) -> Observed {
         let request = Request::builder().header("x-tier", tier).header("x-team", "t");
         let parts = request.body(()).unwrap().into_parts().0;
         let asked = RequestView::from_parts(&parts, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))));
@@ -71,7 +71,7 @@ impl<S: Store> Subject<S> {
         (outcome.is_allowed(), left, 0)
     }
 
-    async fn happen(&mut self, event: &Event) -> Seen {
+    async fn happen(&mut self, event: &Event) -> Observed {
         match event {
             Event::Call(tier) => return self.call(TIERS[*tier]).await,
             Event::Settle(index, actual) if !self.open.is_empty() => {

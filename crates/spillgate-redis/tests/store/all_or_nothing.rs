@@ -66,7 +66,7 @@ async fn what_is_denied_in_one_slot_is_taken_back_in_others() {
     }
     let stats = node.store().stats();
     assert!(stats.undone > 0);
-    assert_eq!(stats.kept_charges, 0);
+    assert_eq!(stats.kept_spends, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn limits_in_shadow_spend_only_if_all_others_pass_and_never_deny() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_on_which_others_have_spent_stays_and_nobody_gets_more_for_it() {
+async fn a_spend_on_which_others_have_spent_stays_and_nobody_gets_more_for_it() {
     let redis = Fake::with_slots(200);
     let node = redis.node(THREE);
     let alice = ["a", "c"];
@@ -103,7 +103,7 @@ async fn a_charge_on_which_others_have_spent_stays_and_nobody_gets_more_for_it()
         first.get_or_insert_with(|| entries[0].clone());
     });
     assert!(!check_all(&node, &alice, "alice").await.unwrap().is_allowed());
-    assert_eq!(node.store().stats().kept_charges, 1);
+    assert_eq!(node.store().stats().kept_spends, 1);
     assert_eq!(left(&node, "a", "alice").await, 88);
 }
 

@@ -62,12 +62,12 @@ async fn an_outage_continues_from_the_last_word_by_the_share_of_a_node() {
     assert_eq!(node.store().stats().outage_local, 1);
     assert!(throttle(&node, "10/s burst 20", 5).await.1.is_some());
     redis.set_down(false);
-    // 15 were left, and 3 are charged.
+    // 15 were left, and 3 are debited.
     assert_eq!(throttle(&node, "10/s burst 20", 0).await, (12, None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_several_quotas_admit_in_an_outage_is_charged_by_each_of_them() {
+async fn what_several_quotas_admit_in_an_outage_is_debited_by_each_of_them() {
     let redis = Fake::new();
     let node = redis.node(POLICY);
     redis.set_down(true);

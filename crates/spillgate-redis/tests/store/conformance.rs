@@ -175,7 +175,7 @@ fn a_gate_over_a_real_server_answers_as_recorded_and_as_the_model() {
 }
 
 #[test]
-fn what_moves_over_a_real_server_under_load_charges_every_call_once() {
+fn what_moves_over_a_real_server_under_load_spends_every_call_once() {
     let redis = common::Server::redis();
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let options = Options::new(&redis.url()).unwrap().command_time_out(Duration::from_secs(10));

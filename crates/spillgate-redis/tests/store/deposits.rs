@@ -194,7 +194,7 @@ async fn a_deposit_of_a_tier_or_an_override_is_settled_by_what_it_was_counted_by
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_deposit_of_the_first_version_nothing_is_given_back_and_more_is_charged() {
+async fn of_a_deposit_of_the_first_version_nothing_is_given_back_and_more_is_debited() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     reserve(&node, "alice", 3, 1).await;

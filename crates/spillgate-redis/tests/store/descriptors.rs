@@ -87,7 +87,7 @@ async fn quotas_of_calls_and_limits_are_spent_together_in_one_round_trip_or_many
         let node = redis.node(POLICY);
         all_or_nothing(&node).await;
         let stats = node.store().stats();
-        assert_eq!(stats.kept_charges, 0);
+        assert_eq!(stats.kept_spends, 0);
         assert_eq!(stats.undone > 0, slots > 1, "what was spent is taken back over slots");
     }
     let redis = Fake::new();
@@ -190,7 +190,7 @@ async fn a_real_redis_spends_quotas_of_calls_and_limits_together() {
     let server = common::Server::redis();
     let node = real(&server.url()).await;
     all_or_nothing(&node).await;
-    assert_eq!(node.store().stats().kept_charges, 0);
+    assert_eq!(node.store().stats().kept_spends, 0);
 }
 
 #[tokio::test]
@@ -200,5 +200,5 @@ async fn a_real_cluster_spends_quotas_of_calls_and_limits_together_over_slots() 
     all_or_nothing(&node).await;
     let stats = node.store().stats();
     assert!(stats.undone > 0);
-    assert_eq!(stats.kept_charges, 0);
+    assert_eq!(stats.kept_spends, 0);
 }

@@ -74,7 +74,7 @@ async fn what_a_strict_limit_denies_is_not_spent_out_of_a_lease() {
     assert_eq!(passed, 20);
     node.store().shutdown().await;
     assert_eq!(left(&node, "leased", "alice").await, 1980);
-    assert_eq!(node.store().stats().kept_charges, 0);
+    assert_eq!(node.store().stats().kept_spends, 0);
 }
 
 /// How many calls two nodes let pass in a time, if there are always more.
@@ -235,7 +235,7 @@ async fn several_leased_limits_cost_few_calls_and_the_smallest_is_used() {
     let calls = redis.runs() + redis.exchanges();
     assert!(calls <= 2 * 25 * 10, "{calls} calls in ten seconds");
     // What the smaller denied is not spent under the larger.
-    assert_eq!(node.store().stats().kept_charges, 0);
+    assert_eq!(node.store().stats().kept_spends, 0);
 }
 
 #[tokio::test(start_paused = true)]

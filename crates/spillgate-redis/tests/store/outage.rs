@@ -267,7 +267,7 @@ async fn whoever_the_node_has_seen_goes_on_from_what_it_had_spent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_admitted_in_an_outage_is_charged_for_all_nodes_when_it_is_over() {
+async fn what_was_admitted_in_an_outage_is_debited_for_all_nodes_when_it_is_over() {
     let redis = Fake::new();
     let (node, other) = (redis.node(&policy("local")), redis.node(&policy("local")));
     redis.set_down(true);
@@ -285,7 +285,7 @@ async fn what_was_admitted_in_an_outage_is_charged_for_all_nodes_when_it_is_over
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_been_refilled_since_is_not_charged() {
+async fn what_has_been_refilled_since_is_not_debited() {
     let redis = Fake::new();
     let node = redis.node_with(&alone("quota = '10/s'"), &one());
     redis.set_down(true);
@@ -343,7 +343,7 @@ async fn what_is_reserved_in_an_outage_and_settled_in_another_state_counts_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_charges_what_it_admitted() {
+async fn a_server_that_stops_debits_what_it_admitted() {
     let redis = Fake::new();
     let node = redis.node(&policy("local"));
     redis.set_down(true);

@@ -205,7 +205,7 @@ async fn one_that_stands_in_for_an_override_of_the_policy_is_punished_like_any()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_spent_before_stays_while_charges_are_taken_back() {
+async fn what_was_spent_before_stays_while_spends_are_taken_back() {
     let redis = Fake::with_slots(200);
     let limits = "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '1000/day'\n\
                   [[limit.override]]\nuser = 'alice'\nquota = '2000/day'\n\
@@ -216,7 +216,7 @@ async fn what_was_spent_before_stays_while_charges_are_taken_back() {
     for _ in 0..9 {
         let _ = check_all(&node, &["l", "m"], "alice").await.unwrap();
     }
-    assert!(node.store().stats().undone > 0 && node.store().stats().kept_charges == 0);
+    assert!(node.store().stats().undone > 0 && node.store().stats().kept_spends == 0);
     assert_eq!(left(&node, "l", "alice").await, 1097);
     node.reset_limit("m", &["alice"]).await.unwrap();
     let _ = node.replace(Policy::from_toml(&limits.replace("'alice'", "'bob'")).unwrap()).unwrap();

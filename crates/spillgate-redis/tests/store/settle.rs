@@ -158,7 +158,7 @@ async fn a_debt_outlives_a_new_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_by_another_quota_is_settled_although_others_spend() {
+async fn a_spend_by_another_quota_is_settled_although_others_spend() {
     let redis = Fake::new();
     let node = redis.node(POLICY);
     let receipt = reserve(&node, 6).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_charge_by_another_quota_is_settled_although_others_spend() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_charged_under_an_override_is_given_back_when_that_is_gone() {
+async fn what_was_spent_under_an_override_is_given_back_when_that_is_gone() {
     let redis = Fake::new();
     let node = redis.node(POLICY);
     node.set_override("l", &["alice"], Some("20/h".parse().unwrap())).await.unwrap();

@@ -102,7 +102,7 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
     let help = "Callers whose spending was carried over to a changed quota";
     counters(encoder, "store_carried_over", help, [([], stats.carried_over)])?;
     let undone =
-        [([("outcome", "undone")], stats.undone), ([("outcome", "kept")], stats.kept_charges)];
+        [([("outcome", "undone")], stats.undone), ([("outcome", "kept")], stats.kept_spends)];
     let help = "Spends reversed because another limit denied the call, by outcome";
     counters(encoder, "store_reversals", help, undone)
 }

@@ -10,13 +10,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::AbortOnDrop;
-use super::address::Address;
-use super::discovery::Discovery;
+use super::address::{Address, Target};
 use super::failure::Failure;
 use super::health::CallCounters;
 use super::link::{CallError, Link, warn_of_outage};
 use super::session::Plan;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 
 pub(super) mod slot;
 mod topology;
@@ -41,7 +40,6 @@ pub(super) struct Cluster {
 struct ClusterCore {
     plan: Arc<Plan>,
     seeds: Vec<Address>,
-    counters: Arc<CallCounters>,
     map: ArcSwap<Map>,
     /// Held while the map is replaced.
     changing: Mutex<()>,
@@ -60,18 +58,13 @@ struct Map {
 
 impl Cluster {
     /// Connects to all masters, and fails if one is down.
-    pub(super) async fn connect(
-        plan: Arc<Plan>,
-        seeds: Vec<Address>,
-        counters: Arc<CallCounters>,
-    ) -> Result<Self, BackendError> {
-        let core = ClusterCore::new(plan, seeds, counters);
+    pub(super) async fn connect(plan: Arc<Plan>, seeds: Vec<Address>) -> Result<Self> {
+        let core = ClusterCore::new(plan, seeds);
         let topology = core.ask_seeds().await?;
         let mut links = HashMap::new();
         for address in topology.masters() {
-            let (discovery, probe_key) = core.of_node(&topology, address);
-            let (plan, counters) = (core.plan.clone(), core.counters.clone());
-            let link = Link::connect(plan, discovery, probe_key, counters).await?;
+            let (target, probe_key) = core.of_node(&topology, address);
+            let link = Link::connect(core.plan.clone(), target, probe_key).await?;
             links.insert(address.clone(), Arc::new(link));
         }
         core.map.store(Arc::new(Map { topology, links, unknown: None }));
@@ -79,12 +72,8 @@ impl Cluster {
     }
 
     /// Connects in the background. Until then calls fail.
-    pub(super) fn connect_later(
-        plan: Arc<Plan>,
-        seeds: Vec<Address>,
-        counters: Arc<CallCounters>,
-    ) -> Self {
-        let core = ClusterCore::new(plan, seeds, counters);
+    pub(super) fn connect_later(plan: Arc<Plan>, seeds: Vec<Address>) -> Self {
+        let core = ClusterCore::new(plan, seeds);
         core.stale.notify_one();
         Self::keep(core)
     }
@@ -95,7 +84,7 @@ impl Cluster {
     }
 
     /// Makes a call on keys of one slot.
-    pub(super) async fn call(&self, slot: u16, call: &Cmd) -> Result<Value, BackendError> {
+    pub(super) async fn call(&self, slot: u16, call: &Cmd) -> Result<Value> {
         let core = &*self.core;
         // The timeout includes redirects.
         let mut time_out = core.plan.options.command_time_out;
@@ -154,30 +143,29 @@ impl Cluster {
 }
 
 impl ClusterCore {
-    fn new(plan: Arc<Plan>, seeds: Vec<Address>, counters: Arc<CallCounters>) -> Self {
+    fn new(plan: Arc<Plan>, seeds: Vec<Address>) -> Self {
         let text = format!("{} is not connected yet", plan.options.target);
         let unknown = Some((BackendError::new(Fault::Unreachable, text), Instant::now()));
         let topology = Topology { ranges: Vec::new() };
         Self {
             plan,
             seeds,
-            counters,
             map: ArcSwap::from_pointee(Map { topology, links: HashMap::new(), unknown }),
             changing: Mutex::new(()),
             stale: Notify::new(),
         }
     }
 
-    fn owner(&self, slot: u16) -> Result<Arc<Link>, BackendError> {
+    fn owner(&self, slot: u16) -> Result<Arc<Link>> {
         let map = self.map.load();
         if let Some((error, _)) = &map.unknown {
-            CallCounters::count(&self.counters.rejected);
+            CallCounters::count(&self.plan.counters.rejected);
             return Err(error.clone());
         }
         let link = map.topology.owner(slot).and_then(|address| map.links.get(address));
         link.cloned().ok_or_else(|| {
             self.stale.notify_one();
-            CallCounters::count(&self.counters.rejected);
+            CallCounters::count(&self.plan.counters.rejected);
             let text = format!("no node of the {} has slot {slot}", self.plan.options.target);
             BackendError::new(Fault::Unready, text)
         })
@@ -198,18 +186,17 @@ impl ClusterCore {
     }
 
     fn new_link(&self, topology: &Topology, address: &Address) -> Arc<Link> {
-        let (discovery, probe_key) = self.of_node(topology, address);
-        let (plan, counters) = (self.plan.clone(), self.counters.clone());
-        Arc::new(Link::connect_later(plan, discovery, probe_key, counters))
+        let (target, probe_key) = self.of_node(topology, address);
+        Arc::new(Link::connect_later(self.plan.clone(), target, probe_key))
     }
 
     /// The address of a node, and a key in one of its slots for probing.
-    fn of_node(&self, topology: &Topology, address: &Address) -> (Discovery, String) {
+    fn of_node(&self, topology: &Topology, address: &Address) -> (Target, String) {
         let key = |number| format!("{}{{probe{number}}}", self.plan.options.prefix);
         let is_own = |key: &String| topology.owner(slot::of_key(key.as_bytes())) == Some(address);
         // Enough to hit nearly every slot. A key of another node does no harm.
         let own = (0..u32::from(slot::SLOTS) * 8).map(key).find(is_own);
-        (Discovery::Fixed(address.clone()), own.unwrap_or_else(|| key(0)))
+        (Target::One(address.clone()), own.unwrap_or_else(|| key(0)))
     }
 
     /// Refreshes the slot map when it may have changed.
@@ -236,7 +223,7 @@ impl ClusterCore {
     }
 
     /// Asks the nodes that are up, then the seeds.
-    async fn ask(&self) -> Result<Topology, BackendError> {
+    async fn ask(&self) -> Result<Topology> {
         let links = self.map.load().links.clone();
         for (address, link) in links.iter().filter(|(_, link)| link.state().0.is_none()) {
             let mut time_out = self.plan.options.command_time_out;
@@ -249,7 +236,7 @@ impl ClusterCore {
         self.ask_seeds().await
     }
 
-    async fn ask_seeds(&self) -> Result<Topology, BackendError> {
+    async fn ask_seeds(&self) -> Result<Topology> {
         let mut problem = None;
         for seed in &self.seeds {
             match self.ask_seed(seed).await {
@@ -262,7 +249,7 @@ impl ClusterCore {
         }))
     }
 
-    async fn ask_seed(&self, seed: &Address) -> Result<Topology, BackendError> {
+    async fn ask_seed(&self, seed: &Address) -> Result<Topology> {
         let credentials = self.plan.credentials.refresh().await;
         let access = credentials.of_server();
         let answer = self.plan.connector.ask(seed, access, &question()).await?;

@@ -10,8 +10,8 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// Parses the reply to `CLUSTER SLOTS` from `teller`.
-    pub(super) fn read(answer: Value, teller: &Address) -> Result<Self, ParsingError> {
+    /// Parses the reply to `CLUSTER SLOTS` from `asked`.
+    pub(super) fn read(answer: Value, asked: &Address) -> Result<Self, ParsingError> {
         let mut ranges = Vec::new();
         for range in from_redis_value::<Vec<Value>>(answer)? {
             let mut fields = from_redis_value::<Vec<Value>>(range)?.into_iter();
@@ -25,7 +25,7 @@ impl Topology {
             // A node that does not know its own name omits it: use the address it was asked at.
             let host = host
                 .filter(|host| !host.is_empty() && host != "?")
-                .or_else(|| teller.host().map(str::to_owned))
+                .or_else(|| asked.host().map(str::to_owned))
                 .unwrap_or_default();
             ranges.push((first, last, Address::Tcp(host, port)));
         }
@@ -64,15 +64,15 @@ mod tests {
     }
 
     #[test]
-    fn each_slot_has_the_master_that_was_told() {
+    fn each_slot_has_the_master_that_the_reply_names() {
         let host = |host: &str| Value::BulkString(host.as_bytes().to_vec());
         let answer = Value::Array(vec![
             range(8000, 16383, vec![node(host(""), 2)]),
             range(0, 4999, vec![node(host("a"), 1), node(host("b"), 9)]),
             range(5001, 7999, vec![node(Value::Nil, 1)]),
         ]);
-        let teller = Address::Tcp("here".into(), 7);
-        let topology = Topology::read(answer, &teller).unwrap();
+        let asked = Address::Tcp("here".into(), 7);
+        let topology = Topology::read(answer, &asked).unwrap();
         let tcp = |host: &str, port| Address::Tcp(host.into(), port);
         for (slot, master) in [
             (0, Some(tcp("a", 1))),
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error() {
-        let teller = Address::Tcp("here".into(), 7);
+        let asked = Address::Tcp("here".into(), 7);
         for odd in [
             Value::Int(1),
             Value::Array(vec![Value::Int(1)]),
             Value::Array(vec![Value::Array(vec![])]),
         ] {
-            assert!(Topology::read(odd, &teller).is_err());
+            assert!(Topology::read(odd, &asked).is_err());
         }
     }
 }

@@ -250,7 +250,7 @@ impl<S> Drop for Driver<S> {
         outgoing.is_closed = true;
         let calls = std::mem::take(&mut outgoing.calls);
         drop(outgoing);
-        // Those who wait for these are told that the connection is lost.
+        // Wakes their callers: the connection is lost.
         drop(calls);
     }
 }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_later_waits_for_one_turn_of_each_client() {
+    fn a_later_client_waits_for_one_turn_of_each_client() {
         let mut flows = Calls::default();
         for client in 0..400 {
             (0..16).for_each(|_| flows.push('a', client, client));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_the_newest_call_of_whoever_has_the_most() {
+    fn room_is_made_by_the_newest_call_of_the_client_with_the_most() {
         let mut flows = of(&[('a', 1, 10), ('a', 1, 11), ('a', 2, 20), ('a', 1, 12), ('b', 3, 30)]);
         // For another client of the same limit, and of another limit.
         assert_eq!(flows.make_room('a', 2), Some(12));

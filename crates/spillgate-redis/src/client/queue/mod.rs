@@ -17,7 +17,7 @@ use self::window::Window;
 use super::health::CallCounters;
 use super::options::Options;
 use crate::Name;
-use crate::backend::{BackendError, Fault};
+use crate::backend::{BackendError, Fault, Result};
 use crate::flow::Flow;
 
 mod flows;
@@ -100,7 +100,7 @@ impl Queue {
     /// # Errors
     ///
     /// If too many calls are queued, or it takes too long.
-    pub(super) async fn wait(self: &Arc<Self>) -> Result<Permit, BackendError> {
+    pub(super) async fn wait(self: &Arc<Self>) -> Result<Permit> {
         let began = Instant::now();
         let entered = self.wait_in_line().await;
         self.counters.waited(began.elapsed());
@@ -118,7 +118,7 @@ impl Queue {
         self.window.answered(after, self.load.load(Ordering::Relaxed) >= WAITING);
     }
 
-    async fn wait_in_line(self: &Arc<Self>) -> Result<Permit, BackendError> {
+    async fn wait_in_line(self: &Arc<Self>) -> Result<Permit> {
         let mut waiting = self.queue_up()?;
         match timeout(LONGEST, &mut waiting.turn).await {
             Ok(Ok(Turn::Begin)) => {
@@ -136,7 +136,7 @@ impl Queue {
         }
     }
 
-    fn queue_up(&self) -> Result<Waiting<'_>, BackendError> {
+    fn queue_up(&self) -> Result<Waiting<'_>> {
         let flow = Flow::current();
         let (sender, turn) = oneshot::channel();
         let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -88,7 +88,7 @@ async fn nobody_waits_for_longer_than_a_while() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_whoever_has_the_most_and_takes_others() {
+async fn a_full_queue_refuses_the_client_with_the_most_and_takes_others() {
     let queue = queue(1, 4);
     let first = queue.enter().await.unwrap();
     let mut context = Context::from_waker(Waker::noop());
@@ -157,7 +157,7 @@ async fn all<F: Future>(calls: impl Iterator<Item = F>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn never_more_are_under_way_whoever_comes_and_goes() {
+async fn never_more_are_in_flight_while_callers_come_and_go() {
     const MOST: usize = 3;
     let (queue, under_way) = (queue(MOST, 1000), Arc::new(AtomicUsize::new(0)));
     let mut tasks = JoinSet::new();

@@ -6,14 +6,14 @@ use spillgate::algorithm::Word;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::source::{Node, ROUND_TRIP};
+use super::source::{ROUND_TRIP, TestNode};
 use crate::backend::BackendError;
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::lease::{LeaseSource, Spent};
 use crate::{State, Terms};
 
 /// Calls that a caller makes one after the other; how many are allowed.
-async fn calls(node: &Node, count: u64, gap: Duration) -> u64 {
+async fn calls(node: &TestNode, count: u64, gap: Duration) -> u64 {
     let mut allowed = 0;
     for _ in 0..count {
         allowed += u64::from(node.call(0, 1).await);
@@ -24,7 +24,7 @@ async fn calls(node: &Node, count: u64, gap: Duration) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_caller_with_quota_to_spare_seldom_needs_redis_and_soon_never_waits() {
-    let node = Node::new("100_000/s");
+    let node = TestNode::new("100_000/s");
     assert_eq!(calls(&node, 1000, Duration::from_millis(1)).await, 1000);
     let asked = node.calls();
     assert!(asked < 40, "{asked} calls to begin with");
@@ -41,7 +41,7 @@ async fn a_busy_caller_with_quota_to_spare_seldom_needs_redis_and_soon_never_wai
 
 #[tokio::test(start_paused = true)]
 async fn callers_who_come_seldom_cost_one_call_each_time_and_hold_nothing() {
-    let node = Node::new("1/s burst 1000");
+    let node = TestNode::new("1/s burst 1000");
     for caller in 0..50 {
         assert!(node.call(caller, 3).await);
         assert_eq!(node.stored(caller), 997);
@@ -53,7 +53,7 @@ async fn callers_who_come_seldom_cost_one_call_each_time_and_hold_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_at_the_same_time_wait_for_one_take() {
-    let node = Arc::new(Node::new("10_000/s"));
+    let node = Arc::new(TestNode::new("10_000/s"));
     let mut tasks = JoinSet::new();
     for _ in 0..500 {
         let node = Arc::clone(&node);
@@ -65,7 +65,7 @@ async fn calls_at_the_same_time_wait_for_one_take() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_idle_is_given_back_whole_and_the_caller_forgotten() {
-    let node = Node::new("10/s burst 100_000");
+    let node = TestNode::new("10/s burst 100_000");
     let allowed = calls(&node, 100, Duration::from_millis(1)).await;
     sleep(Duration::from_millis(400)).await;
     // What was spent has partly been refilled meanwhile, but no more than that.
@@ -78,7 +78,7 @@ async fn what_is_idle_is_given_back_whole_and_the_caller_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_gives_everything_back_and_holds_nothing_from_then_on() {
-    let node = Node::new("10/s burst 1000");
+    let node = TestNode::new("10/s burst 1000");
     for caller in 0..200 {
         for _ in 0..7 {
             assert!(node.call(caller, 1).await);
@@ -94,7 +94,7 @@ async fn shutdown_gives_everything_back_and_holds_nothing_from_then_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_holds_no_more_than_its_share_of_half_the_burst() {
-    let node = Node::new("1/s burst 16_000");
+    let node = TestNode::new("1/s burst 16_000");
     node.source.nodes.store(8, Ordering::Relaxed);
     let mut spent = 0;
     // As fast as can be, so that the node wants as much as it can get. A token a second is
@@ -110,7 +110,7 @@ async fn a_node_holds_no_more_than_its_share_of_half_the_burst() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_for_more_than_may_be_held_is_decided_by_redis() {
-    let node = Node::new("1/s burst 100");
+    let node = TestNode::new("1/s burst 100");
     assert!(node.call(0, 100).await);
     assert!(!node.call(0, 1).await);
     assert!(!node.call(1, 101).await);
@@ -118,9 +118,9 @@ async fn a_call_for_more_than_may_be_held_is_decided_by_redis() {
 
 #[tokio::test(start_paused = true)]
 async fn small_quotas_and_fleets_of_unknown_size_are_not_leased() {
-    let node = Node::new("15/s");
+    let node = TestNode::new("15/s");
     assert_eq!(node.try_call(0, 1).await, Ok(None));
-    let node = Node::new("1000/s");
+    let node = TestNode::new("1000/s");
     node.source.nodes.store(0, Ordering::Relaxed);
     assert_eq!(node.try_call(0, 1).await, Ok(None));
     assert_eq!(node.calls(), 0);
@@ -128,7 +128,7 @@ async fn small_quotas_and_fleets_of_unknown_size_are_not_leased() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_is_refused_hardly_costs_a_call() {
-    let node = Arc::new(Node::new("1 per 10 s burst 20"));
+    let node = Arc::new(TestNode::new("1 per 10 s burst 20"));
     for _ in 0..20 {
         assert!(node.call(0, 1).await);
     }
@@ -146,7 +146,7 @@ async fn a_caller_who_is_refused_hardly_costs_a_call() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_held_serves_while_redis_is_down() {
-    let node = Node::new("100/s burst 10_000");
+    let node = TestNode::new("100/s burst 10_000");
     calls(&node, 200, Duration::from_millis(1)).await;
     node.source.is_down.store(true, Ordering::Relaxed);
     assert!(node.call(0, 1).await);
@@ -165,18 +165,18 @@ async fn what_is_held_serves_while_redis_is_down() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_follows_the_terms_that_redis_has() {
-    let node = Node::new("1000/s");
+    let node = TestNode::new("1000/s");
     let quota = "1/s burst 50".parse().unwrap();
     let terms = Terms { quota, is_override: true, ..node.effective.terms };
     let state = State::new(terms, Word::from_bits(0));
-    node.source.model.set_state(Node::name(0), Some(state));
+    node.source.model.set_state(TestNode::name(0), Some(state));
     let allowed = calls(&node, 100, Duration::from_micros(1)).await;
     assert_eq!(allowed, 50);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_given_back_when_the_policy_has_other_terms() {
-    let mut node = Node::new("10/s burst 1000");
+    let mut node = TestNode::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     assert!(node.stored(0) < 975);
     let terms = Terms { quota: "10/s burst 2000".parse().unwrap(), ..node.effective.terms };
@@ -191,7 +191,7 @@ async fn a_lease_is_given_back_when_the_policy_has_other_terms() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_table_gives_back_what_has_been_idle_longest() {
-    let node = Node::with_room("10/s burst 1000", 64);
+    let node = TestNode::with_room("10/s burst 1000", 64);
     for caller in 0..=255 {
         for _ in 0..7 {
             assert!(node.call(caller, 1).await);
@@ -205,7 +205,7 @@ async fn a_full_table_gives_back_what_has_been_idle_longest() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_taken_for_a_caller_who_is_forgotten_meanwhile_is_given_back() {
-    let node = Arc::new(Node::new("10/s burst 1000"));
+    let node = Arc::new(TestNode::new("10/s burst 1000"));
     calls(&node, 5, Duration::from_micros(1)).await;
     let held = node.stored(0);
     node.leases.forget(node.id(0));
@@ -222,7 +222,7 @@ async fn what_was_taken_for_a_caller_who_is_forgotten_meanwhile_is_given_back() 
 
 #[tokio::test(start_paused = true)]
 async fn a_cost_is_taken_back_by_its_decision() {
-    let node = Node::new("10/s burst 1000");
+    let node = TestNode::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     let local = node.source.local();
     let spend = || node.leases.spend(node.id(0), &node.effective, 2, local);
@@ -238,7 +238,7 @@ async fn a_cost_is_taken_back_by_its_decision() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_in_another_tier_does_not_spend_the_slices_of_the_one_before() {
-    let mut node = Node::new("10/s burst 1000");
+    let mut node = TestNode::new("10/s burst 1000");
     calls(&node, 20, Duration::from_micros(1)).await;
     let local = node.source.local();
     let Spent::Allowed(spent) = node.leases.spend(node.id(0), &node.effective, 1, local) else {

@@ -131,8 +131,8 @@ impl SliceFleet {
             }
             Event::Undo => {
                 if let Some((node, decision)) = last {
-                    let charged = decision.spent().unwrap();
-                    assert!(self.nodes[node].undo(&self.bucket, &charged, charged.cost));
+                    let spent = decision.spent().unwrap();
+                    assert!(self.nodes[node].undo(&self.bucket, &spent, spent.cost));
                     self.admitted.pop();
                 }
             }

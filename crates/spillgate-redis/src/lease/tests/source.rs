@@ -7,7 +7,7 @@ use spillgate::algorithm::{Algorithm, Word};
 use spillgate::{AlgorithmKind, KeyedState, Timestamp};
 use tokio::time::{Instant, sleep};
 
-use crate::backend::{BackendError, Entry, Exchange, Fault, Found, Model, Op};
+use crate::backend::{BackendError, Exchange, Fault, Found, Model, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
 use crate::lease::{LeaseId, LeaseSource, Leases, Named, Spent, Taken};
@@ -41,7 +41,7 @@ impl TestSource {
         Timestamp::from_secs(1_700_000_000) + self.began.elapsed()
     }
 
-    async fn call<T>(&self, run: impl FnOnce(&Model) -> T) -> Result<T, BackendError> {
+    async fn call<T>(&self, run: impl FnOnce(&Model) -> T) -> Result<T> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         sleep(ROUND_TRIP / 2).await;
         if self.is_down.load(Ordering::Relaxed) {
@@ -52,19 +52,11 @@ impl TestSource {
         sleep(ROUND_TRIP / 2).await;
         Ok(answer)
     }
-}
 
-impl TestSource {
     /// Spends without a lease.
-    async fn spend(
-        &self,
-        name: Name,
-        effective: &EffectiveQuota,
-        cost: u64,
-    ) -> Result<bool, BackendError> {
-        let EffectiveQuota { terms, algorithm, .. } = *effective;
+    async fn spend(&self, name: Name, effective: &EffectiveQuota, cost: u64) -> Result<bool> {
         let op = Op::Spend { cost, is_shadow: false };
-        let entry = Entry { name, terms, algorithm, fresh: Word::from_bits(0), op };
+        let entry = effective.entry(name, Word::from_bits(0), op);
         let reply = self.call(|model| model.run_now(&[entry])).await??;
         Ok(matches!(reply.answers[0], Found::Passed(_)))
     }
@@ -91,11 +83,9 @@ impl LeaseSource for TestSource {
         wanted: &EffectiveQuota,
         least: u64,
         most: u64,
-    ) -> Result<Taken, BackendError> {
+    ) -> Result<Taken> {
         let sent = self.local();
-        let op = Op::Take { least, most };
-        let EffectiveQuota { terms, algorithm, .. } = *wanted;
-        let entry = Entry { name: caller.0, terms, algorithm, fresh: Word::from_bits(0), op };
+        let entry = wanted.entry(caller.0, Word::from_bits(0), Op::Take { least, most });
         let reply = self.call(|model| model.run_now(&[entry])).await??;
         let sample = ClockSample { sent, received: self.local(), now: reply.now };
         Ok(match reply.answers[0] {
@@ -109,19 +99,19 @@ impl LeaseSource for TestSource {
         })
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
         self.call(|model| model.exchange_now(exchange)).await
     }
 }
 
 /// Leases of buckets of one quota.
-pub(super) struct Node {
+pub(super) struct TestNode {
     pub(super) source: Arc<TestSource>,
     pub(super) leases: Leases<TestSource>,
     pub(super) effective: EffectiveQuota,
 }
 
-impl Node {
+impl TestNode {
     pub(super) fn new(quota: &str) -> Self {
         Self::with_room(quota, 10_000)
     }
@@ -157,11 +147,7 @@ impl Node {
     }
 
     /// `None` if the caller is not leased.
-    pub(super) async fn try_call(
-        &self,
-        caller: u8,
-        cost: u64,
-    ) -> Result<Option<bool>, BackendError> {
+    pub(super) async fn try_call(&self, caller: u8, cost: u64) -> Result<Option<bool>> {
         let id = self.id(caller);
         match self.leases.spend(id, &self.effective, cost, self.source.local()) {
             Spent::Allowed(_) => return Ok(Some(true)),

@@ -4,7 +4,7 @@
 -- SPEND   the price (8), and the most that may be spent before it (8): both in nanoseconds
 -- TAKE    as many times so many tokens (8) as there are, at most so many (8), a token's price
 --         (8), that of all that there can be (8)
--- CHARGE  the price (8), and that of the most that may be spent then (8)
+-- DEBIT   the price (8), and that of the most that may be spent then (8)
 -- REFUND  the price (8), the word below which nothing is given back (8), and the word that the
 --         charge left (8): what has been refilled since is not given back
 -- RESET   the word below which nothing is forgotten (8)
@@ -24,7 +24,7 @@ end
 local function bucket(action, wh, wl, th, tl, ask)
   if action == TAKE then
     return take_from_bucket(wh, wl, th, tl, ask)
-  elseif action == CHARGE then
+  elseif action == DEBIT then
     local ph, pl, mh, ml = read('>I4I4I4I4', ask, NUMBERS)
     local bh, bl = larger(wh, wl, th, tl)
     bh, bl = plus(bh, bl, ph, pl)

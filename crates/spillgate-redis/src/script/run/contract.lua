@@ -31,7 +31,7 @@ local OVERRIDE = 128
 -- The last version of a state that is known here, and how long a state is with a base.
 local VERSION, WITH_BASE = 2, 76
 
-local LOOK, REFUSE, SPEND, TAKE, CHARGE, REFUND, RESET, GIVE_BACK, READ = 0, 1, 2, 3, 4, 5, 6, 7, 8
+local LOOK, REFUSE, SPEND, TAKE, DEBIT, REFUND, RESET, GIVE_BACK, READ = 0, 1, 2, 3, 4, 5, 6, 7, 8
 local BUCKET, STOCK, INTERVAL_BUCKET, FIXED_WINDOW, SLIDING_WINDOW = 0, 1, 2, 3, 4
 
 -- Where in an argument the numbers begin.

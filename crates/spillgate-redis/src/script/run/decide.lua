@@ -16,7 +16,7 @@ else
   if nh >= 1073741824 then nh, nl = 1073741823, LIMB - 1 end
 end
 
--- What spending leaves of a bucket: the same as the others tell. Most calls are this.
+-- What spending leaves of a bucket: as in the general functions. Most calls are this.
 local function spend(layout, wh, wl, ask)
   local ph, pl, rh, rl = read('>I4I4I4I4', ask, NUMBERS)
   local th, tl = nh, nl

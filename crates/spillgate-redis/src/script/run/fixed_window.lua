@@ -3,9 +3,9 @@
 -- All actions: how many bits the count has (1), a quantum in nanoseconds (8), a window in
 -- quanta (8), which is 1 if windows follow the clock, the limit (8), and then
 -- TAKE       as many times so much (8) as there is, at most so much (8)
--- CHARGE     so much (8), and the most that may be counted then (8)
+-- DEBIT      so much (8), and the most that may be counted then (8)
 -- REFUND     so much (8)
--- GIVE_BACK  so much (8), and the word that the charge left (8): only what is counted in the
+-- GIVE_BACK  so much (8), and the word that the spend left (8): only what is counted in the
 --            same window is given back
 
 local function fixed_window(action, wh, wl, nh, nl, ask)
@@ -46,11 +46,11 @@ local function fixed_window(action, wh, wl, nh, nl, ask)
   if action == REFUND then
     return left(bh, bl, minus(ch, cl, xh, xl))
   elseif action == GIVE_BACK then
-    local charged_h, charged_l, oh, ol = counted(read('>I4I4', ask, second))
+    local after_h, after_l, oh, ol = counted(read('>I4I4', ask, second))
     -- One that has moved may be late by a step, but windows do not overlap.
-    local apart_h, apart_l = minus(charged_h, charged_l, bh, bl)
+    local apart_h, apart_l = minus(after_h, after_l, bh, bl)
     if apart_h == 0 and apart_l == 0 then
-      apart_h, apart_l = minus(bh, bl, charged_h, charged_l)
+      apart_h, apart_l = minus(bh, bl, after_h, after_l)
     end
     if not less(apart_h, apart_l, length_h, length_l) then return wh, wl, idle_after(bh, bl) end
     xh, xl = smaller(xh, xl, oh, ol)

@@ -5,9 +5,9 @@
 -- quanta (8), what is refilled (8), the burst (8), what is refilled in the slowest tier (8), by
 -- which nobody is idle too early, and then
 -- TAKE       as many times so many tokens (8) as there are, at most so many (8)
--- CHARGE     so many tokens (8), and the most that may be spent then (8)
+-- DEBIT      so many tokens (8), and the most that may be spent then (8)
 -- REFUND     so many tokens (8)
--- GIVE_BACK  so many tokens (8), and the word that the charge left (8): what has been refilled
+-- GIVE_BACK  so many tokens (8), and the word that the spend left (8): what has been refilled
 --            since is not given back
 
 local function interval_bucket(action, wh, wl, nh, nl, fh, fl, ask)

@@ -3,9 +3,9 @@
 --
 -- All actions: how many bits a count has (1), a window in nanoseconds (8), the limit (8), and
 -- TAKE       as many times so much (8) as there is, at most so much (8)
--- CHARGE     so much (8), and the most that may be spent then (8)
+-- DEBIT      so much (8), and the most that may be spent then (8)
 -- REFUND     so much (8)
--- GIVE_BACK  so much (8), and the word that the charge left (8): it is given back to the window
+-- GIVE_BACK  so much (8), and the word that the spend left (8): it is given back to the window
 --            that was charged, as long as that counts
 
 -- A number of 32 bits times one of 64, as three of 32.
@@ -64,15 +64,15 @@ local function sliding_window(action, wh, wl, nh, nl, ask)
   if action == REFUND then
     return left(h, l, previous, minus(0, current, xh, xl))
   elseif action == GIVE_BACK then
-    local charged_h, charged_l = read('>I4I4', ask, second)
-    local over_h, over_l, _, count = split(charged_h, charged_l, bits)
-    charged_h, charged_l = split(over_h, over_l, bits)
+    local after_h, after_l = read('>I4I4', ask, second)
+    local over_h, over_l, _, count = split(after_h, after_l, bits)
+    after_h, after_l = split(over_h, over_l, bits)
     xh, xl = smaller(xh, xl, 0, count)
-    if charged_h == h and charged_l == l then
+    if after_h == h and after_l == l then
       return left(h, l, previous, minus(0, current, xh, xl))
     end
-    charged_h, charged_l = plus(charged_h, charged_l, 0, 1)
-    if charged_h == h and charged_l == l then
+    after_h, after_l = plus(after_h, after_l, 0, 1)
+    if after_h == h and after_l == l then
       local _, rest = minus(0, previous, xh, xl)
       return left(h, l, rest, 0, current)
     end
