@@ -1,4 +1,4 @@
-//! How long is a check of a client that the limiter knows?
+//! How long is a check of a caller that the limiter knows?
 
 use crate::keys::KeySet;
 use crate::peer::Contender;
@@ -11,8 +11,8 @@ use crate::timing::Sample;
 use crate::workload::{Access, Outcome, Pacing, Workload};
 
 /// All workloads over one population that are asked for.
-pub fn measure(settings: &Settings, clients: u32, outcome: Outcome) -> Vec<Measurement> {
-    let mut workloads = Workload::family(clients, outcome);
+pub fn measure(settings: &Settings, callers: u32, outcome: Outcome) -> Vec<Measurement> {
+    let mut workloads = Workload::family(callers, outcome);
     workloads.retain(|workload| settings.wants(workload));
     if workloads.is_empty() {
         return Vec::new();
@@ -20,17 +20,17 @@ pub fn measure(settings: &Settings, clients: u32, outcome: Outcome) -> Vec<Measu
     let field: Vec<Box<dyn Contender>> = settings
         .candidates
         .iter()
-        .map(|candidate| candidate.build(outcome.terms(), clients as usize))
+        .map(|candidate| candidate.build(outcome.terms(), callers as usize))
         .collect();
     let field: Vec<&dyn Contender> = field.iter().map(AsRef::as_ref).collect();
-    settle(&field, clients, outcome);
+    settle(&field, callers, outcome);
 
     let mut measurements = Vec::new();
     let mut order: Option<(Access, KeySet)> = None;
     for workload in workloads {
         let (_, keys) = match order.take() {
             Some(order) if order.0 == workload.access => order,
-            _ => (workload.access, workload.access.keys(clients)),
+            _ => (workload.access, workload.access.keys(callers)),
         };
         progress(workload);
         measurements.extend(compare(&field, workload, &keys, settings));
@@ -39,15 +39,15 @@ pub fn measure(settings: &Settings, clients: u32, outcome: Outcome) -> Vec<Measu
     measurements
 }
 
-/// Makes every client known and, if it is to be denied, penniless.
-fn settle(field: &[&dyn Contender], clients: u32, outcome: Outcome) {
-    progress(format_args!("{clients} clients, {outcome}: introducing them"));
+/// Makes every caller known and, if it is to be denied, penniless.
+fn settle(field: &[&dyn Contender], callers: u32, outcome: Outcome) {
+    progress(format_args!("{callers} callers, {outcome}: introducing them"));
     let checks_each = match outcome {
         Outcome::Allowed => 1,
         Outcome::Denied => outcome.terms().burst,
     };
     for _ in 0..checks_each {
-        population::introduce(field, 0..clients);
+        population::introduce(field, 0..callers);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How long is the first check of a client?
+//! How long is the first check of a caller?
 
 use crate::keys::KeySet;
 use crate::peer::{Contender, Stretch};
@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::terms::Terms;
 use crate::timing::{Sample, time};
 
-/// Every client stays live, so that none can be forgotten for free.
+/// Every caller stays live, so that none can be forgotten for free.
 const TERMS: Terms = Terms::STINGY;
 
 pub fn measure(settings: &Settings) -> Vec<Measurement> {
@@ -29,8 +29,8 @@ fn measure_room(
     threads: usize,
     rounds: Rounds,
 ) -> Vec<Measurement> {
-    let clients = settings.population;
-    let case = Case::Insert { clients, room, threads };
+    let callers = settings.population;
+    let case = Case::Insert { callers, room, threads };
     if !settings.wants(case) {
         return Vec::new();
     }
@@ -45,7 +45,7 @@ fn measure_room(
     names.zip(rounds(settings, threads)).map(measurement).collect()
 }
 
-/// As many clients as the limiter was told to expect, none of them known.
+/// As many callers as the capacity, none of them known.
 fn into_empty(settings: &Settings, threads: usize) -> Vec<Vec<Sample>> {
     let limiters = settings.limiters();
     let keys = KeySet::new(0..settings.population);
@@ -59,7 +59,7 @@ fn into_empty(settings: &Settings, threads: usize) -> Vec<Vec<Sample>> {
     samples
 }
 
-/// More clients than the limiter was told to expect: it has to evict, or to grow.
+/// More callers than the capacity: it has to evict, or to grow.
 fn into_full(settings: &Settings, threads: usize) -> Vec<Vec<Sample>> {
     let full = settings.population;
     let field: Vec<Box<dyn Contender>> =
@@ -88,5 +88,5 @@ fn time_each(limiter: &dyn Contender, keys: &KeySet, threads: usize) -> Sample {
 
 fn flaw(samples: &[Sample]) -> Option<String> {
     let denied: u64 = samples.iter().map(|sample| sample.checks - sample.allowed).sum();
-    (denied > 0).then(|| format!("denied {denied} clients it had not seen before"))
+    (denied > 0).then(|| format!("denied {denied} callers it had not seen before"))
 }

@@ -1,4 +1,4 @@
-//! The keys of clients, laid out in the order in which they will be asked for.
+//! The keys of callers, laid out in the order in which they will be asked for.
 //!
 //! A limiter is measured by the cache misses it causes, so the harness must cause
 //! none: a run reads its keys from one end of a buffer to the other.
@@ -6,10 +6,10 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A client of the benchmark, from 0 up.
-pub type Client = u32;
+/// A caller of the benchmark, from 0 up.
+pub type Caller = u32;
 
-/// One sequence of clients as each kind of key that some peer wants.
+/// One sequence of callers as each kind of key that some peer wants.
 #[derive(Default)]
 pub struct KeySet {
     text: FlatText,
@@ -19,11 +19,11 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    pub fn new(clients: impl IntoIterator<Item = Client>) -> Self {
+    pub fn new(callers: impl IntoIterator<Item = Caller>) -> Self {
         let mut set = Self::default();
         let mut text = String::new();
-        for client in clients {
-            let address = address_of(client);
+        for caller in callers {
+            let address = address_of(caller);
             text.clear();
             write!(text, "{address}").expect("writing to a string does not fail");
             set.text.push(&text);
@@ -33,9 +33,9 @@ impl KeySet {
         set
     }
 
-    /// The same client `times` times.
-    pub fn repeat(client: Client, times: usize) -> Self {
-        Self::new(std::iter::repeat_n(client, times))
+    /// The same caller `times` times.
+    pub fn repeat(caller: Caller, times: usize) -> Self {
+        Self::new(std::iter::repeat_n(caller, times))
     }
 
     pub fn len(&self) -> usize {
@@ -106,10 +106,10 @@ impl KeyBuffer for Vec<IpAddr> {
     }
 }
 
-/// An address for each client, no two the same and none next to the other: a
+/// An address for each caller, no two the same and none next to the other: a
 /// sequence of odd multiplications and shifts, each of which can be undone.
-fn address_of(client: Client) -> Ipv4Addr {
-    let mut bits = client.wrapping_mul(0x9E37_79B1);
+fn address_of(caller: Caller) -> Ipv4Addr {
+    let mut bits = caller.wrapping_mul(0x9E37_79B1);
     bits ^= bits >> 15;
     bits = bits.wrapping_mul(0x85EB_CA77);
     bits ^= bits >> 13;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_have_keys_of_their_own() {
+    fn callers_have_keys_of_their_own() {
         let keys = KeySet::new(0..100_000);
         let distinct: HashSet<&str> = (0..keys.len()).map(|index| keys.text.get(index)).collect();
         assert_eq!(distinct.len(), keys.len());

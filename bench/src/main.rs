@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<(), Box<dyn Error>> {
     match Command::parse(args)? {
         Command::Measure(settings) => measure(&settings)?,
-        Command::Weigh { peer, clients } => println!("{}", memory::weigh(&peer, clients)?),
+        Command::Weigh { peer, callers } => println!("{}", memory::weigh(&peer, callers)?),
         Command::Help => println!("{USAGE}"),
     }
     Ok(())
@@ -61,9 +61,9 @@ fn measure(settings: &Settings) -> Result<(), Box<dyn Error>> {
     report.add_measurements(churn::measure(settings)?)?;
     report.add_measurements(pause::measure(settings))?;
     report.add_measurements(inserts::measure(settings))?;
-    for &clients in &settings.sizes {
+    for &callers in &settings.sizes {
         for outcome in [Outcome::Allowed, Outcome::Denied] {
-            report.add_measurements(checks::measure(settings, clients, outcome))?;
+            report.add_measurements(checks::measure(settings, callers, outcome))?;
         }
     }
     let path = report.conclude()?;

@@ -1,4 +1,4 @@
-//! How many bytes does a client take?
+//! How many bytes does a caller take?
 //!
 //! Each limiter is weighed in a process of its own, so that none can use what
 //! another one's allocations left behind.
@@ -15,8 +15,8 @@ use crate::terms::Terms;
 
 pub fn measure(settings: &Settings) -> Result<Vec<Measurement>, Box<dyn Error>> {
     let mut measurements = Vec::new();
-    for &clients in &settings.weights {
-        let case = Case::BytesPerClient { clients };
+    for &callers in &settings.weights {
+        let case = Case::BytesPerCaller { callers };
         if !settings.wants(case) {
             continue;
         }
@@ -25,7 +25,7 @@ pub fn measure(settings: &Settings) -> Result<Vec<Measurement>, Box<dyn Error>> 
             measurements.push(Measurement {
                 case,
                 peer: candidate.name,
-                rounds: vec![weigh_apart(&candidate, clients)? / f64::from(clients)],
+                rounds: vec![weigh_apart(&candidate, callers)? / f64::from(callers)],
                 flaw: None,
             });
         }
@@ -33,9 +33,9 @@ pub fn measure(settings: &Settings) -> Result<Vec<Measurement>, Box<dyn Error>> 
     Ok(measurements)
 }
 
-fn weigh_apart(candidate: &Candidate, clients: u32) -> Result<f64, Box<dyn Error>> {
+fn weigh_apart(candidate: &Candidate, callers: u32) -> Result<f64, Box<dyn Error>> {
     let output = Command::new(std::env::current_exe()?)
-        .args(["--weigh", candidate.name, &clients.to_string()])
+        .args(["--weigh", candidate.name, &callers.to_string()])
         .output()?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -44,18 +44,18 @@ fn weigh_apart(candidate: &Candidate, clients: u32) -> Result<f64, Box<dyn Error
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-/// The resident bytes of a limiter that was told to expect `clients` and has
-/// seen each of them once.
-pub fn weigh(peer: &str, clients: u32) -> Result<u64, Box<dyn Error>> {
+/// The resident bytes of a limiter with capacity for `callers` that has seen each
+/// of them once.
+pub fn weigh(peer: &str, callers: u32) -> Result<u64, Box<dyn Error>> {
     let candidate = candidate(peer)?;
     // Whatever the harness itself needs is in memory before the first reading.
     population::introduce(&[candidate.build(Terms::STINGY, 1).as_ref()], 0..1);
     let before = resident_bytes()?;
-    let limiter = candidate.build(Terms::STINGY, clients as usize);
-    let allowed = population::introduce(&[limiter.as_ref()], 0..clients)[0];
+    let limiter = candidate.build(Terms::STINGY, callers as usize);
+    let allowed = population::introduce(&[limiter.as_ref()], 0..callers)[0];
     let after = resident_bytes()?;
-    if allowed < u64::from(clients) {
-        return Err(format!("only {allowed} of {clients} first checks were admitted").into());
+    if allowed < u64::from(callers) {
+        return Err(format!("only {allowed} of {callers} first checks were admitted").into());
     }
     Ok(after.saturating_sub(before))
 }

@@ -1,4 +1,4 @@
-//! How long can a check be held up while another thread removes stale clients?
+//! How long can a check be held up while another thread removes stale callers?
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const TURNS: u32 = 4;
 const REST: Duration = Duration::from_millis(1);
 
 /// Everything passes, because one limiter sweeps only when it admits; and nobody
-/// goes stale, so a sweep looks at every client and keeps it.
+/// goes stale, so a sweep looks at every caller and keeps it.
 const TERMS: Terms = Terms { burst: 1_000_000, ..Terms::STINGY };
 
 /// A limiter left alone, and one that is swept.
@@ -45,13 +45,13 @@ impl<P: Sweep> Swept for P {
 }
 
 pub fn measure(settings: &Settings) -> Vec<Measurement> {
-    let clients = settings.population;
-    let case = |sweeping| Case::WorstCheck { clients, sweeping };
+    let callers = settings.population;
+    let case = |sweeping| Case::WorstCheck { callers, sweeping };
     if !settings.wants(case(false)) && !settings.wants(case(true)) {
         return Vec::new();
     }
     progress(case(true));
-    let keys = Access::Uniform.keys(clients);
+    let keys = Access::Uniform.keys(callers);
     let mut subjects = subjects(settings);
     let time = settings.schedule.turn * TURNS;
     for _ in 0..settings.schedule.rounds {

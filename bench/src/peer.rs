@@ -15,7 +15,7 @@ pub trait Peer: Sync + Sized + 'static {
 
     type Keys: KeyBuffer;
 
-    /// A limiter for `capacity` clients, told so in advance if it can be.
+    /// A limiter for `capacity` callers, allocated in advance if the peer supports it.
     fn build(terms: Terms, capacity: usize) -> Self;
 
     fn check(&self, key: &KeyOf<Self>) -> bool;
@@ -29,7 +29,7 @@ pub trait Peer: Sync + Sized + 'static {
 
 pub type KeyOf<P> = <<P as Peer>::Keys as KeyBuffer>::Key;
 
-/// A peer whose stale clients have to be removed, or can be.
+/// A peer whose stale callers have to be removed, or can be.
 pub trait Sweep: Peer {
     /// As [`Peer::build`]; one that sweeps from within its checks does so often.
     fn build_sweeping(terms: Terms, capacity: usize) -> Self {

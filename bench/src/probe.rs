@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use crate::keys::{Client, KeySet};
+use crate::keys::{Caller, KeySet};
 use crate::peer::Contender;
 use crate::report::{Table, progress};
 use crate::roster::Candidate;
@@ -46,7 +46,7 @@ const PROBES: [Probe; 6] = [
     },
     Probe {
         name: "1M/s",
-        question: "of 1,000,000/s, a client that never pauses gets just that",
+        question: "of 1,000,000/s, a caller that never pauses gets just that",
         ask: |candidates| {
             let terms = Terms::per_second(1_000_000, 100_000);
             let ask = |it: &Candidate| asked_all_the_time(&[*it], terms, Duration::ZERO);
@@ -55,7 +55,7 @@ const PROBES: [Probe; 6] = [
     },
     Probe {
         name: "1/s",
-        question: "of 1/s, a client that asks every other microsecond gets just that",
+        question: "of 1/s, a caller that asks every other microsecond gets just that",
         ask: |candidates| {
             let terms = Terms::per_second(1, 2);
             asked_all_the_time(candidates, terms, Duration::from_nanos(1_900))
@@ -63,8 +63,8 @@ const PROBES: [Probe; 6] = [
     },
     Probe {
         name: "2 threads",
-        question: "of burst 5, two threads that ask for the same clients at the same time \
-                   get exactly 5 a client",
+        question: "of burst 5, two threads that ask for the same callers at the same time \
+                   get exactly 5 per caller",
         ask: |candidates| each(candidates, raced),
     },
 ];
@@ -124,31 +124,31 @@ fn at_once(candidate: &Candidate, terms: Terms) -> Answer {
     Answer { admitted, least: terms.burst.into(), most: terms.most_in(begin.elapsed()) }
 }
 
-fn spend(limiter: &dyn Contender, client: Client, terms: Terms) -> u64 {
-    limiter.check_each(&KeySet::repeat(client, 10 * terms.burst as usize))
+fn spend(limiter: &dyn Contender, caller: Caller, terms: Terms) -> u64 {
+    limiter.check_each(&KeySet::repeat(caller, 10 * terms.burst as usize))
 }
 
-/// A client that had spent everything and one that had spent a little come back,
+/// A caller that had spent everything and one that had spent a little come back,
 /// after as long as it takes to refill the burst and after several times that.
 /// The answer is the worst of all.
 fn after_idling(candidates: &[Candidate]) -> Vec<Answer> {
     const TENTHS: [u32; 6] = [11, 14, 17, 19, 30, 50];
     let terms = Terms::per_second(100, 20);
-    let clients = [0, 1];
+    let callers = [0, 1];
     // All limiters idle at the same time, so that it need be waited for only once.
     let limiters: Vec<_> =
         candidates.iter().map(|candidate| candidate.build(terms, 1_000)).collect();
     let mut worst: Vec<_> = limiters.iter().map(|_| Answer::full(terms)).collect();
     for tenths in TENTHS {
         for limiter in &limiters {
-            spend(limiter.as_ref(), clients[0], terms);
-            limiter.check_each(&KeySet::repeat(clients[1], 1));
+            spend(limiter.as_ref(), callers[0], terms);
+            limiter.check_each(&KeySet::repeat(callers[1], 1));
         }
         std::thread::sleep(terms.interval() * terms.burst * tenths / 10);
         for (limiter, worst) in limiters.iter().zip(&mut worst) {
-            for client in clients {
+            for caller in callers {
                 let begin = Instant::now();
-                let admitted = spend(limiter.as_ref(), client, terms);
+                let admitted = spend(limiter.as_ref(), caller, terms);
                 worst.update(admitted, terms.most_in(begin.elapsed()));
             }
         }
@@ -176,10 +176,10 @@ impl Answer {
     }
 }
 
-/// One client that asks again after each `gap`, all limiters in turn: it must get
+/// One caller that asks again after each `gap`, all limiters in turn: it must get
 /// its rate, and no more.
 fn asked_all_the_time(candidates: &[Candidate], terms: Terms, gap: Duration) -> Vec<Answer> {
-    /// What a client may lose to rounding and to having been interrupted.
+    /// What a caller may lose to rounding and to having been interrupted.
     const SHARE: f64 = 0.97;
     let time = (terms.interval() * 6).max(Duration::from_millis(400));
     let limiters: Vec<_> = candidates.iter().map(|it| it.build(terms, 1_000)).collect();
@@ -203,15 +203,15 @@ fn asked_all_the_time(candidates: &[Candidate], terms: Terms, gap: Duration) -> 
     admitted.into_iter().map(answer).collect()
 }
 
-/// Two threads ask for the same clients at the same time, each for as much as
+/// Two threads ask for the same callers at the same time, each for as much as
 /// there is in all.
 fn raced(candidate: &Candidate) -> Answer {
-    const CLIENTS: u32 = 20_000;
+    const CALLERS: u32 = 20_000;
     let terms = Terms { burst: 5, ..Terms::STINGY };
-    let limiter = candidate.build(terms, CLIENTS as usize);
-    let asks = (0..CLIENTS).flat_map(|client| std::iter::repeat_n(client, terms.burst as usize));
+    let limiter = candidate.build(terms, CALLERS as usize);
+    let asks = (0..CALLERS).flat_map(|caller| std::iter::repeat_n(caller, terms.burst as usize));
     let keys = KeySet::new(asks);
-    let due = u64::from(CLIENTS * terms.burst);
+    let due = u64::from(CALLERS * terms.burst);
     Answer { admitted: check_each_twice_at_once(limiter.as_ref(), &keys), least: due, most: due }
 }
 

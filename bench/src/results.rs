@@ -9,14 +9,14 @@ use crate::workload::{Workload, short_count};
 #[derive(Clone, Copy, PartialEq)]
 pub enum Case {
     Check(Workload),
-    Insert { clients: u32, room: Room, threads: usize },
-    BytesPerClient { clients: u32 },
-    WorstCheck { clients: u32, sweeping: bool },
+    Insert { callers: u32, room: Room, threads: usize },
+    BytesPerCaller { callers: u32 },
+    WorstCheck { callers: u32, sweeping: bool },
     ClockRead,
-    LiveEvictions { clients: u32, turnovers: Turnovers },
+    LiveEvictions { callers: u32, turnovers: Turnovers },
 }
 
-/// Where a new client goes.
+/// Where a new caller goes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Room {
     Empty,
@@ -48,7 +48,7 @@ impl Case {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Check(_) | Self::Insert { .. } | Self::ClockRead => "ns",
-            Self::BytesPerClient { .. } => "bytes",
+            Self::BytesPerCaller { .. } => "bytes",
             Self::WorstCheck { .. } => "µs",
             Self::LiveEvictions { .. } => "in 10,000",
         }
@@ -63,19 +63,19 @@ impl Case {
     pub fn table(self) -> String {
         match self {
             Self::Check(workload) => format!(
-                "Check, all {}, clients: {}, threads: {}: ns",
+                "Check, all {}, callers: {}, threads: {}: ns",
                 workload.outcome,
-                short_count(workload.clients),
+                short_count(workload.callers),
                 workload.threads,
             ),
-            Self::Insert { .. } => "First check of a new client: ns".to_owned(),
-            Self::BytesPerClient { .. } => "Resident bytes a client".to_owned(),
+            Self::Insert { .. } => "First check of a new caller: ns".to_owned(),
+            Self::BytesPerCaller { .. } => "Resident bytes per caller".to_owned(),
             Self::WorstCheck { .. } => {
-                "Worst check while another thread removes stale clients: µs".to_owned()
+                "Worst check while another thread removes stale callers: µs".to_owned()
             }
             Self::ClockRead => "The clock alone: ns a reading".to_owned(),
             Self::LiveEvictions { .. } => {
-                "Clients evicted while they were live, in 10,000 first hits".to_owned()
+                "Callers evicted while they were live, in 10,000 first hits".to_owned()
             }
         }
     }
@@ -85,9 +85,9 @@ impl Case {
         match self {
             Self::Check(_) => None,
             Self::Insert { .. } => {
-                Some("full table: spillgate evicts a client for each new one, all others grow")
+                Some("full table: spillgate evicts a caller for each new one, all others grow")
             }
-            Self::BytesPerClient { .. } => {
+            Self::BytesPerCaller { .. } => {
                 Some("keys are included: spillgate keeps none, all others keep all")
             }
             Self::WorstCheck { .. } => Some(
@@ -96,7 +96,7 @@ impl Case {
             ),
             Self::ClockRead => None,
             Self::LiveEvictions { .. } => {
-                Some("as many clients are live, always, as the limiter was built for")
+                Some("as many callers are live, always, as the limiter was built for")
             }
         }
     }
@@ -105,10 +105,10 @@ impl Case {
     pub fn column(self) -> String {
         match self {
             Self::Check(Workload { access, pacing, .. }) => format!("{access} {pacing}"),
-            Self::Insert { clients, room, threads } => {
-                format!("{room}, {} clients, {threads}t", short_count(clients))
+            Self::Insert { callers, room, threads } => {
+                format!("{room}, {} callers, {threads}t", short_count(callers))
             }
-            Self::BytesPerClient { clients } => format!("at {}", short_count(clients)),
+            Self::BytesPerCaller { callers } => format!("at {}", short_count(callers)),
             Self::WorstCheck { sweeping, .. } => {
                 if sweeping { "sweeping" } else { "quiet" }.to_owned()
             }
@@ -128,13 +128,13 @@ impl fmt::Display for Case {
         match self {
             Self::Check(workload) => workload.fmt(f),
             Self::Insert { .. } => write!(f, "insert {}", self.column()),
-            Self::BytesPerClient { clients } => write!(f, "memory {}", short_count(*clients)),
-            Self::WorstCheck { clients, .. } => {
-                write!(f, "pause {} {}", short_count(*clients), self.column())
+            Self::BytesPerCaller { callers } => write!(f, "memory {}", short_count(*callers)),
+            Self::WorstCheck { callers, .. } => {
+                write!(f, "pause {} {}", short_count(*callers), self.column())
             }
             Self::ClockRead => f.write_str("clock"),
-            Self::LiveEvictions { clients, .. } => {
-                write!(f, "churn {} {}", short_count(*clients), self.column())
+            Self::LiveEvictions { callers, .. } => {
+                write!(f, "churn {} {}", short_count(*callers), self.column())
             }
         }
     }

@@ -61,7 +61,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Goes on where the last turn ended: beginning anew each time would leave
-    /// the first keys, and their clients, in the cache.
+    /// the first keys, and their callers, in the cache.
     fn take_turn(&mut self, job: &Job) -> Sample {
         let stretch = Stretch {
             start: self.cursor,

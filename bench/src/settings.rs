@@ -9,7 +9,7 @@ use crate::rounds::Schedule;
 pub const USAGE: &str = "\
 Measures spillgate against other in-memory rate limiters.
 
-  --quick        fewer clients, rounds and milliseconds: two to three minutes
+  --quick        fewer callers, rounds and milliseconds: two to three minutes
   --rounds N     rounds of each measurement (at least 9 unless --quick)
   --only TEXT    only cases whose name contains TEXT, such as `check 1M uniform`,
                  `insert`, `memory`, `pause`, `clock`, `churn` or `probe`
@@ -36,7 +36,7 @@ pub enum Command {
     /// Weigh one peer in this process and print the result.
     Weigh {
         peer: String,
-        clients: u32,
+        callers: u32,
     },
     Help,
 }
@@ -82,12 +82,12 @@ impl Settings {
 
 impl Command {
     pub fn parse(args: &[String]) -> Result<Self, String> {
-        if let [flag, peer, clients] = args
+        if let [flag, peer, callers] = args
             && flag == "--weigh"
         {
             let peer = peer.clone();
-            let clients = number(clients)?;
-            return Ok(Self::Weigh { peer, clients });
+            let callers = number(callers)?;
+            return Ok(Self::Weigh { peer, callers });
         }
         let is_quick = args.iter().any(|arg| arg == "--quick");
         let mut settings = if is_quick { Settings::quick() } else { Settings::full() };

@@ -1,4 +1,4 @@
-//! What a limiter is asked to enforce, in words every peer can be told.
+//! What a limiter is asked to enforce, in terms that every peer supports.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Never denies: a single client would have to be asked four billion times.
+    /// Never denies: a single caller would have to be asked four billion times.
     pub const GENEROUS: Self = Self::per_second(1_000_000, 4_000_000_000);
 
     /// Denies everything once it is spent. The burst is not 1 because one peer

@@ -15,7 +15,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Nanoseconds of wall time a check, over all threads together.
+    /// Nanoseconds of wall time per check, over all threads together.
     pub fn nanos(&self) -> f64 {
         self.wall.as_nanos() as f64 / self.checks as f64
     }

@@ -39,8 +39,8 @@ const PROMISES: [Promise; 7] = [
         bound: Bound::AtLeast(2.2),
     },
     Promise {
-        text: "4 times as fast as governor, from 1M uniform clients on",
-        is_meant: |case| has_clients(case, 1_000_000) && is_uniform(case),
+        text: "4 times as fast as governor, from 1M uniform callers on",
+        is_meant: |case| has_callers(case, 1_000_000) && is_uniform(case),
         number: Number::Speed(Spillgate::NAME, GOVERNOR),
         bound: Bound::AtLeast(4.0),
     },
@@ -51,25 +51,25 @@ const PROMISES: [Promise; 7] = [
         bound: Bound::AtLeast(0.95),
     },
     Promise {
-        text: "2 times as fast as quota, from 100k clients on",
-        is_meant: |case| has_clients(case, 100_000),
+        text: "2 times as fast as quota, from 100k callers on",
+        is_meant: |case| has_callers(case, 100_000),
         number: Number::Speed(Spillgate::NAME, Quota::NAME),
         bound: Bound::AtLeast(2.0),
     },
     Promise {
-        text: "check_many 1.4 times as fast as check, at 10M clients",
-        is_meant: |case| has_clients(case, 10_000_000),
+        text: "check_many 1.4 times as fast as check, at 10M callers",
+        is_meant: |case| has_callers(case, 10_000_000),
         number: Number::Speed(SpillgateMany::NAME, Spillgate::NAME),
         bound: Bound::AtLeast(1.4),
     },
     Promise {
-        text: "at most 27 bytes a client",
-        is_meant: |case| matches!(case, Case::BytesPerClient { .. }),
+        text: "at most 27 bytes per caller",
+        is_meant: |case| matches!(case, Case::BytesPerCaller { .. }),
         number: Number::Plain,
         bound: Bound::AtMost(27.0),
     },
     Promise {
-        text: "fewer than 1 in 10,000 first hits evict a live client",
+        text: "fewer than 1 in 10,000 first hits evict a live caller",
         is_meant: is_after_ten_turnovers,
         number: Number::Plain,
         bound: Bound::Below(1.0),
@@ -84,8 +84,8 @@ fn is_speed(case: Case) -> bool {
     matches!(case, Case::Check(_) | Case::Insert { .. })
 }
 
-fn has_clients(case: Case, least: u32) -> bool {
-    matches!(case, Case::Check(Workload { clients, .. }) if clients >= least)
+fn has_callers(case: Case, least: u32) -> bool {
+    matches!(case, Case::Check(Workload { callers, .. }) if callers >= least)
 }
 
 fn is_uniform(case: Case) -> bool {

@@ -1,14 +1,14 @@
-//! What is asked of a limiter: how many clients, in which order, with what answer.
+//! What is asked of a limiter: how many callers, in which order, with what answer.
 
 use std::fmt;
 
-use crate::keys::{Client, KeySet};
+use crate::keys::{Caller, KeySet};
 use crate::random::Random;
 use crate::terms::Terms;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
-    pub clients: u32,
+    pub callers: u32,
     pub access: Access,
     pub outcome: Outcome,
     pub threads: usize,
@@ -17,9 +17,9 @@ pub struct Workload {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Every client as likely as any other.
+    /// Every caller as likely as any other.
     Uniform,
-    /// The client of rank `k` with a chance proportional to `1/k`.
+    /// The caller of rank `k` with a chance proportional to `1/k`.
     Zipf,
 }
 
@@ -38,24 +38,24 @@ pub enum Pacing {
 }
 
 /// So many answers may be others than the workload means: a bounded limiter may
-/// forget a client now and then.
+/// forget a caller now and then.
 const TOLERATED_SHARE: f64 = 0.001;
 
 impl Workload {
     /// All workloads over one population, which is what takes long to set up.
-    pub fn family(clients: u32, outcome: Outcome) -> Vec<Self> {
+    pub fn family(callers: u32, outcome: Outcome) -> Vec<Self> {
         let mut family = Vec::new();
         for access in [Access::Uniform, Access::Zipf] {
-            if clients == 1 && access == Access::Zipf {
+            if callers == 1 && access == Access::Zipf {
                 continue;
             }
             for threads in [1, 2] {
                 for pacing in [Pacing::Pipelined, Pacing::Isolated] {
-                    // Few clients stay in the cache: there is no miss to isolate.
-                    if pacing == Pacing::Isolated && clients < 100_000 {
+                    // Few callers stay in the cache: there is no miss to isolate.
+                    if pacing == Pacing::Isolated && callers < 100_000 {
                         continue;
                     }
-                    family.push(Self { clients, access, outcome, threads, pacing });
+                    family.push(Self { callers, access, outcome, threads, pacing });
                 }
             }
         }
@@ -65,26 +65,26 @@ impl Workload {
 
 impl Access {
     /// Keys in access order: enough of them that going round again meets a cold
-    /// cache whenever the clients do not fit into it.
-    pub fn keys(self, clients: u32) -> KeySet {
-        let length = clients.saturating_mul(2).clamp(1 << 16, 10_000_000);
-        let mut random = Random::seeded(u64::from(clients));
+    /// cache whenever the callers do not fit into it.
+    pub fn keys(self, callers: u32) -> KeySet {
+        let length = callers.saturating_mul(2).clamp(1 << 16, 10_000_000);
+        let mut random = Random::seeded(u64::from(callers));
         match self {
-            Self::Uniform => KeySet::new((0..length).map(|_| random.below(clients))),
+            Self::Uniform => KeySet::new((0..length).map(|_| random.below(callers))),
             Self::Zipf => {
-                let by_rank = scatter(clients, &mut random);
-                let rank = |_| zipf_rank(clients, &mut random) as usize;
+                let by_rank = scatter(callers, &mut random);
+                let rank = |_| zipf_rank(callers, &mut random) as usize;
                 KeySet::new((0..length).map(rank).map(|rank| by_rank[rank]))
             }
         }
     }
 }
 
-/// The clients in random order: popular ones should not be neighbours in memory
+/// The callers in random order: popular ones should not be neighbours in memory
 /// merely because they were inserted one after the other.
-fn scatter(clients: u32, random: &mut Random) -> Vec<Client> {
-    let mut order: Vec<Client> = (0..clients).collect();
-    for last in (1..clients).rev() {
+fn scatter(callers: u32, random: &mut Random) -> Vec<Caller> {
+    let mut order: Vec<Caller> = (0..callers).collect();
+    for last in (1..callers).rev() {
         order.swap(last as usize, random.below(last + 1) as usize);
     }
     order
@@ -94,12 +94,12 @@ fn scatter(clients: u32, random: &mut Random) -> Vec<Client> {
 ///
 /// The integer part of a log-uniform number has nearly that distribution; the
 /// rejection makes it exact.
-fn zipf_rank(clients: u32, random: &mut Random) -> u32 {
-    let span = f64::from(clients + 1).ln();
+fn zipf_rank(callers: u32, random: &mut Random) -> u32 {
+    let span = f64::from(callers + 1).ln();
     loop {
         let rank = (random.unit() * span).exp().floor();
         let excess = 1.0 / (rank * (1.0 / rank).ln_1p());
-        if random.unit() * std::f64::consts::LOG2_E <= excess && rank <= f64::from(clients) {
+        if random.unit() * std::f64::consts::LOG2_E <= excess && rank <= f64::from(callers) {
             return rank as u32 - 1;
         }
     }
@@ -138,9 +138,9 @@ pub fn short_count(count: u32) -> String {
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clients = short_count(self.clients);
+        let callers = short_count(self.callers);
         let Self { access, outcome, pacing, threads, .. } = self;
-        write!(f, "check {clients} {access} {outcome} {pacing} {threads}t")
+        write!(f, "check {callers} {access} {outcome} {pacing} {threads}t")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which processor does what: a server has one for itself, and whoever asks it another.
+//! Which processor does what: a server has one for itself, and its client another.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;

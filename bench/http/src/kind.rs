@@ -80,7 +80,7 @@ impl Kind {
     }
 
     /// The other limiter's server that a server of Spillgate is compared with: the one
-    /// that tells its clients as much, or else less.
+    /// that tells its callers as much, or else less.
     pub fn rival(self) -> Option<Self> {
         match self {
             Self::Spillgate | Self::SpillgateXHeaders | Self::SpillgateMetrics => {

@@ -39,11 +39,11 @@ fn row(kind: Kind) -> Result<Vec<String>> {
         let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
         return Err(format!("{kind} does not limit to {BURST}: it answered {statuses:?}").into());
     }
-    let told = passed.iter().flat_map(|response| &response.headers);
-    let mut told: Vec<&str> =
-        told.map(String::as_str).filter(|name| name.contains("ratelimit")).collect();
-    told.sort_unstable();
-    told.dedup();
-    let told = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
-    Ok(vec![kind.to_string(), passed.len().to_string(), refused.len().to_string(), told])
+    let headers = passed.iter().flat_map(|response| &response.headers);
+    let mut headers: Vec<&str> =
+        headers.map(String::as_str).filter(|name| name.contains("ratelimit")).collect();
+    headers.sort_unstable();
+    headers.dedup();
+    let headers = if headers.is_empty() { "none".to_owned() } else { headers.join(", ") };
+    Ok(vec![kind.to_string(), passed.len().to_string(), refused.len().to_string(), headers])
 }

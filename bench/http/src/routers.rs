@@ -39,7 +39,7 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
     Ok(Findings { tables: vec![table(&series)], series, ..Findings::default() })
 }
 
-/// One row a router, each compared with the first, which has no layer.
+/// One row per router, each compared with the first, which has no layer.
 fn table(series: &[Series]) -> Table {
     let mut table = Table::new("The same without a network", "router");
     let columns = ["CPU: ns", "quartiles", "over plain: ns", "quartiles"];
@@ -59,7 +59,7 @@ fn table(series: &[Series]) -> Table {
     table
 }
 
-/// The calls of one router, all from one client.
+/// The calls of one router, all from one caller.
 struct Calls {
     router: Router,
     uri: Uri,

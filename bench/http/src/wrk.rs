@@ -144,7 +144,7 @@ Transfer/sec:      7.26MB
     }
 
     #[test]
-    fn whatever_went_wrong_is_told() {
+    fn errors_are_reported() {
         assert_eq!(parse(TEXT).unwrap().flaw(), None);
         let refused = "Non-2xx or 3xx responses: 12";
         let errors = "Socket errors: connect 0, read 1, write 0, timeout 2";

@@ -16,7 +16,7 @@ fn limiter(quota: &str, kind: AlgorithmKind) -> BenchLimiter {
     builder.clock(ManualClock::default()).build().unwrap()
 }
 
-/// A limiter whose clients are known.
+/// A limiter whose callers are known.
 fn known(quota: &str, kind: AlgorithmKind) -> BenchLimiter {
     let limiter = limiter(quota, kind);
     (0..KEYS).for_each(|key| {
@@ -32,7 +32,7 @@ const ROWS: &[Row] = &[
     ("check, allowed", |count| {
         check(&known("1000000/s burst 100000000", AlgorithmKind::TokenBucket), count);
     }),
-    ("check, 50,000 clients", |count| {
+    ("check, 50,000 callers", |count| {
         let limiter = limiter("1000000/s burst 100000000", AlgorithmKind::TokenBucket);
         let call = |key| {
             let _ = black_box(limiter.check(&key));
@@ -58,7 +58,7 @@ const ROWS: &[Row] = &[
         limiter.set_override(&u64::MAX, "1/s").unwrap();
         check(&limiter, count);
     }),
-    ("check, a client with an override", |count| {
+    ("check, a caller with an override", |count| {
         let limiter = known("1/s", AlgorithmKind::TokenBucket);
         (0..KEYS).for_each(|key| limiter.set_override(&key, "1000000/s burst 100000000").unwrap());
         check(&limiter, count);
@@ -136,8 +136,8 @@ const ROWS: &[Row] = &[
         let bucket = bucket();
         let now = ManualClock::default().now();
         for call in 0..count {
-            let client = table.fingerprint(&(call % KEYS));
-            let _ = black_box(table.check_with_at(client, bucket, 1, now));
+            let key = table.fingerprint(&(call % KEYS));
+            let _ = black_box(table.check_with_at(key, bucket, 1, now));
         }
     }),
 ];

@@ -28,7 +28,7 @@ impl<K: Hash + Eq + Clone> Governor<K> {
     }
 }
 
-/// It takes nothing but a `&String`, so whoever has a `&str` has to make one.
+/// It takes only a `&String`, so a `&str` has to be copied into one.
 impl Peer for Governor<String> {
     const NAME: &'static str = "governor";
     type Keys = FlatText;

@@ -1,6 +1,6 @@
 use dashmap::DashMap;
 
-/// Asks the limiter of one client, which is made when the client is first seen:
+/// Asks the limiter of one caller, which is made when the caller is first seen:
 /// how a limiter without keys is given them.
 #[inline]
 pub fn ask<L>(

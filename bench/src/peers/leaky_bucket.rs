@@ -8,7 +8,7 @@ use crate::keys::FlatText;
 use crate::peer::Peer;
 use crate::terms::Terms;
 
-/// The `leaky-bucket` crate, one limiter a client, asked without waiting.
+/// The `leaky-bucket` crate, one limiter per caller, asked without waiting.
 pub struct LeakyBucket {
     terms: Terms,
     limiters: DashMap<String, RateLimiter>,
@@ -30,8 +30,8 @@ impl Peer for LeakyBucket {
     }
 }
 
-/// Its time is in whole milliseconds and at least one: higher rates have to be told
-/// as more tokens a millisecond.
+/// Its time is in whole milliseconds and at least one: higher rates are more
+/// tokens per millisecond.
 fn limiter(terms: Terms) -> RateLimiter {
     let shortest = Duration::from_millis(1);
     let interval = terms.interval().max(shortest);

@@ -6,7 +6,7 @@ use crate::keys::FlatText;
 use crate::peer::Peer;
 use crate::terms::Terms;
 
-/// The `ratelimit` crate, one limiter a client.
+/// The `ratelimit` crate, one limiter per caller.
 pub struct Ratelimit {
     terms: Terms,
     limiters: DashMap<String, Ratelimiter>,

@@ -40,7 +40,7 @@ impl Peer for Spillgate {
 }
 
 impl Sweep for Spillgate {
-    /// Nobody has to: an idle client's slot is used again anyway.
+    /// Nobody has to: an idle caller's slot is used again anyway.
     fn sweep(&self) {
         self.0.purge_idle();
     }

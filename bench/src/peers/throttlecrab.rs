@@ -10,7 +10,7 @@ use crate::terms::Terms;
 /// The `throttlecrab` crate with its periodic store, behind the lock that its
 /// documentation asks of users with more than one thread.
 ///
-/// The adaptive store would go through all clients at every 100,000th check.
+/// The adaptive store would go through all callers at every 100,000th check.
 pub struct Throttlecrab {
     terms: Terms,
     limiter: Mutex<RateLimiter<PeriodicStore>>,

@@ -15,7 +15,7 @@ use crate::results::{Case, Measurement};
 use crate::roster::baseline_of;
 use crate::verdict;
 
-/// Tells whoever is waiting what is being done.
+/// Shows progress on stderr.
 pub fn progress(what: impl Display) {
     eprintln!("· {what}");
 }

@@ -54,7 +54,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &[String], widths: &[usize]) -> fm
     writeln!(f, "|")
 }
 
-/// A number with as many digits as can be told apart.
+/// A number with as many digits as are significant.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -64,7 +64,7 @@ impl Contender {
     }
 
     /// Whose turn it is in a call of a task. Tasks begin in different places, so that they meet
-    /// by chance only; and whoever is to be cold is as likely to come at any time.
+    /// by chance only; and a cold caller is as likely to come at any time.
     pub fn turn(self, task: usize, call: usize) -> usize {
         match self {
             Self::ColdStrict | Self::ColdLeased => {

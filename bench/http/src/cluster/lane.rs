@@ -81,7 +81,7 @@ impl Lane {
             series("speed", "1/s", self.per_second),
             series("p50", "µs", self.p50),
             series("p99", "µs", self.p99),
-            series("scripts a call", "1", self.commands),
+            series("scripts per call", "1", self.commands),
         ]
     }
 }

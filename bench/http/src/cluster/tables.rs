@@ -40,7 +40,7 @@ fn speed(lanes: &[Lane], tasks: usize) -> Option<Table> {
 /// What leases save.
 pub fn leases(lanes: &[Lane]) -> Table {
     let mut table = Table::new("Leased beside strict", "calls at a time");
-    let header = ["times as many decisions", "quartiles", "scripts a decision", "times fewer"];
+    let header = ["times as many decisions", "quartiles", "scripts per decision", "times fewer"];
     table.header.extend(header.map(str::to_owned));
     for tasks in TASKS {
         let of = |contender| find(lanes, contender, tasks);

@@ -18,7 +18,7 @@ pub fn speeds(lanes: &[Lane]) -> Vec<Table> {
 }
 
 fn speed(lanes: &[Lane], shown: &[&Lane], streams: usize, connections: usize) -> Table {
-    let title = format!("Calls a second: streams {streams}, connections {connections}");
+    let title = format!("Calls per second: streams {streams}, connections {connections}");
     let mut table = Table::new(title, "who");
     let columns = ["calls/s", "to throttlecrab", "quartiles", "p50: µs", "p99: µs", "CPU: µs"];
     table.header.extend(columns.map(str::to_owned));

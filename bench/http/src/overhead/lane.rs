@@ -15,9 +15,9 @@ pub const LOAD: Load<'static> = Load { threads: 1, connections: 32, script: None
 /// The rounds of one server.
 pub struct Lane {
     pub kind: Kind,
-    /// CPU time a request, user and system: µs.
+    /// CPU time per request, user and system: µs.
     pub cpu: Vec<f64>,
-    /// Requests a second.
+    /// Requests per second.
     pub throughput: Vec<f64>,
     /// The latency that 99 of 100 requests have at most: µs.
     pub p99: Vec<f64>,

@@ -3,7 +3,7 @@ use crate::kind::Kind;
 use crate::report::{Table, digits, range, signed};
 use crate::stats::median;
 
-/// One row a server.
+/// One row per server.
 pub fn costs(lanes: &[Lane]) -> Table {
     let mut table = Table::new("What a request costs the server", "server");
     let columns =

@@ -17,11 +17,11 @@ pub fn promises(lanes: &[Lane]) -> Vec<Promise> {
     let Some(plain) = find(lanes, Kind::Plain) else { return Vec::new() };
     let ours = lanes.iter().filter(|lane| lane.kind.rival().is_some());
     let costs = ours.map(|lane| {
-        let text = format!("{}: CPU a request over {}", lane.kind, plain.kind);
+        let text = format!("{}: CPU per request over {}", lane.kind, plain.kind);
         promise(text, lane.cpu_over(plain), Bound::AtMost(MOST))
     });
     let wins = rivals(lanes).map(|(ours, theirs)| {
-        let text = format!("{}: CPU a request over {}", ours.kind, theirs.kind);
+        let text = format!("{}: CPU per request over {}", ours.kind, theirs.kind);
         promise(text, ours.cpu_over(theirs), Bound::Below(0.0))
     });
     costs.chain(wins).collect()

@@ -59,9 +59,9 @@ pub fn measure(settings: &Settings) -> Result<Findings> {
 }
 
 impl Comparison {
-    /// One row a scene, each compared with the first.
+    /// One row per scene, each compared with the first.
     fn table(&self, series: &[Series]) -> Table {
-        let mut table = Table::new(format!("{}: ns a decision", self.name), "");
+        let mut table = Table::new(format!("{}: ns per decision", self.name), "");
         table.header.extend(["median", "quartiles", "ratio", "difference"].map(str::to_owned));
         let first = series.first().map_or(f64::NAN, Series::median);
         for one in series {

@@ -9,12 +9,12 @@ use crate::wrk::{self, Load};
 pub struct Lane {
     pub contender: Contender,
     pub case: Case,
-    /// Requests a second.
+    /// Requests per second.
     pub throughput: Vec<f64>,
     /// µs.
     pub p50: Vec<f64>,
     pub p99: Vec<f64>,
-    /// CPU time of the contender's processes a request, user and system: µs.
+    /// CPU time of the contender's processes per request, user and system: µs.
     pub cpu: Vec<f64>,
     /// What went wrong.
     pub flaws: Vec<String>,

@@ -17,9 +17,9 @@ pub fn speeds(lanes: &[Lane]) -> Vec<Table> {
 
 fn speed(lanes: &[Lane], case: Case, shown: &[&Lane]) -> Table {
     let title = match case {
-        Case::Small => "Requests a second: 12 bytes, all pass",
-        Case::Large => "Requests a second: 100 KB, all pass",
-        Case::Refused => "Requests a second: nearly all refused",
+        Case::Small => "Requests per second: 12 bytes, all pass",
+        Case::Large => "Requests per second: 100 KB, all pass",
+        Case::Refused => "Requests per second: nearly all refused",
     };
     let mut table = Table::new(title, "through");
     let columns = [

@@ -17,7 +17,7 @@ use crate::results::{Findings, Promise, Series, promises};
 use crate::settings::Settings;
 use crate::stats::quartiles;
 
-/// Tells whoever is waiting what is being done.
+/// Shows progress on stderr.
 pub fn progress(what: impl Display) {
     eprintln!("· {what}");
 }

@@ -24,7 +24,7 @@ pub const USAGE: &str = "/__usage";
 
 /// Serves, on a free port that it prints, until the standard input ends.
 ///
-/// One thread: whoever asks has the other processor, and all CPU time is a request's.
+/// One thread: the client has the other processor, and all CPU time is a request's.
 pub fn run(kind: Kind, allowance: Allowance) -> Result<()> {
     let app = app(kind, allowance)?;
     thread::spawn(end_with_input);

@@ -121,7 +121,7 @@ pub const ALL: &[Contender] = &[
         },
         prepare: None,
         burst: Some(16),
-        meaning: "a request as a proxy describes it, and the headers for its client",
+        meaning: "a request as a proxy describes it, and the headers for its caller",
     },
     Contender {
         name: "throttlecrab /throttle",

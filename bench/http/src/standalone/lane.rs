@@ -23,7 +23,7 @@ pub enum Way {
 pub struct Lane {
     pub contender: &'static Contender,
     pub way: Way,
-    /// Requests a second.
+    /// Requests per second.
     pub throughput: Vec<f64>,
     /// The latency that 99 of 100 requests have at most: µs.
     pub p99: Vec<f64>,
@@ -106,8 +106,8 @@ impl Lane {
         Ok(())
     }
 
-    /// What a contender needs, and some calls to see how many it answers a second:
-    /// redis-benchmark is told how many to make, not how long to take.
+    /// What a contender needs, and some calls to see how many it answers per second:
+    /// redis-benchmark takes a number of calls, not a duration.
     fn warm_up(&self, server: &Running, pipeline: u32, call: Call) -> Result<f64> {
         // Of a hundred thousand random keys this leaves out one in three thousand.
         const TO_FILL: u64 = 800_000;

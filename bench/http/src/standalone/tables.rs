@@ -11,7 +11,7 @@ pub fn speeds(lanes: &[Lane]) -> Vec<Table> {
 }
 
 fn speed(way: Way, lanes: &[&Lane]) -> Table {
-    let mut table = Table::new(format!("Requests a second: {way}"), "call");
+    let mut table = Table::new(format!("Requests per second: {way}"), "call");
     let columns = ["requests/s", "quartiles", "first / this", "quartiles", "p99: µs", "CPU: µs"];
     table.header.extend(columns.map(str::to_owned));
     for lane in lanes {
