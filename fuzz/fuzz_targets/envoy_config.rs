@@ -3,13 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use spillgate::AlgorithmKind;
 use spillgate_policy::Policy;
-use spillgate_server::envoy::{Algorithm, parse};
+use spillgate_server::envoy::parse;
 
 fuzz_target!(|text: &str| {
     // What is missing at the end may be told of the line after the last.
     let lines = text.split(['\n', '\r']).count() + 1;
-    for algorithm in [Algorithm::FixedWindow, Algorithm::TokenBucket] {
+    for algorithm in [AlgorithmKind::FixedWindow, AlgorithmKind::TokenBucket] {
         match parse("file", text, algorithm) {
             Ok(domain) => {
                 let built = Policy::builder().domain(domain).build();

@@ -15,15 +15,10 @@ task_local! {
 }
 
 /// What a connection is doing, for [timeouts](crate::IdleTimeout) and
-/// [slots](crate::ConnectionSlots).
-///
-/// Nearly all of it happens in the task of the connection. It is atomic because parts of that
-/// task share it, and the task may move between threads: references to cells could not.
+/// [slots](crate::ConnectionSlots). Atomic, since the connection's task may move between threads.
 #[derive(Debug, Default)]
 pub struct Activity {
-    /// Requests begun.
     requests: AtomicU64,
-    /// Requests in progress.
     in_progress: AtomicU64,
     /// Bytes were read since the last request began.
     has_read: AtomicBool,
@@ -31,7 +26,6 @@ pub struct Activity {
     is_ahead: AtomicBool,
     /// Bytes need not belong to a request, such as frames of HTTP/2.
     is_multiplexed: AtomicBool,
-    /// Bytes sent.
     sent: AtomicU64,
     /// The client does not read what is to be sent.
     is_blocked: AtomicBool,
@@ -71,14 +65,12 @@ impl Activity {
         CURRENT.try_with(Arc::clone).unwrap_or_default()
     }
 
-    /// True if the client has yet to send its first request, or the rest of one: to close the
-    /// connection would lose nothing.
+    /// True if the client has yet to send its first request, or the rest of one.
     pub(crate) fn awaits_request(&self) -> bool {
         matches!(self.waiting(), Waiting::Request(0) | Waiting::RestOfRequest(_))
     }
 
-    /// Asks the connection to close, if that loses nothing and it was not asked before. True if
-    /// it was asked now.
+    /// Asks the connection to close, if that loses nothing. True if it was not asked before.
     pub(crate) fn request_close(&self) -> bool {
         let asks = self.awaits_request() && !self.close_requested.swap(true, Ordering::Relaxed);
         if asks {
@@ -127,8 +119,7 @@ impl Activity {
         self.has_read.store(!self.is_multiplexed.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Records whether what was read so far ends within a request. A request may have been read
-    /// together with the beginning of the next.
+    /// Records whether what was read ends within a request.
     pub fn record_partial(&self, is_partial: bool) {
         self.has_read.store(is_partial, Ordering::Relaxed);
         self.is_ahead.store(is_partial, Ordering::Relaxed);
@@ -140,13 +131,11 @@ impl Activity {
         self.sent.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
     }
 
-    /// Records that everything was flushed.
     pub(crate) fn record_flush(&self) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A number that changes whenever everything was flushed.
-    #[must_use]
     pub fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Relaxed)
     }

@@ -19,13 +19,10 @@ pub struct Connection {
     pub peer: SocketAddr,
 }
 
-/// How long the TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Does the TLS handshake, if there is a certificate, and serves the connection.
-///
-/// What is large is in a box of its own: a task is as large as the largest of all that it may
-/// come to do, and there is one per connection.
+/// Does the TLS handshake, if there is a certificate, and serves the connection. Large futures are
+/// boxed, since each connection has a task as large as the largest.
 pub(crate) async fn serve(
     protocol: &dyn Protocol,
     tls: Option<&Tls>,

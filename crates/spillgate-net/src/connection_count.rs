@@ -26,7 +26,6 @@ impl ConnectionCount {
     }
 
     /// The counts at this moment.
-    #[must_use]
     pub fn read(&self) -> Connections {
         // Closed first, so that there are never more closed than accepted.
         let closed = self.closed.load(Ordering::Relaxed);

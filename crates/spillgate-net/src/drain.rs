@@ -11,8 +11,7 @@ use crate::Activity;
 /// The connections of a listener.
 pub type OpenConnections = JoinSet<()>;
 
-/// Announces a graceful shutdown to connections: clients are asked to connect elsewhere, and
-/// served until they do or the server stops.
+/// Announces a graceful shutdown to connections: clients are asked to connect elsewhere.
 #[derive(Debug, Default)]
 pub struct DrainSignal {
     /// Read for every response.
@@ -29,21 +28,20 @@ impl DrainSignal {
     }
 
     /// True once the server is draining.
-    #[must_use]
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Ready when a connection over HTTP/2 is to be sent `GOAWAY`: the server is draining, and the
-    /// client has made its first request, since a new connection would be closed unserved.
+    /// Ready when a connection over HTTP/2 gets a `GOAWAY`: the server is draining, and the client
+    /// has made its first request.
     pub async fn goaway(&self, activity: &Activity) {
         let _ = self.changed.subscribe().wait_for(|is_draining| *is_draining).await;
         activity.first_request().await;
     }
 }
 
-/// Waits until the connections of all listeners, which have stopped, have their replies, but no
-/// longer than `limit`. Then the remaining ones are closed.
+/// Waits until the connections of stopped listeners have ended, and closes the others after
+/// `limit`.
 pub async fn drain(listeners: Vec<JoinHandle<OpenConnections>>, limit: Duration) {
     let mut all = Vec::new();
     for listener in listeners {

@@ -6,10 +6,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::Activity;
 use crate::activity::Waiting;
 
-/// Closes connections whose client takes too long.
-///
-/// It samples the [`Activity`] of a connection now and then, which costs a busy client nothing,
-/// as a timer per request would.
+/// Detects clients that take too long. It samples the [`Activity`] of a connection, which is
+/// cheaper than a timer per request.
 #[derive(Debug)]
 pub struct IdleTimeout {
     interval: Duration,

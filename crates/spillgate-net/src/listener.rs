@@ -37,20 +37,14 @@ struct Service {
 
 type Accepted = (std::net::TcpStream, SocketAddr);
 
-/// How many connections the system keeps until they are accepted, if its own bound
-/// (`net.core.somaxconn`) permits. A proxy opens many at once, and takes a server for dead if
-/// one has to wait.
+/// The backlog of accepted connections, up to `net.core.somaxconn`. A proxy opens many at once, and
+/// takes a server for dead if one has to wait.
 pub(crate) const BACKLOG: usize = 1024;
 
-/// How long a new connection may take to send its first request when the server stops: the
-/// request may be on its way.
+/// Time for the first request of a new connection when the server stops.
 const FIRST_REQUEST_GRACE: Duration = Duration::from_millis(200);
 
-/// Listens on an address.
-///
-/// # Errors
-///
-/// What is wrong with the address, and which `flag` sets another.
+/// Listens on an address. The error says what is wrong with it, and which `flag` sets another.
 pub fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, String> {
     let socket = listen(address).map_err(|error| {
         let why = match error.kind() {
@@ -77,9 +71,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG as u32)
 }
 
-/// Has the system probe silent clients. Some may be silent for as long as they like, such as
-/// those that watch the server's health, and one that is gone would keep its slot for ever.
-/// Accepted connections inherit the options of the listener.
+/// Turns on TCP keepalive: a vanished client that may be silent for long, such as one that watches
+/// health, would keep its slot. Accepted connections inherit the options of the listener.
 fn set_keepalive(socket: &TcpListener) -> rustix::io::Result<()> {
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
@@ -123,8 +116,7 @@ impl Listener {
         self
     }
 
-    /// Serves each connection in a task of its own until it is stopped, and returns the
-    /// connections that are still open then.
+    /// Serves each connection in its own task until it is stopped, and returns the open ones.
     pub async fn run(mut self) -> OpenConnections {
         let mut open = JoinSet::new();
         while let Some((accepted, slot)) = self.next(&mut open).await {
@@ -210,8 +202,7 @@ impl Service {
             match accepted.and_then(|(socket, peer)| Ok((socket.into_std()?, peer))) {
                 Ok(accepted) => return accepted,
                 Err(error) => {
-                    // The client is gone already, or the system is short of something: then to
-                    // retry at once would only take more of it.
+                    // The client is gone, or the system is out of resources: back off.
                     let is_out_of_files = [Errno::MFILE, Errno::NFILE]
                         .iter()
                         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
@@ -229,8 +220,7 @@ impl Service {
     }
 }
 
-/// The connections in the system's backlog, without waiting for more, and no more than can have
-/// been there at the beginning.
+/// The connections in the backlog, without waiting for more.
 fn pending(socket: std::net::TcpListener) -> impl Iterator<Item = Accepted> {
     let accepted = (0..=BACKLOG).map_while(move |_| match socket.accept() {
         Ok(accepted) => Some(Some(accepted)),

@@ -10,8 +10,7 @@ pub struct LogLimit {
 }
 
 impl LogLimit {
-    /// Calls `log` with the number of lines suppressed since the last one, unless this one is
-    /// suppressed, too.
+    /// Calls `log` with the number of lines suppressed before, unless this one is, too.
     pub fn log(&self, log: impl FnOnce(u64)) {
         let may = self.limiter.as_ref().is_none_or(|limiter| limiter.check("").is_allowed());
         // Relaxed: a count orders nothing.

@@ -22,10 +22,19 @@ impl MaybeTls {
     }
 
     /// True if the stream is encrypted.
-    #[must_use]
     pub fn has_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
+}
+
+/// Calls either stream.
+macro_rules! call {
+    ($self:expr, $stream:ident => $call:expr) => {
+        match $self {
+            MaybeTls::Plain($stream) => $call,
+            MaybeTls::Tls($stream) => $call,
+        }
+    };
 }
 
 impl AsyncRead for MaybeTls {
@@ -34,10 +43,7 @@ impl AsyncRead for MaybeTls {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
+        call!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 }
 
@@ -47,10 +53,7 @@ impl AsyncWrite for MaybeTls {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
+        call!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -58,30 +61,18 @@ impl AsyncWrite for MaybeTls {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-        }
+        call!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(context, parts))
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
+        call!(self, stream => stream.is_write_vectored())
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
+        call!(self.get_mut(), stream => Pin::new(stream).poll_flush(context))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        call!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(context))
     }
 }

@@ -14,11 +14,7 @@ use crate::{ConnectionCount, Protocol};
 /// Label names and values, and the number.
 pub type Labelled<'a, const N: usize> = ([(&'static str, &'a str); N], u64);
 
-/// Encodes a family of counters.
-///
-/// # Errors
-///
-/// If the encoder fails.
+/// Encodes a family of counters. Fails if the encoder fails.
 pub fn counters<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -29,11 +25,7 @@ pub fn counters<'a, const N: usize>(
     encode(family, values, ConstCounter::<u64>::new)
 }
 
-/// Encodes a family of gauges.
-///
-/// # Errors
-///
-/// If the encoder fails.
+/// Encodes a family of gauges. Fails if the encoder fails.
 pub fn gauges<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -30,14 +30,8 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
     /// Its name in logs, metrics and settings.
     fn name(&self) -> &'static str;
 
-    /// The port if none is configured; `None` if the protocol is off unless it is configured.
-    fn default_port(&self) -> Option<u16>;
-
     /// Serves one connection until either side closes it, or until `shutdown` is ready.
-    ///
-    /// # Errors
-    ///
-    /// If the connection fails, or the client violates the protocol.
+    /// Fails if the connection fails, or the client violates the protocol.
     fn serve<'a>(
         &'a self,
         connection: Connection,
@@ -83,7 +77,7 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
         let _ = registry;
     }
 
-    /// What runs beside the connections, until the server stops.
+    /// A background task, until the server stops.
     fn background(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }

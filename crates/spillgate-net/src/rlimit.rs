@@ -4,16 +4,13 @@ use tracing::{debug, warn};
 use crate::Protocol;
 use crate::listener::BACKLOG;
 
-/// For everything but connections that count: files, and the connections of protocols with a
-/// low bound of their own.
+/// For files, and for protocols with a low bound of their own.
 const RESERVED: u64 = 64 + 256;
 
-/// Connections per protocol if nothing is configured.
 const DEFAULT_CONNECTIONS: usize = 10_000;
 
-/// Raises the open-file limit to what the connections of these protocols need, those in the
-/// backlog included, as far as the system permits: many shells grant a program 1,024 files, and a
-/// thousand times as many if it asks. Returns how many connections each protocol may have.
+/// Raises the open-file limit to what the connections of these protocols need, backlog included, as
+/// far as the hard limit permits. Returns how many connections each protocol may have.
 pub fn raise_nofile_limit<'p>(
     configured: Option<usize>,
     protocols: impl IntoIterator<Item = &'p dyn Protocol>,
@@ -24,9 +21,8 @@ pub fn raise_nofile_limit<'p>(
     max_connections(configured, factor, granted)
 }
 
-/// How many connections each protocol may have if so many files may be open: as many as are
-/// configured, and else no more than leave files for everything else. A connection of each
-/// protocol needs `factor` files.
+/// How many connections each protocol may have: as configured, else as many as leave files for
+/// everything else. A connection of each protocol needs `factor` files.
 fn max_connections(configured: Option<usize>, factor: usize, granted: u64) -> usize {
     let connections = configured.unwrap_or(DEFAULT_CONNECTIONS);
     let needed = files(connections, factor);

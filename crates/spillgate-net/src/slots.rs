@@ -11,9 +11,8 @@ use tokio::time::timeout;
 
 use crate::Activity;
 
-/// Bounds the connections of a listener. When all slots are taken, the oldest connection without
-/// a complete request is closed for a new one: otherwise half-sent requests on every connection
-/// would lock everyone out.
+/// Bounds the connections of a listener. When all slots are taken, the oldest connection without a
+/// complete request is closed for a new one, so that half-sent requests lock nobody out.
 #[derive(Debug)]
 pub struct ConnectionSlots {
     free: Arc<Semaphore>,
@@ -23,8 +22,7 @@ pub struct ConnectionSlots {
     cleanup_at: usize,
 }
 
-/// How long a connection may take to close before another one is asked to, and how often those
-/// are looked at that cannot be closed yet.
+/// How long a connection may take to close before another one is asked.
 const RETRY: Duration = Duration::from_millis(20);
 
 impl ConnectionSlots {
@@ -81,8 +79,8 @@ impl Slot {
         Activity::scope(Arc::clone(&self.activity), serve)
     }
 
-    /// Serves a connection until it ends, or until the slot is needed and the client has still not
-    /// sent a complete request. True if it was cut off.
+    /// Serves a connection until it ends, or the slot is needed and there is no complete request.
+    /// True if it was cut off.
     pub async fn hold(&self, mut serve: Pin<&mut impl Future<Output = ()>>) -> bool {
         loop {
             let is_over = poll_fn(|context| match serve.as_mut().poll(context) {

@@ -15,7 +15,6 @@ use crate::Activity;
 pub struct Stream<A, T> {
     io: T,
     activity: A,
-    /// Bytes to read again.
     unread: Vec<u8>,
 }
 
@@ -35,8 +34,8 @@ impl<A: Deref<Target = Activity> + Unpin, T: AsyncRead + AsyncWrite + Unpin> Str
         &self.activity
     }
 
-    /// Closes the stream after discarding what the client is still sending. A socket that is closed
-    /// with unread bytes is reset, and the client may lose the response.
+    /// Closes the stream after discarding unread bytes: with them, the socket would be reset, and
+    /// the client may lose the response.
     pub async fn close(mut self) {
         // What a client may have sent before it sees the response.
         const BYTES: u64 = 4 * 1024 * 1024;

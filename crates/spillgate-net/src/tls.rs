@@ -1,7 +1,5 @@
 //! TLS certificates, private keys and trust anchors, read from PEM files.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +9,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
+
+use crate::read_file;
 
 /// HTTP/2 in ALPN.
 pub const H2: &[u8] = b"h2";
@@ -22,11 +22,7 @@ pub const HTTP1: &[u8] = b"http/1.1";
 pub struct Tls(ArcSwap<ServerConfig>);
 
 impl Tls {
-    /// Reads a certificate chain and its key.
-    ///
-    /// # Errors
-    ///
-    /// Which file is wrong, and what would be right.
+    /// Reads a certificate chain and its key. The error names the file, and what would be right.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
         config(certificate, key).map(|config| Self(ArcSwap::from_pointee(config)))
     }
@@ -38,7 +34,6 @@ impl Tls {
 
     /// Accepts connections, and negotiates one of these protocols by ALPN; none to negotiate
     /// nothing.
-    #[must_use]
     pub fn acceptor(&self, alpn: &[&[u8]]) -> TlsAcceptor {
         let mut config = self.0.load_full();
         if !alpn.is_empty() {
@@ -49,22 +44,15 @@ impl Tls {
     }
 }
 
-/// A client that trusts the certificates of a file.
-///
-/// # Errors
-///
-/// What is wrong with the file.
+/// A client that trusts the CA certificates of a file. The error says what is wrong with it.
 pub fn client(ca: &Path) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     add(&mut roots, ca)?;
     trusting(roots)
 }
 
-/// A client that trusts what this machine trusts, and the certificates of a file.
-///
-/// # Errors
-///
-/// What is wrong with the file, or that there is nothing to trust.
+/// A client that trusts the system's CA certificates, and those of a file. The error says what is
+/// wrong with the file, or that there are none.
 pub fn system_client(ca: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -72,16 +60,18 @@ pub fn system_client(ca: Option<&Path>) -> Result<ClientConfig, String> {
         add(&mut roots, ca)?;
     }
     if roots.is_empty() {
-        return Err("this machine trusts no certificate, so no upstream of https can be \
-                    trusted; name those to trust with ca in [proxy]"
-            .to_owned());
+        return Err(
+            "the system trusts no CA certificate, so no https:// upstream can be verified; \
+                    set upstream-ca in [proxy]"
+                .to_owned(),
+        );
     }
     trusting(roots)
 }
 
 fn add(roots: &mut RootCertStore, ca: &Path) -> Result<(), String> {
-    for certificate in certificates("ca", ca)? {
-        let refused = |error| format!("the ca {} cannot be used: {error}", ca.display());
+    for certificate in certificates("CA certificate", ca)? {
+        let refused = |error| format!("invalid CA certificate {}: {error}", ca.display());
         roots.add(certificate).map_err(refused)?;
     }
     Ok(())
@@ -104,8 +94,8 @@ fn config(certificate: &Path, key: &Path) -> Result<ServerConfig, String> {
         let (certificate, key) = (certificate.display(), key.display());
         match error {
             rustls::Error::InconsistentKeys(_) => format!(
-                "the tls-key {key} is not that of the tls-cert {certificate}; use the \
-                 pair that was made together"
+                "the tls-key {key} does not belong to the tls-cert {certificate}; use the key that \
+                 the certificate was issued for"
             ),
             error => format!("the tls-cert {certificate} cannot be used: {error}"),
         }
@@ -135,22 +125,8 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
 }
 
 fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
-    read_pem(path).map_err(|error| format!("the {what} {} cannot be read: {error}", path.display()))
-}
-
-/// Reads a file of at most a mebibyte.
-fn read_pem(path: &Path) -> io::Result<Vec<u8>> {
-    const MAX_BYTES: u64 = 1 << 20;
-    // Before it is opened: to open a pipe blocks until its other end is open.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("it has more than 1 MiB"));
-    }
-    Ok(bytes)
+    let cannot = |error| format!("the {what} {} cannot be read: {error}", path.display());
+    read_file(path, 1).map_err(cannot)
 }
 
 fn no_pem(what: &str, path: &Path, section: &str) -> String {

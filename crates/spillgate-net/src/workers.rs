@@ -9,9 +9,7 @@ use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 
-/// Threads that serve connections, one per core. A connection stays on its thread.
-///
-/// Tokio's multi-threaded runtime steals tasks between threads and wakes threads to do so, which
+/// Threads that serve connections, one per core. A connection stays on its thread: work stealing
 /// costs more than an answer that is ready at once.
 #[derive(Debug)]
 pub struct Workers {
@@ -39,10 +37,7 @@ pub fn index() -> usize {
 
 impl Workers {
     /// Starts the threads, which live as long as the process.
-    ///
-    /// # Errors
-    ///
-    /// If the system starts no more threads.
+    /// Fails if the system starts no more threads.
     pub fn start() -> io::Result<Self> {
         let threads = (0..count()).map(|index| {
             let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -58,7 +53,6 @@ impl Workers {
     }
 
     /// The next worker, in turn.
-    #[must_use]
     pub fn next(&self) -> &Handle {
         // Relaxed: connections only have to be spread.
         let turn = self.next.fetch_add(1, Ordering::Relaxed);

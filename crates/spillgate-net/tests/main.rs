@@ -29,10 +29,6 @@ impl Protocol for Echo {
         "echo"
     }
 
-    fn default_port(&self) -> Option<u16> {
-        None
-    }
-
     fn serve<'a>(
         &'a self,
         Connection { mut io, .. }: Connection,

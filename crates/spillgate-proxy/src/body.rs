@@ -14,7 +14,6 @@ use super::streams::Pieces;
 use super::trailers::TrailerFilter;
 use super::upstream::UpstreamBody;
 
-/// The body of a request to an upstream.
 #[derive(Debug, Default)]
 pub(super) struct RequestBody(Option<Sending>);
 
@@ -65,7 +64,6 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// Progress of a request's body.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     frames: AtomicU64,
@@ -95,7 +93,6 @@ impl Progress {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// True once it is complete.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
     }
@@ -111,7 +108,6 @@ impl Progress {
     }
 }
 
-/// The body of a response to a client.
 #[derive(Debug)]
 pub(super) struct Body {
     kind: Kind,
@@ -133,7 +129,6 @@ impl Body {
         Self { pieces: Pieces::of_task(), guard: Some(guard), ..self }
     }
 
-    /// From an upstream.
     pub(super) fn of_upstream(body: UpstreamBody, trailers: TrailerFilter) -> Self {
         Self::of(Kind::Upstream(Box::new((body, trailers))))
     }

@@ -16,10 +16,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::framing::Guard;
-use super::policy_view::PolicyView;
 use super::request::Sender;
 use super::service::ProxyService;
 use super::streams::{Spawn, Streams};
+use super::trailers::PolicyView;
 use super::upgrade::{Upgrade, relay};
 use super::{ClientLimits, Proxy, ProxyProtocol};
 
@@ -36,13 +36,9 @@ pub(super) struct Client {
 
 type ClientStream = Stream<Arc<Activity>, MaybeTls>;
 
-/// Forwards the requests of a client until it disconnects, violates the protocol or is idle for
-/// too long, or until `shutdown` is ready: then requests in progress are still answered. While
-/// the server is draining, the client is asked to connect elsewhere.
-///
-/// # Errors
-///
-/// If the stream fails, or the client violates the protocol.
+/// Forwards the requests of a client until it disconnects, violates the protocol or times out, or
+/// until `shutdown` is ready: then requests in progress are still answered. While the server is
+/// draining, the client is asked to connect elsewhere. Fails if the stream fails, or the client violates the protocol.
 pub(super) async fn serve<S: Store, X: Spawn>(
     protocol: &ProxyProtocol<S, X>,
     connection: Connection,
@@ -78,7 +74,6 @@ pub(super) async fn serve<S: Store, X: Spawn>(
     }
 }
 
-/// The connection preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Detects HTTP/2. What was read for that is put back.
@@ -95,7 +90,6 @@ async fn begins_http2(stream: &mut ClientStream) -> io::Result<bool> {
     }
 }
 
-/// A connection whose protocol is known.
 struct ClientConnection<S: Store> {
     client: Arc<Client>,
     service: ProxyService<S>,
@@ -124,8 +118,7 @@ impl<S: Store> ClientConnection<S> {
             client.proxy.stats.refused();
         }
         if !ended.as_ref().is_err_and(hyper::Error::is_user) {
-            // With TLS, an end that is not announced could be an attacker's (truncation). A response
-            // that broke off has none.
+            // Prevents truncation with TLS. A response that broke off has no clean end.
             let _ = timeout(CLOSE_TIMEOUT, stream.shutdown()).await;
         }
         stream.close().await;

@@ -10,7 +10,6 @@ use crate::problem::Problem;
 /// Why a request has no response from an upstream.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No upstream passes its health checks.
     NoneHealthy,
     Connect(io::Error),
     ConnectTimeout,
@@ -68,7 +67,6 @@ impl Failure {
         }
     }
 
-    /// True if it is the client's fault.
     pub(super) const fn is_of_client(&self) -> bool {
         matches!(self, Self::ClientStalled | Self::ClientBroke)
     }

@@ -19,7 +19,6 @@ use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
 use super::{State, host, request, response};
 use crate::settings::HostHeader;
 
-/// Forwards the requests of a client to upstreams.
 #[derive(Clone, Debug)]
 pub(super) struct Forward(pub(super) Arc<Client>);
 
@@ -92,7 +91,6 @@ impl Client {
         Err(last)
     }
 
-    /// Logs a failure of an upstream.
     fn report(&self, upstream: &Upstream, why: &Failure) {
         if !why.is_of_client() {
             let url = &upstream.url;
@@ -102,7 +100,6 @@ impl Client {
         }
     }
 
-    /// Makes the client's response from an upstream's.
     async fn answer(
         &self,
         state: &State,

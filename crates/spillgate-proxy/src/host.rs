@@ -61,7 +61,6 @@ pub(super) fn to_origin_form<B>(request: &mut Request<B>) {
     *request.uri_mut() = path.unwrap_or(PathAndQuery::from_static("/")).into();
 }
 
-/// Sets `Host`.
 pub(super) fn set(headers: &mut HeaderMap, authority: &Authority) {
     if let Ok(host) = HeaderValue::try_from(authority.as_str()) {
         headers.insert(HOST, host);

@@ -16,7 +16,6 @@ pub mod framing;
 mod headers;
 mod host;
 mod metrics;
-mod policy_view;
 mod problem;
 mod protocol;
 mod request;
@@ -24,7 +23,6 @@ mod response;
 mod response_guard;
 mod service;
 mod settings;
-mod stall_timeout;
 mod streams;
 mod trailers;
 mod upgrade;
@@ -58,22 +56,15 @@ pub struct State {
 }
 
 impl Proxy {
-    /// A proxy without connections.
-    ///
-    /// # Errors
-    ///
-    /// Which setting or file is wrong, and what would be right.
+    /// A proxy without connections. The error names the setting or file that is wrong.
     pub fn new(settings: ProxySettings) -> Result<Self, String> {
         let upstreams = Upstreams::new(&settings, &[])?;
         let state = ArcSwap::from_pointee(State { settings, upstreams });
         Ok(Self { state, stats: Stats::default(), log_limit: LogLimit::default() })
     }
 
-    /// Prepares other settings. Upstreams that are in both keep their connections.
-    ///
-    /// # Errors
-    ///
-    /// As in [`new`](Self::new).
+    /// Prepares other settings, and fails like [`new`](Self::new). Upstreams that are in both keep
+    /// their connections.
     pub fn prepare(&self, settings: ProxySettings) -> Result<State, String> {
         let current = self.state.load();
         let keep = match settings.connects_like(&current.settings) {

@@ -15,14 +15,12 @@ use super::Proxy;
 use super::failure::Failure;
 use super::upstream::Upstream;
 
-/// Counters of the proxy.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     refused: AtomicU64,
     switched: ConnectionCount,
     /// By status class.
     requests: [AtomicU64; CLASSES.len()],
-    /// With an incomplete response.
     cut: AtomicU64,
     failures: [AtomicU64; Failure::KINDS.len()],
 }
@@ -36,7 +34,6 @@ impl Stats {
         self.switched.open()
     }
 
-    /// A request could not be parsed.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -56,7 +53,6 @@ impl Stats {
     }
 }
 
-/// Reads the counters of a proxy when metrics are scraped.
 #[derive(Debug)]
 pub(crate) struct ProxyMetrics(pub(crate) Arc<Proxy>);
 

@@ -1,8 +1,8 @@
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::body::Body;
 
@@ -14,14 +14,6 @@ pub(super) struct Problem {
     status: StatusCode,
     detail: String,
     header: Option<(HeaderName, HeaderValue)>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    r#type: &'static str,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
 }
 
 impl Problem {
@@ -38,32 +30,23 @@ impl Problem {
         Self { header, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
-    /// No upstream can answer now, but one may soon.
     pub(super) fn unavailable(detail: impl Display) -> Self {
         let header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
         Self { header, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
 
-    /// The response, with its document.
     pub(super) fn response(self) -> Response<Body> {
-        let document = Document {
-            r#type: "about:blank",
-            title: self.status.canonical_reason().unwrap_or_default(),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-        };
-        let document = serde_json::to_vec(&document).unwrap_or_default();
-        let mut response = Response::new(Body::from(document));
+        let document = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        let mut response = Response::new(Body::from(document.to_string()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(self.header);
         response
-    }
-}
-
-impl Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
     }
 }

@@ -51,10 +51,6 @@ impl<S: Store, X: Spawn> Protocol for ProxyProtocol<S, X> {
         "proxy"
     }
 
-    fn default_port(&self) -> Option<u16> {
-        Some(8080)
-    }
-
     fn serve<'a>(
         &'a self,
         connection: Connection,

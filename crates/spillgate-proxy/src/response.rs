@@ -8,10 +8,8 @@ use super::failure::Failure;
 use super::headers::{MAX_FIELDS, add_via, strip};
 use super::trailers::TrailerFilter;
 
-/// Refuses a response whose framing is ambiguous, or whose head is too large.
-///
-/// The same rules hold without a body, as in response to `HEAD`: the client and caches in between
-/// rely on the headers.
+/// Refuses a response whose framing is ambiguous, or whose head is too large. The same rules hold
+/// for responses to `HEAD`, since caches rely on them.
 pub(super) fn validate<B>(response: &Response<B>) -> Result<(), Failure> {
     let headers = response.headers();
     if headers.len() > MAX_FIELDS {

@@ -55,8 +55,8 @@ impl Drop for ResponseGuard {
     }
 }
 
-/// The failure that ends a response. hyper drops what it has not sent when the body fails, the head
-/// included, so the failure is reported after everything else was sent.
+/// The failure that ends a response. hyper drops unsent bytes when the body fails, so the failure is
+/// reported after everything else was sent.
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) failure: Failure,

@@ -27,7 +27,6 @@ use super::{host, request};
 
 type Limited<S> = Spillgate<Forward, S>;
 
-/// Serves the requests of a client.
 pub(super) struct ProxyService<S: Store> {
     client: Arc<Client>,
     limited: Limited<S>,
@@ -79,7 +78,6 @@ fn refuse(problem: Problem, version: Version) -> Response<Body> {
     response
 }
 
-/// The response of a request.
 pub(super) struct ResponseFuture<S: Store> {
     from: From<S>,
     in_progress: Option<InProgress<Arc<Activity>>>,

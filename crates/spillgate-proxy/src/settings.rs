@@ -22,7 +22,6 @@ pub enum Scheme {
 
 impl Scheme {
     /// The scheme of a URL.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -84,7 +83,6 @@ impl FromStr for UpstreamUrl {
 
 impl UpstreamUrl {
     /// True if the URL names the listener at this address, as far as its host is an address.
-    #[must_use]
     pub fn is_at(&self, listens: SocketAddr) -> bool {
         let is_here = |address: IpAddr| {
             address == listens.ip() || (listens.ip().is_unspecified() && address.is_loopback())
@@ -157,7 +155,6 @@ impl ProxySettings {
     }
 
     /// All upstreams, for display.
-    #[must_use]
     pub fn upstream_list(&self) -> String {
         self.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }

@@ -1,7 +1,5 @@
-//! Requests over HTTP/2, each in a task of its own.
-//!
-//! A client may read some responses and not others, so the connection does not show whether it is
-//! blocked, as it does with HTTP/1.1.
+//! Requests over HTTP/2, each in its own task: a client may read some responses and not others, so
+//! the connection does not show whether it is blocked.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,8 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::rt::Executor;
-
-use super::stall_timeout::stalled;
+use tokio::time::sleep;
 
 /// Spawns tasks on behalf of the current one. A server whose store schedules by task passes on which
 /// client a task works for.
@@ -32,8 +29,7 @@ impl Spawn for TokioSpawn {
     }
 }
 
-/// Carries out requests until they are answered, or the client has not read its response for
-/// so long.
+/// Runs requests until they are answered, or the client has not read its response in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Streams<X> {
     pub(super) io_timeout: Duration,
@@ -121,8 +117,20 @@ impl Pieces {
         }
     }
 
-    /// True if nothing is left of the last frame.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+}
+
+/// Ready when `progress` has been the same for `limit`, within a tenth of that. While it is
+/// `None`, nothing is expected.
+pub(super) async fn stalled(limit: Duration, progress: impl Fn() -> Option<u64>) {
+    const SAMPLES: u32 = 10;
+    let (mut seen, mut same) = (None, 0);
+    while same < SAMPLES {
+        sleep(limit / SAMPLES).await;
+        let now = progress();
+        same = if now.is_some() && now == seen { same + 1 } else { 0 };
+        seen = now;
     }
 }

@@ -1,10 +1,9 @@
-//! Which trailers are forwarded.
-//!
-//! Some servers merge them into the headers. So a trailer must not carry what a header must not, or
-//! what would not be trusted in a header.
+//! Which trailers are forwarded. Some servers merge them into the headers, so a trailer must not
+//! carry what a header must not.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -12,10 +11,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue, TRAILER};
 use hyper::body::Frame;
+use spillgate_policy::Gate;
+use spillgate_policy::store::Store;
 
 use super::failure::Failure;
 use super::headers::{MAX_FIELDS, words};
-use super::policy_view::PolicyView;
 
 /// Fields of the head alone (RFC 9110, section 6.5.1), hop-by-hop fields, and what proxies say about
 /// a client. `_` counts as `-`.
@@ -70,7 +70,6 @@ static FORBIDDEN: [&str; 43] = [
     "warning",
 ];
 
-/// Forbidden prefixes of names.
 static FORBIDDEN_PREFIXES: [&str; 5] = ["if-", "proxy", "ratelimit", "sec-", "x-ratelimit-"];
 
 /// Names that contain one of these identify a client.
@@ -83,7 +82,6 @@ pub(super) struct TrailerFilter {
     named: Vec<HeaderName>,
     /// The policy, whose headers must not arrive late. `None` for a response.
     policy: Option<Arc<dyn PolicyView>>,
-    /// Fields allowed.
     max: usize,
 }
 
@@ -116,7 +114,6 @@ impl TrailerFilter {
         };
     }
 
-    /// Filters the next frame of a body.
     pub(super) fn filter_frame(
         &self,
         polled: Poll<Option<Result<Frame<Bytes>, Failure>>>,
@@ -134,7 +131,6 @@ impl TrailerFilter {
         }
     }
 
-    /// The remaining fields, if there are any.
     fn filter_fields(&self, mut trailers: HeaderMap) -> Result<Option<HeaderMap>, Failure> {
         if trailers.len() > self.max {
             return Err(match &self.policy {
@@ -171,5 +167,24 @@ fn dashed(name: &HeaderName) -> Cow<'_, str> {
 impl fmt::Debug for TrailerFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TrailerFilter").field("named", &self.named).finish_non_exhaustive()
+    }
+}
+
+/// What forwarding asks of the policy in force, whatever its store.
+pub(super) trait PolicyView: Send + Sync {
+    /// True if the proxy in front of this one at this address is trusted.
+    fn trusts(&self, address: IpAddr) -> bool;
+
+    /// True if the policy reads a header of which this is true.
+    fn reads(&self, is: &dyn Fn(&HeaderName) -> bool) -> bool;
+}
+
+impl<S: Store> PolicyView for Gate<S> {
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.policy().trusts(address)
+    }
+
+    fn reads(&self, is: &dyn Fn(&HeaderName) -> bool) -> bool {
+        self.policy().headers().any(is)
     }
 }

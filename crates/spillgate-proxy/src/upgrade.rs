@@ -8,10 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::stall_timeout::stalled;
+use super::streams::stalled;
 use super::upstream::Http1;
 
-/// The connection to an upstream that has switched protocols.
 #[derive(Debug, Default)]
 pub(super) struct Upgrade(Mutex<Option<Http1>>);
 

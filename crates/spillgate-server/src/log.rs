@@ -9,7 +9,7 @@ pub(crate) fn begin(settings: &Settings) {
     let builder = tracing_subscriber::fmt()
         .with_max_level(settings.log_level)
         .with_writer(io::stderr)
-        // That a line cannot be written would be said where it cannot be written, by a panic.
+        // Otherwise a failed write panics.
         .log_internal_errors(false)
         .with_target(false);
     let is_for_people = io::IsTerminal::is_terminal(&io::stderr());

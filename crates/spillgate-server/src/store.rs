@@ -17,7 +17,7 @@ pub(crate) fn concurrency(store: &impl Store) -> usize {
     if store.is_in_process() { 1 } else { 64 }
 }
 
-/// Any of the stores that a server may have: its own memory, which is the default.
+/// The memory of this process, or a Redis that many servers share.
 #[derive(Debug)]
 pub enum AnyStore {
     /// The memory of this process.
@@ -26,21 +26,20 @@ pub enum AnyStore {
     Shared(Arc<SharedStore>),
 }
 
-/// A store in a real Redis or Valkey.
+/// A store in Redis or Valkey.
 pub type SharedStore = RedisStore<Client>;
 
-/// The limits of one policy, with the store that has made them ready.
+/// The limits of one policy, with their store.
 #[derive(Debug)]
 pub enum AnyLimits {
     /// In the memory of this process.
     Memory(Memory, MemoryLimits),
-    /// In a store that many servers share.
+    /// In Redis.
     Shared(Arc<SharedStore>, RedisLimits),
 }
 
 impl AnyStore {
-    /// The seed under which callers are hashed, for snapshots. Redis hashes by a secret instead, so
-    /// there it is a new one each time.
+    /// The seed that callers are hashed with, for snapshots. Redis hashes with a secret instead.
     pub(crate) fn seed(&self) -> Seed {
         match self {
             Self::Memory(memory) => memory.seed(),
@@ -48,8 +47,7 @@ impl AnyStore {
         }
     }
 
-    /// The store that many servers share, if it is one.
-    #[must_use]
+    /// The store in Redis, if it is one.
     pub fn shared(&self) -> Option<&Arc<SharedStore>> {
         match self {
             Self::Memory(_) => None,
@@ -64,20 +62,26 @@ impl Default for AnyStore {
     }
 }
 
-impl From<Memory> for AnyStore {
-    fn from(memory: Memory) -> Self {
-        Self::Memory(memory)
-    }
+macro_rules! call {
+    ($limits:ident, $store:ident => $call:expr) => {
+        match $limits {
+            AnyLimits::Memory($store, $limits) => $call,
+            AnyLimits::Shared($store, $limits) => $call,
+        }
+    };
 }
 
-impl From<SharedStore> for AnyStore {
-    fn from(store: SharedStore) -> Self {
-        Self::Shared(Arc::new(store))
-    }
+/// Waits for the store of these limits. Futures of Redis are boxed: every connection reserves room
+/// for the largest future that it may wait for.
+macro_rules! wait {
+    ($limits:ident, $store:ident => $call:expr) => {
+        match $limits {
+            AnyLimits::Memory($store, $limits) => $call.await,
+            AnyLimits::Shared($store, $limits) => Box::pin($call).await,
+        }
+    };
 }
 
-// Futures of a store elsewhere are in boxes: every connection has room for the largest that
-// it may wait for, also on a server that never does.
 impl Store for AnyStore {
     type Limits = AnyLimits;
 
@@ -90,50 +94,38 @@ impl Store for AnyStore {
     }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<AnyLimits, Error> {
-        match self {
-            Self::Memory(memory) => Ok(AnyLimits::Memory(*memory, memory.open(limits)?)),
-            Self::Shared(store) => Ok(AnyLimits::Shared(Arc::clone(store), store.open(limits)?)),
-        }
+        Ok(match self {
+            Self::Memory(memory) => AnyLimits::Memory(*memory, memory.open(limits)?),
+            Self::Shared(store) => AnyLimits::Shared(Arc::clone(store), store.open(limits)?),
+        })
     }
 
     fn reopen(&self, old: &AnyLimits, limits: &[LimitSpec]) -> Result<AnyLimits, Error> {
-        match old {
+        Ok(match old {
             AnyLimits::Memory(memory, old) => {
-                Ok(AnyLimits::Memory(*memory, memory.reopen(old, limits)?))
+                AnyLimits::Memory(*memory, memory.reopen(old, limits)?)
             }
             AnyLimits::Shared(store, old) => {
-                Ok(AnyLimits::Shared(Arc::clone(store), store.reopen(old, limits)?))
+                AnyLimits::Shared(Arc::clone(store), store.reopen(old, limits)?)
             }
-        }
+        })
     }
 
     async fn decide(&self, limits: &AnyLimits, spends: &mut [Spend]) -> Result<(), Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.decide(limits, spends).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.decide(limits, spends)).await,
-        }
+        wait!(limits, store => store.decide(limits, spends))
     }
 
     #[inline]
     fn decide_now(&self, limits: &AnyLimits, spends: &mut [Spend]) -> Option<Result<(), Error>> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.decide_now(limits, spends),
-            AnyLimits::Shared(store, limits) => store.decide_now(limits, spends),
-        }
+        call!(limits, store => store.decide_now(limits, spends))
     }
 
     fn prefetch(&self, limits: &AnyLimits, limit: usize, keys: impl Iterator<Item = Key>) {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.prefetch(limits, limit, keys),
-            AnyLimits::Shared(store, limits) => store.prefetch(limits, limit, keys),
-        }
+        call!(limits, store => store.prefetch(limits, limit, keys));
     }
 
     async fn peek(&self, limits: &AnyLimits, spend: &Spend) -> Result<Decision, Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.peek(limits, spend).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.peek(limits, spend)).await,
-        }
+        wait!(limits, store => store.peek(limits, spend))
     }
 
     async fn settle(
@@ -142,10 +134,7 @@ impl Store for AnyStore {
         spend: &Spend,
         actual: u64,
     ) -> Result<Settled, Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.settle(limits, spend, actual).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.settle(limits, spend, actual)).await,
-        }
+        wait!(limits, store => store.settle(limits, spend, actual))
     }
 
     async fn deposit(
@@ -155,12 +144,7 @@ impl Store for AnyStore {
         id: u128,
         lifetime: Duration,
     ) -> Result<bool, Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.deposit(limits, spend, id, lifetime).await,
-            AnyLimits::Shared(store, limits) => {
-                Box::pin(store.deposit(limits, spend, id, lifetime)).await
-            }
-        }
+        wait!(limits, store => store.deposit(limits, spend, id, lifetime))
     }
 
     async fn settle_deposit(
@@ -169,26 +153,15 @@ impl Store for AnyStore {
         id: u128,
         actual: u64,
     ) -> Result<Option<Settlement>, Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.settle_deposit(limits, id, actual).await,
-            AnyLimits::Shared(store, limits) => {
-                Box::pin(store.settle_deposit(limits, id, actual)).await
-            }
-        }
+        wait!(limits, store => store.settle_deposit(limits, id, actual))
     }
 
     fn cancel(&self, limits: &AnyLimits, spend: Spend) {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.cancel(limits, spend),
-            AnyLimits::Shared(store, limits) => store.cancel(limits, spend),
-        }
+        call!(limits, store => store.cancel(limits, spend));
     }
 
     async fn reset(&self, limits: &AnyLimits, limit: usize, key: &Key) -> Result<(), Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.reset(limits, limit, key).await,
-            AnyLimits::Shared(store, limits) => Box::pin(store.reset(limits, limit, key)).await,
-        }
+        wait!(limits, store => store.reset(limits, limit, key))
     }
 
     async fn set_override(
@@ -198,25 +171,15 @@ impl Store for AnyStore {
         key: &Key,
         quota: Option<Quota>,
     ) -> Result<(), Error> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => {
-                memory.set_override(limits, limit, key, quota).await
-            }
-            AnyLimits::Shared(store, limits) => {
-                Box::pin(store.set_override(limits, limit, key, quota)).await
-            }
-        }
+        wait!(limits, store => store.set_override(limits, limit, key, quota))
     }
 
     fn usage(&self, limits: &AnyLimits, limit: usize) -> Option<Usage> {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.usage(limits, limit),
-            AnyLimits::Shared(store, limits) => store.usage(limits, limit),
-        }
+        call!(limits, store => store.usage(limits, limit))
     }
 }
 
-/// What is shared outlives every server, so that a snapshot has none of it.
+/// State in Redis outlives every server, so a snapshot has none of it.
 impl Saves for AnyStore {
     fn save(&self, limits: &AnyLimits, limit: usize) -> Option<SavedLimit> {
         match limits {
@@ -233,9 +196,8 @@ impl Saves for AnyStore {
     }
 
     fn restore(&self, limits: &AnyLimits, saved: Vec<SavedLimit>, then: Timestamp) {
-        match limits {
-            AnyLimits::Memory(memory, limits) => memory.restore(limits, saved, then),
-            AnyLimits::Shared(..) => {}
+        if let AnyLimits::Memory(memory, limits) = limits {
+            memory.restore(limits, saved, then);
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::policy::{Cost, Rule};
 use crate::{ListKind, Policy, Quota};
 
 /// What a new policy changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Changes {
     /// New limits.
@@ -23,7 +26,8 @@ pub struct Changes {
 }
 
 /// A key of a limit that has another value than before.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LimitChange {
     /// The limit's name.
@@ -37,7 +41,8 @@ pub struct LimitChange {
 }
 
 /// How many entries a list gained and lost. Entries may be secrets, so they are counted only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ListChange {
     /// Which list.

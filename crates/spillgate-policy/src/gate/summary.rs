@@ -14,7 +14,7 @@ use crate::store::{Store, Usage};
 pub struct LimitSummary {
     /// The limit's name.
     pub name: String,
-    /// How much, over how long.
+    /// How much, over how long; `set by each call` if the quota comes with the call.
     pub quota: String,
     /// How the quota is spent.
     pub algorithm: &'static str,
@@ -50,7 +50,10 @@ impl Rule {
     fn summary(&self, usage: Option<Usage>) -> LimitSummary {
         LimitSummary {
             name: self.name.to_string(),
-            quota: self.spec.quota.to_string(),
+            quota: match self.spec.is_by_call {
+                true => "set by each call".to_owned(),
+                false => self.spec.quota.to_string(),
+            },
             algorithm: self.spec.algorithm.name(),
             per: self.spec.per.clone(),
             mode: self.mode,

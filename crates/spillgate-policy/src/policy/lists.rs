@@ -9,7 +9,9 @@ use crate::policy::identity::{Identifier, NamedBy, Sender, Who};
 use crate::{Caller, RequestView};
 
 /// Which of the two lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum ListKind {
     /// Callers who are never limited.
     Allow,

@@ -5,10 +5,8 @@
 //! drops a `Content-Length` next to a `Transfer-Encoding`.
 
 mod guard;
-mod lines;
 
 pub use self::guard::Guard;
-use self::lines::Lines;
 
 /// Completes a head with an invalid byte, so that it is parsed, and refused.
 pub const END: &[u8] = b"\r\n\r\n";
@@ -41,11 +39,7 @@ impl Default for Place {
 }
 
 impl Framing {
-    /// Follows the stream.
-    ///
-    /// # Errors
-    ///
-    /// The index of the byte that makes the stream ambiguous.
+    /// Follows the stream. The error is the index of the byte that makes it ambiguous.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<(), usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -56,11 +50,7 @@ impl Framing {
 
     /// Follows the stream to the end of the current request, and returns how many of these bytes
     /// belong to it; `None` if all of them do and more follow. For servers that never switch
-    /// protocols: an `Upgrade` is ignored.
-    ///
-    /// # Errors
-    ///
-    /// As in [`follow`](Self::follow).
+    /// protocols: an `Upgrade` is ignored. The error is that of [`follow`](Self::follow).
     pub fn next_request(&mut self, bytes: &[u8]) -> Result<Option<usize>, usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -77,13 +67,11 @@ impl Framing {
     }
 
     /// True if it is unknown where the request ends.
-    #[must_use]
     pub fn is_unknown(&self) -> bool {
         matches!(self.place, Place::Unknown)
     }
 
     /// True within a head.
-    #[must_use]
     pub fn is_in_head(&self) -> bool {
         matches!(self.place, Place::Head(_)) && (self.has_begun() || self.lines.has_begun())
     }
@@ -204,6 +192,36 @@ fn chunk(line: &[u8]) -> Place {
         Some(0) => Place::Trailers,
         Some(size) => size.checked_add(2).map_or(Place::Unknown, Place::Chunk),
         None => Place::Unknown,
+    }
+}
+
+/// Splits bytes that arrive in pieces into lines.
+#[derive(Debug, Default)]
+struct Lines {
+    /// The beginning of an incomplete line.
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    fn has_begun(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
+    /// Passes the next line to `see`, its line feed included, and returns how many of these bytes
+    /// belong to it; `None` if all of them do and more follow.
+    fn next<R>(&mut self, bytes: &[u8], see: impl FnOnce(&[u8]) -> R) -> Option<(usize, R)> {
+        let Some(feed) = bytes.iter().position(|byte| *byte == b'\n') else {
+            self.begun.extend_from_slice(bytes);
+            return None;
+        };
+        let count = feed + 1;
+        if self.begun.is_empty() {
+            return Some((count, see(&bytes[..count])));
+        }
+        self.begun.extend_from_slice(&bytes[..count]);
+        let seen = see(&self.begun);
+        self.begun.clear();
+        Some((count, seen))
     }
 }
 

@@ -13,7 +13,6 @@ use spillgate_net::tls;
 
 use crate::settings::{ProxySettings, Scheme, UpstreamUrl};
 
-/// All upstreams.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     all: Vec<Arc<Upstream>>,
@@ -53,9 +52,8 @@ impl Upstreams {
         Ok(Self { all, next: AtomicUsize::new(0) })
     }
 
-    /// The upstream with the fewest requests in flight, round-robin among equals; none that was tried
-    /// already, and `None` if no other passes its health checks. One in back-off is chosen only if all
-    /// are.
+    /// The healthy upstream with the fewest requests in flight that was not tried, round-robin among
+    /// equals. One in back-off is chosen only if all are.
     pub(crate) fn choose(&self, tried: &[Arc<Upstream>]) -> Option<&Arc<Upstream>> {
         if let ([only], []) = (&*self.all, tried) {
             return Some(only).filter(|only| only.health.passes_checks());
@@ -70,7 +68,6 @@ impl Upstreams {
         usable.min_by_key(|upstream| (upstream.health.is_backed_off(), upstream.in_flight()))
     }
 
-    /// All upstreams, in configured order.
     pub(crate) fn all(&self) -> &[Arc<Upstream>] {
         &self.all
     }
@@ -88,12 +85,10 @@ impl Upstreams {
 }
 
 impl Upstream {
-    /// True if it is likely to answer.
     pub(crate) fn is_healthy(&self) -> bool {
         self.health.passes_checks() && !self.health.is_backed_off()
     }
 
-    /// Idle connections.
     pub(crate) fn idle_connections(&self) -> usize {
         self.pool.len()
     }

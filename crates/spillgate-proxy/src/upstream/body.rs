@@ -15,7 +15,6 @@ use super::{Answered, InFlight};
 use crate::body::Progress;
 use crate::failure::Failure;
 
-/// The connection that a response arrives on.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// Polled by the response, and pooled after it.
@@ -87,7 +86,6 @@ impl UpstreamBody {
         Poll::Ready(frame.map(|frame| frame.map_err(Failure::Broken)))
     }
 
-    /// The response is incomplete.
     fn cut(&mut self) {
         if let Some((_, in_flight)) = self.from.take() {
             in_flight.0.cut.fetch_add(1, Ordering::Relaxed);

@@ -22,12 +22,10 @@ pub(super) struct Connector {
 #[derive(Debug)]
 struct Secure {
     name: ServerName<'static>,
-    /// Offers HTTP/2 and HTTP/1.1.
     any: Arc<ClientConfig>,
     http1: Arc<ClientConfig>,
 }
 
-/// The protocol of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaks {
     Http1,

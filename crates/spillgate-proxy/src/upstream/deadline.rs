@@ -10,8 +10,7 @@ use super::Timeouts;
 use crate::body::Progress;
 use crate::failure::Failure;
 
-/// A timer that is reset again and again. To reset it to a later time costs next to nothing, so a
-/// connection keeps its own.
+/// A timer that a connection keeps, since resetting it is cheap.
 #[derive(Debug)]
 pub(crate) struct Deadline(Pin<Box<Sleep>>);
 
@@ -25,7 +24,6 @@ impl Deadline {
         self.0.as_mut().reset(Instant::now() + time);
     }
 
-    /// Ready once it has passed.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.0.as_mut().poll(context)
     }
@@ -37,7 +35,6 @@ impl Deadline {
 pub(super) struct HeadWait<'p> {
     deadline: &'p mut Deadline,
     timeouts: &'p Timeouts,
-    /// The request's body, while it is sent.
     body: Option<Arc<Progress>>,
     frames: u64,
 }
@@ -52,7 +49,6 @@ impl<'p> HeadWait<'p> {
         Self { deadline, timeouts, body, frames: 0 }
     }
 
-    /// Ready once the client or the upstream took too long.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Failure> {
         let frames = self.body.as_ref().map_or(0, |body| body.frames());
         if self.body.as_ref().is_some_and(|body| body.has_ended()) {

@@ -1,7 +1,17 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use http::header::{HeaderValue, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
 use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::Upstream;
+use crate::body::RequestBody;
+use crate::failure::Failure;
+use crate::host;
 
 /// Whether an upstream is likely to answer.
 #[derive(Debug)]
@@ -12,7 +22,6 @@ pub(super) struct Health {
     failures: AtomicU32,
     /// End of the back-off, in milliseconds; 0 if there is none.
     backoff_until: AtomicU64,
-    /// The last health check failed.
     is_unhealthy: AtomicBool,
 }
 
@@ -33,7 +42,6 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 // Relaxed throughout: a request that sees it late fails to connect, and tries another upstream.
 impl Health {
-    /// Records a connection.
     pub(super) fn connected(&self) {
         if self.failures.load(Ordering::Relaxed) > 0 {
             self.failures.store(0, Ordering::Relaxed);
@@ -41,7 +49,6 @@ impl Health {
         }
     }
 
-    /// Records a failure to connect.
     pub(super) fn failed(&self) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(10);
         let backoff = (FIRST * (1 << failures)).min(LONGEST);
@@ -53,12 +60,10 @@ impl Health {
         self.is_unhealthy.swap(!is_healthy, Ordering::Relaxed) == is_healthy
     }
 
-    /// True unless the last health check failed.
     pub(super) fn passes_checks(&self) -> bool {
         !self.is_unhealthy.load(Ordering::Relaxed)
     }
 
-    /// True during the back-off.
     pub(super) fn is_backed_off(&self) -> bool {
         match self.backoff_until.load(Ordering::Relaxed) {
             0 => false,
@@ -73,6 +78,34 @@ impl Health {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Upstream {
+    /// Checks the health of the upstream: any status below 400 passes.
+    pub(super) async fn probe(self: &Arc<Self>, path: &PathAndQuery) {
+        let answered = self.check(path).await;
+        let is_healthy = answered.as_ref().is_ok_and(|status| *status < 400);
+        if !self.health.checked(is_healthy) {
+            return;
+        }
+        let upstream = self.url.to_string();
+        match answered {
+            _ if is_healthy => info!(upstream, "upstream is healthy again"),
+            Ok(status) => warn!(upstream, status, "upstream is unhealthy"),
+            Err(error) => warn!(upstream, %error, "upstream is unhealthy"),
+        }
+    }
+
+    async fn check(self: &Arc<Self>, path: &PathAndQuery) -> Result<u16, Failure> {
+        let mut request = Request::new(RequestBody::default());
+        *request.uri_mut() = Uri::from(path.clone());
+        let headers = request.headers_mut();
+        host::set(headers, &self.url.authority);
+        headers.insert(USER_AGENT, HeaderValue::from_static("spillgate"));
+        let answered = self.send(request, false).await.map_err(|unanswered| unanswered.why)?;
+        // The rest of the response is discarded with its connection.
+        Ok(answered.response.status().as_u16())
+    }
 }
 
 #[cfg(test)]

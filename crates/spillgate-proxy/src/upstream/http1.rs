@@ -20,7 +20,7 @@ use crate::body::RequestBody;
 use crate::failure::Failure;
 use spillgate_net::MaybeTls;
 
-/// A connection, driven by whoever holds it.
+/// A connection, driven by its holder.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     sender: SendRequest<RequestBody>,
@@ -74,18 +74,11 @@ pub(super) async fn send(
 }
 
 async fn connect(upstream: &Upstream) -> Result<Http1, Failure> {
-    let connected =
-        upstream.connector.connect(&upstream.url, Speaks::Http1, &upstream.timeouts).await;
-    match connected {
-        Ok((link, _)) => {
-            upstream.health.connected();
-            Http1::new(link, &upstream.timeouts).await
-        }
-        Err(why) => {
-            upstream.health.failed();
-            Err(why)
-        }
-    }
+    let Upstream { connector, url, timeouts, health, .. } = upstream;
+    let connected = connector.connect(url, Speaks::Http1, timeouts).await;
+    let (link, _) = connected.inspect_err(|_| health.failed())?;
+    health.connected();
+    Http1::new(link, timeouts).await
 }
 
 /// True if the upstream closed the connection before it answered.
@@ -103,7 +96,6 @@ fn is_reset(error: &hyper::Error) -> bool {
 }
 
 impl Http1 {
-    /// HTTP/1.1 over a new connection.
     pub(super) async fn new(link: MaybeTls, timeouts: &Timeouts) -> Result<Self, Failure> {
         let handshake = Builder::new().handshake(TokioIo::new(link)).await;
         let (sender, connection) = handshake.map_err(Failure::Broken)?;
@@ -112,7 +104,6 @@ impl Http1 {
         Ok(Self { sender, connection, has_ended: false, deadline, idle_since })
     }
 
-    /// Sends a request, and waits for the head of its response.
     pub(super) async fn send(
         &mut self,
         mut request: Request<RequestBody>,
@@ -139,14 +130,12 @@ impl Http1 {
         .await
     }
 
-    /// Drives the connection.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) {
         if !self.has_ended {
             self.has_ended = self.connection.poll_without_shutdown(context).is_ready();
         }
     }
 
-    /// True if another request can be sent.
     pub(super) fn is_ready(&self) -> bool {
         !self.has_ended && self.sender.is_ready()
     }
@@ -163,7 +152,6 @@ impl Http1 {
     }
 }
 
-/// A copy of a request, for a retry.
 pub(super) struct RetryCopy {
     method: Method,
     uri: Uri,

@@ -41,11 +41,9 @@ struct Shared {
     /// A request timed out. The network path may be dead, which TCP notices after a quarter of an
     /// hour.
     has_stalled: Arc<AtomicBool>,
-    /// When a request was sent last.
     used: Instant,
 }
 
-/// The connection for a request.
 enum Route {
     /// The shared one, which existed.
     Shared(Shared),
@@ -64,7 +62,6 @@ impl Http2 {
         self.is_refused.load(Ordering::Relaxed)
     }
 
-    /// Sends a request, and waits for the head of its response.
     pub(super) async fn send(
         &self,
         upstream: &Upstream,

@@ -8,7 +8,6 @@ mod health;
 mod http1;
 mod http2;
 mod pool;
-mod probe;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -34,7 +33,6 @@ use crate::settings::{Scheme, UpstreamUrl};
 /// How long an upstream, or a client, may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
-    /// To connect.
     connect: Duration,
     /// Until the head of a response.
     response: Duration,
@@ -42,7 +40,6 @@ pub(super) struct Timeouts {
     idle: Duration,
 }
 
-/// A server that requests are forwarded to.
 #[derive(Debug)]
 pub(super) struct Upstream {
     pub(super) url: UpstreamUrl,
@@ -51,9 +48,7 @@ pub(super) struct Upstream {
     pool: Pool,
     http2: Http2,
     health: Health,
-    /// Requests in flight.
     in_flight: AtomicUsize,
-    /// Incomplete responses.
     cut: AtomicU64,
 }
 
@@ -87,11 +82,9 @@ impl From<Failure> for Unanswered {
     }
 }
 
-/// A response, and the connection that its body arrives on.
 pub(super) struct Answered {
     pub(super) response: Response<Incoming>,
     source: Source,
-    /// Progress of the request's body.
     request: Option<Arc<Progress>>,
 }
 
@@ -106,7 +99,6 @@ impl Answered {
 }
 
 impl Upstream {
-    /// Sends a request, and waits for the head of its response.
     pub(super) async fn send(
         &self,
         request: Request<RequestBody>,
@@ -129,18 +121,15 @@ impl Upstream {
         InFlight(Arc::clone(self))
     }
 
-    /// Incomplete responses.
     pub(super) fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Requests in flight.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 }
 
-/// A request in flight.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Upstream>);
 

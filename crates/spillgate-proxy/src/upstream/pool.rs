@@ -58,12 +58,10 @@ impl Pool {
         }
     }
 
-    /// Idle connections.
     pub(super) fn len(&self) -> usize {
         self.idle.iter().map(|idle| lock(idle).len()).sum()
     }
 
-    /// The pool of the current worker.
     fn own(&self) -> &Mutex<Vec<Http1>> {
         &self.idle[workers::index()]
     }

@@ -4,19 +4,18 @@ use ipnet::IpNet;
 
 use crate::Secret;
 
-/// Who may ask a server what.
+/// Access rules.
 ///
 /// | | on loopback | elsewhere |
 /// |---|---|---|
-/// | `/healthz`, `/readyz` | anyone | anyone |
+/// | `/healthz`, `/readyz`, gRPC `Health/Check` | anyone | anyone |
 /// | `/auth` | proxies | proxies |
-/// | `/metrics` | anyone | with the token, or anyone if [told so](Self::open_metrics) |
-/// | gRPC, but for `Health/Check`, which is for anyone | anyone | with the token, or [known](Self::grpc_from) |
-/// | `/v1/check`, `/v1/reserve`, `/v1/settle` and everything that is not listed | anyone | with the token |
-/// | what changes or reveals: policy, limits, keys, overrides, lists, explain | with the token | with the token |
+/// | `/metrics` | anyone | token, or anyone if [open](Self::open_metrics) |
+/// | gRPC | anyone | token, or [allowed](Self::grpc_from) address |
+/// | `/v1/check`, `/v1/reserve`, `/v1/settle` and everything that is not listed | anyone | token |
+/// | policy, limits, keys, overrides, lists, explain | token | token |
 ///
-/// Without a token nobody has it. Proxies are those that the policy trusts, and those of
-/// [`auth_from`](Self::auth_from).
+/// Proxies are those that the policy trusts, and those of [`auth_from`](Self::auth_from).
 #[derive(Clone, Debug)]
 pub struct Access {
     token: Option<Secret>,
@@ -30,7 +29,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// For a server that only programs on the same machine can reach.
+    /// For a server that listens on loopback.
     #[must_use]
     pub fn loopback(token: Option<Secret>) -> Self {
         let loopback = ["127.0.0.0/8", "::1/128"];
@@ -46,40 +45,39 @@ impl Access {
         }
     }
 
-    /// For a server that others can reach.
+    /// For a server that other machines can reach.
     #[must_use]
     pub fn network(token: Secret) -> Self {
         Self { is_loopback: false, ..Self::loopback(Some(token)) }
     }
 
-    /// Answers also to requests for these hosts, without a port. A server on loopback
-    /// answers to `localhost` and its addresses, another one to all addresses.
+    /// Accepts these host names, too. A server on loopback accepts `localhost` and its addresses,
+    /// another one all addresses.
     #[must_use]
     pub fn hosts<T: Into<String>>(self, hosts: impl IntoIterator<Item = T>) -> Self {
         Self { hosts: hosts.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Names the proxies that may ask `/auth` about their clients, beside those that the
-    /// policy trusts: loopback unless told otherwise.
+    /// Allows these proxies to call `/auth`, besides those that the policy trusts. Default:
+    /// loopback.
     #[must_use]
     pub fn auth_from(self, ranges: impl IntoIterator<Item = IpNet>) -> Self {
         Self { auth_from: ranges.into_iter().collect(), ..self }
     }
 
-    /// Names those who may ask over gRPC without the token, beside programs on the same
-    /// machine.
+    /// Allows these gRPC clients without the token, besides those on loopback.
     #[must_use]
     pub fn grpc_from(self, ranges: impl IntoIterator<Item = IpNet>) -> Self {
         Self { grpc_from: ranges.into_iter().collect(), ..self }
     }
 
-    /// Shows metrics to whoever asks.
+    /// Serves metrics without the token.
     #[must_use]
     pub fn open_metrics(self, open: bool) -> Self {
         Self { metrics_are_open: open, ..self }
     }
 
-    /// Sets the password of the Redis protocol, which clients may give or have to.
+    /// Sets the password of the Redis protocol, optional or required.
     #[must_use]
     pub fn resp_password(self, password: Option<Secret>, is_required: bool) -> Self {
         Self { resp_password: password, resp_password_is_required: is_required, ..self }
@@ -98,7 +96,6 @@ impl Access {
         self.resp_password.as_ref().is_none_or(|password| password.matches(given))
     }
 
-    /// True if there is no token to be had.
     pub(crate) fn has_no_token(&self) -> bool {
         self.token.is_none()
     }
@@ -111,13 +108,12 @@ impl Access {
         self.metrics_are_open || self.is_loopback
     }
 
-    /// True if `given` is the token.
     pub(crate) fn knows(&self, given: &[u8]) -> bool {
         self.token.as_ref().is_some_and(|token| token.matches(given))
     }
 
-    /// True if requests for this host, without a port, are meant for this server. A web page
-    /// can have any name lead here, but not an address.
+    /// True if requests for this host, without a port, are meant for this server. A web page can
+    /// point any name here (DNS rebinding), but not an address.
     pub(crate) fn answers_to(&self, host: &str) -> bool {
         let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_own = match address.unwrap_or(host).parse::<IpAddr>() {
@@ -127,13 +123,12 @@ impl Access {
         is_own || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
 
-    /// True if a proxy at this address may ask about its clients.
     pub(crate) fn takes_auth_from(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.auth_from.iter().any(|range| range.contains(&peer))
     }
 
-    /// True if a client of gRPC at this address needs no token.
+    /// True if a gRPC client at this address needs no token.
     pub(crate) fn takes_grpc_from(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         peer.is_loopback() || self.grpc_from.iter().any(|range| range.contains(&peer))

@@ -1,4 +1,4 @@
-//! What the surfaces of a server share.
+//! What the protocols of a server share.
 
 mod access;
 mod metrics;
@@ -21,7 +21,7 @@ use self::replace::Source;
 use crate::AnyStore;
 use crate::settings::Additions;
 
-/// Everything that a server asks and tells, whatever protocol it speaks.
+/// What a server decides with, whatever protocol it speaks.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,15 +40,15 @@ pub struct App {
     enforcer: Arc<Enforcer<AnyStore>>,
     readiness: Arc<Readiness>,
     access: Arc<ArcSwap<Access>>,
-    /// What the policy in force was made from. Held while that changes.
+    /// What the policy in force was built from. Locked while that changes.
     source: Mutex<Source>,
     folder: PathBuf,
     registry: RwLock<Registry>,
 }
 
 impl App {
-    /// An application that decides by this gate, whose policy has this text. Nobody has a
-    /// token, so admin routes are closed.
+    /// An application with this gate, whose policy has this text. There is no token, so admin
+    /// routes are closed.
     pub fn new(gate: Arc<Gate<AnyStore>>, policy: impl Into<Arc<str>>) -> Self {
         let metrics = Metrics::new();
         let app = Self {
@@ -60,55 +60,52 @@ impl App {
             registry: RwLock::default(),
         };
         app.register(|registry| metrics.register(registry));
-        app.register_own();
+        app.register(|registry| app.register_own(registry));
         app
     }
 
-    /// Says who may ask what.
+    /// Sets the access rules.
     #[must_use]
     pub fn with_access(self, access: Access) -> Self {
         self.set_access(access);
         self
     }
 
-    /// Says what the policy has that its text does not tell.
+    /// Sets what the policy has besides its text.
     pub(crate) fn with_additions(mut self, additions: Additions) -> Self {
         let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
         source.additions = additions;
         self
     }
 
-    /// Looks here for files that a [new](Self::replace) policy names: where the policy's own
-    /// file is. It is the working directory unless told otherwise.
+    /// Sets the folder that relative paths in a [new](Self::replace) policy refer to. Default: the
+    /// working directory.
     #[must_use]
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), ..self }
     }
 
-    /// Adds metrics to those that are shown.
+    /// Adds metrics.
     pub fn register(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.registry.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Changes who may ask what, from the next request on.
+    /// Changes the access rules, from the next request on.
     pub fn set_access(&self, access: Access) {
         self.access.store(Arc::new(access));
     }
 
     /// The gate.
-    #[must_use]
     pub fn gate(&self) -> &Arc<Gate<AnyStore>> {
         self.enforcer.gate()
     }
 
     /// Whether the server is ready, and how its last reload went.
-    #[must_use]
     pub fn readiness(&self) -> &Arc<Readiness> {
         &self.readiness
     }
 
     /// Decides, counts and logs.
-    #[must_use]
     pub fn enforcer(&self) -> &Arc<Enforcer<AnyStore>> {
         &self.enforcer
     }

@@ -15,25 +15,25 @@ pub struct Readiness {
     failed_reloads: AtomicU64,
 }
 
-/// Where a server is in its life.
+/// The lifecycle phase of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It does not answer yet.
+    /// Not listening yet.
     #[default]
     Starting,
-    /// It answers.
+    /// Serving.
     Ready,
-    /// It tells clients to leave, answers what it has received, and ends.
+    /// Shutting down gracefully.
     Draining,
 }
 
 impl Readiness {
-    /// The server answers from now on.
+    /// The server is ready.
     pub fn start(&self) {
         self.phase.send_replace(Phase::Ready);
     }
 
-    /// The server is about to end.
+    /// The server shuts down.
     pub fn drain(&self) {
         self.drain.start();
         self.phase.send_replace(Phase::Draining);
@@ -46,24 +46,22 @@ impl Readiness {
         self.reloads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A new policy was refused for this reason, and the old one stays.
+    /// A reload was refused for this reason; the old policy stays.
     pub fn reload_failed(&self, why: impl Into<String>) {
         *self.lock() = Some(why.into());
         self.failed_reloads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A new policy was refused, and whoever sent it was told why.
+    /// A policy sent to `/v1/policy` was refused, as its response says.
     pub fn refused(&self) {
         self.failed_reloads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Where the server is in its life.
-    #[must_use]
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         *self.phase.borrow()
     }
 
-    /// True if clients are to leave.
     pub(crate) fn is_draining(&self) -> bool {
         self.drain.is_draining()
     }
@@ -73,19 +71,17 @@ impl Readiness {
         &self.drain
     }
 
-    /// Where the server is in its life, and how that goes on.
+    /// The current phase, and its changes.
     pub(crate) fn watch(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
     }
 
     /// Why the last reload was refused, if it was.
-    #[must_use]
     pub fn reload_failure(&self) -> Option<String> {
         self.lock().clone()
     }
 
-    /// How many reloads went well, and how many were refused.
-    #[must_use]
+    /// Reloads accepted and refused.
     pub fn reloads(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.reloads), read(&self.failed_reloads))

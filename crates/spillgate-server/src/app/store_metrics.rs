@@ -13,7 +13,6 @@ use spillgate_redis::{Agreement, LeaseStats, Stats};
 use crate::SharedStore;
 use spillgate_net::metrics::{counters, gauges};
 
-/// Asks the store for its counts whenever metrics are read.
 #[derive(Debug)]
 pub(super) struct StoreMetrics(pub(super) Arc<SharedStore>);
 

@@ -93,7 +93,6 @@ impl CheckConfig {
     }
 }
 
-/// Rows with aligned columns.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)

@@ -5,21 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate::{Quota, Start, Timestamp};
+use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
 use spillgate_policy::{Domain, Metadata, Node, NodeLimit, NodeMode, NodeQuota};
 
 use super::metadata::{self, Wrong};
 use super::problems::Report;
 use super::table::Table;
 use super::yaml::{Kind, Value, read};
-use super::{Algorithm, Problems, unit};
+use super::{Problems, unit};
 
-/// How many descriptors a file may have, entries of `replaces` and of `metadata` included. Aliases
-/// repeat what is written once, also other aliases, and so a short text could mean more than any
-/// memory holds.
+/// Maximum number of descriptors per file, entries of `replaces` and `metadata` included. Aliases
+/// can repeat other aliases, so a short text could expand beyond any memory.
 const MOST: usize = 100_000;
 
-/// How many entries deep descriptors may be nested.
 const DEEPEST: usize = 32;
 
 const OF_FILE: [&str; 2] = ["domain", "descriptors"];
@@ -37,26 +35,24 @@ const OF_DESCRIPTOR: [&str; 10] = [
 ];
 const OF_RATE_LIMIT: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
 
-/// Reads the text of a file. The name is for problems.
-///
-/// # Errors
-///
-/// Everything that is wrong in it.
-pub fn parse(name: &str, text: &str, algorithm: Algorithm) -> Result<Domain, Problems> {
+/// Parses the text of a file. The error lists all problems, each with the file's name and a line.
+pub fn parse(name: &str, text: &str, algorithm: AlgorithmKind) -> Result<Domain, Problems> {
     parse_file(name, text, algorithm).map(|file| file.domain)
 }
 
-/// What a file says.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) domain: Domain,
-    /// The lines of the descriptors of the first level.
     pub(super) lines: Vec<usize>,
-    /// It wants metrics for single values, which there are none of.
+    /// True if it asks for metrics per value, which do not exist.
     pub(super) wants_values: bool,
 }
 
-pub(super) fn parse_file(name: &str, text: &str, algorithm: Algorithm) -> Result<File, Problems> {
+pub(super) fn parse_file(
+    name: &str,
+    text: &str,
+    algorithm: AlgorithmKind,
+) -> Result<File, Problems> {
     let mut report = Report::new(name);
     let root = match read(text) {
         Ok(Some(root)) => Some(root),
@@ -75,7 +71,6 @@ pub(super) fn parse_file(name: &str, text: &str, algorithm: Algorithm) -> Result
     reader.report.end(domain.map(|(domain, lines)| File { domain, lines, wants_values }))
 }
 
-/// What is wrong with a descriptor that is there twice.
 pub(super) fn twice(node: &Node, first: impl fmt::Display) -> String {
     let value_too = if node.value.is_some() { " and the same value" } else { "" };
     format!("the descriptor has the same key{value_too} as that of {first}; keep one")
@@ -83,8 +78,8 @@ pub(super) fn twice(node: &Node, first: impl fmt::Display) -> String {
 
 struct Reader<'f> {
     report: Report<'f>,
-    algorithm: Algorithm,
-    /// How many descriptors there may still be.
+    algorithm: AlgorithmKind,
+    /// Descriptors left of the maximum.
     left: usize,
     wants_values: bool,
 }
@@ -121,7 +116,7 @@ impl Reader<'_> {
         nodes
     }
 
-    /// Counts one more, as long as there may be.
+    /// Counts one more, up to the maximum.
     fn may_go_on(&mut self, line: usize) -> bool {
         let Some(left) = self.left.checked_sub(1) else {
             self.report.note(line, too_many());
@@ -174,12 +169,10 @@ impl Reader<'_> {
         metadata::read(value, &mut self.left).unwrap_or_else(|wrong| {
             match wrong {
                 Wrong::TooMuch => self.report.note(value.line, too_many()),
-                Wrong::NotFinite(line, text) => self.report.note(
-                    line,
-                    format_args!(
-                        "{text} in metadata is no number of JSON; quote it, to make it a text"
-                    ),
-                ),
+                Wrong::NotFinite(line, text) => {
+                    let why = format!("{text} in metadata is not a JSON number; quote it");
+                    self.report.note(line, why);
+                }
             }
             Metadata::new()
         })
@@ -220,7 +213,7 @@ impl Reader<'_> {
         if amount == 0 {
             return Some(NodeQuota::Closed { period });
         }
-        let algorithm = self.algorithm.kind();
+        let algorithm = self.algorithm;
         let quota = quota(amount, period).and_then(|quota| {
             algorithm.with_quota(&quota, Start::Full, Timestamp::ZERO).map(|_| quota)
         });
@@ -260,8 +253,7 @@ fn too_many() -> String {
     format!("there are more than {MOST} descriptors")
 }
 
-/// So many in a period, all of which may come at once. More than one a nanosecond is as many:
-/// nobody is as fast.
+/// So many per period, with a burst of all of them; at most one per nanosecond.
 pub(crate) fn quota(amount: u32, period: Duration) -> Result<Quota, spillgate::Error> {
     let most = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
     Quota::per(u64::from(amount).min(most), period).build()

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use spillgate::AlgorithmKind;
+use spillgate_net::read_file;
 use spillgate_policy::Domain;
 
+use super::Problems;
 use super::descriptor::{File, parse_file, twice};
-use super::{Algorithm, Problems};
-use crate::settings::read_small;
 
-/// Maximum number of files.
 const MOST: usize = 1_000;
 
 /// The limits of all files.
@@ -21,12 +21,8 @@ pub(crate) struct Folder {
     pub(crate) wants_values: bool,
 }
 
-/// Reads all files, and merges those of the same domain.
-///
-/// # Errors
-///
-/// All problems of all files.
-pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Problems> {
+/// Reads all files, and merges those of the same domain. The error lists all problems.
+pub(crate) fn load(folder: &Path, algorithm: AlgorithmKind) -> Result<Folder, Problems> {
     let found = files(folder).map_err(|problem| Problems::from(vec![problem]))?;
     let (mut merged, mut problems) = (Merged::default(), Vec::new());
     for path in &found {
@@ -43,13 +39,11 @@ pub(crate) fn load(folder: &Path, algorithm: Algorithm) -> Result<Folder, Proble
     if problems.is_empty() { Ok(merged.said) } else { Err(problems.into()) }
 }
 
-/// The files that were read so far.
 #[derive(Default)]
 struct Merged {
     said: Folder,
-    /// The places of domains by their names.
     places: HashMap<String, usize>,
-    /// Where a descriptor of the first level is, by the place of its domain, its key and its value.
+    /// Lines of first-level descriptors, by domain, key and value.
     seen: HashMap<(usize, String, Option<String>), String>,
 }
 
@@ -99,6 +93,6 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 
 fn read(path: &Path) -> Result<String, Problems> {
     let wrong = |why: String| Problems::from(vec![format!("{}: {why}", path.display())]);
-    let bytes = read_small(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let bytes = read_file(path, 1).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))
 }

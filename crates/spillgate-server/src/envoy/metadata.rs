@@ -1,21 +1,19 @@
-//! What answers tell of a limit, which may be anything.
+//! Metadata of a limit, which responses carry: any table.
 
 use spillgate_policy::{Metadata, MetadataValue};
 
 use super::scalar;
 use super::yaml::{Kind, Value};
 
-/// What is wrong with a table.
 #[derive(Debug)]
 pub(super) enum Wrong {
-    /// It has more values than are left.
     TooMuch,
-    /// It has a number that JSON has none of: this, in this line.
+    /// JSON has no such number: the line, and the number.
     NotFinite(usize, String),
 }
 
-/// What a table says, if it is not more than `left` values. Long texts count as many, since
-/// aliases may repeat them.
+/// Reads a table of at most `left` values. A long text counts as several, since aliases may repeat
+/// it.
 pub(super) fn read(value: &Value, left: &mut usize) -> Result<Metadata, Wrong> {
     let Kind::Table(entries) = &value.kind else { return Ok(Metadata::new()) };
     let mut metadata = Metadata::new();

@@ -5,7 +5,6 @@
 //!
 //! [envoyproxy/ratelimit]: https://github.com/envoyproxy/ratelimit
 
-mod algorithm;
 mod descriptor;
 mod folder;
 mod metadata;
@@ -17,7 +16,6 @@ mod tests;
 mod unit;
 mod yaml;
 
-pub use self::algorithm::Algorithm;
 pub use self::descriptor::parse;
 pub(crate) use self::descriptor::quota;
 pub(crate) use self::folder::{Folder, files, load};

@@ -1,14 +1,25 @@
 use std::fmt;
 
-/// All problems of files, one per line.
+/// All problems of a configuration, one per line.
 #[derive(Debug)]
 pub struct Problems(Vec<String>);
 
 impl Problems {
     /// The problems, each with its file, its line, and what would be right.
-    #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.0
+    }
+
+    /// The same, and more.
+    pub(crate) fn and(mut self, problems: Vec<String>) -> Self {
+        self.0.extend(problems);
+        self
+    }
+}
+
+impl From<spillgate_policy::Error> for Problems {
+    fn from(error: spillgate_policy::Error) -> Self {
+        Self(error.to_string().lines().map(str::to_owned).collect())
     }
 }
 
@@ -27,7 +38,6 @@ pub(super) struct Report<'f> {
     problems: Vec<String>,
 }
 
-/// Maximum number of problems per file.
 const MOST: usize = 100;
 
 impl<'f> Report<'f> {
@@ -41,7 +51,6 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// The result, if there are no problems.
     pub(super) fn end<T>(self, made: Option<T>) -> Result<T, Problems> {
         match made {
             Some(made) if self.problems.is_empty() => Ok(made),

@@ -1,6 +1,5 @@
-//! What plain scalars are: as in YAML 1.1, which the parser of envoyproxy/ratelimit reads.
+//! Plain scalars of YAML 1.1, which the parser of envoyproxy/ratelimit reads.
 
-/// True if nothing was written, or that it is nothing.
 pub(super) fn is_null(text: &str) -> bool {
     ["", "~", "null", "Null", "NULL"].contains(&text)
 }
@@ -17,8 +16,7 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number: `10`, `0x0a`, `0b1010`, `0o12`, or `012`, which is octal too. Digits may be
-/// grouped with `_`.
+/// An integer: `10`, `0x0a`, `0b1010`, `0o12`, or `012`, also octal. `_` may group digits.
 pub(super) fn integer(text: &str) -> Option<i64> {
     if !text.starts_with(|first: char| first.is_ascii_digit() || "+-".contains(first)) {
         return None;
@@ -41,7 +39,6 @@ pub(super) fn integer(text: &str) -> Option<i64> {
     Some(if is_negative { -number } else { number })
 }
 
-/// A number that may have a fraction.
 pub(super) fn number(text: &str) -> Option<f64> {
     if let Some(integer) = integer(text) {
         return Some(integer as f64);

@@ -36,7 +36,6 @@ impl<'v> Table<'v> {
         Some(Self { line: value.line, entries })
     }
 
-    /// The value of a key, unless it is null.
     pub(super) fn value(self, key: &str) -> Option<&'v Value> {
         let entry = self.entries.iter().find(|(own, _)| &*own.name == key);
         entry.map(|(_, value)| &**value).filter(|value| !value.is_null())
@@ -59,7 +58,6 @@ impl<'v> Table<'v> {
         }
     }
 
-    /// A required text.
     pub(super) fn name(self, key: &str, of: &str, report: &mut Report<'_>) -> &'v str {
         let name = self.text(key, report);
         let is_empty = name.map_or_else(|| self.value(key).is_none(), str::is_empty);
@@ -91,7 +89,6 @@ impl<'v> Table<'v> {
         number
     }
 
-    /// The values of a list.
     pub(super) fn list(self, key: &str, report: &mut Report<'_>) -> &'v [Arc<Value>] {
         let Some(value) = self.value(key) else { return &[] };
         match &value.kind {

@@ -9,14 +9,14 @@ use proptest::sample::select;
 use spillgate::AlgorithmKind;
 use spillgate_policy::{Domain, Node, NodeMode, NodeQuota, Policy};
 
-use super::{Algorithm, parse};
+use super::parse;
 
 fn read(text: &str) -> Domain {
-    parse("edge.yaml", text, Algorithm::FixedWindow).unwrap()
+    parse("edge.yaml", text, AlgorithmKind::FixedWindow).unwrap()
 }
 
 fn problems(text: &str) -> Vec<String> {
-    parse("edge.yaml", text, Algorithm::FixedWindow).unwrap_err().lines().to_vec()
+    parse("edge.yaml", text, AlgorithmKind::FixedWindow).unwrap_err().lines().to_vec()
 }
 
 /// The texts of the project's own documentation, put together.
@@ -107,7 +107,7 @@ fn quota(node: &Node) -> (Option<(&'static str, AlgorithmKind)>, NodeMode) {
 fn another_algorithm_is_that_of_every_limit() {
     let text =
         "domain: a\ndescriptors:\n- {key: k, rate_limit: {unit: second, requests_per_unit: 3}}";
-    let domain = parse("a.yaml", text, Algorithm::TokenBucket).unwrap();
+    let domain = parse("a.yaml", text, AlgorithmKind::TokenBucket).unwrap();
     assert_eq!(quota(&domain.nodes[0]).0, Some(("3/s", AlgorithmKind::TokenBucket)));
 }
 
@@ -125,9 +125,9 @@ fn a_month_has_30_days_a_year_365_and_any_number_can_be_counted() {
         let text = format!(
             "domain: a\ndescriptors:\n- key: k\n  rate_limit: {{unit: {unit}, requests_per_unit: 4294967295}}"
         );
-        parse("a", &text, Algorithm::FixedWindow).unwrap();
+        parse("a", &text, AlgorithmKind::FixedWindow).unwrap();
         // A bucket has whole nanoseconds between two tokens.
-        let bucket = parse("a", &text, Algorithm::TokenBucket);
+        let bucket = parse("a", &text, AlgorithmKind::TokenBucket);
         let is_kept = unit != "minute";
         assert_eq!(bucket.is_ok(), is_kept, "{unit}: {bucket:?}");
     }
@@ -189,15 +189,15 @@ fn wrong_files() -> Vec<(String, &'static str)> {
         ),
         (
             format!("{START}- key: k\n  metadata:\n    a: [1, .nan]\n"),
-            "5: .nan in metadata is no number of JSON; quote it, to make it a text",
+            "5: .nan in metadata is not a JSON number; quote it",
         ),
         (
             format!("{START}- key: k\n  metadata: {{a: {{b: -.INF}}}}\n"),
-            "4: -.INF in metadata is no number of JSON",
+            "4: -.INF in metadata is not a JSON number",
         ),
         (
             format!("{START}- key: k\n  metadata: {{a: 1e999}}\n"),
-            "4: 1e999 in metadata is no number of JSON",
+            "4: 1e999 in metadata is not a JSON number",
         ),
         (
             format!("{START}- key: k\n  share_threshold: true\n"),
@@ -339,7 +339,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(pieces in vec(select(&PIECES[..]), 0..60)) {
         let text = pieces.concat();
-        match parse("file", &text, Algorithm::FixedWindow) {
+        match parse("file", &text, AlgorithmKind::FixedWindow) {
             Ok(domain) => prop_assert!(Policy::builder().domain(domain).build().is_ok()),
             Err(problems) => prop_assert!(!problems.lines().is_empty()),
         }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
 
-/// A unit of time, as files and messages write it. A month has 30 days, a year 365.
+/// Units of time. A month has 30 days, a year 365.
 const UNITS: [(&str, Unit, u64); 7] = [
     ("second", Unit::Second, 1),
     ("minute", Unit::Minute, 60),
@@ -15,22 +15,20 @@ const UNITS: [(&str, Unit, u64); 7] = [
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// All names, for people.
 pub(super) const NAMES: &str = "second, minute, hour, day, week, month or year";
 
-/// The time that a file means, in any case of letters.
+/// The duration of a unit in a file, in any case.
 pub(super) fn named(text: &str) -> Option<Duration> {
     let unit = UNITS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(text));
     unit.map(|(.., seconds)| Duration::from_secs(*seconds))
 }
 
-/// The time that the number of a unit in a message stands for.
 pub(crate) fn numbered(number: i32) -> Option<Duration> {
     let unit = UNITS.iter().find(|(_, unit, _)| *unit as i32 == number);
     unit.map(|(.., seconds)| Duration::from_secs(*seconds))
 }
 
-/// The unit that takes so long, if there is one.
+/// The unit of this duration, if there is one.
 pub(crate) fn lasting(time: Duration) -> Unit {
     let unit = UNITS.iter().find(|(.., seconds)| Duration::from_secs(*seconds) == time);
     unit.map_or(Unit::Unknown, |(_, unit, _)| *unit)

@@ -1,4 +1,4 @@
-//! YAML as a tree in which everything knows its line.
+//! YAML as a tree whose nodes know their lines.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,26 +7,22 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use super::scalar;
 
-/// How deep lists and tables may be nested, what aliases repeat included: more than a
-/// descriptor has entries.
+/// Maximum depth of lists and tables, aliases included: more than a descriptor has entries.
 const DEEPEST: usize = 128;
 
-/// How many keys a table may have: many times more than there are.
+/// Maximum number of keys per table: many times more than are known.
 const MOST_KEYS: usize = 64;
 
-/// A value, and where it stands. What an alias repeats is shared and not copied, so that a
-/// tree is never larger than its text.
+/// A value and its line. An alias shares its value, so a tree is never larger than its text.
 #[derive(Debug)]
 pub(super) struct Value {
     pub(super) line: usize,
-    /// How deep what is in it is nested.
     depth: usize,
     pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A text, a number or anything else that is written in one piece.
     Scalar {
         text: String,
         is_quoted: bool,
@@ -42,14 +38,13 @@ pub(super) struct Key {
     pub(super) name: Arc<str>,
 }
 
-/// Why a text cannot be read, and in which line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable {
     pub(super) line: usize,
     pub(super) why: String,
 }
 
-/// Reads a text of one document; `None` if there is nothing in it.
+/// Parses a text of one document; `None` if it is empty.
 pub(super) fn read(text: &str) -> Result<Option<Arc<Value>>, Unreadable> {
     let mut reader = Reader::default();
     for event in Parser::new_from_str(text) {
@@ -60,12 +55,10 @@ pub(super) fn read(text: &str) -> Result<Option<Arc<Value>>, Unreadable> {
 }
 
 impl Value {
-    /// True if nothing was written, or that it is nothing.
     pub(super) fn is_null(&self) -> bool {
         self.plain().is_some_and(scalar::is_null)
     }
 
-    /// What was written without quotes.
     pub(super) fn plain(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar { text, is_quoted: false } => Some(text),
@@ -73,7 +66,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, for people.
+    /// Its kind, for messages.
     pub(super) fn name(&self) -> &'static str {
         match self.kind {
             Kind::Scalar { .. } => "a single value",
@@ -94,12 +87,10 @@ impl Kind {
     }
 }
 
-/// Builds the tree from what the parser meets.
 #[derive(Default)]
 struct Reader {
     root: Option<Arc<Value>>,
     open: Vec<Open>,
-    /// What aliases may refer to.
     anchors: HashMap<usize, Arc<Value>>,
 }
 
@@ -168,14 +159,14 @@ impl Reader {
             return Err(Unreadable::too_deep(value.line));
         }
         let (line, value) = (value.line, Arc::new(value));
-        // Zero is that of values without one.
+        // Zero: no anchor.
         if anchor != 0 {
             self.anchors.insert(anchor, Arc::clone(&value));
         }
         self.add(value, line)
     }
 
-    /// Puts a whole value where it belongs.
+    /// Adds a complete value to the innermost open one.
     fn add(&mut self, value: Arc<Value>, line: usize) -> Result<(), Unreadable> {
         match self.open.last_mut().map(|open| &mut open.parts) {
             None => self.root = Some(value),

@@ -11,7 +11,6 @@ use crate::settings::{Config, Source, Token};
 /// What is printed at the start: listeners, policy, and commands to try.
 #[derive(Debug)]
 pub(super) struct Banner {
-    /// Names of protocols, and their URLs.
     protocols: Vec<(&'static str, String)>,
     /// Where to try HTTP, the Redis protocol and the proxy.
     http: Option<SocketAddr>,
@@ -25,7 +24,6 @@ pub(super) struct Banner {
     state: String,
     /// A limit to try, and whether it has a key.
     limit: Option<(String, bool)>,
-    /// The token, if it was generated.
     token: Option<Token>,
 }
 
@@ -123,26 +121,26 @@ impl Banner {
             format!("--json '{{\"limit\":\"{limit}\"{key}}}' ")
         });
         let check = check.and_then(|check| self.curl(&check, "/v1/check"));
-        let proxy = self.proxy.map(|address| self.plain_curl(address));
+        // The proxy needs no token.
+        let proxy = self.proxy.map(|address| {
+            format!("curl -i {}{}://{}/", self.trusted(), self.scheme(), reachable(address))
+        });
         let all = [proxy, check, self.redis_cli(), self.curl("", "/metrics")];
         all.into_iter().flatten().collect()
     }
 
     fn curl(&self, options: &str, path: &str) -> Option<String> {
         let address = reachable(self.http?);
-        let scheme = if self.certificate.is_some() { "https" } else { "http" };
         let bearer = match self.http_is_public {
             true => "-H \"authorization: Bearer $SPILLGATE_TOKEN\" ",
             false => "",
         };
-        let trusted = self.trusted();
+        let (trusted, scheme) = (self.trusted(), self.scheme());
         Some(format!("curl {trusted}{bearer}{options}{scheme}://{address}{path}"))
     }
 
-    /// A request to the proxy, which has no token.
-    fn plain_curl(&self, address: SocketAddr) -> String {
-        let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        format!("curl -i {}{scheme}://{}/", self.trusted(), reachable(address))
+    fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() { "https" } else { "http" }
     }
 
     fn redis_cli(&self) -> Option<String> {
@@ -170,14 +168,12 @@ impl Banner {
 
 /// An address to connect to, for one that stands for all.
 fn reachable(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(v4) if v4.ip().is_unspecified() => ([127, 0, 0, 1], v4.port()).into(),
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => ([127, 0, 0, 1], v6.port()).into(),
-        address => address,
+    match address.ip().is_unspecified() {
+        true => ([127, 0, 0, 1], address.port()).into(),
+        false => address,
     }
 }
 
-/// What makes words stand out.
 struct Style {
     bold: &'static str,
     dim: &'static str,

@@ -1,8 +1,6 @@
 //! The lifecycle of a server: start, signals, reload, graceful shutdown.
 
 mod banner;
-mod config_watcher;
-mod metrics;
 mod reload;
 mod server;
 mod shared_store;
@@ -20,10 +18,8 @@ pub(crate) use self::shared_store::{connect, join};
 use self::signals::{Signal, Signals};
 use crate::settings::Source;
 
-/// Serves until SIGTERM or SIGINT.
-///
-/// During startup, or for the second time, these end the process at once, whatever it is reading or
-/// writing: a snapshot is replaced atomically.
+/// Serves until SIGTERM or SIGINT. During startup, or the second time, these end the process at
+/// once: a snapshot is replaced atomically.
 #[tokio::main]
 pub(crate) async fn run(source: Source) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;

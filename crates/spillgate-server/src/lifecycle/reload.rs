@@ -2,12 +2,14 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use spillgate_net::Tls;
 use spillgate_policy::Changes;
 use spillgate_proxy::Proxy;
 use spillgate_redis::backend::BackendError;
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tracing::field::{DisplayValue, display};
 use tracing::{info, warn};
 
@@ -19,7 +21,6 @@ use crate::settings::{Config, SettingChange, Settings, Source, Token, fingerprin
 #[derive(Debug)]
 pub(super) struct Reloader {
     source: Source,
-    /// The settings at the start.
     begun: Settings,
     token: Token,
     app: Arc<App>,
@@ -31,13 +32,11 @@ pub(super) struct Reloader {
     seen: AtomicU64,
 }
 
-/// What a reload changed.
 struct Reloaded {
     policy: Changes,
     settings: Vec<SettingChange>,
     /// Changed since the start, and not applied.
     needs_restart: Vec<SettingChange>,
-    /// True if the file is the same to the byte.
     has_same_text: bool,
 }
 
@@ -62,7 +61,6 @@ impl Reloader {
         Self { source, begun: settings, token, app, tls, proxy, current, seen }
     }
 
-    /// The fingerprint of the files when they were last loaded.
     pub(super) fn seen(&self) -> u64 {
         // Relaxed: with an older one, the watcher looks again.
         self.seen.load(Ordering::Relaxed)
@@ -97,7 +95,7 @@ impl Reloader {
 
     fn apply(&self, current: &Settings) -> Result<(Config, Reloaded), Vec<String>> {
         let loaded = self.source.load(Some(&self.begun));
-        let (config, policy) = loaded.map_err(|error| error.problems().to_vec())?;
+        let (config, policy) = loaded.map_err(|error| error.lines().to_vec())?;
         let one = |error: &dyn ToString| vec![error.to_string()];
         let settings = &config.settings;
         // What can fail comes first.
@@ -116,7 +114,7 @@ impl Reloader {
         self.renew_credentials(settings, &needs_restart).map_err(|error| one(&error))?;
         let has_same_text = *self.app.policy() == *config.file.text();
         let additions = config.additions.clone();
-        let changes = self.app.adopt_with(policy, config.file.text(), additions);
+        let changes = self.app.adopt(policy, config.file.text(), additions);
         let reloaded = Reloaded {
             policy: changes.map_err(|error| one(&error))?,
             settings: current.changes(settings),
@@ -136,8 +134,7 @@ impl Reloader {
         Ok((config, reloaded))
     }
 
-    /// Has the store try changed credentials. It keeps the old ones until the new ones were
-    /// accepted.
+    /// Has the store try changed credentials. It keeps the old ones until Redis accepts the new.
     fn renew_credentials(
         &self,
         settings: &Settings,
@@ -176,4 +173,23 @@ impl Reloaded {
 fn shown<T: Display>(changes: impl IntoIterator<Item = T>) -> Option<DisplayValue<String>> {
     let texts: Vec<_> = changes.into_iter().map(|change| change.to_string()).collect();
     (!texts.is_empty()).then(|| display(format!("[{}]", texts.join(", "))))
+}
+
+/// How often files are read. A change is applied once it is this old: the writer may not be done.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Reloads whenever files differ from the last reload, forever. Contents are compared: behind a
+/// symbolic link, as in a ConfigMap, times and inodes are no help.
+pub(super) async fn watch(reloader: Arc<Reloader>) {
+    let mut last = reloader.seen();
+    loop {
+        sleep(PERIOD).await;
+        let files = reloader.files();
+        // Nothing there can panic; nothing new then.
+        let Ok(now) = spawn_blocking(move || fingerprint(None, &files)).await else { continue };
+        if now != reloader.seen() && now == last {
+            in_background(&reloader).await;
+        }
+        last = now;
+    }
 }

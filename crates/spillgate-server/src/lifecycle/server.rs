@@ -16,20 +16,17 @@ use tokio::time::sleep;
 use tracing::info;
 
 use super::banner::Banner;
-use super::metrics::SnapshotMetrics;
 use super::reload::{self, Reloader};
-use super::snapshotter::Snapshotter;
-use super::{config_watcher, shared_store, state};
+use super::snapshotter::{SnapshotMetrics, Snapshotter};
+use super::{shared_store, state};
 use crate::settings::{Config, Listen, Source, TlsFiles, Token};
 use crate::snapshot::SnapshotFile;
 use crate::{App, SharedStore, log, protocol};
 
-/// A running server.
 #[derive(Debug)]
 pub(super) struct Server {
     app: Arc<App>,
     listeners: Vec<JoinHandle<OpenConnections>>,
-    /// Stops listeners and connections.
     stop: channel::Sender<bool>,
     /// Snapshots, the configuration watcher, and what protocols run in the background.
     background: Vec<AbortHandle>,
@@ -96,7 +93,7 @@ impl Server {
         let began = settings.clone();
         let (own, seen) = (Arc::clone(&app), config.fingerprint);
         let reloader = Arc::new(Reloader::new(source, began, token, own, (tls, proxy), seen));
-        background.push(tokio::spawn(config_watcher::run(Arc::clone(&reloader))).abort_handle());
+        background.push(tokio::spawn(reload::watch(Arc::clone(&reloader))).abort_handle());
         background.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
         let (lame_duck, drain) = (settings.shutdown_delay, settings.shutdown_timeout);
@@ -117,9 +114,8 @@ impl Server {
         reload::in_background(&self.reloader).await;
     }
 
-    /// Shuts down gracefully: answers what has been received, and saves a snapshot. With a lame-duck
-    /// period, clients are first asked to connect elsewhere for a while: to close the connection of one
-    /// that does not know would cut off the request that it is sending.
+    /// Shuts down gracefully: answers what has been received, and saves a snapshot. In a lame-duck
+    /// period before, clients are asked to connect elsewhere: otherwise requests would be cut off.
     pub(super) async fn stop(self, is_lame_duck: bool) -> Result<(), Box<dyn Error>> {
         self.app.readiness().drain();
         if is_lame_duck {
@@ -141,8 +137,7 @@ impl Server {
     }
 }
 
-/// Restores the snapshot on a thread of its own: a large one takes seconds, and signals are handled
-/// meanwhile.
+/// Restores the snapshot on a blocking thread: a large one takes seconds.
 async fn load(
     config: &Arc<Config>,
     policy: Policy,
@@ -170,7 +165,6 @@ fn bind(protocols: Vec<(Arc<dyn Protocol>, Listen)>) -> Result<Vec<Bound>, Box<d
     Ok(bound)
 }
 
-/// Shows the metrics of protocols, and of their connections.
 fn register(app: &App, bound: &[Bound]) {
     let protocols = || bound.iter().map(|bound| &*bound.protocol);
     app.register(|registry| {

@@ -10,8 +10,7 @@ use tracing::{info, warn};
 use crate::SharedStore;
 use crate::settings::StoreSettings;
 
-/// Connects to Redis. That it cannot be used is an error, unless the server may start in an
-/// outage.
+/// Connects to Redis. Fails if it cannot be used, unless the server may start in an outage.
 pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>, Box<dyn Error>> {
     let sharing = settings.sharing()?;
     let options = settings.options().map_err(|error| unusable(&error))?;
@@ -35,11 +34,7 @@ pub(crate) async fn connect(settings: &StoreSettings) -> Result<Arc<SharedStore>
     Ok(Arc::new(SharedStore::new(backend, &sharing)?))
 }
 
-/// Compares policy and secret with the other servers.
-///
-/// # Errors
-///
-/// If they differ, and the settings say to refuse then.
+/// Compares policy and secret with the other servers. Fails if `on-mismatch` refuses a difference.
 pub(crate) async fn join(store: &SharedStore) -> Result<(), Box<dyn Error>> {
     let Err(error) = store.join().await else { return Ok(()) };
     let differs = error.source().map_or_else(|| error.to_string(), ToString::to_string);

@@ -2,10 +2,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// A signal that the server handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// SIGHUP.
     Reload,
     /// SIGTERM: load balancers may still send clients here.
     Terminate,

@@ -13,7 +13,6 @@ use crate::settings::{Config, Settings, Token};
 use crate::snapshot::{self, Moment, SnapshotFile};
 use crate::{Access, AnyStore, App, SharedStore};
 
-/// An application that has no clients yet.
 pub(super) fn app(
     config: &Config,
     policy: Policy,
@@ -34,7 +33,6 @@ pub(super) fn app(
     Ok(app)
 }
 
-/// Applies who may access what, from now on.
 pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     let secret = token.secret();
     let is_required = settings.resp.is_public();
@@ -59,7 +57,6 @@ pub(super) fn admit(app: &App, settings: &Settings, token: &Token) {
     });
 }
 
-/// Where state comes from.
 struct Origin<'c> {
     config: &'c Config,
     shared: Option<Arc<SharedStore>>,
@@ -71,7 +68,7 @@ impl Origin<'_> {
         let seed = seed.unwrap_or_else(|| KeyedState::new().seed());
         let store = match &self.shared {
             Some(store) => AnyStore::Shared(Arc::clone(store)),
-            None => AnyStore::from(Memory::new(SystemClock).with_seed(seed)),
+            None => AnyStore::Memory(Memory::new(SystemClock).with_seed(seed)),
         };
         Ok(Gate::with_store(policy, store)?)
     }

@@ -40,12 +40,11 @@ pub(crate) fn all(
         (Arc::new(GrpcProtocol::new(grpc)), settings.grpc()),
     ];
     if let Some(proxy) = proxy {
-        let (layer, drain) = (
-            SpillgateLayer::from(Arc::clone(app.enforcer())),
-            Arc::clone(app.readiness().drain_signal()),
-        );
-        let protocol = ProxyProtocol::new(proxy, layer, settings.bounds().of_proxy(), drain);
-        all.push((Arc::new(protocol.spawn_with(SpawnForClient)), settings.proxy_listen()));
+        let layer = SpillgateLayer::from(Arc::clone(app.enforcer()));
+        let (limits, drain) = (settings.bounds().of_proxy(), app.readiness().drain_signal());
+        let drain = Arc::clone(drain);
+        let protocol = ProxyProtocol::new(proxy, layer, limits, drain).spawn_with(SpawnForClient);
+        all.push((Arc::new(protocol), settings.proxy_listen()));
     }
     all.push((Arc::new(HttpProtocol::admin(&http)), settings.admin));
     all

@@ -10,8 +10,7 @@ use super::{ProxySettings, Settings, StoreSettings};
 /// Listeners that a proxy does not have by default.
 pub(super) const OFF_IN_PROXY: &[&str] = &["resp", "grpc"];
 
-/// Flags and environment variables of `[server]` and `[store]`, and of `[proxy]` for the command
-/// that is a proxy.
+/// Flags and environment variables of `[server]`, `[store]` and, for `spillgate proxy`, `[proxy]`.
 #[derive(Clone, Default)]
 pub(crate) struct Flags<const PROXY: bool>(pub(super) ArgMatches);
 

@@ -1,6 +1,5 @@
-//! How settings are declared: each is one entry of [`settings!`], from which its flag, its
-//! environment variable, its key in the file, its range, and whether a change needs a restart
-//! follow.
+//! How settings are declared: one entry of [`settings!`] defines flag, environment variable, key in
+//! the file, range, and whether a change needs a restart.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -55,8 +54,7 @@ pub(super) struct Declaration {
     pub(super) row: Row,
 }
 
-/// The cells of a setting in the documentation: key, default, range, and whether a reload applies
-/// it. Empty if there is none.
+/// Cells of the documentation: key, default, range, and whether a reload applies it.
 #[cfg(test)]
 pub(super) type Row = [String; 4];
 
@@ -171,8 +169,8 @@ impl<'a> Sources<'a> {
         value.map_err(|problem| self.problems.push(problem)).ok()
     }
 
-    /// True if a flag or variable holds the other one of a secret and a file with that secret,
-    /// so that what the file says of either does not count.
+    /// True if a flag or variable holds the other one of a secret and its file: then the value in
+    /// the configuration file does not count.
     fn has_alternative(&self, id: &str) -> bool {
         let other = id.strip_suffix("-file").map_or_else(|| format!("{id}-file"), str::to_owned);
         self.args.try_contains_id(&other).unwrap_or(false)

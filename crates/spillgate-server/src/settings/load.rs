@@ -1,19 +1,17 @@
-//! Loads a configuration: reads each file, parses the configuration file once, and compiles its
-//! policy once.
+//! Loads a configuration: parses the file once, and compiles its policy once.
 
-use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use spillgate::WhenFull;
+use spillgate_net::read_file;
 use spillgate_policy::{Policy, PolicyBuilder, PolicyFile, Tables};
 
 use super::args::OFF_IN_PROXY;
 use super::declare::Sources;
 use super::types::LimitQuota;
-use super::{ConfigError, Flags, Listen, ProxySettings, Settings, StoreSettings};
-use crate::envoy;
+use super::{Flags, Listen, ProxySettings, Settings, StoreSettings};
+use crate::envoy::{self, Problems};
 
 /// Where a configuration is loaded from, at the start and at every reload.
 #[derive(Clone, Debug, Default)]
@@ -68,12 +66,8 @@ impl Source {
     }
 
     /// Loads the configuration. A server that has `begun` keeps its listeners and the room of
-    /// `CL.THROTTLE`, whatever the settings say now.
-    ///
-    /// # Errors
-    ///
-    /// All problems of settings and policy.
-    pub(crate) fn load(&self, begun: Option<&Settings>) -> Result<(Config, Policy), ConfigError> {
+    /// `CL.THROTTLE`, whatever the settings say now. The error lists all problems.
+    pub(crate) fn load(&self, begun: Option<&Settings>) -> Result<(Config, Policy), Problems> {
         let file = match (&self.path, &self.limit) {
             (Some(path), _) => PolicyFile::read(path)?,
             (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
@@ -85,7 +79,7 @@ impl Source {
         let decoded = file.decode(|tables| self.tables(tables, &mut sources));
         let mut problems = std::mem::take(&mut sources.problems);
         let (builder, (mut settings, store, proxy, has_proxy)) =
-            decoded.map_err(|error| ConfigError::from(error).and(std::mem::take(&mut problems)))?;
+            decoded.map_err(|error| Problems::from(error).and(std::mem::take(&mut problems)))?;
         #[cfg(test)]
         tests::PARSED.set(tests::PARSED.get() + 1);
         // Files are seen before they are used, so that none can change unseen in between.
@@ -110,14 +104,14 @@ impl Source {
         #[cfg(test)]
         tests::COMPILED.set(tests::COMPILED.get() + 1);
         if problems.is_empty() {
-            let policy = additions.added_to(builder).map_err(ConfigError::from)?;
+            let policy = additions.added_to(builder).map_err(Problems::from)?;
             return Ok((Config { file, additions, settings, fingerprint }, policy));
         }
         // Problems of the policy come first, since they have a place in the file.
         let policy = additions.added_to(builder.without_limits());
         Err(match policy {
-            Ok(_) => ConfigError::new(problems),
-            Err(error) => ConfigError::from(error).and(problems),
+            Ok(_) => problems.into(),
+            Err(error) => Problems::from(error).and(problems),
         })
     }
 
@@ -177,24 +171,6 @@ pub(crate) fn fingerprint(read: Option<&[u8]>, files: &[PathBuf]) -> u64 {
     hasher.finish()
 }
 
-/// Reads a small file, such as a key: at most 1 MiB.
-pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
-    read_file(path, 1)
-}
-
-fn read_file(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
-    // Before it is opened: opening a pipe waits for a writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let (mut bytes, most) = (Vec::new(), mebibytes << 20);
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("it has more than {mebibytes} MiB")));
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -209,7 +185,7 @@ mod tests {
     fn source(text: &str) -> (tempfile::TempDir, Source) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spillgate.toml");
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
         (folder, Source { path: Some(path), ..Source::default() })
     }
 
@@ -233,8 +209,8 @@ mod tests {
         );
         let error = source.load(None).unwrap_err();
         let expected = ["fortnight", "store nodes", "tls-key", "there is no token"];
-        assert_eq!(error.problems().len(), expected.len(), "{error}");
-        for (problem, expected) in error.problems().iter().zip(expected) {
+        assert_eq!(error.lines().len(), expected.len(), "{error}");
+        for (problem, expected) in error.lines().iter().zip(expected) {
             assert!(problem.contains(expected), "{error}");
         }
     }

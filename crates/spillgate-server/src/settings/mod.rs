@@ -5,19 +5,16 @@
 
 mod args;
 mod declare;
-mod error;
 mod load;
 mod proxy;
 mod server;
 mod store;
 mod types;
-mod upstream;
 mod value;
 
 pub(crate) use self::args::Flags;
 pub(crate) use self::declare::SettingChange;
-pub(crate) use self::error::ConfigError;
-pub(crate) use self::load::{Additions, Config, Source, fingerprint, read_small};
+pub(crate) use self::load::{Additions, Config, Source, fingerprint};
 pub(crate) use self::proxy::ProxySettings;
 pub(crate) use self::server::{Settings, TlsFiles};
 pub(crate) use self::store::StoreSettings;

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use spillgate::WhenFull;
-use spillgate_net::Tls;
+use spillgate::{AlgorithmKind, WhenFull};
+use spillgate_net::{Tls, read_file};
 use tracing::level_filters::LevelFilter;
 
 use super::declare::{SettingChange, key, settings};
-use super::load::read_small;
 use super::types::{Listen, LogFormat, Token};
 use super::value::Value;
 use super::{ProxySettings, Source, StoreSettings};
-use crate::envoy::{self, Algorithm};
+use crate::envoy;
 use crate::protocol::http::Bounds;
 use crate::protocol::resp::Timeouts;
 use crate::protocol::{grpc, http, resp};
@@ -49,7 +48,7 @@ settings! {
         /// Directory of envoyproxy/ratelimit configuration files, added to the policy
         envoy_config: Option<PathBuf> = None, live;
         /// Algorithm of their limits [default: fixed-window]
-        envoy_algorithm: Option<Algorithm> = None, live;
+        envoy_algorithm: Option<AlgorithmKind> = None, live;
     }
     "Security" {
         /// TLS certificate chain (PEM), for all listeners
@@ -130,8 +129,7 @@ impl TlsFiles {
 }
 
 impl Settings {
-    /// Reads secrets from their files, decides whether gRPC is served, and reports settings that
-    /// contradict each other.
+    /// Reads secrets from their files, and reports settings that contradict each other.
     pub(super) fn complete(&mut self, has_descriptors: bool, problems: &mut Vec<String>) {
         let has_token = self.token.is_some() || self.token_file.is_some();
         read_secret("token", &mut self.token, self.token_file.as_deref(), problems);
@@ -179,8 +177,9 @@ impl Settings {
     }
 
     /// The directory of envoyproxy/ratelimit files, and the algorithm of their limits.
-    pub(crate) fn envoy(&self) -> Option<(&Path, Algorithm)> {
-        Some((self.envoy_config.as_deref()?, self.envoy_algorithm.unwrap_or_default()))
+    pub(crate) fn envoy(&self) -> Option<(&Path, AlgorithmKind)> {
+        let algorithm = self.envoy_algorithm.unwrap_or(AlgorithmKind::FixedWindow);
+        Some((self.envoy_config.as_deref()?, algorithm))
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
@@ -202,8 +201,7 @@ impl Settings {
         self.http.is_public() || self.admin.is_public()
     }
 
-    /// The files to watch, but for those that the policy names. The first is the configuration
-    /// file, if there is one.
+    /// The files to watch, except those of the policy: first the configuration file, if any.
     pub(crate) fn files(&self, source: &Source) -> Vec<PathBuf> {
         let own = [&source.path, &self.token_file, &self.tls_cert, &self.tls_key];
         let upstream_ca = self.proxy.iter().flat_map(|proxy| &proxy.upstream_ca);
@@ -251,7 +249,7 @@ pub(super) fn read_secret<T: Value>(
         return;
     }
     let name = path.display();
-    let text = read_small(path).map_err(|error| format!("cannot be read: {error}"));
+    let text = read_file(path, 1).map_err(|error| format!("cannot be read: {error}"));
     let text = text.and_then(|bytes| {
         String::from_utf8(bytes).map_err(|_| "is not UTF-8; write it as text".to_owned())
     });

@@ -1,6 +1,5 @@
 //! The table `[store]`: the Redis through which servers share their limits.
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -14,13 +13,12 @@ use spillgate_redis::{Secret, Settings as Sharing};
 use super::declare::{Section, SettingChange, Sources, key, settings};
 use super::server::{both_or_none, read_secret};
 use super::types::Password;
-use super::value::{Value, words};
+use super::value::{Value, hidden, words};
 
 /// One is enough for a core's worth of decisions; more than 64 would be idle.
 const POOL: RangeInclusive<u64> = 1..=64;
 const NODES: RangeInclusive<u64> = 1..=100_000;
-/// Less than a round trip on one machine would always be an outage; nobody waits longer for a
-/// decision.
+/// Less than a round trip would always be an outage; nobody waits longer for a decision.
 const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 
 settings! {
@@ -72,8 +70,7 @@ settings! {
 }
 
 impl StoreSettings {
-    /// Reads the secret from its file, and reports settings that contradict each other. `None` if
-    /// no store is set.
+    /// Reads the secret from its file, and reports contradictions. `None` if no store is set.
     pub(super) fn complete(
         mut self,
         sources: &Sources<'_>,
@@ -148,8 +145,7 @@ impl StoreSettings {
         })
     }
 
-    /// The settings that have another value in `new`. Only credentials of the same Redis can
-    /// change in a reload.
+    /// The changed settings. Only credentials of the same Redis can change in a reload.
     pub(super) fn changes(old: Option<&Self>, new: Option<&Self>) -> Vec<SettingChange> {
         let url = SettingChange { section: Section::Store, key: key!(url), needs_restart: true };
         match (old, new) {
@@ -210,12 +206,6 @@ impl Value for Url {
 
     fn parse(text: &str) -> Result<Self, String> {
         Options::new(text).map(|_| Self(text.to_owned())).map_err(|error| error.to_string())
-    }
-}
-
-impl fmt::Debug for Url {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Url(hidden)")
     }
 }
 
@@ -284,8 +274,4 @@ impl Value for ClusterSecret {
     }
 }
 
-impl fmt::Debug for ClusterSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClusterSecret(hidden)")
-    }
-}
+hidden!(Url, ClusterSecret);

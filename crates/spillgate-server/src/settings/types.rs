@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use ipnet::IpNet;
-use spillgate::{Quota, WhenFull};
+use spillgate::{AlgorithmKind, Quota, WhenFull};
+use spillgate_proxy::{HostHeader, UpstreamUrl};
 use tracing::level_filters::LevelFilter;
 
-use super::value::{Value, words};
+use super::value::{Value, hidden, words};
 use crate::Secret;
-use crate::envoy::Algorithm;
 
 /// The address of a listener, or that there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,12 +140,6 @@ impl Value for Token {
     }
 }
 
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(hidden)")
-    }
-}
-
 /// A password. No message shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Password(String);
@@ -168,11 +162,7 @@ impl Value for Password {
     }
 }
 
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Password(hidden)")
-    }
-}
+hidden!(Token, Password);
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,6 +235,16 @@ impl Value for IpNet {
     }
 }
 
+impl Value for UpstreamUrl {
+    type Bound = ();
+    const PLACEHOLDER: &'static str = "URL";
+    const EXAMPLE: &'static str = "http://127.0.0.1:3000";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(str::to_owned)
+    }
+}
+
 impl Value for PathAndQuery {
     type Bound = ();
     const PLACEHOLDER: &'static str = "PATH";
@@ -269,10 +269,13 @@ words!(WhenFull, [
     "protect" => WhenFull::Protect,
     "deny" => WhenFull::Deny,
 ]);
-words!(Algorithm, [
-    "fixed-window" => Algorithm::FixedWindow,
-    "token-bucket" => Algorithm::TokenBucket,
+// Of envoyproxy/ratelimit files: its own algorithm, or a burst of the whole quota that refills
+// continuously.
+words!(AlgorithmKind, [
+    "fixed-window" => AlgorithmKind::FixedWindow,
+    "token-bucket" => AlgorithmKind::TokenBucket,
 ]);
+words!(HostHeader, ["keep" => HostHeader::Keep, "upstream" => HostHeader::Upstream]);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! What every type of setting can do: be parsed from a flag, a variable or the file, be checked
-//! against a range, and be shown. An error says what to write.
+//! Types of settings: parsed from a flag, a variable or the file, checked against a range, shown.
+//! An error says what to write.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,7 @@ pub(super) trait Value: Clone + PartialEq + Send + Sync + 'static {
         None
     }
 
-    /// Lets a flag hold such a value. One that is secret is parsed later: errors of flags show
-    /// what was given.
+    /// Configures a flag. A secret is parsed later: errors of clap show values.
     fn arg(arg: Arg) -> Arg {
         let arg = arg.value_name(Self::PLACEHOLDER);
         if Self::IS_SECRET { arg } else { arg.value_parser(Self::parse as fn(&str) -> _) }
@@ -277,7 +276,18 @@ macro_rules! words {
     };
 }
 
-pub(super) use words;
+/// Implements `Debug` for secrets.
+macro_rules! hidden {
+    ($($T:ident),+) => {$(
+        impl std::fmt::Debug for $T {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($T), "(hidden)"))
+            }
+        }
+    )+};
+}
+
+pub(super) use {hidden, words};
 
 /// What to write if there are a few words.
 pub(super) fn one_of(words: &[&str]) -> String {

@@ -26,15 +26,12 @@ impl Error {
         Self(ErrorKind::Damaged(what.into()))
     }
 
-    /// True if the file could not be read; false if it could, and is no snapshot that
-    /// this version understands.
-    #[must_use]
+    /// True if the file could not be read; false if it is no snapshot that this version can use.
     pub fn is_io(&self) -> bool {
         matches!(self.0, ErrorKind::Io(_))
     }
 
-    /// True if nothing is wrong with it, but a newer server has written it.
-    #[must_use]
+    /// True if a newer version has written it.
     pub fn is_newer(&self) -> bool {
         matches!(self.0, ErrorKind::Newer(_))
     }

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Error, SnapshotReader};
 
-/// Where snapshots are kept, by one server at a time.
+/// The path of snapshots, locked by one server at a time.
 #[derive(Debug)]
 pub struct SnapshotFile {
     path: PathBuf,
@@ -17,13 +17,9 @@ pub struct SnapshotFile {
 }
 
 impl SnapshotFile {
-    /// Claims a place for snapshots.
-    ///
-    /// # Errors
-    ///
-    /// If another server has claimed it, or nothing can be written there.
+    /// Locks a path. Fails if another server has locked it, or it cannot be written.
     pub fn claim(path: impl Into<PathBuf>) -> io::Result<Self> {
-        // Where a link leads to is one place, whatever it is called.
+        // The target of a link is one path, whatever its name.
         let path: PathBuf = path.into();
         let path = fs::canonicalize(&path).unwrap_or(path);
         let lock = beside(&path, ".lock");
@@ -58,17 +54,12 @@ impl SnapshotFile {
         Ok(Self { path, _lock: lock })
     }
 
-    /// The snapshot's path.
-    #[must_use]
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The snapshot, found to be whole, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// If there is one that cannot be used.
+    /// The snapshot, verified, if there is one. Fails if it cannot be used.
     pub fn open(&self) -> Result<Option<SnapshotReader<BufReader<File>>>, Error> {
         let mut file = match File::open(&self.path) {
             Ok(file) => BufReader::new(file),
@@ -82,12 +73,7 @@ impl SnapshotFile {
         SnapshotReader::new(file).map(Some)
     }
 
-    /// Puts a snapshot that cannot be used out of the way, under a name that says why, and
-    /// tells where it is now.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be renamed.
+    /// Renames a snapshot that cannot be used, and returns its new path.
     pub fn set_aside(&self, why: &Error) -> io::Result<PathBuf> {
         let kind = if why.is_newer() { "newer" } else { "corrupt" };
         let aside = (1..u32::MAX).map(|number| beside(&self.path, &format!(".{kind}-{number}")));
@@ -97,12 +83,7 @@ impl SnapshotFile {
         Ok(free)
     }
 
-    /// Writes a snapshot in place of the last one, which stays if this fails. Its owner
-    /// alone can read it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
+    /// Replaces the snapshot, which stays if this fails. Only its owner can read it.
     pub fn write<T>(
         &self,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
@@ -110,7 +91,7 @@ impl SnapshotFile {
         let temporary = temporary(&self.path);
         let written = self.write_through(&temporary, write);
         if written.is_err() {
-            // Its space is likely to be wanted.
+            // The disk may be full.
             let _ = fs::remove_file(&temporary);
         }
         written
@@ -125,14 +106,13 @@ impl SnapshotFile {
         let written = write(&mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(temporary, &self.path)?;
-        // Else the new name may be lost with the machine's power.
+        // Otherwise the new name may be lost in a power failure.
         File::open(folder(&self.path))?.sync_all()?;
         Ok(written)
     }
 }
 
-/// A file that its owner alone can read, in place of what may have been left there: that
-/// may have another mode, or lead elsewhere.
+/// A file that only its owner can read. One that is left there may have another mode, or be a link.
 fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

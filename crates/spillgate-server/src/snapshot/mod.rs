@@ -1,4 +1,4 @@
-//! What survives a restart, in a file.
+//! State that survives a restart, in a file.
 //!
 //! ```text
 //! file    "SPILLGATE"  version  moment  seed  record…  0  checksum
@@ -9,13 +9,11 @@
 //! pair    fingerprint  word
 //! ```
 //!
-//! Numbers are little-endian, texts and pairs are preceded by how many there are, quotas
-//! and algorithms are texts as in the policy file. The checksum is a CRC-32 of all that
-//! stands before it: it tells a file that was damaged, not one that was forged, which the
-//! file's mode prevents.
+//! Numbers are little-endian; texts and pairs have a length prefix; quotas and algorithms are
+//! texts as in the policy file. The checksum is a CRC-32 of everything before it. It detects a
+//! damaged file; the file's mode protects against forged ones.
 //!
-//! Both ways it is a stream: in memory there is one limit at a time, and what is read
-//! never takes more than the file has shown to hold.
+//! A snapshot is streamed: memory holds one limit at a time, and no length in the file is trusted.
 
 mod error;
 mod file;
@@ -35,14 +33,12 @@ pub use self::writer::SnapshotWriter;
 
 const MAGIC: [u8; 9] = *b"SPILLGATE";
 
-/// Raised with every change of the format, so that an older server does not misread it. Earlier
-/// versions stay readable.
+/// Raised with every change of the format. Earlier versions stay readable.
 const VERSION: u32 = 1;
 
-/// How many pairs stand in one row. As many as fit a buffer.
+/// Maximum number of pairs per row: as many as fit a buffer.
 const ROW: usize = 4096;
 
-/// What a record is.
 mod tag {
     pub(super) const END: u8 = 0;
     pub(super) const LIST: u8 = 1;

@@ -3,41 +3,35 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use spillgate::{Clock, Timestamp};
 
-/// One moment as several clocks tell it, so that another process can say how long ago it
-/// was.
+/// One moment on several clocks, so that another process can tell how long ago it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The clock that words are times of. It may drift from the wall's, which people set.
+    /// The clock of the counters. It may drift from the wall clock.
     pub clock: Timestamp,
-    /// The wall's, since the Unix epoch.
+    /// The wall clock, since the Unix epoch.
     pub wall: Duration,
-    /// The time since the machine was started, if it can be told.
+    /// The time since boot, if it is known.
     pub boot: Option<Boot>,
 }
 
-/// A time since the machine was started, sleep included.
+/// The time since boot, sleep included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boot {
-    /// Which start of which machine.
+    /// The boot ID.
     pub id: u128,
     /// The time since.
     pub time: Duration,
 }
 
 impl Moment {
-    /// This moment. The clock is read first: what passes between the readings then counts
-    /// as not passed, and nobody is forgiven for it.
+    /// This moment. The clock is read first, so that time between the readings refills nothing.
     pub fn now(clock: &impl Clock) -> Self {
         let clock = clock.now();
         Self { clock, wall: duration(clock_gettime(ClockId::Realtime)), boot: Boot::now() }
     }
 
-    /// How much time has passed from this moment to a later one.
-    ///
-    /// Within one start of the machine that is what its own clock says, whatever became of
-    /// the wall's. Across starts there is only the wall's. If that went back, no time has
-    /// passed: nobody is forgiven.
-    #[must_use]
+    /// The time from this moment to a later one: by the boot clock within one boot, else by the
+    /// wall clock. If that was set back, no time has passed.
     pub fn until(&self, later: &Self) -> Duration {
         match (self.boot, later.boot) {
             (Some(then), Some(now)) if then.id == now.id => now.time.saturating_sub(then.time),
@@ -60,7 +54,6 @@ impl Boot {
     }
 }
 
-/// Before the epoch is the epoch.
 fn duration(time: Timespec) -> Duration {
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
     Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crc32fast::Hasher;
 use spillgate::algorithm::Word;
-use spillgate::{Fingerprint, Quota, Saved, SavedOverride, SavedTable, Seed, Timestamp};
+use spillgate::{Fingerprint, Saved, SavedOverride, SavedTable, Seed, Timestamp};
 use spillgate_policy::ListKind;
 use spillgate_policy::store::SavedLimit;
 
 use super::{Boot, Error, MAGIC, Moment, ROW, VERSION, tag};
 
-/// Reads a snapshot, piece by piece.
+/// Reads a snapshot, record by record.
 #[derive(Debug)]
 pub struct SnapshotReader<R> {
     input: R,
@@ -20,7 +20,7 @@ pub struct SnapshotReader<R> {
     is_over: bool,
 }
 
-/// A part of what was saved.
+/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// One change of a list: the entry, and whether it was added.
@@ -30,20 +30,14 @@ pub enum Piece {
 }
 
 impl<R: Read> SnapshotReader<R> {
-    /// Begins to read.
-    ///
-    /// # Errors
-    ///
-    /// If it is no snapshot, or one of a newer version, or cannot be read.
+    /// Reads the header. Fails if it is no snapshot, of a newer version, or cannot be read.
     pub fn new(input: R) -> Result<Self, Error> {
-        let (moment, seed) =
-            (Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None }, [0; 16]);
-        let seed = Seed::from_bytes(seed);
-        let checksum = Hasher::new();
+        let moment = Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None };
+        let (checksum, seed) = (Hasher::new(), Seed::from_bytes([0; 16]));
         let mut reader = Self { input, checksum, moment, seed, is_over: false };
         match reader.array() {
             Ok(MAGIC) => {}
-            // It may well be one: a disk that fails must not forgive everyone.
+            // It may be one: a failing disk must not reset all counters.
             Err(error) if error.is_io() => return Err(error),
             _ => return Err(Error::FOREIGN),
         }
@@ -67,16 +61,13 @@ impl<R: Read> SnapshotReader<R> {
         &self.moment
     }
 
-    /// What fingerprints were made under.
+    /// The seed of the fingerprints.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// The next piece; `None` after the last, once the checksum has been found right.
-    ///
-    /// # Errors
-    ///
-    /// If the snapshot is damaged, or cannot be read.
+    /// The next record; `None` after the last, once the checksum is verified. Fails if the snapshot
+    /// is damaged, or cannot be read.
     pub fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
         if self.is_over {
             return Ok(None);
@@ -116,7 +107,7 @@ impl<R: Read> SnapshotReader<R> {
         }
         for _ in 0..self.count()? {
             let is_set_at_run_time = self.flag("override")?;
-            let quota = self.quota()?;
+            let quota = self.parsed()?;
             let (caller, word) = self.pair()?;
             let base = self.base()?;
             spent.overrides.push(SavedOverride { caller, quota, word, base });
@@ -141,7 +132,7 @@ impl<R: Read> SnapshotReader<R> {
 
     fn table(&mut self) -> Result<SavedTable, Error> {
         let is_tiered = self.flag("tier")?;
-        let quota = self.quota()?;
+        let quota = self.parsed()?;
         let mut callers = Vec::new();
         loop {
             let row = self.row()?;
@@ -163,10 +154,6 @@ impl<R: Read> SnapshotReader<R> {
 
     fn pair(&mut self) -> Result<(Fingerprint, Word), Error> {
         Ok((Fingerprint::from_bits(self.number()?), Word::from_bits(self.number()?)))
-    }
-
-    fn quota(&mut self) -> Result<Quota, Error> {
-        self.parsed()
     }
 
     fn parsed<T: std::str::FromStr<Err = spillgate::Error>>(&mut self) -> Result<T, Error> {

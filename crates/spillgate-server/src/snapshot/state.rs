@@ -6,14 +6,8 @@ use spillgate_policy::{Gate, SavedState};
 
 use super::{Error, Moment, Piece, SnapshotReader, SnapshotWriter};
 
-/// Writes the state of a gate. Callers with a full quota are left out.
-///
-/// Nothing waits for it but a change of the policy or of a list, and that only while one
-/// limit is copied.
-///
-/// # Errors
-///
-/// If it cannot be written.
+/// Writes the state of a gate, without callers whose quota is full. Only changes of the policy and
+/// of lists wait for it, while one limit is copied.
 pub fn save<S: Saves>(
     gate: &Gate<S>,
     clock: &impl Clock,
@@ -24,13 +18,13 @@ pub fn save<S: Saves>(
     for (kind, entry, added) in gate.save_lists() {
         writer.list(kind, &entry, added)?;
     }
-    // Before the others and after them: one may go or come back while they are written.
+    // Before and after the others: a limit may be removed or come back meanwhile.
     let removed = gate.save_removed();
     for limit in &removed {
         writer.limit(limit)?;
     }
     for name in gate.policy().limits() {
-        // One that has gone meanwhile has nothing to save, nor has one that is kept elsewhere.
+        // A limit that was removed meanwhile, or is in Redis, has nothing to save.
         if let Some(limit) = gate.save_limit(name) {
             writer.limit(&limit)?;
         }
@@ -41,21 +35,16 @@ pub fn save<S: Saves>(
     writer.finish()
 }
 
-/// Puts back what was saved, as it is at the moment that `now` tells. What was spent under
-/// limits that have gone, or count something else, is kept in case they come back.
-///
-/// The gate must have the [seed](SnapshotReader::seed) of the snapshot.
-///
-/// # Errors
-///
-/// If the snapshot is damaged or cannot be read. Then a part of it may have been put back.
+/// Restores a snapshot, as of the moment of `now`, into a gate with its
+/// [seed](SnapshotReader::seed). State of limits that are gone, or count something else, is kept in
+/// case they come back. If this fails, a part may have been restored.
 pub fn restore<S: Saves>(
     reader: &mut SnapshotReader<impl Read>,
     gate: &Gate<S>,
     now: impl Fn() -> Moment,
 ) -> Result<(), Error> {
     let saved = *reader.moment();
-    // For every piece anew: reading them takes time too.
+    // Per record, since reading takes time, too.
     let then = || saved.clock + saved.until(&now());
     let into_gate =
         |state| gate.restore(state, then()).map_err(|error| Error::damaged(error.to_string()));
@@ -64,7 +53,7 @@ pub fn restore<S: Saves>(
         match piece {
             Piece::List(kind, entry, added) => lists.push((kind, entry, added)),
             Piece::Limit(mut limit) => {
-                // Time has passed for what was removed as well.
+                // Time has passed for removed limits, too.
                 let passed = saved.until(&now());
                 limit.removed_for = limit.removed_for.map(|time| time + passed);
                 into_gate(SavedState::new(vec![limit], Vec::new()))?;

@@ -17,11 +17,7 @@ pub struct SnapshotWriter<W> {
 }
 
 impl<W: Write> SnapshotWriter<W> {
-    /// Begins a snapshot of a moment, of fingerprints under a seed.
-    ///
-    /// # Errors
-    ///
-    /// If `out` cannot be written to; so with all the others.
+    /// Begins a snapshot. Like all methods, fails if `out` cannot be written to.
     pub fn new(out: W, moment: &Moment, seed: Seed) -> io::Result<Self> {
         let mut writer = Self { out, checksum: Hasher::new(), written: 0 };
         let boot = moment.boot.map_or((0, 0), |boot| (boot.id, nanos(boot.time)));
@@ -35,11 +31,7 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(writer)
     }
 
-    /// One change of a list.
-    ///
-    /// # Errors
-    ///
-    /// See [`new`](Self::new).
+    /// Writes one change of a list.
     pub fn list(&mut self, kind: ListKind, entry: &str, added: bool) -> io::Result<()> {
         let kind = match kind {
             ListKind::Allow => 0,
@@ -49,11 +41,7 @@ impl<W: Write> SnapshotWriter<W> {
         self.text(entry)
     }
 
-    /// What was spent under one limit.
-    ///
-    /// # Errors
-    ///
-    /// See [`new`](Self::new).
+    /// Writes what was spent under one limit.
     pub fn limit(&mut self, limit: &SavedLimit) -> io::Result<()> {
         self.bytes(&[tag::LIMIT])?;
         self.text(&limit.name)?;
@@ -77,11 +65,7 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(())
     }
 
-    /// Ends the snapshot, and tells how many bytes it has.
-    ///
-    /// # Errors
-    ///
-    /// See [`new`](Self::new).
+    /// Ends the snapshot, and returns its size in bytes.
     pub fn finish(mut self) -> io::Result<u64> {
         self.bytes(&[tag::END])?;
         let checksum = self.checksum.clone().finalize();

@@ -1,7 +1,8 @@
 //! What is written for operators is true.
 
+use spillgate::AlgorithmKind;
 use spillgate_policy::Policy;
-use spillgate_server::envoy::{Algorithm, parse};
+use spillgate_server::envoy::parse;
 
 const PAGE: &str = include_str!("../../../../docs/envoy.md");
 
@@ -17,7 +18,7 @@ fn the_rules_that_the_page_shows_are_right() {
     let policy = Policy::from_toml(policy).unwrap();
     assert_eq!(policy.domains().collect::<Vec<_>>(), ["edge"]);
     let file = blocks("yaml").into_iter().find(|block| block.starts_with("domain:")).unwrap();
-    let domain = parse("page", file, Algorithm::FixedWindow).unwrap();
+    let domain = parse("page", file, AlgorithmKind::FixedWindow).unwrap();
     assert_eq!(domain.nodes.len(), 2);
 }
 
@@ -28,7 +29,7 @@ fn the_page_has_every_key_that_is_known() {
         ("domain: a\ndescriptors: [{key: a, x: 1}]", "a descriptor"),
         ("domain: a\ndescriptors: [{key: a, rate_limit: {unlimited: true, x: 1}}]", "rate_limit"),
     ] {
-        let told = parse("page", text, Algorithm::FixedWindow).unwrap_err().to_string();
+        let told = parse("page", text, AlgorithmKind::FixedWindow).unwrap_err().to_string();
         let known = told.split(&format!("{what} has no key \"x\"; known are ")).nth(1).unwrap();
         for key in known.lines().next().unwrap().split(", ") {
             assert!(PAGE.contains(&format!("`{key}`")), "{key}");

@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use spillgate_server::Access;
+use spillgate::WhenFull;
+use spillgate_policy::store::CallQuota;
+use spillgate_policy::{Gate, Policy, Throttle};
+use spillgate_server::{Access, AnyStore, App};
 
 use super::client::{Reply, ask, check};
 use super::server::{POLICY, Server, app, token};
@@ -91,6 +94,49 @@ async fn limits_are_listed_with_how_they_are_doing() {
     assert_eq!(limits[2], expected);
     let names: Vec<_> = limits.as_array().unwrap().iter().map(|limit| &limit["name"]).collect();
     assert_eq!(names.len(), POLICY.matches("[[limit]]").count());
+}
+
+#[tokio::test]
+async fn the_limit_of_cl_throttle_is_listed_and_its_keys_can_be_reset() {
+    let policy = Policy::from_toml(POLICY).unwrap().with_throttle(1_000, WhenFull::Evict);
+    let gate = Arc::new(Gate::with_store(policy, AnyStore::default()).unwrap());
+    let server = Server::with(App::new(gate, POLICY).with_access(Access::loopback(token()))).await;
+    let key = "user:1-in-a-key-of-more-than-thirty-two-bytes";
+    let quota = CallQuota::new("1/h burst 2".parse().unwrap()).unwrap();
+    let spend = async || {
+        let question = Throttle { key: key.as_bytes(), quota, cost: 2 };
+        server.app.enforcer().decide(&question).await.unwrap().is_allowed()
+    };
+    assert!(spend().await && !spend().await);
+    let limits = admin(&server, "GET /v1/limits").await.json()["limits"].clone();
+    let expected = json!({
+        "name": "cl.throttle", "quota": "set by each call", "algorithm": "token-bucket",
+        "per": "key", "mode": "enforce", "by_name": true, "tiers": 0, "callers": 1,
+        "capacity": 1_000, "evictions": 0,
+    });
+    assert_eq!(limits.as_array().unwrap().last(), Some(&expected));
+    let path = format!("/v1/limits/cl.throttle/keys/{key}");
+    let set = ask(&server, &format!("PUT {path}/override")).token().json(r#"{"quota":"1/s"}"#);
+    let check = format!(r#"{{"limit":"cl.throttle","key":"{key}"}}"#);
+    let refused = [
+        admin(&server, &format!("GET {path}")).await,
+        set.send().await,
+        ask(&server, "POST /v1/check").json(&check).send().await,
+    ];
+    for reply in refused {
+        let is_clear = reply.detail().contains("its quota comes with each call");
+        assert_eq!((reply.status, is_clear), (400, true), "{reply:?}");
+    }
+    let explain = ask(&server, "POST /v1/explain").token();
+    let explained = explain.json(r#"{"request":{"path":"/","ip":"192.0.2.1"}}"#).send().await;
+    assert!(!explained.body.contains("cl.throttle"), "no request meets it: {explained:?}");
+    let metrics = ask(&server, "GET /metrics").send().await.body;
+    assert!(
+        metrics.contains("spillgate_requests_total{limit=\"cl.throttle\",outcome=\"denied\"} 1")
+    );
+    assert!(metrics.contains("spillgate_evictions_total{limit=\"cl.throttle\"} 0"), "{metrics}");
+    assert_eq!(admin(&server, &format!("DELETE {path}")).await.status, 204);
+    assert!(spend().await, "the key is full again");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
         (tls(&missing, &right_key), 1, "missing cannot be read"),
         (tls(&rubbish, &right_key), 1, "has no -----BEGIN CERTIFICATE-----; it must be in PEM"),
         (tls(&certificate, &rubbish), 1, "has no -----BEGIN PRIVATE KEY-----; it must be in PEM"),
-        (tls(&certificate, &wrong_key), 1, "use the pair that was made together"),
+        (tls(&certificate, &wrong_key), 1, "use the key that the certificate was issued for"),
         (flags(&["--snapshot", &nowhere]), 1, "make the folder first"),
         (flags(&["--snapshot", &folder]), 1, "choose another place with --snapshot"),
         (flags(&["--snapshot", "/dev/null"]), 1, "it is not a file; choose another place"),

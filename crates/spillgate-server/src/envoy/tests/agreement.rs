@@ -1,12 +1,13 @@
 //! Descriptors meet the limits that envoyproxy/ratelimit finds for them, and are counted together
 //! where it counts them together.
 
+use spillgate::AlgorithmKind;
 use spillgate_policy::{
     Descriptor, DescriptorKind, DescriptorOutcome, Descriptors, Gate, Mode, Policy, PolicyBuilder,
     Quota,
 };
 
-use super::super::{Algorithm, load};
+use super::super::load;
 
 /// What the files of a folder say, what is asked, and what is met.
 ///
@@ -367,7 +368,7 @@ fn gate(files: &[&str]) -> Gate {
     for (number, text) in files.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{number}.yaml")), text).unwrap();
     }
-    let folder = load(folder.path(), Algorithm::FixedWindow).unwrap();
+    let folder = load(folder.path(), AlgorithmKind::FixedWindow).unwrap();
     let builder = folder.domains.into_iter().fold(Policy::builder(), PolicyBuilder::domain);
     Gate::new(builder.build().unwrap()).unwrap()
 }

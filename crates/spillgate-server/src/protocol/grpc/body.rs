@@ -1,4 +1,4 @@
-//! The messages of a request.
+//! Messages of a request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,16 +10,15 @@ use tonic::{Code, Status};
 
 use super::MESSAGE;
 
-/// What stands before a message: whether it is compressed, and its length.
+/// The prefix of a message: whether it is compressed, and its length.
 pub(super) const PREFIX: usize = 5;
 
-/// The only message of a request, as much of it as has arrived.
+/// The only message of a request, as far as it has arrived.
 #[derive(Debug)]
 pub(super) struct Message {
     stream: RecvStream,
     /// The first piece. Mostly that is all of it, and not copied.
     first: Bytes,
-    /// All pieces, if there are more.
     joined: BytesMut,
 }
 
@@ -59,7 +58,6 @@ impl Message {
     }
 }
 
-/// A message without what stands before it.
 fn unwrapped(mut read: Bytes) -> Result<Bytes, Status> {
     if read.len() < PREFIX {
         return Err(Status::invalid_argument("missing message"));

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
-use http::header::CONTENT_TYPE;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use tokio::time::timeout;
@@ -16,20 +16,19 @@ use tonic::Status;
 
 use super::body::Message;
 use super::request::DecodedRequest;
-use super::{GrpcServer, access, reply, response};
+use super::{GrpcServer, reply, response};
+use crate::Access;
 use spillgate_net::{Activity, InProgress};
 
 /// A call that something has to be waited for.
 pub(super) type CallFuture<'s> = Pin<Box<dyn Future<Output = ()> + Send + 's>>;
 
-/// A call that has arrived.
 pub(super) struct Call<'s> {
     pub(super) server: &'s GrpcServer,
     pub(super) peer: Option<IpAddr>,
     pub(super) head: Parts,
     pub(super) body: RecvStream,
     pub(super) respond: SendResponse<Bytes>,
-    /// The client waits for us, and not we for it.
     pub(super) in_progress: InProgress<&'s Activity>,
 }
 
@@ -64,7 +63,7 @@ impl<'s> Call<'s> {
             server.stats.count_call(reply::send(respond, answer));
             drop(in_progress);
         };
-        if let Err(status) = access::admit(&server.app.access(), self.peer, &self.head) {
+        if let Err(status) = admit(&server.app.access(), self.peer, &self.head) {
             finish(Err(status));
             return None;
         }
@@ -98,7 +97,24 @@ async fn read_later(server: &GrpcServer, mut message: Message) -> Result<Bytes, 
     response::later(server, &DecodedRequest::decode(read.map_err(|_| late())??)?).await
 }
 
-/// What a client is told whose message is waited for no longer.
+/// Refuses a client that is neither on this machine nor in `grpc-allow`, and has no token.
+pub(super) fn admit(access: &Access, peer: Option<IpAddr>, head: &Parts) -> Result<(), Status> {
+    if peer.is_some_and(|peer| access.takes_grpc_from(peer)) {
+        return Ok(());
+    }
+    let mut given = head.headers.get_all(AUTHORIZATION).iter();
+    let (first, second) = (given.next(), given.next());
+    let token = first.filter(|_| second.is_none()).and_then(|given| given.to_str().ok());
+    let token = token.and_then(|given| given.split_once(' '));
+    match token.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer")) {
+        Some((_, token)) if access.knows(token.trim().as_bytes()) => Ok(()),
+        Some(_) => Err(Status::unauthenticated("invalid token")),
+        None => Err(Status::unauthenticated(
+            "missing token: send authorization: Bearer TOKEN, or add this address to grpc-allow",
+        )),
+    }
+}
+
 pub(super) fn late() -> Status {
     Status::deadline_exceeded("timed out waiting for the message")
 }

@@ -18,15 +18,9 @@ use super::GrpcServer;
 use super::call::{Call, CallFuture};
 use super::{MESSAGE, STREAMS, WINDOW};
 
-/// Speaks gRPC with one client until it leaves, breaks the protocol or is silent for too
-/// long, or until the server is draining or `shutdown` is ready: then calls that it has made are
-/// still answered.
-///
-/// Set `TCP_NODELAY` on a socket before.
-///
-/// # Errors
-///
-/// If the stream fails, or the client breaks the protocol.
+/// Serves gRPC until the client disconnects, violates the protocol or times out, or until the
+/// server is draining or `shutdown` is ready: then its calls are still answered. Set `TCP_NODELAY`
+/// before.
 pub async fn serve<T>(
     io: T,
     peer: Option<SocketAddr>,
@@ -82,7 +76,7 @@ where
         ended = poll_fn(|context| session.poll(context)) => return ended,
         () = idle_timeout.expired(activity) => {}
     }
-    // The client is told to make no more calls. Those that are under way are answered.
+    // Sends GOAWAY; calls in flight are answered.
     session.connection.graceful_shutdown();
     let leave = poll_fn(|context| session.poll(context));
     timeout(server.bounds.stalled, leave).await.unwrap_or(Ok(()))
@@ -99,7 +93,6 @@ fn builder(server: &GrpcServer) -> Builder {
     builder
 }
 
-/// A connection, and the calls on it.
 struct Session<'s, T> {
     connection: Connection<T, Bytes>,
     peer: Option<IpAddr>,
@@ -107,15 +100,12 @@ struct Session<'s, T> {
     activity: &'s Activity,
     /// Calls that have arrived since the last were answered.
     fresh: Vec<(Request<RecvStream>, SendResponse<Bytes>)>,
-    /// Calls that wait for something.
     pending: FuturesUnordered<CallFuture<'s>>,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Session<'_, T> {
-    /// Answers calls until the connection ends.
-    ///
-    /// All that have arrived are taken before the first is answered, since every look for
-    /// another would write what was answered before.
+    /// Answers calls until the connection ends. All that have arrived are accepted before the first
+    /// is answered, since `poll_accept` also writes.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         loop {
             loop {

@@ -11,8 +11,8 @@ use spillgate_policy::{DescriptorOutcome, DescriptorState, LimitState, Metadata,
 
 type Fields = HashMap<String, Value>;
 
-/// What was asked, the places of descriptors that exceed a limit in quota mode, and the metadata
-/// of limits that are not exceeded. Nothing, if the call meets no limit that has any of that.
+/// The request, the indexes of descriptors that exceed a limit in quota mode, and the metadata of
+/// limits that are not exceeded. `None` if no limit of the call has any of that.
 pub(super) fn metadata(
     request: &RateLimitRequest,
     outcome: &DescriptorOutcome<'_>,

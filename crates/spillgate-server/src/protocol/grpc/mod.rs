@@ -1,10 +1,8 @@
 //! gRPC: Envoy's rate-limit service, health and reflection.
 //!
-//! `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit` is answered from the
-//! connection's own task: whatever has arrived together is answered together, with one write.
-//! `docs/envoy.md` shows how to use it.
+//! `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit` is answered in the connection's
+//! task: calls that arrive together are answered with one write. See `docs/envoy.md`.
 
-mod access;
 mod body;
 mod call;
 mod connection;
@@ -23,7 +21,7 @@ use std::sync::Arc;
 pub use self::connection::serve;
 pub(crate) use self::protocol::{DEFAULT_PORT, GrpcProtocol};
 use self::side_services::SideServices;
-pub use self::stats::{DescriptorResult, GrpcStats};
+use self::stats::GrpcStats;
 use super::http::Bounds;
 use crate::App;
 
@@ -47,10 +45,8 @@ impl GrpcServer {
 /// Bytes of a message. Envoy's are of some hundred.
 const MESSAGE: usize = 64 * 1024;
 
-/// Descriptors of a call.
 const DESCRIPTORS: usize = 256;
 
-/// Entries of a descriptor.
 const ENTRIES: usize = 64;
 
 /// Calls that a connection may have open. Those beyond wait with the client.

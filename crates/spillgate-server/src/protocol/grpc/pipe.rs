@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::time::timeout;
 
-/// Sends a response as fast as the client reads it, until either ends it. A client that makes
-/// no room for a message is waited for for so long.
+/// Sends a response as fast as the client reads it. A client that makes no room for a message
+/// times out after `patience`.
 pub(super) async fn pipe<B>(
     response: Response<B>,
     mut respond: SendResponse<Bytes>,

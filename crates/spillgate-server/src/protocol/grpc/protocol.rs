@@ -15,7 +15,6 @@ use super::{GrpcServer, serve};
 
 pub(crate) const DEFAULT_PORT: u16 = 8391;
 
-/// gRPC over HTTP/2.
 #[derive(Clone, Debug)]
 pub(crate) struct GrpcProtocol {
     server: Arc<GrpcServer>,
@@ -31,10 +30,6 @@ impl GrpcProtocol {
 impl Protocol for GrpcProtocol {
     fn name(&self) -> &'static str {
         "grpc"
-    }
-
-    fn default_port(&self) -> Option<u16> {
-        Some(DEFAULT_PORT)
     }
 
     fn serve<'a>(

@@ -13,8 +13,7 @@ static GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 static GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 static OK: HeaderValue = HeaderValue::from_static("0");
 
-/// Sends the answer to a call, or why there is none. Tells which code it has. If the client is
-/// gone, nobody misses it.
+/// Sends the response or error of a call, if the client is still there, and returns its code.
 pub(super) fn send(mut respond: SendResponse<Bytes>, answer: Result<Bytes, Status>) -> Code {
     let mut response = Response::new(());
     response.headers_mut().insert(CONTENT_TYPE, GRPC.clone());
@@ -36,7 +35,6 @@ pub(super) fn send(mut respond: SendResponse<Bytes>, answer: Result<Bytes, Statu
     }
 }
 
-/// A message with what stands before it.
 pub(super) fn wrapped(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut bytes = BytesMut::with_capacity(PREFIX + length);

@@ -12,14 +12,11 @@ use tonic::Status;
 use super::{DESCRIPTORS, ENTRIES};
 use crate::envoy;
 
-/// A call that can be decided about.
 pub(super) struct DecodedRequest {
     pub(super) message: RateLimitRequest,
-    /// What comes with each descriptor.
     args: SmallVec<[DescriptorArgs; 4]>,
 }
 
-/// What comes with a descriptor.
 #[derive(Clone, Copy)]
 struct DescriptorArgs {
     hits: u64,
@@ -34,7 +31,6 @@ struct DescriptorArgs {
 pub(super) type Entries<'a> = SmallVec<[(&'a str, &'a str); 8]>;
 
 impl DecodedRequest {
-    /// Reads a message.
     pub(super) fn decode(message: Bytes) -> Result<Self, Status> {
         let message = RateLimitRequest::decode(message).map_err(|error| {
             Status::invalid_argument(format!("failed to decode request: {error}"))
@@ -56,13 +52,11 @@ impl DecodedRequest {
         Ok(Self { message, args })
     }
 
-    /// The entries of all descriptors.
     pub(super) fn entries(&self) -> Entries<'_> {
         let entries = self.message.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
         entries.map(|entry| (entry.key.as_str(), entry.value.as_str())).collect()
     }
 
-    /// The descriptors, over the entries of all.
     pub(super) fn descriptors<'e>(
         &self,
         mut entries: &'e [(&'e str, &'e str)],
@@ -101,8 +95,7 @@ impl DescriptorArgs {
         if limit.requests_per_unit > 0 {
             return Ok(args);
         }
-        // It asks for more than there can ever be, so that the call is denied as any other
-        // is. There is nothing to give back.
+        // It asks for more than there can be, so that the call is denied like any other.
         let hits = if hits > 0 && !gives_back { u64::MAX } else { 0 };
         Ok(Self { hits, gives_back: false, is_closed: true, ..args })
     }

@@ -14,10 +14,11 @@ use spillgate_policy::{
 };
 use tonic::Status;
 
+use super::GrpcServer;
 use super::metadata::metadata;
 use super::reply::wrapped;
 use super::request::DecodedRequest;
-use super::{DescriptorResult, GrpcServer};
+use super::stats::DescriptorResult;
 use crate::envoy;
 
 /// Answers a call at once, if the store can decide at once.
@@ -34,7 +35,6 @@ pub(super) fn at_once(
     Some(answer(server, request, checked))
 }
 
-/// Answers a call once the store has decided.
 pub(super) async fn later(server: &GrpcServer, request: &DecodedRequest) -> Result<Bytes, Status> {
     let entries = request.entries();
     let descriptors = request.descriptors(&entries);
@@ -89,8 +89,7 @@ fn code(is_denied: bool) -> i32 {
     if is_denied { Code::OverLimit as i32 } else { Code::Ok as i32 }
 }
 
-/// What one descriptor has left, under the limit that is nearest to denying it. If one came
-/// with it, that may let nothing through.
+/// The status of a descriptor, by the limit that is nearest to denying it.
 fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorStatus {
     let is_exceeded = descriptor.is_denied() || descriptor.exceeds_quota();
     let code = code(is_exceeded);
@@ -118,7 +117,6 @@ fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorSta
     }
 }
 
-/// The limit that an answer tells of.
 fn nearest(descriptor: DescriptorState<'_>) -> Option<LimitState<'_>> {
     let quota_mode = || descriptor.limits().filter(LimitState::is_quota_mode);
     let exceeded = quota_mode().find(|limit| limit.decision().is_denied());
@@ -127,18 +125,17 @@ fn nearest(descriptor: DescriptorState<'_>) -> Option<LimitState<'_>> {
 }
 
 fn result(outcome: &DescriptorOutcome<'_>, descriptor: DescriptorState<'_>) -> DescriptorResult {
+    use DescriptorResult as R;
     match descriptor.kind() {
-        DescriptorKind::Unknown if !outcome.knows_domain() => DescriptorResult::UnknownDomain,
-        DescriptorKind::Unknown => DescriptorResult::UnknownDescriptor,
+        DescriptorKind::Unknown if !outcome.knows_domain() => R::UnknownDomain,
+        DescriptorKind::Unknown => R::UnknownDescriptor,
         DescriptorKind::Known | DescriptorKind::Unlimited | DescriptorKind::Replaced => {
-            DescriptorResult::Unlimited
+            R::Unlimited
         }
-        DescriptorKind::Limited if descriptor.is_denied() => DescriptorResult::Denied,
-        DescriptorKind::Limited if descriptor.exceeds_quota() => DescriptorResult::QuotaExceeded,
-        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => {
-            DescriptorResult::ShadowDenied
-        }
-        DescriptorKind::Limited => DescriptorResult::Allowed,
+        DescriptorKind::Limited if descriptor.is_denied() => R::Denied,
+        DescriptorKind::Limited if descriptor.exceeds_quota() => R::QuotaExceeded,
+        DescriptorKind::Limited if descriptor.exceeded().next().is_some() => R::ShadowDenied,
+        DescriptorKind::Limited => R::Allowed,
     }
 }
 
@@ -146,8 +143,7 @@ fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A time in whole seconds, which is all that Envoy tells clients of it. It is rounded up:
-/// whoever waits that long has waited long enough.
+/// Rounded up to whole seconds, which is all that Envoy shows.
 fn duration(time: Duration) -> protobuf::Duration {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     protobuf::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }

@@ -1,4 +1,4 @@
-//! Services beside the one that limits: health and reflection.
+//! Health and reflection.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -17,10 +17,10 @@ use tonic_reflection::server::Builder;
 
 use super::MESSAGE;
 use super::body::Messages;
-use super::call::{Call, late};
+use super::call::{Call, admit, late};
 use super::health::Health;
 use super::pipe::pipe;
-use super::{access, reply};
+use super::reply;
 use crate::Readiness;
 
 /// Health, and reflection in its two versions.
@@ -64,7 +64,6 @@ impl SideServices {
         self.0.push((S::NAME, Box::new(move |request| Box::pin(service.clone().call(request)))));
     }
 
-    /// The service that a path names.
     fn find(&self, path: &str) -> Option<&Serve> {
         let (service, _) = path.strip_prefix('/')?.split_once('/')?;
         self.0.iter().find(|(name, _)| *name == service).map(|(_, serve)| serve)
@@ -78,7 +77,7 @@ impl Call<'_> {
         let path = head.uri.path();
         let admitted = match path {
             HEALTH_CHECK => Ok(()),
-            _ => access::admit(&server.app.access(), peer, &head),
+            _ => admit(&server.app.access(), peer, &head),
         };
         let found = server.side_services.find(path);
         let found = found.ok_or_else(|| Status::unimplemented("unknown method"));
@@ -86,7 +85,7 @@ impl Call<'_> {
             Err(status) => drop(reply::send(respond, Err(status))),
             Ok(serve) => {
                 let request = Request::from_parts(head, Body::new(Messages(body)));
-                // Whoever asks for one thing is answered once all of the message is there.
+                // A unary call is answered once its message is complete.
                 match timeout(server.bounds.stalled, serve(request)).await {
                     Ok(Ok(response)) => pipe(response, respond, server.bounds.stalled).await,
                     Err(_) => drop(reply::send(respond, Err(late()))),

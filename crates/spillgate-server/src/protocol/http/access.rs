@@ -1,5 +1,3 @@
-//! Who is let in.
-
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -8,15 +6,15 @@ use super::problem::Problem;
 use super::routes::Level;
 use crate::Access;
 
-/// Refuses what comes from a web page, or without a token that is needed.
+/// Refuses cross-origin requests, and those without a required token.
 pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), Problem> {
-    let host = host(head)?;
+    let host = only(&head.headers, &HOST)?.ok_or_else(|| Problem::bad_request("missing Host"))?;
     check_host(access, host)?;
-    // A target that is a whole URL says so, too.
+    // A target in absolute-form has a host, too.
     if let Some(authority) = head.uri.authority() {
         check_host(access, authority.as_str())?;
     }
-    // Of what proxies send, the origin is that of their clients.
+    // In requests of proxies, the origin is that of their clients.
     if level != Level::Proxy && head.headers.contains_key(ORIGIN) {
         let origin = only(&head.headers, &ORIGIN)?;
         if !is_own(origin.unwrap_or_default(), host) {
@@ -26,7 +24,6 @@ pub(super) fn admit(access: &Access, level: Level, head: &Parts) -> Result<(), P
     check_level(access, level, || only(&head.headers, &AUTHORIZATION))
 }
 
-/// Refuses requests that are meant for another host.
 pub(super) fn check_host(access: &Access, host: &str) -> Result<(), Problem> {
     if access.answers_to(without_port(host)) {
         return Ok(());
@@ -41,7 +38,6 @@ pub(super) fn check_host(access: &Access, host: &str) -> Result<(), Problem> {
     ))
 }
 
-/// Refuses whoever has no token where one is needed.
 pub(super) fn check_level<'h>(
     access: &Access,
     level: Level,
@@ -75,16 +71,7 @@ fn check_token(access: &Access, given: Option<&str>) -> Result<(), Problem> {
     }
 }
 
-/// The host that the request is for.
-fn host(head: &Parts) -> Result<&str, Problem> {
-    match only(&head.headers, &HOST)? {
-        Some(host) => Ok(host),
-        None => Err(Problem::bad_request("missing Host")),
-    }
-}
-
-/// The value of a header, which must not be there twice: of two, another program may
-/// believe the other.
+/// The value of a header, which must not be duplicate: another program may use the other one.
 pub(super) fn only<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -108,7 +95,6 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// True if a page of this origin came from this very host and port.
 fn is_own(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))

@@ -1,4 +1,4 @@
-//! `/auth`: may the request pass that a proxy describes in headers?
+//! `/auth`: decides a request that a proxy describes in headers.
 
 use std::net::IpAddr;
 
@@ -16,28 +16,27 @@ use crate::App;
 
 pub(super) const PATH: &str = "/auth";
 
-/// What was decided, in the statuses that clients know, whatever a proxy makes of it.
+/// The status before `deny` replaces it.
 static STATUS: HeaderName = HeaderName::from_static("x-spillgate-status");
 
-/// Headers in which proxies describe a request. Only one set of them counts at a time, and
-/// none of it may be missing: what the proxy does not write, its client may.
+/// Headers in which proxies describe a request. One family counts at a time, and must be complete:
+/// what the proxy does not set, its client may.
 struct Family {
     uri: HeaderName,
     method: HeaderName,
     host: HeaderName,
     client: HeaderName,
-    /// The client is the last of a list, to which the proxy appends.
+    /// True if the proxy appends the client to a list.
     appends: bool,
 }
 
-/// All headers in which proxies describe a request.
 pub(super) fn described_by() -> impl Iterator<Item = &'static HeaderName> {
     let names =
         |family: &'static Family| [&family.uri, &family.method, &family.host, &family.client];
     [&FORWARDED, &ORIGINAL].into_iter().flat_map(names)
 }
 
-/// What Traefik and Caddy write.
+/// Set by Traefik and Caddy.
 static FORWARDED: Family = Family {
     uri: HeaderName::from_static("x-forwarded-uri"),
     method: HeaderName::from_static("x-forwarded-method"),
@@ -46,7 +45,7 @@ static FORWARDED: Family = Family {
     appends: true,
 };
 
-/// What nginx is told to write.
+/// Set by nginx, as configured.
 static ORIGINAL: Family = Family {
     uri: HeaderName::from_static("x-original-uri"),
     method: HeaderName::from_static("x-original-method"),
@@ -55,9 +54,8 @@ static ORIGINAL: Family = Family {
     appends: false,
 };
 
-/// Lets a request pass or refuses it. A proxy takes a status that it does not expect for a failure
-/// of this server, and may be told to go ahead then; so whatever its client makes it send that
-/// cannot be understood is refused like all that is denied.
+/// Allows or refuses a request. A proxy takes an unexpected status for a failure of this server,
+/// and may fail open; so invalid requests are refused like denied ones.
 pub(super) async fn answer(app: &App, peer: Option<IpAddr>, head: &Parts) -> Reply {
     match decide(app, peer, head).await {
         Ok(reply) => for_proxy(head.uri.query(), reply),
@@ -65,18 +63,15 @@ pub(super) async fn answer(app: &App, peer: Option<IpAddr>, head: &Parts) -> Rep
     }
 }
 
-/// Refuses a request, for whatever reason.
 pub(super) fn refuse(query: Option<&str>, problem: Problem) -> Reply {
     for_proxy(query, problem.reply())
 }
 
-/// True if this is a proxy that may ask about its clients.
 pub(super) fn takes_from(app: &App, peer: Option<IpAddr>) -> bool {
     let is_trusted = |peer| app.gate().policy().trusts(peer) || app.access().takes_auth_from(peer);
     peer.is_some_and(is_trusted)
 }
 
-/// True if a body follows the head: a description of a request has none.
 pub(super) fn has_body(headers: &HeaderMap) -> bool {
     let lengths = headers.get_all(CONTENT_LENGTH);
     headers.contains_key(TRANSFER_ENCODING) || lengths.iter().any(|length| length != "0")
@@ -100,13 +95,13 @@ async fn decide(app: &App, peer: Option<IpAddr>, head: &Parts) -> Result<Reply, 
     Ok(app.enforcer().verdict(request).await)
 }
 
-/// The reply as a proxy is to see it.
+/// The reply for a proxy, with the status of `deny` if it refuses.
 fn for_proxy(query: Option<&str>, mut reply: Reply) -> Reply {
     let status = reply.status();
     reply.headers_mut().insert(&STATUS, HeaderValue::from(status.as_u16()));
     reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if !status.is_success() {
-        // Whatever else is wrong with the query.
+        // Even if the query is invalid otherwise.
         let pairs = query.unwrap_or_default().split('&');
         let mut denials = pairs.filter_map(|pair| denial(pair.strip_prefix("deny=")?).ok());
         *reply.status_mut() = denials.next().unwrap_or(status);
@@ -114,7 +109,6 @@ fn for_proxy(query: Option<&str>, mut reply: Reply) -> Reply {
     reply
 }
 
-/// The request that a proxy asks about.
 struct Original<'h> {
     method: Method,
     path: &'h str,
@@ -140,7 +134,7 @@ impl<'h> Original<'h> {
                     FORWARDED.uri, ORIGINAL.uri
                 )));
             }
-            // One of them is the client's own, and it cannot be told which.
+            // One of them is the client's, and it is unknown which.
             (true, true) => {
                 return Err(Problem::bad_request(format_args!(
                     "both {} and {} are present; configure the proxy to remove the one that it does not set",
@@ -162,11 +156,10 @@ impl<'h> Original<'h> {
             ))
         })?;
         let host = value(&family.host)?;
-        // A policy that trusts the proxy finds the client itself, as behind any proxy. If it
-        // does not, all that counts is whom the proxy was called by.
+        // A policy that trusts the proxy finds the client itself. Otherwise it is the proxy's peer.
         let peer =
             if app.gate().policy().trusts(proxy) { proxy } else { family.client(headers)? };
-        // Services differ in what they make of one, and no client that means well sends it.
+        // Services treat fragments differently, and no honest client sends one.
         if uri.contains('#') {
             return Err(Problem::bad_request("the URI has a fragment"));
         }
@@ -175,7 +168,7 @@ impl<'h> Original<'h> {
 }
 
 impl Family {
-    /// Whom the proxy was called by.
+    /// The proxy's peer.
     fn client(&self, headers: &HeaderMap) -> Result<IpAddr, Problem> {
         let name = &self.client;
         let value = if self.appends {
@@ -200,7 +193,7 @@ fn not_a_proxy(peer: Option<IpAddr>) -> Problem {
     ))
 }
 
-/// The path of a URI, which may be a whole one.
+/// The path of a URI, which may be in absolute-form.
 fn path(uri: &str) -> &str {
     let path = uri.split('?').next().unwrap_or_default();
     match path.split_once("://") {
@@ -211,9 +204,9 @@ fn path(uri: &str) -> &str {
     }
 }
 
-/// The status that a refusal is to have: proxies know few of them.
+/// The status of a refusal: proxies know few.
 fn denial(text: &str) -> Result<StatusCode, Problem> {
-    // A proxy takes a 5xx for a failure of this server, and may go ahead.
+    // A proxy takes a 5xx for a failure of this server, and may fail open.
     let number = text.parse().ok().filter(|status| (400..500).contains(status));
     number.and_then(|number| StatusCode::from_u16(number).ok()).ok_or_else(|| {
         Problem::bad_request(format_args!("invalid deny {text:?}; use a status such as 403"))

@@ -11,7 +11,6 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use super::reply::JSON;
 
-/// Reads a body of JSON, of at most so many bytes.
 pub(super) async fn json(
     head: &Parts,
     body: Incoming,
@@ -26,7 +25,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> &[u8] {
     headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default()
 }
 
-/// Refuses a body of another type: a web page may send some without asking.
+/// Refuses another media type: web pages may send some without a preflight request.
 pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
     let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if essence.eq_ignore_ascii_case(expected.as_bytes()) {
@@ -42,7 +41,6 @@ pub(super) fn expect_type(given: &[u8], expected: &str) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
-/// Refuses a body where none is taken: it would say something that is not done.
 pub(super) async fn none(body: Incoming, time: Duration) -> Result<Bytes, Problem> {
     read(body, 0, time).await.map_err(|problem| match problem.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::bad_request("this route takes no body"),
@@ -50,7 +48,6 @@ pub(super) async fn none(body: Incoming, time: Duration) -> Result<Bytes, Proble
     })
 }
 
-/// Reads a body of at most so many bytes, within a time.
 pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<Bytes, Problem> {
     let announced = body.size_hint().lower();
     if usize::try_from(announced).is_ok_and(|announced| announced <= most) {

@@ -2,17 +2,17 @@ use std::time::Duration;
 
 use spillgate_proxy::ClientLimits;
 
-/// What a client may send, and how long it may take.
+/// Limits of a client's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {
     /// Bytes of a request's head: its first line and headers. At least 8,192.
     pub head: usize,
-    /// How many headers a request may have.
+    /// Headers of a request.
     pub headers: usize,
     /// Bytes of a request's body. A policy may always have 16 MiB.
     pub body: usize,
-    /// How many checks a batch may have.
+    /// Checks of a batch.
     pub batch: usize,
     /// Time for the rest of a request from its first byte, and for a response to be read.
     pub stalled: Duration,
@@ -21,7 +21,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Those of clients of the proxy.
+    /// The same for clients of the proxy.
     pub(crate) fn of_proxy(&self) -> ClientLimits {
         let mut limits = ClientLimits::default();
         limits.max_header_bytes = self.head;
@@ -32,7 +32,7 @@ impl Bounds {
     }
 }
 
-/// Idle connections stay longer than those who call keep them: 60 s is nginx's default.
+/// Longer idle timeouts than those of common clients: nginx's is 60 s.
 impl Default for Bounds {
     fn default() -> Self {
         Self {

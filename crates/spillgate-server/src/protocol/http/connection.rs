@@ -16,15 +16,9 @@ use super::fast::{Fast, Left};
 use super::request_reader::RequestReader;
 use super::{Bounds, HttpServer, service};
 
-/// Speaks HTTP/1.1 with one client until it leaves, breaks the protocol or is silent for
-/// too long, or until `shutdown` is ready: then the request in hand is still answered. While
-/// the server is draining, every response is the last of its connection.
-///
-/// Set `TCP_NODELAY` on a socket before.
-///
-/// # Errors
-///
-/// If the stream fails, or the client breaks the protocol.
+/// Serves HTTP/1.1 until the client disconnects, violates the protocol or times out, or until
+/// `shutdown` is ready: then the current request is still answered. While the server is draining,
+/// every response closes its connection. Set `TCP_NODELAY` before.
 pub async fn serve<T>(
     io: T,
     peer: Option<SocketAddr>,
@@ -42,7 +36,7 @@ where
     let fast = Fast { server, peer, activity };
     let anything = Anything { server, peer, activity };
     let ended = loop {
-        // In boxes: most connections are never asked for anything else.
+        // Boxed: most connections make no other requests.
         let is_kept = match fast.serve(&mut stream, &mut idle_timeout, shutdown.as_mut()).await {
             Ok(Left::Other) => {
                 Box::pin(anything.serve(&mut stream, &mut idle_timeout, shutdown.as_mut())).await
@@ -61,7 +55,7 @@ where
     ended
 }
 
-/// Answers requests of any kind.
+/// Serves requests of any kind, with hyper.
 struct Anything<'s> {
     server: &'s HttpServer,
     peer: Option<IpAddr>,
@@ -69,7 +63,7 @@ struct Anything<'s> {
 }
 
 impl Anything<'_> {
-    /// Answers one request, and tells whether another may follow.
+    /// Serves one request. True if another may follow.
     async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: &mut Stream<&Activity, T>,
@@ -81,7 +75,7 @@ impl Anything<'_> {
         Ok(goes_on && request.is_kept())
     }
 
-    /// Tells whether the server goes on, and the client.
+    /// True if neither the server nor the client ends the connection.
     async fn answer<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         request: &mut RequestReader<'_, '_, T>,
@@ -123,7 +117,7 @@ impl Anything<'_> {
 fn builder(bounds: &Bounds) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
-        // For those who send a request and say that it is the last.
+        // For clients that shut down their side after the request.
         .half_close(true)
         .max_headers(bounds.headers)
         .max_header_size(bounds.head)

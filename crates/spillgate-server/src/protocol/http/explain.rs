@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::reply::{Reply, json, text};
 use crate::App;
 
-/// What is to be explained.
+/// The request to explain.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExplainBody<'a> {
@@ -22,7 +22,7 @@ pub(super) struct ExplainBody<'a> {
     request: Original<'a>,
 }
 
-/// What the route answers in text, for whoever has a gate and no server.
+/// The route's response as text, for a gate without a server.
 pub(crate) async fn explain<S: Store>(gate: &Gate<S>, body: &[u8]) -> Result<String, String> {
     let explained = explanation(gate, body).await;
     explained.map(|explanation| explanation.to_string()).map_err(|problem| problem.to_string())

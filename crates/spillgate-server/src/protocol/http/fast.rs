@@ -1,8 +1,7 @@
-//! What a server is asked most: checks that arrive whole, and `GET /auth`.
+//! The fast path: complete checks, and `GET /auth`, parsed from the bytes that were read.
 //!
-//! They are answered from the bytes that were read. A check that is in any way unusual, and
-//! every other request, is left to hyper; whatever is asked at `/auth` is not, since hyper refuses
-//! heads by itself, with statuses that a proxy does not take for a refusal.
+//! Unusual checks and all other requests are left to hyper. Requests for `/auth` are not: hyper
+//! refuses invalid heads with statuses that a proxy does not take for a refusal.
 
 mod auth_head;
 mod check;
@@ -28,27 +27,23 @@ use super::reply::JSON;
 use super::routes::{Level, Operation};
 use super::{HttpServer, access, auth, check as checks};
 
-/// Why requests were no longer answered here.
 pub(super) enum Left {
-    /// Something else was asked: it is to be read again.
+    /// Another request, which is to be read again.
     Other,
-    /// The server is about to end.
     Shutdown,
-    /// The client has gone, takes too long, or has been told that this was all.
+    /// The client disconnected or timed out, or the last response was sent.
     End,
 }
 
-/// Room for a few checks. What does not fit is not for here.
+/// Room for a few checks. Larger ones are left to hyper.
 const ROOM: usize = 4 * 1024;
 
-/// Once replies take so much they are sent before more is answered: the smallest request has a
-/// reply twenty times as large.
+/// Replies are sent once they take so many bytes: they may be twenty times as large as requests.
 const ENOUGH: usize = 16 * 1024;
 
-/// How long the rest of a head may take when the server is about to end.
+/// How long the rest of a head may take during shutdown.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Answers what clients of one connection ask most.
 pub(super) struct Fast<'s> {
     pub(super) server: &'s HttpServer,
     pub(super) peer: Option<IpAddr>,
@@ -56,7 +51,6 @@ pub(super) struct Fast<'s> {
 }
 
 impl Fast<'_> {
-    /// Answers until there is something else.
     pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: &mut Stream<&Activity, T>,
@@ -82,7 +76,7 @@ impl Fast<'_> {
                 let used = self.answer_all(&input, &mut replies).await;
                 input.drain(..used);
                 if used == 0 && !is_ending && AuthHead::begins(&input) {
-                    // In a box, like all that few connections ask for.
+                    // Boxed: few connections need it.
                     let rest =
                         self.rest_of_head(stream, &mut input, idle_timeout, shutdown.as_mut());
                     let (rest, is_late) = Box::pin(rest).await?;
@@ -112,8 +106,8 @@ impl Fast<'_> {
         }
     }
 
-    /// Reads the rest of the head of a request for `/auth`. Tells also whether the server is
-    /// about to end: then what has begun to arrive is not waited for as long as else.
+    /// Reads the rest of a head for `/auth`, within a shorter time during shutdown. True if the
+    /// server shuts down.
     async fn rest_of_head<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: &mut Stream<&Activity, T>,
@@ -125,7 +119,7 @@ impl Fast<'_> {
             true => HeadBounds::OF_PROXIES,
             false => HeadBounds::of_others(&self.server.bounds),
         };
-        // It may have come together with the request before, and not been read since.
+        // It may have been read together with the request before.
         self.activity.record_read();
         tokio::select! {
             biased;
@@ -137,13 +131,12 @@ impl Fast<'_> {
         Ok((rest.unwrap_or(Ok(Rest::Missing))?, true))
     }
 
-    /// Answers requests at the front, and tells how many bytes they were.
+    /// Answers complete requests, and returns how many bytes they had.
     async fn answer_all(&self, input: &[u8], replies: &mut Replies) -> usize {
         let mut used = 0;
         while !replies.are_last() && replies.bytes().len() < ENOUGH {
             let rest = &input[used..];
-            // While the server drains, the next response says that it is the last; of checks,
-            // hyper's does.
+            // While the server is draining, checks are left to hyper, which closes the connection.
             let is_draining = self.server.app.readiness().is_draining();
             let check = Check::parse(rest, &self.server.bounds).filter(|_| !is_draining);
             let (operation, status) = if let Some(check) = check {
@@ -188,11 +181,11 @@ impl Fast<'_> {
     ) -> StatusCode {
         match head.parse() {
             Ok((parts, is_last)) => {
-                // In a box: a connection that asks only for checks needs no room for it.
+                // Boxed: connections with checks only need no room for it.
                 let reply: Pin<Box<dyn Future<Output = _> + Send>> =
                     Box::pin(auth::answer(&self.server.app, self.peer, &parts));
                 let reply = reply.await;
-                // After a body that nobody has read there is no telling where the next begins.
+                // After an unread body, it is unknown where the next request begins.
                 if is_last || is_draining || auth::has_body(&parts.headers) {
                     replies.send_last(reply)
                 } else {

@@ -1,4 +1,4 @@
-//! `GET /`: what this is, and what to try.
+//! `GET /`: an overview, and a command to try.
 
 use http::header::HOST;
 use http::request::Parts;
@@ -10,7 +10,7 @@ use super::reply::{Reply, text};
 pub(super) fn run(server: &HttpServer, head: &Parts) -> Reply {
     let version = env!("CARGO_PKG_VERSION");
     let routes = include_str!("home.txt");
-    // Under which the client has come here, and the server answers to.
+    // The host that the client used.
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let scheme = if server.has_tls { "https" } else { "http" };
     let bearer = match server.app.access().is_loopback() {
@@ -35,7 +35,7 @@ fn question(policy: &Policy) -> String {
     named.unwrap_or_else(|| r#"{"request":{"path":"/","ip":"203.0.113.7"}}"#.to_owned())
 }
 
-/// What follows the name of a limit, if a caller of it can be written.
+/// An example key of a limit, if it can be written.
 fn key(policy: &Policy, limit: &str) -> Option<String> {
     let value = |part: &str| match part {
         "caller" | "ip" => Some("\"203.0.113.7\""),

@@ -1,16 +1,16 @@
-//! JSON as the OpenAPI document describes it.
-//!
-//! What is derived by serde takes an array for an object, member by member, and would let
-//! `["api", "user:1"]` spend. Here objects are objects, however deep.
+//! JSON as the OpenAPI document describes it: serde would accept an array for an object, so that
+//! `["api", "user:1"]` would spend.
 
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use serde::forward_to_deserialize_any;
 
 use super::problem::Problem;
 
-/// What a body of JSON says.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     if body.trim_ascii().is_empty() {
         return Err(Problem::bad_request(
@@ -29,7 +29,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem
     })
 }
 
-/// A deserializer of JSON that takes nothing but objects for structs.
+/// A deserializer that accepts only objects for structs.
 struct Strict<D>(D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
@@ -74,14 +74,13 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
     }
 }
 
-/// A visitor for which all that is inside is as strict.
+/// A visitor whose nested values are strict, too.
 struct Wrapped<V> {
     visitor: V,
-    /// What is told to be expected, if the visitor's own words are those of Rust.
+    /// What errors say, if the visitor's words are those of Rust.
     expected: Option<&'static str>,
 }
 
-/// Hands values over as they are.
 macro_rules! hand_over {
     ($($visit:ident: $type:ty,)*) => {
         $(fn $visit<E: Error>(self, value: $type) -> Result<V::Value, E> {
@@ -165,5 +164,52 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<T> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
         self.0.deserialize(Strict(deserializer))
+    }
+}
+
+/// A non-negative integer of JSON. `3.0` is one, too: some languages write no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Integer(pub(super) u64);
+
+impl JsonSchema for Integer {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Integer".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
+    }
+}
+
+impl<'de> Deserialize<'de> for Integer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(IntegerVisitor)
+    }
+}
+
+struct IntegerVisitor;
+
+impl Visitor<'_> for IntegerVisitor {
+    type Value = Integer;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from 0 to {}", u64::MAX)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Integer, E> {
+        Ok(Integer(number))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Integer, E> {
+        // 2⁶⁴, the first that is too large; all below are exact if they are whole.
+        const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
+        if number.fract() == 0.0 && (0.0..TOO_LARGE).contains(&number) {
+            return Ok(Integer(number as u64));
+        }
+        Err(E::invalid_value(Unexpected::Float(number), &self))
     }
 }

@@ -1,5 +1,4 @@
-//! `/v1/limits`, and `/v1/limits/{limit}/keys/{key}`: inspect or reset one caller, or override its
-//! quota.
+//! `/v1/limits`, and `/v1/limits/{limit}/keys/{key}`: peek, reset or override.
 
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -85,7 +84,6 @@ fn texts(parts: &[String]) -> Vec<&str> {
     parts.iter().map(String::as_str).collect()
 }
 
-/// Which caller of which limit.
 struct KeyPath {
     limit: String,
     parts: Vec<String>,
@@ -93,8 +91,8 @@ struct KeyPath {
 }
 
 impl KeyPath {
-    /// The first part is in the path, the others in the query. A limit that counts everyone
-    /// together has no parts; there the path says `global`.
+    /// The first part is in the path, others are in the query. The key of a global limit is
+    /// `global`.
     fn new(app: &App, [limit, key]: [&str; 2], query: &Query) -> Result<Self, Problem> {
         let limit = segment("the name of the limit", limit)?.into_owned();
         let mut parts = vec![segment("the key", key)?.into_owned()];

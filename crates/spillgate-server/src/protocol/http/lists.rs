@@ -1,4 +1,4 @@
-//! `/v1/lists/{list}`: callers who are let through or refused whatever the limits say.
+//! `/v1/lists/{list}`: callers that are always allowed or refused.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,7 @@
-//! HTTP: checks for programs in any language, `/auth` for proxies, metrics and health for
-//! operators, and routes to look and change while the server runs.
+//! HTTP: checks for programs, `/auth` for proxies, metrics, health and admin routes. See
+//! `docs/http.md`.
 //!
-//! An [`HttpServer`] holds what connections share, and [`serve`] speaks HTTP/1.1 with
-//! one client. `docs/http.md` shows every route.
+//! An [`HttpServer`] holds what connections share, and [`serve`] serves one client.
 
 mod access;
 mod auth;
@@ -13,7 +12,6 @@ mod connection;
 mod explain;
 mod fast;
 mod home;
-mod integer;
 mod json;
 mod limits;
 mod lists;

@@ -1,5 +1,4 @@
-//! `GET /v1/openapi.json`: the table of routes as OpenAPI 3.1, whose schemas are JSON
-//! Schema.
+//! `GET /v1/openapi.json`: the table of routes as OpenAPI 3.1.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -22,7 +21,6 @@ pub(super) fn run() -> Result<Reply, Problem> {
     Ok(content("application/json", text.clone()))
 }
 
-/// The document.
 fn document() -> Value {
     let mut schemas = Schemas::new();
     let problem = schemas.of_responses.subschema_for::<Document<'_>>();
@@ -37,7 +35,7 @@ fn document() -> Value {
         "info": {
             "title": "Spillgate",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "May this caller do this, now?",
+            "description": "Is this caller allowed to make this request right now?",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "paths": paths,
@@ -49,7 +47,6 @@ fn document() -> Value {
     })
 }
 
-/// What goes wrong, by its status.
 fn problems(problem: &Schema) -> Map<String, Value> {
     let statuses: BTreeSet<_> = ROUTES.iter().flat_map(Route::failures).collect();
     let statuses = statuses.into_iter().filter_map(|status| StatusCode::from_u16(status).ok());
@@ -71,17 +68,14 @@ fn problems(problem: &Schema) -> Map<String, Value> {
 /// The header that a problem of this status comes with.
 fn header(status: StatusCode) -> Option<(&'static str, &'static str)> {
     match status {
-        StatusCode::UNAUTHORIZED => Some(("WWW-Authenticate", "That a bearer token is asked for")),
-        StatusCode::METHOD_NOT_ALLOWED => Some(("Allow", "The methods of the path")),
-        StatusCode::SERVICE_UNAVAILABLE => {
-            Some(("Retry-After", "Seconds until it may be tried again"))
-        }
+        StatusCode::UNAUTHORIZED => Some(("WWW-Authenticate", "A bearer token is required")),
+        StatusCode::METHOD_NOT_ALLOWED => Some(("Allow", "Methods of the path")),
+        StatusCode::SERVICE_UNAVAILABLE => Some(("Retry-After", "Seconds until a retry")),
         _ => None,
     }
 }
 
-/// What bodies look like. What may be absent from a request may always be there in a
-/// response.
+/// Schemas of bodies. An optional key of a request may be required in a response.
 struct Schemas {
     of_requests: SchemaGenerator,
     of_responses: SchemaGenerator,
@@ -136,13 +130,12 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Map<String, Valu
     let mut answered = response(route, generator);
     responses.insert(success(route).to_owned(), answered.clone());
     if let Some(status) = route.same_with {
-        answered["description"] = json!("Not now, and why.");
+        answered["description"] = json!("Not ready, and why.");
         responses.insert(status.to_string(), answered);
     }
     responses
 }
 
-/// The status if all goes well.
 fn success(route: &Route) -> &'static str {
     match (&route.response, route.level) {
         (Content::None, Level::Admin) => "204",
@@ -187,7 +180,7 @@ fn parameters(route: &Route) -> Vec<Value> {
 }
 
 fn response(route: &Route, generator: &mut SchemaGenerator) -> Value {
-    let description = "As asked.";
+    let description = "Success.";
     let Some(mut content) = media(&route.response, generator) else {
         return json!({ "description": description });
     };
@@ -197,7 +190,6 @@ fn response(route: &Route, generator: &mut SchemaGenerator) -> Value {
     json!({ "description": description, "content": content })
 }
 
-/// What a body is, by its type.
 fn media(content: &Content, generator: &mut SchemaGenerator) -> Option<Value> {
     match content {
         Content::None => None,

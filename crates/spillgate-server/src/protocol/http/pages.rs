@@ -19,21 +19,17 @@ use crate::{App, Phase};
 pub(super) struct Ready {
     /// `starting`, `ready` or `draining`.
     status: &'static str,
-    /// Why the last reload of the policy was refused; null if it was not. Where the token is
-    /// needed, those without it are told how many problems there are. The server is ready
-    /// all the same: the policy before it is in force.
+    /// Why the last reload of the policy was refused, or null. Without a required token, only the
+    /// number of problems. The server is ready: the policy before is in force.
     reload_failure: Option<String>,
-    /// Why the store that servers share cannot be asked; null if it can, or if there is none.
-    /// Where the token is needed, those without it are told that it cannot. The server is
-    /// ready all the same: limits do what their outage says.
+    /// Why the shared store is unavailable, or null. No details without a required token. The
+    /// server is ready: limits follow their outage setting.
     outage: Option<String>,
-    /// What is unsafe about the store although it can be asked, such as an eviction policy by
-    /// which it may drop what callers have spent; null if nothing is. Where the token is
-    /// needed, those without it are told that there is something.
+    /// What is unsafe about the shared store, such as an eviction policy that may drop counters, or
+    /// null. No details without a required token.
     store_warning: Option<String>,
-    /// How many other servers that use the same store have another secret or policy; null if none
-    /// has. Where the token is needed, those without it are told that some have. The server is ready
-    /// all the same.
+    /// How many servers that share the store have another secret or policy, or null if none has. No
+    /// details without a required token.
     mismatch: Option<String>,
 }
 
@@ -55,22 +51,17 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
     let reload_failure = readiness.reload_failure();
     let reload_failure =
         if is_known { reload_failure } else { reload_failure.as_deref().map(outline) };
-    let outage = app.gate().store().shared().and_then(|store| store.backend().health().outage);
-    let outage = outage.map(|why| match is_known {
-        true => why.to_string(),
-        false => "the store is unavailable; send the token for details".to_owned(),
-    });
-    let shared = app.gate().store().shared();
-    let warning = shared.and_then(|store| store.backend().warnings().may_evict);
-    let store_warning = warning.map(|why| match is_known {
+    let shown = |why: String, outline: &str| match is_known {
         true => why,
-        false => "the store may evict keys; send the token for details".to_owned(),
-    });
+        false => format!("{outline}; send the token for details"),
+    };
+    let shared = app.gate().store().shared();
+    let outage = shared.and_then(|store| store.backend().health().outage);
+    let outage = outage.map(|why| shown(why.to_string(), "the store is unavailable"));
+    let warning = shared.and_then(|store| store.backend().warnings().may_evict);
+    let store_warning = warning.map(|why| shown(why, "the store may evict keys"));
     let mismatch = shared.and_then(|store| store.stats().agreement.differences());
-    let mismatch = mismatch.map(|differs| match is_known {
-        true => differs,
-        false => "servers that share the store differ; send the token for details".to_owned(),
-    });
+    let mismatch = mismatch.map(|why| shown(why, "servers that share the store differ"));
     let phase = readiness.phase();
     let status = match phase {
         Phase::Starting => "starting",

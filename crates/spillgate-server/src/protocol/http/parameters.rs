@@ -6,14 +6,12 @@ use percent_encoding::percent_decode_str;
 
 use super::problem::Problem;
 
-/// A parameter in the query.
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) kind: ParameterType,
     pub(super) description: &'static str,
 }
 
-/// What the value of a parameter is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParameterType {
     /// A text, as often as there are parts.
@@ -22,10 +20,8 @@ pub(super) enum ParameterType {
     Whole(u64, u64),
 }
 
-/// The parameters of a query in their order.
 pub(super) type Query = Vec<(&'static str, String)>;
 
-/// A segment of a path, decoded.
 pub(super) fn segment<'a>(name: &str, text: &'a str) -> Result<Cow<'a, str>, Problem> {
     percent_decode_str(text).decode_utf8().map_err(|_| not_text(name))
 }

@@ -4,9 +4,6 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 use hyper::body::Incoming;
-use schemars::JsonSchema;
-use serde::Serialize;
-use spillgate_policy::{Changes, LimitChange, ListChange, ListKind};
 
 use super::HttpServer;
 use super::body::{content_type, expect_type, read};
@@ -20,65 +17,10 @@ pub(super) const TOML: &str = "application/toml";
 /// The longest text of a policy.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// What a new policy has changed.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Replaced {
-    /// New limits.
-    added: Vec<String>,
-    /// Limits that are gone, with their counters.
-    removed: Vec<String>,
-    /// Limits whose algorithm or key changed: every caller starts afresh.
-    restarted: Vec<String>,
-    /// Keys of limits that have another value.
-    changed: Vec<ChangedKey>,
-    /// Lists whose entries changed.
-    lists: Vec<ChangedList>,
-}
-
-/// A key of a limit that has another value.
-#[derive(Serialize, JsonSchema)]
-struct ChangedKey {
-    /// The limit's name.
-    limit: String,
-    /// The key, as in the policy file.
-    key: String,
-    /// The value before; empty if it is not a short text.
-    from: String,
-    /// The value now; empty if it is not a short text.
-    to: String,
-}
-
-/// How many entries a list gained and lost.
-#[derive(Serialize, JsonSchema)]
-struct ChangedList {
-    /// `allow` or `block`.
-    list: &'static str,
-    /// New entries.
-    added: usize,
-    /// Entries that are gone.
-    removed: usize,
-}
-
-impl From<Changes> for Replaced {
-    fn from(changes: Changes) -> Self {
-        let Changes { added, removed, restarted, changed, lists, .. } = changes;
-        let changed = changed
-            .into_iter()
-            .map(|LimitChange { limit, key, from, to, .. }| ChangedKey { limit, key, from, to });
-        let lists = lists.into_iter().map(|ListChange { list, added, removed, .. }| {
-            let list = if list == ListKind::Allow { "allow" } else { "block" };
-            ChangedList { list, added, removed }
-        });
-        let (changed, lists) = (changed.collect(), lists.collect());
-        Self { added, removed, restarted, changed, lists }
-    }
-}
-
 pub(super) fn show(app: &App) -> Result<Reply, Problem> {
     Ok(content(TOML, app.policy().as_bytes().to_vec()))
 }
 
-/// Reads the text of a policy.
 pub(super) async fn text(
     server: &HttpServer,
     head: &Parts,
@@ -105,5 +47,5 @@ pub(super) fn replace(app: &App, text: &[u8]) -> Result<Reply, Problem> {
         Problem::refused(&error)
     })?;
     app.readiness().reloaded();
-    json(&Replaced::from(changes))
+    json(&changes)
 }

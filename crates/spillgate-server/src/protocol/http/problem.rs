@@ -101,21 +101,18 @@ impl Problem {
         Self { header: allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
-    /// The store could not answer. It is tried again all the time, and may soon. Why it could not is
-    /// in the log.
+    /// The store failed; the log says why. It may be available again soon.
     pub(super) fn of_store(error: &Error) -> Self {
         let kind =
             if error.is_overloaded() { ProblemType::Overloaded } else { ProblemType::Status };
         Self { kind, ..Self::unavailable(error.for_clients()) }
     }
 
-    /// Nobody can answer now, but somebody may soon.
     pub(crate) fn unavailable(detail: impl Display) -> Self {
         let soon = Box::new((RETRY_AFTER, HeaderValue::from_static("1")));
         Self { header: Some(soon), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
 
-    /// Why a limit could not be asked, for operators.
     pub(super) fn of_limit_in_detail(app: &App, limit: &str, error: &Error) -> Self {
         match error.is_store() {
             true => Self::unavailable(error),
@@ -123,7 +120,6 @@ impl Problem {
         }
     }
 
-    /// Why a limit could not be asked.
     pub(super) fn of_limit(app: &App, limit: &str, error: &Error) -> Self {
         match app.gate().policy().parts(limit) {
             _ if error.is_store() => Self::of_store(error),
@@ -139,8 +135,7 @@ impl Problem {
             column: problem.place().map(|place| place.column),
             message: problem.message().to_owned(),
         });
-        // A store that cannot keep a limit says why; that it did not answer is beside the
-        // point.
+        // The cause says why the store cannot keep a limit.
         let detail = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
         Self { problems: problems.collect(), ..problem }
@@ -150,7 +145,6 @@ impl Problem {
         self.status
     }
 
-    /// The document.
     pub(super) fn document(&self) -> Document<'_> {
         let (r#type, title) = match self.kind {
             ProblemType::Status => {
@@ -174,7 +168,6 @@ impl Problem {
         self.response().map(Bytes::from)
     }
 
-    /// The response, with its document.
     pub(crate) fn response(self) -> Response<Vec<u8>> {
         let document = serde_json::to_vec(&self.document()).unwrap_or_default();
         let mut response = Response::new(document);

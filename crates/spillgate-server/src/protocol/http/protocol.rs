@@ -33,10 +33,6 @@ impl Protocol for HttpProtocol {
         if self.is_admin { "admin" } else { "http" }
     }
 
-    fn default_port(&self) -> Option<u16> {
-        (!self.is_admin).then_some(DEFAULT_PORT)
-    }
-
     // On the shared threads: a policy can be replaced, and every caller be counted, which would
     // hold up others on the same thread.
     fn serve<'a>(

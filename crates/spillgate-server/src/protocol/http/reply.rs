@@ -14,32 +14,27 @@ pub(super) struct Unchanged;
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
-/// A 200 with a JSON document.
 pub(super) fn json(document: &impl Serialize) -> Result<Reply, Problem> {
     let mut bytes = Vec::new();
     write(document, &mut bytes)?;
     Ok(content(JSON, bytes))
 }
 
-/// Writes a JSON document.
 pub(super) fn write(document: &impl Serialize, bytes: &mut Vec<u8>) -> Result<(), Problem> {
     serde_json::to_writer(bytes, document)
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))
 }
 
-/// A 200 with a content of this type.
 pub(super) fn content(content_type: &'static str, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(body.into());
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
 }
 
-/// A 200 with a text.
 pub(super) fn text(text: impl Into<Bytes>) -> Reply {
     content(TEXT, text)
 }
 
-/// A 204.
 pub(super) fn no_content() -> Reply {
     let mut reply = Response::new(Bytes::new());
     *reply.status_mut() = StatusCode::NO_CONTENT;

@@ -7,13 +7,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use spillgate_net::{Activity, Stream};
 use spillgate_proxy::framing::{END, Framing};
 
-/// The next request of a connection, and no byte of what follows it: who answers that one is
-/// decided by its own first bytes.
+/// Reads one request, and no byte of the next, which may take the fast path.
 #[derive(Debug)]
 pub(super) struct RequestReader<'s, 'p, T> {
     stream: &'s mut Stream<&'p Activity, T>,
     framing: Framing,
-    /// All of it was read.
     is_whole: bool,
     /// More was to be read than this request: the connection is kept.
     is_kept: bool,
@@ -27,7 +25,6 @@ impl<'s, 'p, T> RequestReader<'s, 'p, T> {
         Self { stream, framing, is_whole: false, is_kept: false, rest: None }
     }
 
-    /// True if another request may follow.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept && !self.framing.is_unknown()
     }

@@ -5,17 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use spillgate::Timestamp;
 use spillgate_policy::Receipt;
 
-/// Reservations that are not settled yet, and that no store has for other servers.
-///
-/// Each is settled at most once, since settling takes it out. One that expires, or is
-/// forgotten to make room, is never settled: what it reserved stays spent.
+/// Unsettled reservations that are not in Redis. Settling removes one. What an expired or evicted
+/// one reserved stays spent.
 #[derive(Debug)]
 pub(super) struct Reservations {
     most: AtomicUsize,
     table: Mutex<Table>,
 }
 
-/// Something that was spent in advance.
 #[derive(Debug)]
 pub(super) struct Reservation {
     pub(super) receipt: Receipt,
@@ -29,9 +26,8 @@ struct Table {
 }
 
 impl Reservations {
-    /// Makes room for so many at once.
     pub(super) fn set_most(&self, most: usize) {
-        // Relaxed: whoever adds the next may still go by the old number.
+        // Relaxed: the next one may still go by the old number.
         self.most.store(most.max(1), Ordering::Relaxed);
     }
 
@@ -62,8 +58,7 @@ impl Reservations {
 }
 
 impl Table {
-    /// Forgets those that have expired, and, if there are still too many, those that would
-    /// expire next.
+    /// Evicts expired ones, and then those that would expire next.
     fn make_room(&mut self, most: usize, now: Timestamp) {
         while let Some((expires, id)) = self.by_expiry.first().copied() {
             if now < expires && self.pending.len() < most {
@@ -91,7 +86,6 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
-    /// Reservations of a gate, at most so many.
     struct Desk(Gate, Reservations);
 
     impl Desk {

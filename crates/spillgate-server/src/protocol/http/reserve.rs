@@ -11,8 +11,7 @@ use spillgate_policy::{Error, Receipt};
 
 use super::HttpServer;
 use super::check::{CheckResult, Key, Named, Seconds, Text, check};
-use super::integer::Integer;
-use super::json::parse;
+use super::json::{Integer, parse};
 use super::problem::Problem;
 use super::reply::{Reply, json};
 use super::reservations::Reservation;
@@ -101,8 +100,8 @@ pub(super) async fn reserve(server: &HttpServer, body: &[u8]) -> Result<Reply, P
     json(&Reserved { answer: CheckResult::new(&outcome, true), reservation })
 }
 
-/// Keeps a reservation in the store if that is shared, so that any server can settle it, and
-/// otherwise here. Tells under which of two ids.
+/// Keeps a reservation in Redis if there is one, so that any server can settle it, else here.
+/// Returns which of the two IDs it has.
 async fn keep(
     server: &HttpServer,
     receipt: Receipt,
@@ -113,8 +112,8 @@ async fn keep(
         return shared;
     }
     let now = SystemClock.now();
-    // Under another id: a store that did not answer may have it all the same, and what two
-    // places have under one id could be settled twice.
+    // Under another ID: Redis may have it although it did not answer, and one ID in two places
+    // could be settled twice.
     server.reservations.add(own, Reservation { receipt, expires: now + lifetime }, now);
     own
 }

@@ -19,7 +19,6 @@ pub struct HttpServer {
     pub(super) stats: HttpStats,
     pub(super) reservations: Reservations,
     pub(super) has_tls: bool,
-    /// Its metrics are shown.
     is_registered: AtomicBool,
 }
 
@@ -70,7 +69,6 @@ impl HttpServer {
     }
 }
 
-/// Reads the counts of a server whenever metrics are read.
 #[derive(Debug)]
 struct HttpMetrics(Arc<HttpServer>);
 

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 
-use bytes::Bytes;
 use http::Request;
 use http::request::Parts;
 use hyper::body::Incoming;
@@ -19,7 +18,6 @@ use super::{
     reserve,
 };
 
-/// Answers a request, whatever it is.
 pub(super) async fn answer(
     server: &HttpServer,
     peer: Option<IpAddr>,
@@ -69,7 +67,9 @@ async fn carry_out(
     let query = &route.query(head.uri.query())?;
     let body = match route.request {
         Content::None => body::none(body, server.bounds.stalled).await?,
-        Content::Json(_) => json(server, head, body).await?,
+        Content::Json(_) => {
+            body::json(head, body, server.bounds.body, server.bounds.stalled).await?
+        }
         Content::Text(_) => policy::text(server, head, body).await?,
     };
     match route.operation {
@@ -96,8 +96,8 @@ async fn carry_out(
     }
 }
 
-/// Leaves a trace of what an operator changed, or wanted to. Keys and entries of lists may be
-/// secrets, so only the limit or the list is told, and only if there is one of that name.
+/// Logs a change by an operator. Keys and list entries may be secrets, so only the limit or list is
+/// logged, and only if it exists.
 fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
     let [of, _] = found.segments;
     let status = done.as_ref().map_or_else(Problem::status, Reply::status);
@@ -119,12 +119,8 @@ fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
     );
 }
 
-async fn json(server: &HttpServer, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
-    body::json(head, body, server.bounds.body, server.bounds.stalled).await
-}
-
-/// Runs what may take long, such as a look at every caller, while other threads take over the
-/// other connections of this one. On a single-threaded runtime they wait.
+/// Runs slow work while other threads take over this one's connections. On a single-threaded
+/// runtime they wait.
 pub(super) fn block_in_place<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),

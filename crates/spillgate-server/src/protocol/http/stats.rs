@@ -16,8 +16,7 @@ const ROUTES: usize = Operation::ALL.len() + 1;
 
 // Relaxed throughout: counts order nothing.
 impl HttpStats {
-    /// How many requests had which route and status, such as `("check", "2xx", 7)`. Those
-    /// that did not happen are left out.
+    /// Requests by route and status class, such as `("check", "2xx", 7)`, without zeros.
     pub fn requests(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let names = Operation::ALL.iter().map(|operation| operation.name()).chain(["none"]);
         let counts = names.zip(&self.requests).flat_map(|(name, classes)| {

@@ -1,12 +1,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory that clients may take together for requests that are not whole and for replies
-/// that they have not read.
+/// The memory of all connections for incomplete requests and unread replies.
 ///
-/// Once half of it is taken, every connection has [`FEW`] bytes for replies before its requests
-/// wait. Once all of it is, a connection is closed that would have to be waited for and holds
-/// more than [`SHARE`]. So together they take no more than the budget, a share for each, and
-/// what is being carried out at the moment.
+/// When half of it is in use, a connection has [`FEW`] bytes for replies before its requests wait;
+/// when all of it is, a blocked connection that holds more than [`SHARE`] is closed.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
@@ -22,7 +19,7 @@ const SHARE: usize = 16 * 1024;
 /// How many bytes of replies a connection may have unread when half of the budget is taken.
 const FEW: usize = 4 * 1024;
 
-// Relaxed throughout: whoever sees an older number sees the next one in time.
+// Relaxed throughout: an older number does no harm.
 impl Budget {
     /// Enough for some thirty clients that do not read before anyone has less room.
     pub(super) const DEFAULT: usize = 64 * 1024 * 1024;
@@ -31,23 +28,21 @@ impl Budget {
         Self { bytes, held: AtomicUsize::new(0) }
     }
 
-    /// What a connection that begins holds of it.
     pub(super) fn open(&self) -> Held<'_> {
         Held { budget: self, bytes: 0 }
     }
 
-    /// How many bytes of replies may wait to be read, of a connection that may have `most`.
+    /// Bytes of unread replies that a connection may have, at most `most`.
     pub(super) fn backlog(&self, most: usize) -> usize {
         if self.held() < self.bytes / 2 { most } else { most.min(FEW) }
     }
 
-    /// Bytes that connections hold, but for what each may hold uncounted.
+    /// Bytes that connections hold, without the uncounted ones.
     pub(super) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }
 
-/// What one connection holds of a [`Budget`].
 #[derive(Debug)]
 pub(super) struct Held<'b> {
     budget: &'b Budget,
@@ -55,7 +50,6 @@ pub(super) struct Held<'b> {
 }
 
 impl Held<'_> {
-    /// Counts what the connection holds now.
     pub(super) fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.bytes, bytes.saturating_sub(FREE));
         if self.bytes > before {
@@ -65,7 +59,7 @@ impl Held<'_> {
         }
     }
 
-    /// True if the connection has to go for others to be served.
+    /// True if the connection has to be closed for the others.
     pub(super) fn is_too_much(&self) -> bool {
         self.bytes > SHARE - FREE && self.budget.held() >= self.budget.bytes
     }

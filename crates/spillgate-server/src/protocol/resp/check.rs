@@ -15,11 +15,9 @@
 use spillgate_policy::{Error, Mode, Outcome};
 
 use super::codec::Args;
-use super::error::{CommandError, quoted};
-use super::integer::natural;
+use super::error::{CommandError, natural, quoted};
 use super::reply::ThrottleReply;
 
-/// What a call asks.
 pub(super) struct CheckArgs<'a> {
     pub(super) limit: &'a str,
     pub(super) parts: Vec<&'a str>,

@@ -4,7 +4,6 @@ use super::codec::{Args, Writer};
 use super::error::{CommandError, quoted};
 use super::session::{Session, name_like};
 
-/// The subcommands, and how many arguments each takes.
 const SUBCOMMANDS: [(&str, usize, usize); 8] = [
     ("setname", 3, 3),
     ("getname", 2, 2),

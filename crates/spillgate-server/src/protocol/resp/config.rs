@@ -1,4 +1,4 @@
-//! `CONFIG GET`: the settings that tools look at before they start.
+//! `CONFIG GET`: the settings that tools query at their start.
 
 use super::codec::{Args, Writer};
 use super::error::CommandError;
@@ -25,11 +25,10 @@ pub(super) fn run(args: Args<'_>, out: &mut Writer) -> Result<(), CommandError> 
     Ok(())
 }
 
-/// True if `text` is as the pattern says, where `*` stands for any characters and `?` for
-/// one. In the worst case takes the product of their lengths.
+/// True if `text` matches a glob with `*` and `?`, in at most the product of their lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where the last star is, and how much of the text it has been tried with.
+    // The last star, and how much of the text it was tried with.
     let mut star = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -42,9 +41,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
                 t += 1;
             }
             _ => {
-                let Some((star_p, star_t)) = star else {
-                    return false;
-                };
+                let Some((star_p, star_t)) = star else { return false };
                 star = Some((star_p, star_t + 1));
                 p = star_p + 1;
                 t = star_t + 1;

@@ -17,22 +17,16 @@ use super::execute::{Flow, execute};
 use super::pipeline::pipeline;
 use super::read_ahead::{AHEAD, ReadAhead};
 use super::session::Session;
+use super::stats::add;
 use super::wire::{Turn, Wire};
 use super::{Endpoint, Timeouts};
 
-/// Speaks with one client until it leaves, breaks the protocol or is silent for too long,
-/// or until `shutdown` is ready.
+/// Serves one client until it disconnects, violates the protocol or times out, or until `shutdown`
+/// is ready: then everything received is still answered.
 ///
-/// Requests are carried out in order, and replies to all that were read together are sent
-/// together. A client that does not read its replies is not read from either, and holds
-/// nothing but itself, unless [many](Endpoint::buffers) do so: then it may be closed. At
-/// `shutdown` all that has been received is still answered.
-///
-/// Set `TCP_NODELAY` on a socket before.
-///
-/// # Errors
-///
-/// If the stream fails.
+/// Requests are executed in order, and replies to those read together are sent together. A client
+/// that does not read its replies is not read from (backpressure), and may be closed if
+/// [many](Endpoint::buffers) do so. Set `TCP_NODELAY` before.
 pub async fn serve<T, S>(
     io: T,
     peer: Option<SocketAddr>,
@@ -57,9 +51,7 @@ where
                 Turn::Ready => {}
             },
             () = &mut look => {
-                let Some(next) = connection.look() else {
-                    return Ok(());
-                };
+                let Some(next) = connection.look() else { return Ok(()) };
                 look.as_mut().reset(next);
                 continue;
             }
@@ -76,18 +68,16 @@ struct Connection<'e, T, S: Store> {
     endpoint: &'e Endpoint<S>,
     wire: Wire<T>,
     read_ahead: ReadAhead,
-    /// How much of the input has been carried out in this batch.
+    /// Bytes of the input executed in this batch.
     used: usize,
     session: Session,
-    /// What whoever looks at the connection from outside sees.
     activity: Arc<Activity>,
-    /// The memory that all of this takes.
     held: Held<'e>,
-    /// Whole requests wait until replies are read.
+    /// Complete requests wait until replies are read.
     held_back: bool,
-    /// Since when the client is waited for.
+    /// When waiting for the client began.
     since: Instant,
-    /// How much had been sent when that was last looked at.
+    /// Bytes sent at the last look.
     sent: u64,
 }
 
@@ -127,7 +117,7 @@ where
         });
         let turn = turn.await?;
         if turn == Turn::Evicted {
-            self.endpoint.stats.evicted();
+            add(&self.endpoint.stats.evicted, 1);
         }
         if was_silent {
             // A request has so long to arrive from its first byte, however slowly.
@@ -248,52 +238,47 @@ where
         Ok(())
     }
 
-    /// Ends the connection once the client has its replies.
     async fn finish(&mut self) -> io::Result<()> {
         timeout(self.endpoint.timeouts.stalled, self.wire.finish()).await?
     }
 
-    /// Waits for the client to close too, as long as it still sends: else the system would
-    /// tell it that the connection broke, and replies under way might be lost.
+    /// Waits for the client to close, too: otherwise the connection is reset, and replies in flight
+    /// may be lost.
     async fn linger(&mut self, longest: Duration) {
-        // What a client may have under way before it sees the end.
+        // What a client may send before it sees the end.
         const BYTES: usize = 1024 * 1024;
-        // It has its replies, and that is all that matters.
+        // Best effort: the client has its replies.
         let _ = timeout(longest, self.wire.ignore(BYTES)).await;
     }
 
     /// Ends a connection that broke the protocol.
     async fn reject(&mut self, error: ProtocolError) -> io::Result<()> {
         if error == ProtocolError::Foreign {
-            // Not a word: whatever is behind it reads our replies as something else.
-            self.endpoint.stats.foreign();
+            // No reply: it would be taken for something else.
+            add(&self.endpoint.stats.foreign, 1);
             return Ok(());
         }
-        self.endpoint.stats.protocol_error();
+        add(&self.endpoint.stats.protocol_errors, 1);
         self.wire.out.error(format_args!("ERR {error}"));
         self.finish().await?;
         self.linger(Duration::from_secs(1)).await;
         Ok(())
     }
 
-    /// How often the connection is looked at.
     fn patience(&self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(60 * 60);
         let Timeouts { idle, stalled } = self.endpoint.timeouts;
         idle.min(stalled).min(LONGEST)
     }
 
-    /// When to look at the connection again; `None` if it has been waited for too long.
-    ///
-    /// Looking now and then costs nothing while a client is busy, as a timer for each
-    /// request would.
+    /// When to look again; `None` if the client timed out. Cheaper than a timer per request.
     fn look(&mut self) -> Option<Instant> {
         let now = Instant::now();
         if self.sent != self.wire.sent() {
             self.sent = self.wire.sent();
             self.since = now;
         }
-        // Strangers could take all the places, and keep them by saying nothing.
+        // Otherwise silent clients could take all connections without authentication.
         let is_idle =
             self.session.is_authenticated && self.wire.input.is_empty() && self.wire.backlog() == 0;
         let Timeouts { idle, stalled } = self.endpoint.timeouts;

@@ -7,8 +7,7 @@ use super::error::CommandError;
 pub(super) fn run(args: Args<'_>, out: &mut Writer) -> Result<(), CommandError> {
     let names = args.skip(2);
     if args.len() == 1 {
-        out.array(SPECS.len());
-        SPECS.iter().for_each(|spec| info(spec, out));
+        infos(names, out);
     } else if args.is(1, "COUNT") && names.is_empty() {
         out.integer(i64::try_from(SPECS.len()).unwrap_or(i64::MAX));
     } else if args.is(1, "LIST") && names.is_empty() {
@@ -50,11 +49,9 @@ fn info(spec: &Spec, out: &mut Writer) {
     for number in [key, key, i64::from(key > 0)] {
         out.integer(number);
     }
-    // Access categories, tips, key specifications and subcommands.
+    // Access categories; tips, key specifications and subcommands.
     words(&[], out);
-    out.array(0);
-    out.array(0);
-    out.array(0);
+    (0..3).for_each(|_| out.array(0));
 }
 
 /// How the named commands are called, or all.
@@ -68,13 +65,8 @@ fn docs(names: Args<'_>, out: &mut Writer) {
     for spec in asked() {
         out.bulk(spec.name);
         out.map(4);
-        out.bulk("summary");
-        out.bulk(spec.summary);
-        out.bulk("since");
-        out.bulk("0.1.0");
-        out.bulk("group");
-        out.bulk(spec.group);
-        out.bulk("arguments");
+        let pairs = ["summary", spec.summary, "since", "0.1.0", "group", spec.group, "arguments"];
+        pairs.iter().for_each(|text| out.bulk(text));
         arguments(spec, out);
     }
 }

@@ -51,8 +51,7 @@ pub struct Timeouts {
     pub stalled: Duration,
 }
 
-/// Longer than the pools of common clients keep an idle connection, so that it is they
-/// who close it.
+/// Longer than the pools of common clients keep an idle connection.
 impl Default for Timeouts {
     fn default() -> Self {
         Self { idle: Duration::from_secs(60 * 60), stalled: Duration::from_secs(30) }
@@ -82,26 +81,20 @@ impl<S: Store> Endpoint<S> {
     /// Requires a password, if there is one.
     #[must_use]
     pub fn password(self, password: Option<Password>) -> Self {
-        self.set_password(password);
+        self.set_password(password, true);
         self
     }
 
-    /// Changes the password for clients that connect or authenticate from now on.
-    pub fn set_password(&self, password: Option<Password>) {
-        self.access.store(Arc::new(Access::loopback(None).resp_password(password, true)));
+    /// Changes the password for clients that connect or authenticate from now on, which may have
+    /// to.
+    pub(super) fn set_password(&self, password: Option<Password>, is_required: bool) {
+        self.access.store(Arc::new(Access::loopback(None).resp_password(password, is_required)));
     }
 
-    /// Accepts a password, if there is one, without requiring it.
-    pub fn set_optional_password(&self, password: Option<Password>) {
-        self.access.store(Arc::new(Access::loopback(None).resp_password(password, false)));
-    }
-
-    /// True if no password is required.
     pub(super) fn is_open(&self) -> bool {
         !self.access.load().requires_resp_password()
     }
 
-    /// True if there is a password.
     pub(super) fn has_password(&self) -> bool {
         self.access.load().has_resp_password()
     }
@@ -119,10 +112,9 @@ impl<S: Store> Endpoint<S> {
         self
     }
 
-    /// Bounds the memory that all connections use together for incomplete requests and unread
-    /// replies. Default: 64 MiB. When half of it is in use, a connection has 4 KiB of unread
-    /// replies before its requests wait; when all of it is, one that holds more than 16 KiB is
-    /// closed.
+    /// Bounds the memory of all connections for incomplete requests and unread replies. Default:
+    /// 64 MiB. When half of it is in use, a connection has 4 KiB of unread replies before its
+    /// requests wait; when all of it is, one that holds more than 16 KiB is closed.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.budget = Budget::new(bytes);
@@ -140,8 +132,6 @@ impl<S: Store> Endpoint<S> {
         self.budget.backlog(self.limits.backlog)
     }
 
-    /// How many questions of a pipeline are worth deciding at once: one, if the store decides
-    /// without waiting.
     pub(super) fn concurrency(&self) -> usize {
         crate::store::concurrency(self.enforcer.gate().store())
     }

@@ -18,7 +18,6 @@ impl CommandError {
         Self(Cow::Borrowed(text))
     }
 
-    /// An error like most.
     pub(super) fn new(text: impl fmt::Display) -> Self {
         Self(Cow::Owned(format!("ERR {text}")))
     }
@@ -51,4 +50,25 @@ impl fmt::Display for CommandError {
 pub(super) fn quoted(bytes: &[u8]) -> Cow<'_, str> {
     const LONGEST: usize = 128;
     String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])
+}
+
+/// An argument within the integers of Redis, from 0 on.
+pub(super) fn natural(name: &str, text: &[u8]) -> Result<u64, CommandError> {
+    integer(name, text, 0)
+}
+
+/// The same from 1 on.
+pub(super) fn positive(name: &str, text: &[u8]) -> Result<u64, CommandError> {
+    integer(name, text, 1)
+}
+
+fn integer(name: &str, text: &[u8], least: u64) -> Result<u64, CommandError> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+    let number = number.and_then(|number| u64::try_from(number).ok());
+    number.filter(|number| *number >= least).ok_or_else(|| {
+        let (given, most) = (quoted(text), i64::MAX);
+        CommandError::new(format_args!(
+            "{name} must be an integer from {least} to {most}, not '{given}'"
+        ))
+    })
 }

@@ -1,4 +1,4 @@
-//! Carrying out one request.
+//! Executes one request.
 
 use std::fmt::Write;
 
@@ -14,7 +14,6 @@ use super::session::Session;
 use super::transaction::{self, Transaction};
 use super::{Endpoint, check, client, config, docs, hello, info, throttle};
 
-/// What becomes of the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Continue,
@@ -24,7 +23,6 @@ pub(super) enum Flow {
     Close,
 }
 
-/// Carries out a request and writes the reply.
 pub(super) async fn execute<S: Store>(
     endpoint: &Endpoint<S>,
     session: &mut Session,
@@ -54,7 +52,6 @@ pub(super) async fn execute<S: Store>(
     Flow::Continue
 }
 
-/// Tells why a command was not carried out, if it was not.
 pub(super) fn report(done: Result<(), CommandError>, session: &mut Session, out: &mut Writer) {
     if let Err(error) = done {
         session.tally.errors += 1;
@@ -62,7 +59,7 @@ pub(super) fn report(done: Result<(), CommandError>, session: &mut Session, out:
     }
 }
 
-/// Carries out a command that says nothing about others.
+/// Executes a command outside of transactions.
 pub(super) async fn perform<S: Store>(
     command: Command,
     endpoint: &Endpoint<S>,
@@ -78,7 +75,6 @@ pub(super) async fn perform<S: Store>(
     about(command, endpoint, session, args, out)
 }
 
-/// Carries out a command that [decides](Command::decides).
 pub(super) async fn decide<S: Store>(
     command: Command,
     endpoint: &Endpoint<S>,
@@ -125,7 +121,6 @@ pub(super) fn write_decision(reply: ThrottleReply, session: &mut Session, out: &
     reply.write(out);
 }
 
-/// Carries out a command about the connection or the server.
 fn about<S: Store>(
     command: Command,
     endpoint: &Endpoint<S>,

@@ -80,7 +80,6 @@ fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
     }
 }
 
-/// What follows the version.
 #[derive(Default)]
 struct Options<'a> {
     credentials: Option<(&'a [u8], &'a [u8])>,
@@ -111,18 +110,12 @@ impl<'a> Options<'a> {
 
 fn greet(session: &Session, out: &mut Writer) {
     out.map(7);
-    out.bulk("server");
-    out.bulk("redis");
-    out.bulk("version");
-    out.bulk(info::REDIS_VERSION);
-    out.bulk("proto");
+    let server = ["server", "redis", "version", info::REDIS_VERSION, "proto"];
+    server.iter().for_each(|text| out.bulk(text));
     out.integer(out.protocol.number());
     out.bulk("id");
     out.integer(i64::try_from(session.id).unwrap_or(i64::MAX));
-    out.bulk("mode");
-    out.bulk("standalone");
-    out.bulk("role");
-    out.bulk("master");
-    out.bulk("modules");
+    let mode = ["mode", "standalone", "role", "master", "modules"];
+    mode.iter().for_each(|text| out.bulk(text));
     out.array(0);
 }

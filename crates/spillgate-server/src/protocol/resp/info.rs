@@ -1,4 +1,4 @@
-//! `INFO`: about the server, for people, tools and the checks of some clients.
+//! `INFO`: about the server.
 
 use std::fmt::Write;
 
@@ -7,8 +7,7 @@ use spillgate_policy::store::Store;
 use super::Endpoint;
 use super::codec::{Args, Writer};
 
-/// The version of Redis whose clients are at home here. Some look at it to learn what
-/// they can ask for.
+/// The Redis version that clients see. Some derive features from it.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
 type Section<S> = fn(&Endpoint<S>, &mut String) -> std::fmt::Result;

@@ -1,11 +1,10 @@
-//! The Redis protocol: `CL.THROTTLE` as redis-cell answers it, `SG.CHECK` against the
-//! policy, and what clients expect of a server beside them.
+//! The Redis protocol: `CL.THROTTLE` as in redis-cell, `SG.CHECK`, and what clients expect.
 //!
 //! | command | does |
 //! |---|---|
 //! | `CL.THROTTLE key max_burst count period [quantity]` | spends under a quota that comes with the call |
 //! | `SG.CHECK limit key [cost]` | spends under a limit of the policy |
-//! | `SG.CHECK limit PARTS n part … [cost]` | the same, for a limit that is counted per several parts, or per none |
+//! | `SG.CHECK limit PARTS n part … [cost]` | the same, for a limit per several parts, or none |
 //! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
 //! | `MULTI`, `EXEC`, `DISCARD` | several of these at once |
 //! | `COMMAND`, `CONFIG GET`, `INFO` | about the server |
@@ -26,7 +25,6 @@ mod error;
 mod execute;
 mod hello;
 mod info;
-mod integer;
 mod pipeline;
 mod protocol;
 mod read_ahead;

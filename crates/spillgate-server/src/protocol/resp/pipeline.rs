@@ -1,5 +1,4 @@
-//! Several requests of one client at once, where each has to be waited for: a pipeline then
-//! takes about as long as one of them.
+//! Pipelines on a store that has to be waited for: they take about as long as one request.
 
 use spillgate_policy::store::Store;
 
@@ -10,8 +9,8 @@ use super::execute::{Flow, admit, decide, execute, report, write_decision};
 use super::session::Session;
 use crate::protocol::join_bounded;
 
-/// Carries out requests, those that decide and stand side by side at once, and adds their
-/// lengths to `used`. Tells what becomes of the connection if it does not get to the end.
+/// Executes requests, adjacent decisions at once, and adds their lengths to `used`. Returns why it
+/// stopped, if it did.
 pub(super) async fn pipeline<S: Store>(
     endpoint: &Endpoint<S>,
     session: &mut Session,
@@ -21,7 +20,7 @@ pub(super) async fn pipeline<S: Store>(
 ) -> Option<Flow> {
     let mut rest = requests;
     while let Some(next) = rest.first() {
-        // What has begun is answered as a whole, so it may take a little more than there is.
+        // Adjacent decisions are answered together, so this may be exceeded a little.
         if out.bytes().len() >= endpoint.backlog() {
             return Some(Flow::Wait);
         }

@@ -14,7 +14,6 @@ use super::{Endpoint, serve};
 
 pub(crate) const DEFAULT_PORT: u16 = 6390;
 
-/// The Redis protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct RespProtocol(Arc<Endpoint>);
 
@@ -27,10 +26,6 @@ impl RespProtocol {
 impl Protocol for RespProtocol {
     fn name(&self) -> &'static str {
         "resp"
-    }
-
-    fn default_port(&self) -> Option<u16> {
-        Some(DEFAULT_PORT)
     }
 
     // On the shared threads. Measured: one thread per connection gains nothing, and a single client

@@ -1,7 +1,6 @@
 use super::codec::{Decoder, Limits, ProtocolError, Request};
 
-/// How many requests are read before the first of them is carried out. More would outrun
-/// the memory accesses that a core keeps under way at once.
+/// Requests parsed before the first is executed: about as many as a core has loads in flight.
 pub(super) const AHEAD: usize = 16;
 
 /// Reads several requests at once, for those who send several at once.
@@ -15,7 +14,6 @@ pub(super) struct ReadAhead {
     is_short: bool,
 }
 
-/// What was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     /// How many requests are whole.
@@ -25,8 +23,7 @@ pub(super) struct Batch {
 }
 
 impl ReadAhead {
-    /// Reads up to `most` requests from the front of `bytes`, of which the first must be
-    /// the one that was begun the last time.
+    /// Parses up to `most` requests at the front of `bytes`. The first continues the incomplete one.
     pub(super) fn read(&mut self, bytes: &[u8], limits: &Limits, most: usize) -> Batch {
         self.decoders.swap(0, self.begun);
         if std::mem::take(&mut self.is_short) {
@@ -73,7 +70,6 @@ impl ReadAhead {
         self.begun = 0;
     }
 
-    /// How much memory the requests take.
     pub(super) fn memory(&self) -> usize {
         self.decoders.iter().map(Decoder::memory).sum()
     }

@@ -59,7 +59,7 @@ impl ThrottleReply {
     }
 }
 
-/// Rounded up: whoever comes back after that many seconds does not come too early.
+/// Rounded up, so that a retry after it is not too early.
 fn whole_seconds(time: Duration) -> i64 {
     integer(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }

@@ -6,7 +6,6 @@ use super::error::CommandError;
 use super::stats::Tally;
 use super::transaction::Transaction;
 
-/// What is remembered of a client while it is connected.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: u64,

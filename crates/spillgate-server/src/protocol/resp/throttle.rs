@@ -33,11 +33,9 @@ use spillgate_policy::store::CallQuota;
 use spillgate_policy::{Outcome, Throttle};
 
 use super::codec::Args;
-use super::error::CommandError;
-use super::integer::{natural, positive};
+use super::error::{CommandError, natural, positive};
 use super::reply::ThrottleReply;
 
-/// What a call asks.
 pub(super) fn question<'a>(args: Args<'a>) -> Result<Throttle<'a>, CommandError> {
     let max_burst = natural("max_burst", args.at(2))?;
     let count = positive("count", args.at(3))?;

@@ -1,9 +1,6 @@
-//! `MULTI` … `EXEC`: several commands that are answered at once, as the pipelines of some
-//! clients send them.
-//!
-//! They are carried out one after the other, or, where they have to be waited for, at once,
-//! with nothing of the same connection between them. Others go on meanwhile: no command here
-//! depends on an earlier one.
+//! `MULTI` … `EXEC`: several commands with one reply, as the pipelines of some clients send them.
+//! They are executed in order, or at once if the store has to be waited for. Other connections go
+//! on meanwhile: no command here depends on an earlier one.
 
 use spillgate_policy::store::Store;
 
@@ -15,7 +12,6 @@ use super::execute::{perform, report};
 use super::pipeline::decide_together;
 use super::session::Session;
 
-/// The commands of a transaction that has begun.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     queued: Vec<(Command, OwnedArgs)>,
@@ -34,8 +30,7 @@ impl Transaction {
         !matches!(command, C::Multi | C::Exec | C::Discard | C::Quit | C::Reset)
     }
 
-    /// Adds a command. Those with long replies, or that change what replies look like,
-    /// have no place here.
+    /// Adds a command, unless it has a long reply or changes the protocol.
     pub(super) fn queue(&mut self, command: Command, args: Args<'_>) -> Result<(), CommandError> {
         use Command as C;
         if !matches!(command, C::Throttle | C::Check | C::Ping | C::Echo) {
@@ -57,7 +52,6 @@ impl Transaction {
         Ok(())
     }
 
-    /// How much memory the commands take.
     pub(super) fn memory(&self) -> usize {
         self.size
     }
@@ -110,7 +104,7 @@ pub(super) async fn exec<S: Store>(
             calls => {
                 let calls = calls.iter().map(|(command, args)| (*command, args.args()));
                 let calls: Vec<_> = calls.collect();
-                // In a box: every connection has room for what it may wait for.
+                // Boxed: every connection reserves room for the largest future it may wait for.
                 Box::pin(decide_together(endpoint, session, &calls, out)).await;
             }
         }

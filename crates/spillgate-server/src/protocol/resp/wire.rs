@@ -8,24 +8,19 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::codec::Writer;
 
-/// A stream, what was read from it and is not used yet, and what is to be sent.
-///
-/// A connection that waits holds no more memory than [`KEPT`] for each direction.
+/// A stream with its buffers. An idle connection holds at most [`KEPT`] bytes for each.
 #[derive(Debug)]
 pub(super) struct Wire<T> {
     io: T,
     pub(super) input: Vec<u8>,
     pub(super) out: Writer,
-    /// How many bytes have been sent in all.
     sent: u64,
 }
 
-/// What has happened on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Something was read, or there is room again for what was held back.
     Ready,
-    /// The client sends no more.
     End,
     /// The client has to be waited for, and holds memory that others need.
     Evicted,
@@ -34,7 +29,6 @@ pub(super) enum Turn {
 /// How much memory a connection keeps for its next batch.
 const KEPT: usize = 4 * 1024;
 
-/// How much is read at once.
 const CHUNK: usize = 16 * 1024;
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
@@ -42,12 +36,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         Self { io, input: Vec::new(), out: Writer::default(), sent: 0 }
     }
 
-    /// Bytes of replies that are not sent yet.
     pub(super) fn backlog(&self) -> usize {
         self.out.bytes().len()
     }
 
-    /// How much memory it takes in both directions.
     pub(super) fn memory(&self) -> usize {
         self.input.capacity() + self.out.memory()
     }
@@ -56,11 +48,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         self.sent
     }
 
-    /// Sends all replies, in one write if the stream takes them, and waits for more to
-    /// read. As long as there is `most` to send nothing is read; if requests are
-    /// `held_back` for that reason, it waits for room alone.
-    ///
-    /// Nothing is lost if it is not called again.
+    /// Sends all replies, in one write if possible, and reads more, unless `most` bytes are to be
+    /// sent. If requests are `held_back` for that, it only waits for room. Cancel-safe.
     pub(super) fn poll_turn(
         &mut self,
         context: &mut Context<'_>,
@@ -94,8 +83,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         self.io.shutdown().await
     }
 
-    /// Lets up to `most` bytes go by, until the client closes. If a socket is closed with
-    /// something unread, the client may lose the replies that it has not read yet.
+    /// Discards up to `most` bytes until the client closes: a socket that is closed with unread
+    /// bytes is reset, and the client may lose replies.
     pub(super) async fn ignore(&mut self, most: usize) -> io::Result<()> {
         let mut ignored = 0;
         while ignored < most {
@@ -127,8 +116,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         Pin::new(&mut self.io).poll_flush(context)
     }
 
-    /// Reads into the stack and keeps what came, so that nothing is set aside for a
-    /// connection that is silent.
+    /// Reads into the stack, so that a silent connection needs no buffer.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut chunk = [MaybeUninit::uninit(); CHUNK];
         let mut chunk = ReadBuf::uninit(&mut chunk);

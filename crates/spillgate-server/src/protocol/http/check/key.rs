@@ -4,12 +4,12 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// A text of a JSON document, borrowed from it unless something is escaped.
+/// A JSON string, borrowed from the document unless it has escapes.
 #[derive(PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(inline)]
 pub(in crate::protocol::http) struct Text<'a>(Cow<'a, str>);
 
-/// Whom a limit counts: a text, or a list of texts if it is counted per several parts.
+/// The key: a text, or a list of texts if the limit is counted per several parts.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
 pub(in crate::protocol::http) enum Key<'a> {

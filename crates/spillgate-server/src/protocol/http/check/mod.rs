@@ -19,21 +19,19 @@ use super::reply::{JSON, Reply, content, write};
 use crate::App;
 use crate::protocol::join_bounded;
 
-/// Decides whatever a body asks about.
 pub(super) async fn run(server: &HttpServer, body: &[u8]) -> Result<Reply, Problem> {
     let mut document = Vec::new();
     answer(server, body, &mut document).await?;
     Ok(content(JSON, document))
 }
 
-/// Decides whatever a body asks about, and writes the answer.
 pub(super) async fn answer(
     server: &HttpServer,
     body: &[u8],
     document: &mut Vec<u8>,
 ) -> Result<(), Problem> {
     match parse::<CheckRequest<'_>>(body)?.form()? {
-        // In a box: every connection has room for what it may wait for.
+        // Boxed: every connection reserves room for the largest future it may wait for.
         Form::Batch(batch) => Box::pin(answer_batch(server, batch, document)).await,
         Form::Single(single) => {
             let (outcome, is_plain) = decide(&server.app, single).await?;
@@ -60,7 +58,7 @@ async fn answer_batch(
     write(&CheckResponse::of_batch(&outcomes), document)
 }
 
-/// What was decided, and whether it was about a single limit.
+/// The outcome, and whether it is of a single limit.
 async fn decide(app: &App, single: Single<'_>) -> Result<(Outcome<'static>, bool), Problem> {
     match single {
         Single::Limit(named) => Ok((check(app, &[named]).await?, true)),

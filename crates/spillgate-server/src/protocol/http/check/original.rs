@@ -60,7 +60,7 @@ fn address(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The parts of a request, as a policy looks at them.
+/// A request in the types that a policy reads.
 pub(in crate::protocol::http) struct Message<'a> {
     method: Method,
     uri: Uri,

@@ -3,11 +3,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Key, Original, Text};
-use crate::protocol::http::integer::Integer;
+use crate::protocol::http::json::Integer;
 use crate::protocol::http::problem::Problem;
 
-/// What a body says: every key that any form has, so that one that is misspelt is told by
-/// its name.
+/// The keys of all forms, so that an error names an unknown one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CheckRequest<'a> {
@@ -24,20 +23,17 @@ pub(super) struct CheckRequest<'a> {
     batch: Option<Vec<CheckRequest<'a>>>,
 }
 
-/// What is asked.
 pub(super) enum Form<'a> {
     Single(Single<'a>),
     Batch(Vec<CheckRequest<'a>>),
 }
 
-/// A single question.
 pub(super) enum Single<'a> {
     Limit(Named<'a>),
     Request(Original<'a>),
     Several(Vec<Named<'a>>),
 }
 
-/// How many limits can be checked together.
 const MOST_TOGETHER: usize = 64;
 
 /// A limit by its name.
@@ -91,7 +87,6 @@ pub(in crate::protocol::http) enum Question<'a> {
 }
 
 impl<'a> CheckRequest<'a> {
-    /// The one form that it has.
     pub(super) fn form(self) -> Result<Form<'a>, Problem> {
         let Self { limit, key, cost, request, checks, batch } = self;
         let has_extras = key.is_some() || cost.is_some();
@@ -108,11 +103,11 @@ impl<'a> CheckRequest<'a> {
         single.map(Form::Single)
     }
 
-    /// The one form that it has, as one of a batch.
+    /// Its form as an element of a batch.
     pub(super) fn single(self) -> Result<Single<'a>, Problem> {
         match self.form()? {
             Form::Single(Single::Request(request)) => {
-                // That it is no request is told of the whole batch, as of all that has not its form.
+                // An invalid request makes the whole batch invalid.
                 request.message()?;
                 Ok(Single::Request(request))
             }

@@ -91,7 +91,7 @@ impl<'a> CheckResponse<'a> {
 }
 
 impl<'a> CheckResult<'a> {
-    /// Tells of an outcome. A plain one is about one limit by its name.
+    /// Of an outcome. A plain one is of one limit by name.
     pub(in crate::protocol::http) fn new(outcome: &'a Outcome, is_plain: bool) -> Self {
         let first = if is_plain { outcome.limits().next() } else { outcome.nearest() };
         let is_shadow = first.is_some_and(|limit| limit.mode() == Mode::Shadow);
@@ -110,7 +110,6 @@ impl<'a> CheckResult<'a> {
         }
     }
 
-    /// Tells of one limit.
     pub(in crate::protocol::http) fn of_limit(limit: &'a str, decision: &Decision) -> Self {
         Self {
             allowed: decision.is_allowed(),
@@ -141,8 +140,7 @@ impl<'a> LimitStatus<'a> {
     }
 }
 
-/// A time in seconds, exact to a millisecond and rounded up: whoever waits that long has
-/// waited long enough. Null if there is no such time.
+/// Seconds, rounded up to a millisecond; null if there is no such time.
 #[derive(Clone, Copy, JsonSchema)]
 #[schemars(inline, with = "Option<f64>")]
 pub(in crate::protocol::http) struct Seconds(pub(in crate::protocol::http) Option<Duration>);

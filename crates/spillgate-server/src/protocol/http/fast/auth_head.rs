@@ -10,38 +10,33 @@ use crate::protocol::http::Bounds;
 use crate::protocol::http::problem::Problem;
 use spillgate_net::{Activity, Stream};
 
-/// The head of a request for `/auth`, all of it.
-///
-/// Most of it was written by a client of the proxy, so it is bounded by what proxies take from
-/// their clients, and not by what clients of this server need.
+/// The complete head of a request for `/auth`. Most of it was written by a client of the proxy, so
+/// its size is bounded by what proxies accept.
 #[derive(Debug)]
 pub(super) struct AuthHead<'b>(&'b [u8]);
 
-/// What became of the rest of a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Whole,
-    /// It has more than so many bytes.
     TooLarge(usize),
-    /// The client has gone, or takes too long.
+    /// The client disconnected or timed out.
     Missing,
 }
 
-/// How large a head may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadBounds {
-    /// That is decided about.
+    /// Larger ones are refused.
     largest: usize,
-    /// How much of one is read before it is refused.
+    /// How much is read before one is refused.
     read: usize,
 }
 
 impl HeadBounds {
-    /// For those who may ask. A proxy that cannot send all of a head may not look at the answer.
-    /// Go's servers, Caddy and Traefik among them, take 1 MiB of a client.
+    /// For proxies. One that cannot send a whole head may not read the response. Go's servers, such
+    /// as Caddy and Traefik, accept 1 MiB.
     pub(super) const OF_PROXIES: Self = Self { largest: LARGEST, read: 4 * 1024 * 1024 };
 
-    /// For those who are refused, whatever they ask.
+    /// For peers that are refused in any case.
     pub(super) const fn of_others(bounds: &Bounds) -> Self {
         Self { largest: bounds.head, read: bounds.head }
     }
@@ -49,11 +44,11 @@ impl HeadBounds {
 
 const BEGIN: &[u8] = b"GET /auth";
 
-/// The largest head that is decided about. nginx takes 32 KiB of a client, and says the URI twice.
+/// nginx accepts 32 KiB, and sends the URI twice.
 const LARGEST: usize = 128 * 1024;
 
 impl<'b> AuthHead<'b> {
-    /// True if the bytes begin such a head, or may once there are more of them.
+    /// True if the bytes begin such a head, or may with more bytes.
     pub(super) fn begins(bytes: &[u8]) -> bool {
         let count = bytes.len().min(BEGIN.len());
         let is_auth =
@@ -61,7 +56,7 @@ impl<'b> AuthHead<'b> {
         bytes[..count] == BEGIN[..count] && is_auth
     }
 
-    /// The head at the front, if it is whole.
+    /// The head at the front, if it is complete.
     pub(super) fn find(bytes: &'b [u8]) -> Option<Self> {
         let end = if Self::begins(bytes) { end(bytes)? } else { return None };
         bytes.get(..end).filter(|head| head.len() <= LARGEST).map(Self)
@@ -75,7 +70,7 @@ impl<'b> AuthHead<'b> {
         query(self.0)
     }
 
-    /// The request, and whether the connection ends with it.
+    /// The request, and whether it closes the connection.
     pub(super) fn parse(&self) -> Result<(Parts, bool), Problem> {
         let lines = self.0.split_inclusive(|byte| *byte == b'\n');
         if lines.clone().any(|line| !line.ends_with(b"\r\n")) {
@@ -99,8 +94,7 @@ impl<'b> AuthHead<'b> {
         Ok((parts, is_last))
     }
 
-    /// Reads the rest of the head that the input begins with. Nothing is lost if it is dropped,
-    /// and called again.
+    /// Reads the rest of the head that the input begins with. Cancel-safe.
     pub(super) async fn read_rest<T: AsyncRead + AsyncWrite + Unpin>(
         stream: &mut Stream<&Activity, T>,
         input: &mut Vec<u8>,
@@ -116,10 +110,10 @@ impl<'b> AuthHead<'b> {
                 None if total > read => return Ok(Rest::TooLarge(largest)),
                 None => {}
             }
-            // The end may have begun with the last bytes.
+            // The last bytes may begin the end.
             searched = input.len().saturating_sub(3);
             if searched > largest {
-                // The first line says what is to be answered.
+                // The first line is kept: it has the query.
                 input.drain(largest..searched);
                 searched = largest;
             }
@@ -137,7 +131,6 @@ pub(super) fn too_large(most: usize) -> Problem {
     Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
 }
 
-/// Where a head ends that the bytes begin with.
 fn end(bytes: &[u8]) -> Option<usize> {
     let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     feeds.map(|(at, _)| at + 1).find_map(|after| match &bytes[after..] {
@@ -147,7 +140,7 @@ fn end(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// The query of a request whose head begins so, whatever follows.
+/// The query in the first line of a head.
 pub(super) fn query(head: &[u8]) -> Option<&str> {
     let line = head.strip_prefix(BEGIN)?.split(u8::is_ascii_whitespace).next()?;
     std::str::from_utf8(line.strip_prefix(b"?")?).ok()

@@ -2,29 +2,26 @@ use httparse::{EMPTY_HEADER, Request, Status};
 
 use crate::protocol::http::Bounds;
 
-/// A check that has arrived whole.
 #[derive(Debug)]
 pub(super) struct Check<'b> {
     pub(super) host: &'b str,
     pub(super) authorization: Option<&'b str>,
     pub(super) content_type: &'b [u8],
     pub(super) body: &'b [u8],
-    /// Bytes of all of it.
     pub(super) length: usize,
 }
 
 const LINE: &[u8] = b"POST /v1/check HTTP/1.1\r\n";
 
-/// More headers than any client of such a route sends.
+/// More than clients of this route send.
 const HEADERS: usize = 32;
 
-/// Headers that change what a message is, or who may send it.
+/// Headers that are left to hyper.
 const UNUSUAL: [&str; 6] =
     ["connection", "expect", "origin", "transfer-encoding", "trailer", "upgrade"];
 
 impl<'b> Check<'b> {
-    /// The check at the front; `None` if there is something else, or less than all of it, or
-    /// anything about it has to be judged with more care.
+    /// The check at the front; `None` if it is incomplete, unusual, or another request.
     pub(super) fn parse(bytes: &'b [u8], bounds: &Bounds) -> Option<Self> {
         if !bytes.starts_with(LINE) {
             return None;
@@ -44,14 +41,14 @@ impl<'b> Check<'b> {
             } else if is("authorization") {
                 &mut authorization
             } else if is("connection") && header.value.eq_ignore_ascii_case(b"keep-alive") {
-                // As it is anyway; many clients say so.
+                // The default; many clients send it.
                 continue;
             } else if UNUSUAL.into_iter().any(is) {
                 return None;
             } else {
                 continue;
             };
-            // One that is there twice is ambiguous.
+            // A duplicate is ambiguous.
             if place.replace(header.value).is_some() {
                 return None;
             }
@@ -75,13 +72,12 @@ impl<'b> Check<'b> {
     }
 }
 
-/// What can be compared byte by byte.
+/// Printable ASCII.
 fn text(value: &[u8]) -> Option<&str> {
     let is_plain = value.iter().all(|byte| (b' '..=b'~').contains(byte));
     std::str::from_utf8(value).ok().filter(|_| is_plain)
 }
 
-/// Digits and nothing else, and few enough of them.
 fn number(digits: &[u8]) -> Option<usize> {
     let is_number = (1..=6).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()

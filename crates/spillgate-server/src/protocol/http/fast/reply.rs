@@ -8,14 +8,12 @@ use spillgate::{Clock, SystemClock};
 
 use crate::protocol::http::reply::{JSON, Reply};
 
-/// Replies that are to be sent together.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     bytes: Vec<u8>,
     document: Vec<u8>,
-    /// The second for which the date was written, and the date.
+    /// The current second, and its date.
     date: (u64, String),
-    /// The connection ends with them.
     are_last: bool,
 }
 
@@ -31,20 +29,18 @@ impl Replies {
         self.are_last
     }
 
-    /// They are sent.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
         self.document.shrink_to(KEPT);
     }
 
-    /// Where a document of JSON is to be written.
     pub(super) fn document(&mut self) -> &mut Vec<u8> {
         self.document.clear();
         &mut self.document
     }
 
-    /// Sends the document that was written.
+    /// Adds a reply with the document.
     pub(super) fn send_document(&mut self) {
         self.bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: ");
         self.bytes.extend_from_slice(JSON.as_bytes());
@@ -52,7 +48,6 @@ impl Replies {
         self.bytes.extend_from_slice(&self.document);
     }
 
-    /// Sends another response, and tells its status.
     pub(super) fn send(&mut self, response: &Reply) -> StatusCode {
         let (status, body) = (response.status(), response.body());
         let reason = status.canonical_reason().unwrap_or_default();
@@ -67,7 +62,7 @@ impl Replies {
         status
     }
 
-    /// Sends another response with which the connection ends, and tells its status.
+    /// Adds a reply that closes the connection, and returns its status.
     pub(super) fn send_last(&mut self, mut response: Reply) -> StatusCode {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         self.are_last = true;

@@ -1,4 +1,4 @@
-//! The table of routes: the router follows it, and the OpenAPI document is made from it.
+//! The table of routes, for the router and the OpenAPI document.
 
 mod table;
 
@@ -26,31 +26,27 @@ pub(super) struct Route {
     pub(super) alternatives: &'static [&'static str],
     /// Another status with the same response.
     pub(super) same_with: Option<u16>,
-    /// Statuses of what goes wrong, beside those that routes like this one have.
+    /// Statuses of errors, besides those of all such routes.
     failures: &'static [u16],
-    /// Whoever watches the server may add what the route does not know.
+    /// Probes may add parameters that the route does not know.
     ignores_query: bool,
 }
 
-/// What a body is.
 pub(super) enum Content {
     None,
     Json(fn(&mut SchemaGenerator) -> Schema),
     Text(&'static str),
 }
 
-/// Who may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// Anyone.
     Probe,
     /// Anyone on loopback, or if metrics are open.
     Metrics,
-    /// Anyone on loopback.
     Client,
-    /// Proxies, which are told by their address: the headers are their clients'.
+    /// Proxies, by address: the headers are their clients'.
     Proxy,
-    /// Whoever has the token.
+    /// With the token.
     Admin,
 }
 
@@ -63,7 +59,6 @@ pub(super) struct Found<'p> {
 
 macro_rules! operations {
     ($($operation:ident $name:literal,)*) => {
-        /// What is done at a route.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Operation {
             $($operation,)*
@@ -190,7 +185,7 @@ impl Route {
         self
     }
 
-    /// Every status that tells of something that went wrong.
+    /// All statuses of errors.
     pub(super) fn failures(&self) -> BTreeSet<u16> {
         let heads: &[u16] = &[400, 403, 405, 408, 421, 431];
         let token: &[u16] = match self.level {
@@ -204,7 +199,6 @@ impl Route {
         [heads, token, bodies, self.failures].concat().into_iter().collect()
     }
 
-    /// The parameters of a query, if the route takes them.
     pub(super) fn query(&self, text: Option<&str>) -> Result<Query, Problem> {
         if self.ignores_query { Ok(Query::default()) } else { query(self.query, text) }
     }

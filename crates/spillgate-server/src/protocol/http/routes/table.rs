@@ -9,28 +9,28 @@ use crate::protocol::http::{auth, check, explain, limits, lists, pages, policy, 
 const PART: Parameter = Parameter {
     name: "part",
     kind: ParameterType::Texts,
-    description: "The further parts of a key, in their order, if the limit is counted per several",
+    description: "Further parts of the key, in order, if the limit is counted per several",
 };
 const COST: Parameter = Parameter {
     name: "cost",
     kind: ParameterType::Whole(0, u64::MAX),
-    description: "What a call would cost; 1 if absent",
+    description: "Cost of the check; 1 if absent",
 };
 pub(in crate::protocol::http) const DENY: Parameter = Parameter {
     name: "deny",
     kind: ParameterType::Whole(400, 499),
-    description: "The status of everything but a 200, for proxies that know few",
+    description: "Status of refusals, for proxies that accept few",
 };
 
-/// Whatever is asked most comes first.
+/// The most frequent first.
 pub(in crate::protocol::http) static ROUTES: &[Route] = &[
     route(Method::POST, "/v1/check", Operation::Check, Level::Client)
-        .says("May this happen now? Spends if it may.")
+        .says("Decides a check, and spends its cost if it is allowed.")
         .takes(schema::<check::CheckBody<'static>>)
         .gives(schema::<check::CheckResponse<'static>>)
         .fails(&[404, 503]),
     route(Method::GET, auth::PATH, Operation::Auth, Level::Proxy)
-        .says("May the request pass that a proxy describes in headers?")
+        .says("Decides the request that a proxy describes in headers.")
         .asks(&[DENY])
         .fails(&[403, 429, 503]),
     route(Method::POST, "/v1/reserve", Operation::Reserve, Level::Client)
@@ -39,72 +39,72 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .gives(schema::<reserve::Reserved<'static>>)
         .fails(&[404, 503]),
     route(Method::POST, "/v1/settle", Operation::Settle, Level::Client)
-        .says("Replaces what was reserved by the actual cost, once.")
+        .says("Replaces a reservation by the actual cost, once.")
         .takes(schema::<reserve::SettleBody<'static>>)
         .gives(schema::<reserve::Settled<'static>>)
         .fails(&[404, 409, 503]),
     route(Method::GET, "/v1/limits", Operation::Limits, Level::Admin)
-        .says("Every limit of the policy, and how it is doing.")
+        .says("Lists the limits of the policy and their state.")
         .gives(schema::<limits::LimitList>),
     route(Method::GET, "/v1/limits/{limit}/keys/{key}", Operation::Peek, Level::Admin)
-        .says("What a call would be answered, without spending.")
+        .says("Returns what a check would decide, without spending.")
         .asks(&[PART, COST])
         .gives(schema::<check::CheckResult<'static>>)
         .fails(&[404, 503]),
     route(Method::DELETE, "/v1/limits/{limit}/keys/{key}", Operation::Reset, Level::Admin)
-        .says("Makes a caller as if the limit had never seen it.")
+        .says("Resets the state of a caller.")
         .asks(&[PART])
         .fails(&[404, 503]),
     route(Method::PUT, "/v1/limits/{limit}/keys/{key}/override", Operation::SetOverride, Level::Admin)
-        .says("Gives a caller a quota of its own. What it has spent stays spent.")
+        .says("Sets a caller's own quota. What it has spent stays spent.")
         .asks(&[PART])
         .takes(schema::<limits::OverrideBody<'static>>)
         .fails(&[404, 422, 503]),
     route(Method::DELETE, "/v1/limits/{limit}/keys/{key}/override", Operation::RemoveOverride, Level::Admin)
-        .says("Takes a caller's own quota away.")
+        .says("Removes a caller's own quota.")
         .asks(&[PART])
         .fails(&[404, 503]),
     route(Method::GET, "/v1/policy", Operation::Policy, Level::Admin)
-        .says("The text of the policy in force.")
+        .says("Returns the policy in force.")
         .gives_text(policy::TOML),
     route(Method::PUT, "/v1/policy", Operation::ReplacePolicy, Level::Admin)
-        .says("Puts another policy in force, if nothing is wrong with it.")
+        .says("Replaces the policy, if the new one is valid.")
         .takes_text(policy::TOML)
-        .gives(schema::<policy::Replaced>)
+        .gives(schema::<spillgate_policy::Changes>)
         .fails(&[422]),
     route(Method::GET, "/v1/lists/{list}", Operation::List, Level::Admin)
-        .says("The entries of the list allow or block.")
+        .says("Lists the entries of the list allow or block.")
         .gives(schema::<lists::ListEntries>)
         .fails(&[404]),
     route(Method::PUT, "/v1/lists/{list}/{entry}", Operation::AddToList, Level::Admin)
-        .says("Puts an entry on a list.")
+        .says("Adds an entry to a list.")
         .gives(schema::<lists::Edited>)
         .fails(&[404, 422]),
     route(Method::DELETE, "/v1/lists/{list}/{entry}", Operation::RemoveFromList, Level::Admin)
-        .says("Takes an entry off a list.")
+        .says("Removes an entry from a list.")
         .gives(schema::<lists::Edited>)
         .fails(&[404, 422]),
     route(Method::POST, "/v1/explain", Operation::Explain, Level::Admin)
-        .says("Why a request would be decided as it would, without spending. As text if that is accepted.")
+        .says("Explains how a request would be decided, without spending. As text if that is accepted.")
         .takes(schema::<explain::ExplainBody<'static>>)
         .gives(schema::<spillgate_policy::Explanation>)
         .or_gives(&[reply::TEXT])
         .fails(&[503]),
     route(Method::GET, "/v1/openapi.json", Operation::OpenApi, Level::Client)
-        .says("This document.")
+        .says("Returns this document.")
         .gives(|_| json_schema!({ "type": "object" })),
     route(Method::GET, "/metrics", Operation::Metrics, Level::Metrics)
-        .says("What is counted, for Prometheus.")
+        .says("Returns metrics for Prometheus.")
         .gives_text(MetricsFormat::Text.content_type())
         .or_gives(&[MetricsFormat::OpenMetrics.content_type()]),
     route(Method::GET, "/healthz", Operation::Health, Level::Probe)
-        .says("The process lives.")
+        .says("Liveness probe.")
         .gives_text(reply::TEXT),
     route(Method::GET, "/readyz", Operation::Ready, Level::Probe)
-        .says("The server is ready: 503 if it is starting or about to end.")
+        .says("Readiness probe: 503 during startup and shutdown.")
         .gives(schema::<pages::Ready>)
         .gives_same_with(503),
     route(Method::GET, "/", Operation::Home, Level::Client)
-        .says("What this is, and where things are.")
+        .says("Returns an overview.")
         .gives_text(reply::TEXT),
 ];

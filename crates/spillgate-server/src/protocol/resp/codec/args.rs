@@ -16,26 +16,22 @@ impl<'a> Args<'a> {
         Self { bytes, spans }
     }
 
-    /// How many there are, the name included.
-    #[must_use]
+    /// Their number, the name included.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// True for a blank line and an array of nothing, which ask for nothing.
-    #[must_use]
+    /// True for a blank line and an empty array.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
     /// One of them, the name being the first.
-    #[must_use]
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         let (start, end) = *self.spans.get(index)?;
         self.bytes.get(start..end)
     }
 
-    /// One of them, or nothing.
     pub(in crate::protocol::resp) fn at(&self, index: usize) -> &'a [u8] {
         self.get(index).unwrap_or_default()
     }
@@ -70,7 +66,6 @@ impl OwnedArgs {
         Args::new(&self.bytes, &self.spans)
     }
 
-    /// How much memory they take.
     pub(in crate::protocol::resp) fn size(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + self.spans.len() * size_of::<Span>()
     }

@@ -1,11 +1,8 @@
 use super::args::Span;
 use super::{Args, Limits, ProtocolError, foreign, inline};
 
-/// Reads requests from the front of a buffer that grows.
-///
-/// A request is an array of bulk strings, or a line of words. Where bytes are missing the
-/// decoder remembers how far it came, so a request that comes byte by byte costs no more
-/// than one that comes at once.
+/// Parses requests at the front of a growing buffer: arrays of bulk strings, or lines of words. It
+/// remembers how far it came, so a request that arrives byte by byte costs no more.
 ///
 /// ```text
 /// *2␍␊$4␍␊ECHO␍␊$2␍␊hi␍␊        ECHO "hi"␊
@@ -51,22 +48,15 @@ const LONGEST_HEADER: usize = 32;
 impl Decoder {
     /// The request at the front of `bytes`; `None` if more bytes are needed.
     ///
-    /// After `None`, call again with the same bytes and more; after a request, with what
-    /// follows it.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes are no request, or one beyond the limits. Where that is found does not
-    /// depend on how the bytes came. The decoder is of no use then.
+    /// After `None`, call again with the same bytes and more; after a request, with what follows
+    /// it. Fails if the bytes are no request, or exceed the limits; then the decoder is unusable.
     pub fn decode<'a>(
         &'a mut self,
         bytes: &'a [u8],
         limits: &Limits,
     ) -> Result<Option<Request<'a>>, ProtocolError> {
         if self.stage == Stage::Start {
-            let Some(first) = bytes.first() else {
-                return Ok(None);
-            };
+            let Some(first) = bytes.first() else { return Ok(None) };
             self.at = 0;
             self.spans.clear();
             self.stage = if *first == b'*' { Stage::Count } else { Stage::Line };
@@ -81,26 +71,23 @@ impl Decoder {
         Ok(Some(self.decoded(bytes)))
     }
 
-    /// The request that was decoded last, once more. It must have been decoded from the
-    /// front of `bytes`.
-    #[must_use]
+    /// The last request again, which was decoded from the front of `bytes`.
     pub fn decoded<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
         let held = if self.is_line { &self.words } else { bytes };
         Request { args: Args::new(held, &self.spans), length: self.at }
     }
 
-    /// Forgets what was read of a request under way.
+    /// Forgets an incomplete request.
     pub fn restart(&mut self) {
         self.stage = Stage::Start;
     }
 
-    /// How much memory it takes.
-    #[must_use]
+    /// Its memory in bytes.
     pub fn memory(&self) -> usize {
         self.spans.capacity() * size_of::<Span>() + self.words.capacity()
     }
 
-    /// Gives back the memory that large requests took.
+    /// Releases memory of large requests.
     pub fn shrink(&mut self) {
         const KEPT: usize = 64;
         self.spans.shrink_to(KEPT);
@@ -114,9 +101,7 @@ impl Decoder {
             self.stage = match self.stage {
                 Stage::Length { missing: 0 } => return Ok(true),
                 Stage::Length { missing } => {
-                    let Some(length) = self.length(bytes, limits)? else {
-                        return Ok(false);
-                    };
+                    let Some(length) = self.length(bytes, limits)? else { return Ok(false) };
                     Stage::Argument { missing, length }
                 }
                 Stage::Argument { missing, length } => {
@@ -126,9 +111,7 @@ impl Decoder {
                     Stage::Length { missing: missing - 1 }
                 }
                 _ => {
-                    let Some(missing) = self.count(bytes, limits)? else {
-                        return Ok(false);
-                    };
+                    let Some(missing) = self.count(bytes, limits)? else { return Ok(false) };
                     Stage::Length { missing }
                 }
             };
@@ -137,9 +120,7 @@ impl Decoder {
 
     fn count(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         let invalid = ProtocolError::ArgumentCount;
-        let Some(count) = self.header(bytes, invalid)? else {
-            return Ok(None);
-        };
+        let Some(count) = self.header(bytes, invalid)? else { return Ok(None) };
         // Fewer than none ask for nothing, as none do.
         let count = usize::try_from(count).unwrap_or(0);
         if count > limits.arguments { Err(invalid) } else { Ok(Some(count)) }
@@ -152,9 +133,7 @@ impl Decoder {
             Some(other) => return Err(ProtocolError::NotAnArgument(*other)),
             None => return Ok(None),
         }
-        let Some(length) = self.header(bytes, invalid)? else {
-            return Ok(None);
-        };
+        let Some(length) = self.header(bytes, invalid)? else { return Ok(None) };
         let length = usize::try_from(length).map_err(|_| invalid)?;
         if length > limits.bulk {
             return Err(invalid);

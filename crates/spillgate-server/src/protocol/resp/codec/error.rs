@@ -1,16 +1,15 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a stream of bytes is not one of requests. Nothing after it can be understood, so
-/// the connection ends.
+/// A protocol error, which closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The number of arguments is none, or too large.
+    /// The number of arguments is invalid or too large.
     ArgumentCount,
     /// This byte stands where an argument should begin.
     NotAnArgument(u8),
-    /// The length of an argument is none, or too large.
+    /// The length of an argument is invalid or too large.
     ArgumentLength,
     /// An argument does not end where its length says.
     ArgumentEnd,

@@ -1,9 +1,5 @@
-//! Telling browsers from clients.
-//!
-//! A web page can make a browser send bytes of the page's choice to any port, wrapped in
-//! HTTP or TLS. What surrounds them would be taken for lines of words and answered with
-//! errors, and the bytes themselves for requests. So the connection ends at the first
-//! line that no client sends.
+//! Detects browsers. A web page can make them send any bytes to any port, wrapped in HTTP or TLS.
+//! So the connection is closed at the first line that no client sends.
 
 /// How the first line of an HTTP request begins. None of these is a command here.
 const METHODS: [&[u8]; 10] = [
@@ -19,8 +15,7 @@ const METHODS: [&[u8]; 10] = [
     b"PRI ",
 ];
 
-/// True if a line that begins with `start` is not one of a Redis client. Once true, it
-/// stays so for any more of the line.
+/// True if no Redis client sends a line with this start.
 pub(super) fn is_foreign(start: &[u8]) -> bool {
     let is_host = || start.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"host:"));
     // A TLS handshake begins with 22. No name of a command has such bytes.

@@ -1,13 +1,10 @@
-//! Requests that people type: words on a line.
+//! Inline commands: words on a line.
 
 use super::ProtocolError;
 use super::args::Span;
 
-/// Splits a line into words, as Redis does.
-///
-/// Words are separated by white space. In `"double quotes"` a backslash begins `\n`, `\r`,
-/// `\t`, `\b`, `\a`, `\xHH`, or stands for what follows it; in `'single quotes'` only `\'`
-/// is special.
+/// Splits a line into words, as Redis does: at white space, with the escapes `\n`, `\r`, `\t`,
+/// `\b`, `\a` and `\xHH` in `"double quotes"`, and `\'` in `'single quotes'`.
 pub(super) fn split(
     line: &[u8],
     words: &mut Vec<u8>,
@@ -92,7 +89,6 @@ fn unescape(byte: u8) -> u8 {
     }
 }
 
-/// The value of a hexadecimal digit.
 fn hex(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',

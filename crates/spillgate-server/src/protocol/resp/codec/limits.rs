@@ -1,7 +1,4 @@
-/// How much a connection may ask for at once.
-///
-/// These bound what a connection can make the server remember: a request under way, and
-/// replies that are not being read.
+/// Limits of a connection's memory: an incomplete request, and unread replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most arguments of a request, its name included.
@@ -12,11 +9,8 @@ pub struct Limits {
     pub request: usize,
     /// The longest request that is a line of text, in bytes.
     pub inline: usize,
-    /// How many bytes of replies may wait to be read before requests wait too.
-    ///
-    /// The system holds some megabytes besides. A client that sends more requests than
-    /// that without reading a reply, some 100,000 at once, waits for itself and is
-    /// dropped.
+    /// Bytes of unread replies before requests wait. The system buffers some megabytes besides: a
+    /// client that sends some 100,000 requests without reading a reply blocks itself, and times out.
     pub backlog: usize,
 }
 
@@ -33,8 +27,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What is left of the limits for whoever has yet to give the password: enough for
-    /// `AUTH` and `HELLO`, and as much as Redis grants.
+    /// The limits before authentication: as in Redis, enough for `AUTH` and `HELLO`.
     #[must_use]
     pub fn of_strangers(&self) -> Self {
         Self { arguments: self.arguments.min(10), bulk: self.bulk.min(16 * 1024), ..*self }

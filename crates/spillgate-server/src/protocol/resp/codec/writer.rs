@@ -1,6 +1,6 @@
 use std::fmt::{Display, Write};
 
-/// The version of the protocol that replies are written in. Requests look alike in both.
+/// The protocol version of replies. Requests are the same in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// What every client understands.
@@ -12,7 +12,6 @@ pub enum Protocol {
 
 impl Protocol {
     /// Its number in `HELLO`.
-    #[must_use]
     pub fn number(self) -> i64 {
         match self {
             Self::Resp2 => 2,
@@ -37,7 +36,6 @@ impl Writer {
     }
 
     /// What has been written and not been [taken](Self::advance).
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.out
     }
@@ -48,7 +46,6 @@ impl Writer {
     }
 
     /// How much memory the replies take.
-    #[must_use]
     pub fn memory(&self) -> usize {
         self.out.capacity()
     }
@@ -149,8 +146,7 @@ impl Writer {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// By hand, since a reply is mostly numbers and formatting them takes longer than
-    /// deciding.
+    /// By hand: formatting would take longer than deciding.
     fn decimal(&mut self, number: i64) {
         // The digits of the largest number.
         let mut digits = [0; 20];

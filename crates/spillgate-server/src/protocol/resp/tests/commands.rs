@@ -232,7 +232,7 @@ async fn a_transaction_that_is_too_long_is_refused_and_the_connection_goes_on() 
 #[tokio::test]
 async fn a_password_that_nobody_has_to_give_can_be_given() {
     let endpoint = Arc::new(endpoint().0);
-    endpoint.set_optional_password(Password::new("secret"));
+    endpoint.set_password(Password::new("secret"), false);
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
     let mut talk = Talk::with(&endpoint);
     talk.ask("PING", "+PONG\r\n").await;

@@ -44,7 +44,6 @@ fn endpoint_on<S: Store>(store: S, keys: usize, when_full: WhenFull) -> Endpoint
     Endpoint::new(Arc::new(Enforcer::new(gate)))
 }
 
-/// A client of an endpoint.
 struct Talk {
     io: DuplexStream,
     server: JoinHandle<std::io::Result<()>>,
@@ -81,7 +80,6 @@ impl Talk {
         while self.io.read_u8().await.unwrap() != b'\n' {}
     }
 
-    /// Sends a line, and waits for this reply.
     async fn ask(&mut self, line: &str, reply: &str) {
         self.send(format!("{line}\r\n")).await;
         self.expect(reply).await;

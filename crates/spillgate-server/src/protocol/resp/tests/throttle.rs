@@ -103,6 +103,16 @@ fn edges_get_the_right_answer() {
 }
 
 #[test]
+fn long_keys_differ_in_every_byte() {
+    let (endpoint, _) = endpoint();
+    for end in ["a", "b"] {
+        let key = "k".repeat(1_000) + end;
+        assert_eq!(call(&endpoint, &format!("{key} 0 1 60")), Ok([0, 1, 0, -1, 60]));
+        assert_eq!(call(&endpoint, &format!("{key} 0 1 60")), Ok([1, 1, 0, 60, 60]));
+    }
+}
+
+#[test]
 fn what_cannot_be_counted_is_an_error_and_spends_nothing() {
     let (endpoint, _) = endpoint();
     let (most, beyond) = (i64::MAX, "9223372036854775808");
