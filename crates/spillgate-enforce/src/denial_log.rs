@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spillgate::{Clock, Limiter, Quota, SystemClock, Timestamp};
+use spillgate::{Clock, Limiter, Quota, QuotaBuilder, SystemClock, Timestamp};
 use spillgate_policy::{Answer, Error, LimitState, Outcome, Subject};
 use tracing::{Level, error, event_enabled, field, info, warn};
 
@@ -14,7 +14,7 @@ pub(crate) struct DenialLog {
     limits: PerLimit<Throttle>,
     blocked: Throttle,
     without_host: Throttle,
-    store: Summary,
+    store: StoreThrottle,
     debts: Throttle,
 }
 
@@ -23,8 +23,8 @@ impl DenialLog {
         let about = &About::of(subject);
         match outcome.answer() {
             Answer::Denied => self.denied(about, outcome),
-            Answer::Blocked => self.blocked(about, outcome),
-            Answer::HostRequired => self.without_host(about, outcome),
+            Answer::Blocked => refused(&self.blocked, about, outcome, "blocked"),
+            Answer::HostRequired => refused(&self.without_host, about, outcome, WITHOUT_HOST),
             _ => {
                 // Any other limit that says no is heard.
                 let shadow = outcome.limits().filter(|limit| limit.decision().is_denied());
@@ -50,37 +50,6 @@ impl DenialLog {
             retry_after_ms = outcome.retry_after().map(whole_millis),
             suppressed,
             "denied"
-        );
-    }
-
-    fn blocked(&self, about: &About<'_>, outcome: &Outcome<'_>) {
-        if !event_enabled!(target: "spillgate", Level::WARN) {
-            return;
-        }
-        let Some(suppressed) = self.blocked.admit(SystemClock.now()) else { return };
-        warn!(
-            target: "spillgate",
-            caller = outcome.refused_caller().map(field::display),
-            domain = about.domain.map(field::display),
-            method = about.method.map(field::display),
-            path = about.path.map(field::display),
-            suppressed,
-            "blocked"
-        );
-    }
-
-    fn without_host(&self, about: &About<'_>, outcome: &Outcome<'_>) {
-        if !event_enabled!(target: "spillgate", Level::WARN) {
-            return;
-        }
-        let Some(suppressed) = self.without_host.admit(SystemClock.now()) else { return };
-        warn!(
-            target: "spillgate",
-            caller = outcome.refused_caller().map(field::display),
-            method = about.method.map(field::display),
-            path = about.path.map(field::display),
-            suppressed,
-            "refused: the policy has limits for hosts, and the request names none clearly"
         );
     }
 
@@ -111,7 +80,7 @@ impl DenialLog {
             target: "spillgate",
             %error,
             suppressed,
-            "the store could not answer; this is told once a minute"
+            "the store failed; logged at most once per minute"
         );
     }
 
@@ -125,7 +94,7 @@ impl DenialLog {
             limit,
             uncharged = amount,
             suppressed,
-            "a cost was not charged in full: the debt has reached the limit's max-debt"
+            "a cost was not charged in full: the caller has reached the limit's max-debt"
         );
     }
 
@@ -135,15 +104,40 @@ impl DenialLog {
     }
 }
 
-/// Lets 10 events a second through, or 20 at once.
+const WITHOUT_HOST: &str =
+    "refused: the policy has limits for hosts, and the request names none clearly";
+
+/// Logs a request that is refused by no limit.
+fn refused(throttle: &Throttle, about: &About<'_>, outcome: &Outcome<'_>, message: &str) {
+    if !event_enabled!(target: "spillgate", Level::WARN) {
+        return;
+    }
+    let Some(suppressed) = throttle.admit(SystemClock.now()) else { return };
+    warn!(
+        target: "spillgate",
+        caller = outcome.refused_caller().map(field::display),
+        domain = about.domain.map(field::display),
+        method = about.method.map(field::display),
+        path = about.path.map(field::display),
+        suppressed,
+        "{message}"
+    );
+}
+
+/// Passes 10 events per second, with a burst of 20.
 struct Throttle {
-    /// `None` if there was no memory for it: then nothing is let through.
+    /// `None` if there was no memory for it: then nothing passes.
     limiter: Option<Limiter<()>>,
     suppressed: AtomicU64,
 }
 
 impl Throttle {
-    /// How many events were left out since the last; `None` if this one is, too.
+    fn new(quota: QuotaBuilder) -> Self {
+        let limiter = Limiter::builder(quota).capacity(1).build();
+        Self { limiter: limiter.ok(), suppressed: AtomicU64::new(0) }
+    }
+
+    /// How many events were suppressed since the last; `None` if this one is, too.
     fn admit(&self, now: Timestamp) -> Option<u64> {
         // Relaxed: the count orders nothing.
         if self.limiter.as_ref().is_some_and(|limiter| limiter.check_at(&(), 1, now).is_allowed()) {
@@ -156,19 +150,16 @@ impl Throttle {
 
 impl Default for Throttle {
     fn default() -> Self {
-        let limiter = Limiter::builder(Quota::per_second(10).burst(20)).capacity(1).build();
-        Self { limiter: limiter.ok(), suppressed: AtomicU64::new(0) }
+        Self::new(Quota::per_second(10).burst(20))
     }
 }
 
-/// Lets one event a minute through: for what goes on for as long as something else is broken, and
-/// is told elsewhere.
-struct Summary(Throttle);
+/// Passes one event per minute: an outage of the store lasts, and metrics count it.
+struct StoreThrottle(Throttle);
 
-impl Default for Summary {
+impl Default for StoreThrottle {
     fn default() -> Self {
-        let limiter = Limiter::builder(Quota::per_minute(1)).capacity(1).build();
-        Self(Throttle { limiter: limiter.ok(), suppressed: AtomicU64::new(0) })
+        Self(Throttle::new(Quota::per_minute(1)))
     }
 }
 
@@ -193,8 +184,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// A text that a client sent: cut, and with everything escaped that could deceive whoever
-/// reads the log.
+/// A text that a client sent: cut, and escaped against log injection.
 #[derive(Clone, Copy)]
 struct Shown<'a>(&'a str);
 

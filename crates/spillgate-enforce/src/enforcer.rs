@@ -25,6 +25,7 @@ use crate::metrics::{Meter, Metrics, Timer};
 /// ```
 ///
 /// Clones share the gate, the metrics and the log's rate limit.
+#[must_use]
 pub struct Enforcer<S: Store = Memory, R = ProblemJson> {
     pub(crate) gate: Arc<Gate<S>>,
     pub(crate) headers: Headers,
@@ -72,14 +73,12 @@ impl<S: Store, R> Enforcer<S, R> {
     }
 
     /// Chooses the headers of responses.
-    #[must_use]
     pub fn headers(self, headers: Headers) -> Self {
         Self { headers, ..self }
     }
 
     /// Refuses requests in another way: [`GrpcStatus`](crate::GrpcStatus), or a closure
     /// from `&Refusal<'_>` to a response. See [`Refuse`](crate::Refuse).
-    #[must_use]
     pub fn respond_with<T>(self, responder: T) -> Enforcer<S, T> {
         Enforcer {
             gate: self.gate,
@@ -94,7 +93,6 @@ impl<S: Store, R> Enforcer<S, R> {
     }
 
     /// Counts what is decided. Several enforcers can share their metrics.
-    #[must_use]
     pub fn metrics(self, metrics: Metrics) -> Self {
         metrics.watch(&self.gate);
         Self { meter: Some(Arc::new(Meter::new(metrics))), ..self }
@@ -102,13 +100,11 @@ impl<S: Store, R> Enforcer<S, R> {
 
     /// Chooses what becomes of a request about which the store could not decide. Default:
     /// [refuse](OnStoreError::Refuse).
-    #[must_use]
     pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
         Self { on_store_error, ..self }
     }
 
     /// Turns the log of denials on or off. Default: on. Store failures are always logged.
-    #[must_use]
     pub fn log(self, logs_denials: bool) -> Self {
         Self { logs_denials, ..self }
     }

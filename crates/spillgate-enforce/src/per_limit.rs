@@ -8,8 +8,7 @@ use spillgate_policy::LimitState;
 /// It is found by the limit's place in the policy, and compared by name: after a reload
 /// another limit may be there. Then it is looked for elsewhere, or made.
 ///
-/// Whoever adds one copies the block that it is in, and not all: there may be thousands of
-/// limits, each of which is added once.
+/// Adding one copies its block, not all: there may be thousands of limits.
 pub(crate) struct PerLimit<T> {
     blocks: ArcSwap<Vec<Arc<Block<T>>>>,
 }

@@ -11,13 +11,13 @@ use std::sync::LazyLock;
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Caller<'r> {
-    /// Whoever has this API key.
+    /// By API key.
     ApiKey(Cow<'r, [u8]>),
-    /// This user.
+    /// By user.
     User(Cow<'r, [u8]>),
-    /// Whoever calls from this address or, if it was cut, its network.
+    /// By address or, if it was cut to a prefix, network.
     Ip(IpAddr),
-    /// Everyone of whom nothing is known.
+    /// Without any identity.
     Anonymous,
 }
 

@@ -45,8 +45,8 @@ impl Error {
         Self { kind: Box::new(Kind::Store(cause.into())) }
     }
 
-    /// A store is well, but was not asked, since more is asked of it than it answers. No limit's
-    /// [outage](crate::store::Outage) counts then, or whoever asks too much could choose it.
+    /// A store is reachable, but was not asked, since it is overloaded. That is not an
+    /// [outage](crate::store::Outage): a flood must not switch limits off.
     pub fn overloaded(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { kind: Box::new(Kind::Overloaded(cause.into())) }
     }
@@ -81,14 +81,13 @@ impl Error {
         matches!(*self.kind, Kind::Store(_) | Kind::Overloaded(_))
     }
 
-    /// True if the store was not asked, since more is asked of it than it answers.
+    /// True if the store was not asked, since it is overloaded.
     #[must_use]
     pub fn is_overloaded(&self) -> bool {
         matches!(*self.kind, Kind::Overloaded(_))
     }
 
-    /// What clients may be told: everything, unless the store could not answer. Why that is names
-    /// addresses, and is for operators.
+    /// The message for clients, without what only operators may read: addresses of a store.
     #[must_use]
     pub fn for_clients(&self) -> String {
         match &*self.kind {

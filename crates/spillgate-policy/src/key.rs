@@ -10,7 +10,7 @@ use crate::policy::Part;
 use crate::policy::address::Address;
 use crate::policy::identity::Who;
 
-/// What a limit counts under: whom it is counted for, and in which tier they are.
+/// What a limit counts by: the caller or other parts of a request, and the tier.
 ///
 /// The bytes are the parts of the limit's `per`, each with its kind and, unless it is
 /// the last, its length: `("a", "b_c")` never meets `("a_b", "c")`, nor a user an API
@@ -96,7 +96,7 @@ impl Key {
         }
     }
 
-    /// The bytes that tell this key from every other of its limit.
+    /// The bytes that identify this key within its limit.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -181,7 +181,7 @@ fn split(bytes: &[u8], is_last: bool) -> (u8, &[u8], &[u8]) {
     (*kind, value, rest)
 }
 
-/// The tier is not what tells callers apart.
+/// The tier is not part of the identity.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(&self.bytes);

@@ -1,5 +1,21 @@
 #![doc = include_str!("../README.md")]
 
+/// Implements `Debug` with these fields alone: others are long, or may be secrets.
+macro_rules! debug_fields {
+    (
+        $self:ident: $name:ident $(<$($lifetime:lifetime),+>)?
+        { $($field:ident: $value:expr),* $(,)? }
+    ) => {
+        impl std::fmt::Debug for $name $(<$($lifetime),+>)? {
+            fn fmt(&$self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $(.field(stringify!($field), &$value))*
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 mod caller;
 mod config;
 mod envoy;

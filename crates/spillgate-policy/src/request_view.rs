@@ -1,4 +1,3 @@
-use std::fmt;
 use std::net::IpAddr;
 
 use http::uri::Authority;
@@ -17,6 +16,7 @@ use crate::Caller;
 /// # Ok::<(), http::Error>(())
 /// ```
 #[derive(Clone, Copy)]
+#[must_use]
 pub struct RequestView<'r> {
     method: &'r Method,
     host: Host<'r>,
@@ -37,7 +37,6 @@ enum Host<'r> {
 impl<'r> RequestView<'r> {
     /// A request of its parts. The peer is the address at the other end of the
     /// connection, if it is known.
-    #[must_use]
     pub fn new(
         method: &'r Method,
         uri: &'r Uri,
@@ -48,26 +47,22 @@ impl<'r> RequestView<'r> {
     }
 
     /// The request of an HTTP message.
-    #[must_use]
     pub fn from_parts(parts: &'r http::request::Parts, peer: Option<IpAddr>) -> Self {
         Self::new(&parts.method, &parts.uri, &parts.headers, peer)
     }
 
-    /// Says which path the request is for, if not that of its URI.
-    #[must_use]
+    /// Sets the path, if it is not that of the URI.
     pub fn with_path(self, path: &'r str) -> Self {
         Self { path, ..self }
     }
 
-    /// Says which host the request is for, if not that of its URI or header.
-    #[must_use]
+    /// Sets the host, if it is not that of the URI or header.
     pub fn with_host(self, host: Option<&'r str>) -> Self {
         Self { host: Host::Given(host), ..self }
     }
 
-    /// Says who sent the request, if the program knows: it has checked a session, for
-    /// example. The policy then does not look for itself.
-    #[must_use]
+    /// Sets the caller, if the program knows it, by a session for example. The policy then does not
+    /// identify it.
     pub fn with_caller(self, caller: Option<&'r Caller<'static>>) -> Self {
         Self { caller, ..self }
     }
@@ -136,14 +131,10 @@ pub(crate) fn only(
     values.next().is_none().then_some(value)
 }
 
-/// Headers may hold secrets, so they are not shown.
-impl fmt::Debug for RequestView<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestView")
-            .field("method", self.method)
-            .field("host", &self.host())
-            .field("path", &self.path)
-            .field("peer", &self.peer)
-            .finish_non_exhaustive()
-    }
-}
+// Headers may hold secrets, so they are not shown.
+debug_fields!(self: RequestView<'_> {
+    method: self.method,
+    host: self.host(),
+    path: self.path,
+    peer: self.peer,
+});

@@ -3,8 +3,7 @@
 /// Longer words are not looked at: nobody meant a short one.
 const LONGEST: usize = 64;
 
-/// With how many words one is compared, and how many are told: what is wrong may be asked
-/// again and again, and policies can have thousands of limits.
+/// How many words are compared, and how many are listed: policies can have thousands of limits.
 const COMPARED: usize = 100;
 const TOLD: usize = 10;
 

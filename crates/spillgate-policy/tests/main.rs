@@ -13,4 +13,5 @@ mod saved;
 mod settle;
 mod several;
 mod spelling;
+mod throttle;
 mod tiers;

@@ -169,7 +169,7 @@ fn limits_by_name_do_not_forestall_each_other_and_have_no_conditions() {
     for (line, said) in [
         ("match = { path = '/x' }", "has no `match`, since no request meets it"),
         ("match = { domain = 'edge' }", "has no `match`"),
-        ("cost = 2", "has no `cost`, since whoever asks says what it costs"),
+        ("cost = 2", "has no `cost`, since a check names its cost"),
         ("settle = { status = 401 }", "has no `settle`"),
     ] {
         let text = format!("[[limit]]\nname = 'l'\nquota = '1/s'\nby-name = true\n{line}");

@@ -1,21 +1,26 @@
 //! Quotas that come with each call.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::{TestGate, gate_of, problems};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
 use spillgate::{Clock, Decision, ManualClock, WhenFull};
 use spillgate_policy::store::{CallQuota, Memory};
 use spillgate_policy::{
-    Descriptor, Descriptors, Gate, LimitCheck, Policy, PolicyBuilder, Throttle,
+    Descriptor, Descriptors, Gate, LimitCheck, Outcome, Policy, PolicyBuilder, Throttle,
 };
+
+use crate::common::{TestGate, gate_of, problems};
 
 const CAPACITY: usize = 1_000;
 
 fn policy() -> Policy {
-    Policy::builder().build().unwrap().with_throttle(CAPACITY, WhenFull::Evict)
+    with_throttle(CAPACITY, WhenFull::Evict)
+}
+
+fn with_throttle(capacity: usize, when_full: WhenFull) -> Policy {
+    Policy::builder().build().unwrap().with_throttle(capacity, when_full)
 }
 
 fn decide(gate: &TestGate, key: &[u8], quota: &str, cost: u64) -> Decision {
@@ -58,6 +63,23 @@ fn a_flood_under_one_quota_frees_nobody_under_another() {
         ("10/h burst 10", "10/day"),
     ] {
         assert_eq!(flooded(quota, flood), [10; 20], "{quota}, flooded under {flood}");
+    }
+}
+
+#[test]
+fn a_flood_within_a_class_frees_nobody_if_the_table_protects_or_denies() {
+    for when_full in [WhenFull::Deny, WhenFull::Protect] {
+        let (gate, _) = gate_of(with_throttle(100, when_full));
+        let quota = "1/h burst 3";
+        let again = |calls| -> Vec<_> {
+            let key = |caller| format!("caller-{caller}");
+            (0..20).map(|caller| admitted(&gate, key(caller).as_bytes(), quota, calls)).collect()
+        };
+        assert_eq!(again(9), [3; 20]);
+        for number in 0..10_000 {
+            let _ = decide(&gate, format!("flood-{number}").as_bytes(), "2/h", 2);
+        }
+        assert_eq!(again(9), [0; 20], "{when_full:?}");
     }
 }
 
@@ -120,7 +142,7 @@ fn what_keys_owe_survives_a_restart_and_a_reload() {
     }
     assert_eq!(gate.usage()[0].1.callers, 4);
     gate.replace(policy()).unwrap();
-    let larger = Policy::builder().build().unwrap().with_throttle(5_000, WhenFull::Deny);
+    let larger = with_throttle(5_000, WhenFull::Deny);
     gate.replace(larger).unwrap();
     for quota in quotas {
         assert_eq!(decide(&gate, quota.as_bytes(), quota, 0).remaining(), 2, "{quota}");
@@ -136,8 +158,7 @@ fn what_keys_owe_survives_a_restart_and_a_reload() {
 
 #[test]
 fn a_full_class_denies_newcomers_if_it_is_told_to_and_others_have_room() {
-    let full = Policy::builder().build().unwrap().with_throttle(1, WhenFull::Deny);
-    let (gate, _) = gate_of(full);
+    let (gate, _) = gate_of(with_throttle(1, WhenFull::Deny));
     let passed = |quota| {
         // Keys that no other quota has seen: what a key owes would go with it.
         let key = |number: u32| format!("{quota} {number}");
@@ -181,3 +202,68 @@ fn keys_are_bytes_and_are_never_shown() {
     let shown = gate.try_decide(&question, |it| format!("{question:?} {:?}", it.unwrap())).unwrap();
     assert!(!shown.contains("secret"), "{shown}");
 }
+
+#[test]
+fn a_cancelled_call_is_taken_back_in_every_class_unless_more_was_spent_since() {
+    let [short, long] = ["1/min burst 5", "1/day burst 5"].map(|quota| quota.parse().unwrap());
+    let take = |gate: &TestGate, quota, cost| {
+        let question = Throttle { key: b"key", quota: CallQuota::new(quota).unwrap(), cost };
+        gate.try_decide(&question, |it| it.map(Outcome::take)).unwrap().unwrap()
+    };
+    for later in [0, 1] {
+        let (gate, _) = gate_of(policy());
+        let _ = take(&gate, short, 1);
+        let before = take(&gate, long, 0).decision().unwrap().reset_after();
+        let spent = take(&gate, short, 2);
+        // Copies what the key owes to the other class.
+        let after = take(&gate, long, later).decision().unwrap().reset_after();
+        gate.cancel(spent);
+        let expected = if later == 0 { before } else { after };
+        for quota in [short, long] {
+            let left = take(&gate, quota, 0);
+            assert_eq!(left.decision().unwrap().reset_after(), expected, "{later} {quota}");
+        }
+    }
+}
+
+proptest! {
+    /// What is known of a key is one time, at which its bucket is full again: as redis-cell has
+    /// it. These quotas refill in whole nanoseconds, so nothing is rounded.
+    #[test]
+    fn a_key_is_admitted_as_by_the_time_at_which_its_bucket_is_full(
+        calls in vec((select(QUOTAS), 0..7_u64, select(WAITS)), 1..60),
+    ) {
+        let (gate, clock) = gate_of(policy());
+        let mut full_at = 0;
+        for (call, (quota, cost, wait)) in calls.into_iter().enumerate() {
+            clock.advance(Duration::from_millis(wait));
+            let now = u128::from(clock.now().as_nanos());
+            let (text, interval, burst) = quota;
+            let next = now.max(full_at) + u128::from(cost) * interval;
+            let passes = cost == 0 || next <= now + burst * interval;
+            let decision = decide(&gate, b"key", text, cost);
+            prop_assert_eq!(decision.is_allowed(), passes, "call {}: {:?}", call, decision);
+            if passes {
+                full_at = next;
+            }
+            let owed = Duration::from_nanos((full_at.max(now) - now) as u64);
+            prop_assert_eq!(decision.reset_after(), Some(owed), "call {}", call);
+            let left = (now + burst * interval).saturating_sub(full_at.max(now)) / interval;
+            prop_assert_eq!(u128::from(decision.remaining()), left, "call {}", call);
+        }
+    }
+}
+
+/// Quotas of every class: as a text, the time per token in nanoseconds, and the burst.
+const QUOTAS: &[(&str, u128, u128)] = &[
+    ("10/s burst 20", 100_000_000, 20),
+    ("1/s burst 5", 1_000_000_000, 5),
+    ("30/min burst 16", 2_000_000_000, 16),
+    ("1/min burst 5", 60_000_000_000, 5),
+    ("100/h", 36_000_000_000, 100),
+    ("1/h burst 3", 3_600_000_000_000, 3),
+    ("10/day", 8_640_000_000_000, 10),
+    ("1/day burst 3", 86_400_000_000_000, 3),
+];
+
+const WAITS: &[u64] = &[0, 1, 100, 1_500, 60_000, 1_800_000, 50_000_000];

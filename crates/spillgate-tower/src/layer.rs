@@ -27,6 +27,7 @@ use crate::{Enforcer, Headers, Metrics, OnStoreError, ProblemJson, Spillgate};
 /// ```
 ///
 /// Clones, and the services that they make, share the gate.
+#[must_use]
 pub struct SpillgateLayer<S: Store = Memory, R = ProblemJson> {
     shared: Arc<Shared<S, R>>,
 }
@@ -81,21 +82,18 @@ impl<S: Store, R> SpillgateLayer<S, R> {
     }
 
     /// Chooses the headers of responses.
-    #[must_use]
     pub fn headers(self, headers: Headers) -> Self {
         self.with(|enforcer| enforcer.headers(headers))
     }
 
     /// Refuses requests in another way: [`GrpcStatus`](crate::GrpcStatus), or a closure
     /// from `&Refusal<'_>` to a response. See [`Refuse`](crate::Refuse).
-    #[must_use]
     pub fn respond_with<T>(self, responder: T) -> SpillgateLayer<S, T> {
         self.with(|enforcer| enforcer.respond_with(responder))
     }
 
     /// Reads the peer's address with a closure, and from nowhere else. It must not trust what a
     /// client can forge: proxies that may speak for their clients are named in the policy.
-    #[must_use]
     pub fn peer_from(
         self,
         peer: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static,
@@ -106,21 +104,18 @@ impl<S: Store, R> SpillgateLayer<S, R> {
     }
 
     /// Counts what is decided. Several layers can share their metrics.
-    #[must_use]
     pub fn metrics(self, metrics: Metrics) -> Self {
         self.with(|enforcer| enforcer.metrics(metrics))
     }
 
     /// Chooses what becomes of a request about which the store could not decide. Default:
     /// [refuse](OnStoreError::Refuse).
-    #[must_use]
     pub fn on_store_error(self, then: OnStoreError) -> Self {
         self.with(|enforcer| enforcer.on_store_error(then))
     }
 
     /// Turns the log of denials on or off. Default: on. Store failures and a missing peer address
     /// are always logged.
-    #[must_use]
     pub fn log(self, log: bool) -> Self {
         self.with(|enforcer| enforcer.log(log))
     }

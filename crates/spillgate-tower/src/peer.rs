@@ -47,8 +47,7 @@ impl Peers {
         peer.or_else(|| from_axum(extensions)).or_else(|| from_tonic(extensions))
     }
 
-    /// Says once what to do: a line for each request would say nothing more. A program that
-    /// has no log is told on standard error, since nobody would know otherwise.
+    /// Logs once what to do, on standard error if the program has no log.
     pub(crate) fn report_missing(&self) {
         // Relaxed: nothing else depends on who is the first.
         if self.closure.is_some() || self.reported.swap(true, Ordering::Relaxed) {

@@ -27,6 +27,7 @@ use crate::Refusal;
 ///
 /// `Retry-After` is always there if waiting helps. Times are rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Headers {
     rate_limit: bool,
     x_rate_limit: bool,
@@ -35,7 +36,6 @@ pub struct Headers {
 
 impl Headers {
     /// None of them.
-    #[must_use]
     pub fn none() -> Self {
         Self { rate_limit: false, x_rate_limit: false, retry_after_ms: false }
     }
@@ -45,7 +45,6 @@ impl Headers {
     /// it is back.
     ///
     /// If the service has set them for limits of its own, responses carry both.
-    #[must_use]
     pub fn rate_limit(self, on: bool) -> Self {
         Self { rate_limit: on, ..self }
     }
@@ -54,13 +53,11 @@ impl Headers {
     /// remains, and the seconds until all of it is back.
     ///
     /// If the service has set them for a limit of its own, the limit with less remaining wins.
-    #[must_use]
     pub fn x_rate_limit(self, on: bool) -> Self {
         Self { x_rate_limit: on, ..self }
     }
 
     /// `Retry-After` in milliseconds, which some clients prefer.
-    #[must_use]
     pub fn retry_after_ms(self, on: bool) -> Self {
         Self { retry_after_ms: on, ..self }
     }

@@ -10,7 +10,7 @@ use super::text::{Text, number};
 use super::whole_seconds;
 use crate::per_limit::PerLimit;
 
-/// The quotas of limits as headers tell them, written once and not for each response.
+/// Quotas of limits as header values, formatted once and not per response.
 #[derive(Default)]
 pub(crate) struct Quotas(PerLimit<Usual>);
 
@@ -22,7 +22,7 @@ struct Usual {
     text: Option<&'static QuotaText>,
 }
 
-/// A quota as headers tell it.
+/// A quota as header values.
 pub(super) struct QuotaText {
     /// `"public";q=20;w=2`
     pub(super) policy: HeaderValue,

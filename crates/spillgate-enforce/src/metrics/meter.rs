@@ -54,10 +54,8 @@ impl Meter {
         let make = || self.outcomes(limit.name());
         self.limits.with(limit, make, |outcomes| {
             if limit.decision().is_denied() {
-                match limit.mode() {
-                    Mode::Enforce => outcomes.denied.inc(),
-                    Mode::Shadow => outcomes.shadow_denied.inc(),
-                };
+                let is_shadow = limit.mode() == Mode::Shadow;
+                if is_shadow { &outcomes.shadow_denied } else { &outcomes.denied }.inc();
             } else if answer == Answer::Allowed {
                 outcomes.allowed.inc();
             }

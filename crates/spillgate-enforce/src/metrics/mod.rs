@@ -38,13 +38,13 @@ use self::usage::Usages;
 /// | `spillgate_requests_total{limit, outcome}` | requests that met a limit: `allowed` if they went ahead, `denied` or `shadow-denied` if the limit said no |
 /// | `spillgate_unlimited_total` | requests that met no limit, or whose caller is on the allow list |
 /// | `spillgate_blocked_total` | requests whose caller is on the block list |
-/// | `spillgate_without_host_total` | requests refused since the policy has limits for hosts, and they name none clearly |
-/// | `spillgate_store_errors_total` | times that the store could not answer |
-/// | `spillgate_uncharged_total{limit}` | what costs were not charged in full, since debts have a bound |
+/// | `spillgate_without_host_total` | requests refused for want of a clear host, since the policy has limits for hosts |
+/// | `spillgate_store_errors_total` | errors of the store |
+/// | `spillgate_uncharged_total{limit}` | costs beyond the maximum debt, which were not charged |
 /// | `spillgate_missing_peer_total` | requests whose peer's address is not known |
-/// | `spillgate_decision_seconds` | how long decisions take, of one in 64 |
-/// | `spillgate_live_callers{limit}` | callers with something spent |
-/// | `spillgate_evictions_total{limit}` | callers forgotten although they had something spent: the limit's capacity is too small |
+/// | `spillgate_decision_seconds` | duration of decisions, one in 64 sampled |
+/// | `spillgate_live_callers{limit}` | callers currently below their full quota |
+/// | `spillgate_evictions_total{limit}` | active callers evicted for want of room: raise the limit's capacity |
 ///
 /// Labels are names of limits and nothing that clients choose. The last two look at every
 /// caller whenever they are read.
@@ -103,15 +103,15 @@ impl Metrics {
         registry.register("requests", "Requests that met a limit", self.requests.clone());
         registry.register("unlimited", "Requests that met no limit", self.unlimited.clone());
         registry.register("blocked", "Requests of blocked callers", self.blocked.clone());
-        let help = "Requests refused since they name no host clearly, and limits are for hosts";
+        let help = "Requests refused for want of a clear host";
         registry.register("without_host", help, self.without_host.clone());
-        let help = "Times that the store could not answer";
+        let help = "Errors of the store";
         registry.register("store_errors", help, self.store_errors.clone());
-        let help = "What was not charged, since debts have a bound";
+        let help = "Costs beyond the maximum debt, not charged";
         registry.register("uncharged", help, self.uncharged.clone());
-        let help = "Requests whose peer's address is not known";
+        let help = "Requests without a known peer address";
         registry.register("missing_peer", help, self.missing_peer.clone());
-        let help = "How long decisions take, of one in 64";
+        let help = "Duration of decisions, one in 64 sampled";
         registry.register("decision_seconds", help, self.decision_seconds.clone());
         registry.register_collector(Box::new(Arc::clone(&self.usages)));
     }
@@ -130,7 +130,7 @@ impl Metrics {
         format.encode(&registry)
     }
 
-    /// Shows how the limits of a gate are doing, for as long as there is a gate.
+    /// Adds the usage of a gate's limits, for as long as the gate exists.
     pub(crate) fn watch<S: Store>(&self, gate: &Arc<Gate<S>>) {
         self.usages.watch(gate);
     }

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use spillgate_policy::Gate;
 use spillgate_policy::store::{Store, Usage};
 
-/// Asks gates how their limits are doing, whenever metrics are read.
+/// Collects the usage of limits whenever metrics are read.
 #[derive(Default)]
 pub(super) struct Usages {
     gates: Mutex<Vec<Weak<dyn Limits>>>,
@@ -56,14 +56,14 @@ impl Usages {
 impl Collector for Usages {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let sums = self.sum();
-        let help = "Callers with something spent";
+        let help = "Callers currently below their full quota";
         let mut family =
             encoder.encode_descriptor("live_callers", help, None, MetricType::Gauge)?;
         for (name, (callers, _)) in &sums {
             let callers = ConstGauge::new(*callers);
             callers.encode(family.encode_family(&[("limit", name.as_str())])?)?;
         }
-        let help = "Callers forgotten although they had something spent";
+        let help = "Active callers evicted for want of capacity";
         let mut family = encoder.encode_descriptor("evictions", help, None, MetricType::Counter)?;
         for (name, (_, evictions)) in &sums {
             let evictions = ConstCounter::new(*evictions);

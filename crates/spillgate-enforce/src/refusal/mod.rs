@@ -61,7 +61,7 @@ pub enum Reason {
     HostRequired,
     /// The store could not decide.
     StoreFailed,
-    /// The store was not asked, since more is asked of it than it answers.
+    /// The store was not asked, since it is overloaded.
     Overloaded,
 }
 
@@ -110,7 +110,6 @@ impl<'r> Refusal<'r> {
     }
 
     /// The request.
-    #[must_use]
     pub fn request(&self) -> &RequestView<'r> {
         &self.request
     }

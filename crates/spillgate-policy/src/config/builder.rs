@@ -32,13 +32,12 @@ pub struct PolicyBuilder {
     spec: Spec,
     identify: Option<IdentifyClosure>,
     tier_of: Option<TierClosure>,
-    /// What was read, to tell where in it a problem is.
+    /// What was read, to locate problems.
     source: Source,
 }
 
 impl PolicyBuilder {
-    /// Begins with the text of a policy file, to which a program adds what a file cannot
-    /// say.
+    /// Begins with the text of a policy file.
     ///
     /// # Errors
     ///
@@ -47,7 +46,7 @@ impl PolicyBuilder {
         Self::read(text, None)
     }
 
-    /// Begins with the text of a policy file, which looks for other files in a folder.
+    /// Begins with the text of a policy file that names other files relative to a folder.
     ///
     /// # Errors
     ///
@@ -96,7 +95,7 @@ impl PolicyBuilder {
         if problems.is_empty() {
             return Ok(Self { spec, source, ..Self::default() });
         }
-        // What could be read is checked as well, so that everything is told at once.
+        // What could be read is checked as well, so that all problems are reported at once.
         let checked = Compiler::partial(&source, problems).compile(&spec, None, None);
         Err(Error::policy(checked.err().unwrap_or_default()))
     }
@@ -110,21 +109,20 @@ impl PolicyBuilder {
         !domains.is_empty() || limits.iter().any(is_for_descriptors)
     }
 
-    /// Lets there be no limits: a program tells why there are none.
+    /// Accepts a policy file without limits.
     pub fn without_limits(mut self) -> Self {
         self.spec.lacks_limits = false;
         self
     }
 
-    /// Says how callers are told apart.
+    /// Sets how callers are identified.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.spec.identity = identity;
         self
     }
 
-    /// Names callers in place of [`identity`](Self::identity): a closure that returns
-    /// `None` for "anonymous". It must not believe what a client can invent, nor call the
-    /// gate.
+    /// Identifies callers by a closure in place of [`identity`](Self::identity); `None` is
+    /// "anonymous". It must not trust what a client can forge, nor call the gate.
     pub fn identify_by(
         mut self,
         identify: impl for<'r> Fn(&RequestView<'r>) -> Option<Caller<'r>> + Send + Sync + 'static,
@@ -139,16 +137,16 @@ impl PolicyBuilder {
         self
     }
 
-    /// Says that the program itself tells who sent a request, by
-    /// [`RequestView::with_caller`](crate::RequestView::with_caller): any caller may then be in a tier,
-    /// and have a key or be a user, also where [`identity`](Self::identity) names none.
+    /// Declares that the program identifies callers by
+    /// [`RequestView::with_caller`](crate::RequestView::with_caller): any caller may then be in a
+    /// tier, have a key or be a user, even if [`identity`](Self::identity) has no header for it.
     pub fn names_callers(mut self) -> Self {
         self.spec.names_callers = true;
         self
     }
 
-    /// Believes an API key if a closure accepts it, in place of what the policy says. The
-    /// header stays as it is: `x-api-key`, unless the policy names another.
+    /// Accepts API keys by a closure in place of the policy's `accept`. The header stays:
+    /// `x-api-key`, unless the policy names another.
     pub fn accept_api_keys(
         mut self,
         accepts: impl Fn(&[u8]) -> bool + Send + Sync + 'static,
@@ -158,8 +156,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// Believes a user if a closure accepts it, in place of what the policy says. The
-    /// header stays as it is: `x-user-id`, unless the policy names another.
+    /// Accepts users by a closure in place of the policy's `accept`. The header stays:
+    /// `x-user-id`, unless the policy names another.
     pub fn accept_users(mut self, accepts: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         let identity = std::mem::take(&mut self.spec.identity);
         self.spec.identity = identity.accept_users(Accept::closure(accepts));
@@ -190,8 +188,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// Adds a tree of limits for the descriptors of a domain. Limits of the policy for
-    /// descriptors of that domain count beside it.
+    /// Adds a tree of limits for the descriptors of a domain, to the policy's own limits for it.
     pub fn domain(mut self, domain: Domain) -> Self {
         self.spec.domains.push(domain);
         self
@@ -228,11 +225,4 @@ impl PolicyBuilder {
     }
 }
 
-impl std::fmt::Debug for PolicyBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PolicyBuilder")
-            .field("limits", &self.spec.limits)
-            .field("tiers", &self.spec.tiers)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: PolicyBuilder { limits: self.spec.limits, tiers: self.spec.tiers });

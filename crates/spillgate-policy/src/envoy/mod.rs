@@ -6,7 +6,6 @@ mod tree;
 mod value;
 
 use std::collections::HashMap;
-use std::fmt;
 
 use smallvec::SmallVec;
 use spillgate::{KeyedState, Quota};
@@ -48,18 +47,13 @@ impl<'a> Descriptor<'a> {
     }
 }
 
-/// Values may be secrets, so they are not shown.
-impl fmt::Debug for Descriptor<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<_> = self.entries.iter().map(|(key, _)| key).collect();
-        f.debug_struct("Descriptor")
-            .field("keys", &keys)
-            .field("hits", &self.hits)
-            .field("gives_back", &self.gives_back)
-            .field("quota", &self.quota)
-            .finish()
-    }
-}
+// Values may be secrets, so they are not shown.
+debug_fields!(self: Descriptor<'_> {
+    keys: self.entries.iter().map(|(key, _)| key).collect::<Vec<_>>(),
+    hits: self.hits,
+    gives_back: self.gives_back,
+    quota: self.quota,
+});
 
 /// Which limits descriptors meet, by their domain.
 #[derive(Default)]
@@ -126,16 +120,16 @@ impl DomainLimits {
     }
 }
 
-/// Which descriptors a limit is for, and how answers tell of it.
+/// Which descriptors a limit is for, and how responses describe it.
 pub(crate) struct Scope {
     pub(crate) domain: Box<str>,
     pub(crate) pattern: Pattern,
     /// The name that answers show, if it is not the limit's own.
     pub(crate) shown: Option<Box<str>>,
-    /// True if it lets nothing through.
+    /// True if it denies everything.
     pub(crate) is_closed: bool,
     pub(crate) mode: NodeMode,
-    /// What answers tell of it while it is not exceeded.
+    /// What responses carry while it is not exceeded.
     pub(crate) metadata: Metadata,
 }
 

@@ -15,14 +15,11 @@ use crate::{Error, Key, Policy};
 impl<S: Store> Gate<S> {
     /// Puts another policy in force, between one request and the next.
     ///
-    /// What callers have spent stays spent wherever there is still a limit of that name,
-    /// unless its algorithm or what it counts has changed. Changes made at run time stay.
-    /// What was spent under limits that are no more, or count something else, is kept until it
-    /// is refilled, for an hour at most, and counts again if they come back meanwhile. There is
-    /// room for a million callers of such limits, 16 MB; beyond it, the first to go is forgotten
-    /// first.
-    /// Requests that come meanwhile wait: microseconds if quotas are the same, some 10 ms
-    /// for a million callers if they are not.
+    /// A limit that keeps its name, algorithm and key keeps what callers have spent. Changes made
+    /// at run time stay. The state of limits that are removed, or count something else, is kept
+    /// for an hour, for up to a million callers (16 MB, oldest first out), in case they come back.
+    /// Requests wait meanwhile: microseconds if quotas are the same, about 10 ms per million
+    /// callers if not.
     ///
     /// # Errors
     ///
@@ -79,10 +76,9 @@ impl<S: Store> Gate<S> {
         self.store.peek(&active.limits, &Spend::new(limit, key, cost)).await
     }
 
-    /// Replaces what was spent under one limit in advance by the
-    /// actual cost: takes what is missing, also beyond the burst, or gives back what was
-    /// too much. Nobody knows when it was spent, so it is given back also if it has been
-    /// refilled since: where that matters, settle a [receipt](super::Outcome::receipt).
+    /// Replaces a reservation under one limit with the actual cost: debits what is missing, into
+    /// debt if necessary, or refunds the rest, even if it has been refilled since. Where that
+    /// matters, settle a [receipt](super::Outcome::receipt).
     ///
     /// # Errors
     ///
@@ -100,7 +96,7 @@ impl<S: Store> Gate<S> {
         self.store.settle(&active.limits, &Spend::new(limit, key, reserved), actual).await
     }
 
-    /// Makes a caller as if one limit had never seen it.
+    /// Forgets what a caller has spent under one limit.
     ///
     /// # Errors
     ///
@@ -111,8 +107,8 @@ impl<S: Store> Gate<S> {
         self.store.reset(&active.limits, limit, &key).await
     }
 
-    /// Gives a caller a quota of its own under one limit, or takes it away. What it has
-    /// spent stays spent. It stays when the policy is [replaced](Self::replace).
+    /// Sets or removes a caller's own quota under one limit. What it has spent stays spent. The
+    /// override survives [`replace`](Self::replace).
     ///
     /// # Errors
     ///
@@ -133,8 +129,8 @@ impl<S: Store> Gate<S> {
         self.store.set_override(&active.limits, limit, &key, quota).await
     }
 
-    /// How each limit is doing, by name, in the order of the policy; without those of which the
-    /// store does not know. Looks at every caller: for people and metrics.
+    /// The usage of each limit by name, in the order of the policy, without those whose callers
+    /// are kept elsewhere. Visits every caller: for people and metrics.
     pub fn usage(&self) -> Vec<(String, Usage)> {
         // A new policy waits for this rather than for whoever holds the old one.
         let _changing = self.lock();

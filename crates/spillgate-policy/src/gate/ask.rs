@@ -127,10 +127,10 @@ pub struct InForce<'g> {
 pub struct Plan<'q> {
     /// False if the outcome is decided without the store.
     pub(super) asks_store: bool,
-    rest: Rest<'q>,
+    pub(super) rest: Rest<'q>,
 }
 
-enum Rest<'q> {
+pub(super) enum Rest<'q> {
     Nothing,
     /// Who sent the request.
     Sender(Sender<'q>),
@@ -140,42 +140,9 @@ enum Rest<'q> {
     Refunds(Refunds),
 }
 
-impl<'q> Plan<'q> {
+impl<'q> From<Rest<'q>> for Plan<'q> {
     #[inline]
-    pub(super) fn simple() -> Self {
-        Self { asks_store: true, rest: Rest::Nothing }
-    }
-
-    #[inline]
-    pub(super) fn request(sender: Sender<'q>, asks_store: bool) -> Self {
-        Self { asks_store, rest: Rest::Sender(sender) }
-    }
-
-    pub(super) fn ordered(order: SmallVec<[usize; 4]>) -> Self {
-        Self { asks_store: true, rest: Rest::Order(order) }
-    }
-
-    pub(super) fn refunding(refunds: Refunds) -> Self {
-        Self { asks_store: true, rest: Rest::Refunds(refunds) }
-    }
-
-    #[inline]
-    pub(super) fn into_sender(self) -> Option<Sender<'q>> {
-        if let Rest::Sender(sender) = self.rest { Some(sender) } else { None }
-    }
-
-    pub(super) fn into_order(self) -> Option<SmallVec<[usize; 4]>> {
-        if let Rest::Order(order) = self.rest { Some(order) } else { None }
-    }
-
-    pub(super) fn has_refunds(&self) -> bool {
-        matches!(&self.rest, Rest::Refunds(refunds) if !refunds.is_empty())
-    }
-
-    pub(super) fn take_refunds(&mut self) -> Refunds {
-        match &mut self.rest {
-            Rest::Refunds(refunds) => std::mem::take(refunds),
-            _ => Refunds::new(),
-        }
+    fn from(rest: Rest<'q>) -> Self {
+        Self { asks_store: true, rest }
     }
 }

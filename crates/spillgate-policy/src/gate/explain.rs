@@ -1,4 +1,4 @@
-//! Why a request is decided as it is.
+//! Explains a decision.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,8 +17,8 @@ use crate::policy::{Mismatch, Rule};
 use crate::store::{Spend, Store};
 use crate::{Caller, Error, Mode, RequestView};
 
-/// Why a request would be decided as it would: who is calling, which limits it meets,
-/// and what each says. [As a text](fmt::Display) it is written for people.
+/// Why a request is allowed or denied: its caller, the limits it meets, and their state. Its
+/// [`Display`](fmt::Display) is for people.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -89,7 +89,7 @@ pub struct StateExplanation {
 }
 
 impl<S: Store> Gate<S> {
-    /// Tells why a request would be decided as it would, without spending.
+    /// Explains how a request would be decided, without spending.
     ///
     /// # Errors
     ///

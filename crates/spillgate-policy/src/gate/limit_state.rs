@@ -42,8 +42,8 @@ impl<'p> LimitState<'p> {
         self.rule.scope.as_ref()?.shown.as_deref()
     }
 
-    /// True if the limit is one of a [tree](crate::Domain) that lets nothing through, ever. Then
-    /// what the decision says of its quota means nothing but the time in which all comes back.
+    /// True if the limit is one of a [tree](crate::Domain) that denies everything. Then its decision
+    /// has no quota, only a period.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.rule.is_closed()
@@ -55,7 +55,7 @@ impl<'p> LimitState<'p> {
         self.rule.scope.as_ref().is_some_and(|scope| scope.mode == NodeMode::Quota)
     }
 
-    /// What answers tell of a limit of a [tree](crate::Domain) while it is not exceeded.
+    /// The metadata that responses carry while a limit of a [tree](crate::Domain) is not exceeded.
     #[must_use]
     pub fn metadata(&self) -> Option<&'p Metadata> {
         self.rule.scope.as_ref().map(|scope| &scope.metadata)
@@ -85,8 +85,7 @@ impl<'p> LimitState<'p> {
     }
 }
 
-/// Of limits that deny, the one to wait for longest; if none does, the one with the smallest
-/// share left.
+/// See [`Outcome::nearest`](super::Outcome::nearest).
 pub(super) fn nearest<'p>(
     limits: impl Iterator<Item = LimitState<'p>> + Clone,
 ) -> Option<LimitState<'p>> {
@@ -107,12 +106,8 @@ pub(super) fn nearest<'p>(
     })
 }
 
-impl fmt::Debug for LimitState<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LimitState")
-            .field("name", &self.name())
-            .field("key", &format_args!("{}", self.counted()))
-            .field("decision", &self.decision())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: LimitState<'_> {
+    name: self.name(),
+    key: format_args!("{}", self.counted()),
+    decision: self.decision(),
+});

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::policy::lists::{Entry, ListKind, Lists};
 use crate::store::Store;
 
-/// What was changed at run time, on top of whatever the policy says.
+/// What was changed at run time, on top of the policy.
 #[derive(Default)]
 pub(super) struct Edits {
     /// How many times the policy was replaced.
@@ -33,10 +33,8 @@ impl Edits {
 }
 
 impl<S: Store> Gate<S> {
-    /// Puts an entry on a list: an address, a range, `key:NAME` or `user:NAME`. Tells
-    /// whether it is new. It stays when the policy is [replaced](Self::replace).
-    ///
-    /// Takes some milliseconds for a list of 100,000 ranges.
+    /// Puts an entry on a list: an address, a range, `key:NAME` or `user:NAME`. Returns whether it
+    /// is new. It survives [`replace`](Self::replace). Takes milliseconds for 100,000 ranges.
     ///
     /// # Errors
     ///
@@ -45,8 +43,7 @@ impl<S: Store> Gate<S> {
         self.edit(kind, entry, true)
     }
 
-    /// Takes an entry off a list, as it was put there; ranges that contain it stay. Tells
-    /// whether it was there.
+    /// Removes an entry from a list; ranges that contain it stay. Returns whether it was there.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ pub struct Outcome<'g> {
 /// What a request is charged under each limit that it meets: mostly one.
 pub(crate) type Spends = SmallVec<[Spend; 1]>;
 
-/// May the request go ahead?
+/// Whether a request may go ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -82,7 +81,7 @@ impl<'g> Outcome<'g> {
         }
     }
 
-    /// Takes what is there, to keep it for as long as the request takes.
+    /// Takes the outcome out of the gate, to keep it.
     pub fn take(&mut self) -> Outcome<'static> {
         Outcome {
             policy: Cow::Owned(Arc::clone(&self.policy)),
@@ -97,8 +96,8 @@ impl<'g> Outcome<'g> {
         &self.policy
     }
 
-    /// True if the request goes ahead at once, and that is all there is to say: its
-    /// response does not change what it cost, and no limit in shadow would have denied it.
+    /// True if the request goes ahead at once, its response does not change the cost, and no limit
+    /// in shadow mode would have denied it.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let is_plain = |limit: LimitState<'_>| {
@@ -122,8 +121,8 @@ impl<'g> Outcome<'g> {
         self.answer == Answer::Allowed
     }
 
-    /// The limits that the request met, those that enforce first. If it was denied, those
-    /// in shadow are not among them.
+    /// The limits that the request met, enforced ones first. A denied outcome leaves out those in
+    /// shadow mode.
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> + Clone {
         self.spends.iter().filter_map(|spend| self.state(spend))
     }
@@ -145,8 +144,8 @@ impl<'g> Outcome<'g> {
         self.spends.first()?.decision.as_ref()
     }
 
-    /// The limit for which the headers of a response speak: of those that deny, the one
-    /// to wait for longest; if none does, the one with the smallest share left.
+    /// The limit that response headers describe: of those that deny, the one with the longest
+    /// wait; otherwise the one with the smallest share left.
     #[must_use]
     pub fn nearest(&self) -> Option<LimitState<'_>> {
         if self.spends.len() == 1 {
@@ -155,8 +154,7 @@ impl<'g> Outcome<'g> {
         nearest(self.enforced())
     }
 
-    /// The name of the limit that denied the request: the one to wait for longest, if
-    /// several did.
+    /// The name of the limit that denied the request: of several, the one with the longest wait.
     #[must_use]
     pub fn denied_by(&self) -> Option<&str> {
         let nearest = self.nearest().filter(|_| self.answer == Answer::Denied)?;
@@ -190,14 +188,13 @@ impl<'g> Outcome<'g> {
         self.refused_caller.as_deref()
     }
 
-    /// Why the store could not decide about a limit in shadow, if it could not. That
-    /// changes nothing for the request.
+    /// The store's error about a limit in shadow mode. It changes nothing for the request.
     #[must_use]
     pub fn shadow_error(&self) -> Option<&Error> {
         self.shadow_error.as_ref()
     }
 
-    /// True if the response has to be told to [`Gate::settle`](crate::Gate::settle).
+    /// True if the response determines the cost: pass it to [`Gate::settle`](crate::Gate::settle).
     #[must_use]
     pub fn needs_settling(&self) -> bool {
         self.is_allowed()
@@ -205,11 +202,4 @@ impl<'g> Outcome<'g> {
     }
 }
 
-impl fmt::Debug for Outcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcome")
-            .field("answer", &self.answer)
-            .field("limits", &self.limits().collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: Outcome<'_> { answer: self.answer, limits: self.limits().collect::<Vec<_>>() });

@@ -1,12 +1,10 @@
 //! What a gate can be asked.
 
-use std::fmt;
-
 use smallvec::SmallVec;
 
 use super::admin::find;
-use super::ask::{Ask, InForce, Plan};
-use super::descriptors::{DescriptorOutcome, Refunds};
+use super::ask::{Ask, InForce, Plan, Rest};
+use super::descriptors::DescriptorOutcome;
 use super::{Answer, Gate, Outcome};
 use crate::policy::lists::ListKind;
 use crate::store::{CallQuota, Spend, Store};
@@ -111,29 +109,19 @@ impl Ask for RequestView<'_> {
     ) -> Result<Plan<'q>, Error> {
         let InForce { policy, lists } = in_force;
         let sender = policy.identifier.sender(self);
-        let asks_store = match lists.find(self, &sender, &policy.identifier) {
-            Some(ListKind::Block) => {
-                outcome.answer = Answer::Blocked;
-                false
-            }
-            Some(ListKind::Allow) => {
-                outcome.answer = Answer::Allowed;
-                false
-            }
-            None => {
-                let is_clear = policy.spend(self, &sender, &mut outcome.spends);
-                if !is_clear {
-                    outcome.answer = Answer::HostRequired;
-                }
-                is_clear
-            }
-        };
-        Ok(Plan::request(sender, asks_store))
+        let mut asks_store = false;
+        match lists.find(self, &sender, &policy.identifier) {
+            Some(ListKind::Block) => outcome.answer = Answer::Blocked,
+            Some(ListKind::Allow) => outcome.answer = Answer::Allowed,
+            None if policy.spend(self, &sender, &mut outcome.spends) => asks_store = true,
+            None => outcome.answer = Answer::HostRequired,
+        }
+        Ok(Plan { asks_store, rest: Rest::Sender(sender) })
     }
 
     #[inline]
     fn finish(plan: Plan<'_>, outcome: &mut Outcome<'_>) {
-        if let Some(sender) = plan.into_sender() {
+        if let Rest::Sender(sender) = plan.rest {
             outcome.remember_refused(&sender);
         }
     }
@@ -154,7 +142,7 @@ impl Ask for LimitCheck<'_> {
         outcome: &mut Outcome<'_>,
     ) -> Result<Plan<'q>, Error> {
         outcome.spends.push(self.spend(in_force.policy)?);
-        Ok(Plan::simple())
+        Ok(Rest::Nothing.into())
     }
 }
 
@@ -186,16 +174,16 @@ impl Ask for Limits<'_> {
         }
         let spends = &mut outcome.spends;
         if spends.len() < 2 {
-            return Ok(Plan::simple());
+            return Ok(Rest::Nothing.into());
         }
         let mut order: SmallVec<[usize; 4]> = (0..spends.len()).collect();
         order.sort_by_key(|place| policy.rules[spends[*place].limit].turn());
         *spends = order.iter().map(|place| spends[*place].clone()).collect();
-        Ok(Plan::ordered(order))
+        Ok(Rest::Order(order).into())
     }
 
     fn finish(plan: Plan<'_>, outcome: &mut Outcome<'_>) {
-        let Some(order) = plan.into_order() else { return };
+        let Rest::Order(order) = plan.rest else { return };
         let mut decided: Vec<_> = order.into_iter().zip(outcome.spends.drain(..)).collect();
         decided.sort_unstable_by_key(|(place, _)| *place);
         outcome.spends = decided.into_iter().map(|(_, spend)| spend).collect();
@@ -218,11 +206,12 @@ impl Ask for Descriptors<'_> {
         outcome: &mut DescriptorOutcome<'_>,
     ) -> Result<Plan<'q>, Error> {
         let refunds = outcome.plan(in_force.policy, self.domain, self.descriptors)?;
-        Ok(Plan::refunding(refunds))
+        Ok(Rest::Refunds(refunds).into())
     }
 
     fn asks_again(plan: &Plan<'_>, outcome: &DescriptorOutcome<'_>) -> bool {
-        plan.has_refunds() || outcome.has_quota_mode()
+        let Rest::Refunds(refunds) = &plan.rest else { return false };
+        !refunds.is_empty() || outcome.has_quota_mode()
     }
 
     async fn follow_up<S: Store>(
@@ -231,7 +220,8 @@ impl Ask for Descriptors<'_> {
         plan: &mut Plan<'_>,
         outcome: &mut Self::Outcome<'_>,
     ) -> Result<(), Error> {
-        let refunds: Refunds = plan.take_refunds();
+        let Rest::Refunds(refunds) = &mut plan.rest else { return Ok(()) };
+        let refunds = std::mem::take(refunds);
         gate.apply_quota_mode(limits, outcome, &refunds).await;
         gate.give_back(limits, outcome, refunds).await
     }
@@ -260,26 +250,12 @@ impl Ask for Throttle<'_> {
         })?;
         let spend = Spend::new(place, Key::from_bytes(self.key), self.cost);
         outcome.spends.push(spend.with_quota(self.quota));
-        Ok(Plan::simple())
+        Ok(Rest::Nothing.into())
     }
 }
 
-/// Values may be secrets, so they are not shown.
-impl fmt::Debug for LimitCheck<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LimitCheck")
-            .field("limit", &self.limit)
-            .field("cost", &self.cost)
-            .finish_non_exhaustive()
-    }
-}
+// Values may be secrets, so they are not shown.
+debug_fields!(self: LimitCheck<'_> { limit: self.limit, cost: self.cost });
 
-/// The key may be a secret, so it is not shown.
-impl fmt::Debug for Throttle<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Throttle")
-            .field("quota", &self.quota.quota())
-            .field("cost", &self.cost)
-            .finish_non_exhaustive()
-    }
-}
+// The key may be a secret, so it is not shown.
+debug_fields!(self: Throttle<'_> { quota: self.quota.quota(), cost: self.cost });

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +8,9 @@ use crate::policy::Rule;
 use crate::store::{Settlement, Spend, Store};
 use crate::{Error, Key, Policy};
 
-/// What was spent in advance under one limit, to be [settled](Gate::settle_actual) when the
-/// cost is known.
+/// A reservation under one limit, to be [settled](Gate::settle_actual) when the cost is known.
 ///
-/// It holds the caller's key and nothing of the policy, so many of them can be kept for a
-/// long time.
+/// It holds the caller's key and nothing of the policy, so many can be kept for long.
 #[must_use]
 pub struct Receipt {
     limit: Arc<str>,
@@ -66,9 +63,9 @@ impl Receipt {
 }
 
 impl<S: Store> Gate<S> {
-    /// Replaces what was spent in advance by the actual cost: takes what is missing, also
-    /// beyond the burst, or gives back what was too much and has not been refilled since.
-    /// Nothing is [settled](Settlement::settled) if the limit has gone since, or has begun afresh, so that what was spent stays spent.
+    /// Replaces a reservation with the actual cost: debits what is missing, into debt if
+    /// necessary, or refunds what has not been refilled since. Nothing is
+    /// [settled](Settlement::settled) if the limit was removed or has begun afresh since.
     ///
     /// # Errors
     ///
@@ -82,14 +79,13 @@ impl<S: Store> Gate<S> {
         Ok(Settlement { limit: receipt.limit.to_string(), reserved: receipt.reserved, settled })
     }
 
-    /// Leaves what was spent in advance with the store, where every node that shares it can
-    /// [settle](Self::settle_deposit) it by an id that nobody can guess. Tells whether the
-    /// store has it: one in memory does not take it.
+    /// Leaves a receipt with the store, where every node that shares it can
+    /// [settle](Self::settle_deposit) it by an id that nobody can guess. Returns false if the
+    /// store does not take it: one in memory does not.
     ///
     /// # Errors
     ///
-    /// If the store could not answer. Then it may have it all the same: the receipt must not
-    /// be settled under the same id.
+    /// If the store could not answer. It may have the receipt nevertheless: do not settle it too.
     pub async fn deposit(
         &self,
         receipt: &Receipt,
@@ -102,22 +98,15 @@ impl<S: Store> Gate<S> {
     }
 
     /// [Settles](Self::settle_actual) what any node has [deposited](Self::deposit), at most
-    /// once; `None` if there is nothing of that id any more.
+    /// once; `None` if there is no deposit with that id any more.
     ///
     /// # Errors
     ///
-    /// If the store could not answer. Whoever asks again learns whether it is still there.
+    /// If the store could not answer. Ask again to learn whether it is still there.
     pub async fn settle_deposit(&self, id: u128, actual: u64) -> Result<Option<Settlement>, Error> {
         self.store.settle_deposit(&self.active().limits, id, actual).await
     }
 }
 
-/// The key may be a secret, so it is not shown.
-impl fmt::Debug for Receipt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receipt")
-            .field("limit", &self.limit)
-            .field("reserved", &self.reserved)
-            .finish_non_exhaustive()
-    }
-}
+// The key may be a secret, so it is not shown.
+debug_fields!(self: Receipt { limit: self.limit, reserved: self.reserved });

@@ -1,6 +1,5 @@
-//! What has to survive a restart.
+//! The state that survives a restart.
 
-use std::fmt;
 use std::sync::Arc;
 
 use spillgate::Timestamp;
@@ -10,12 +9,10 @@ use crate::Error;
 use crate::policy::lists::{Entry, ListKind};
 use crate::store::{SavedLimit, Saves};
 
-/// What a gate knows beside its policy: what callers have spent, and what was changed at
-/// run time.
+/// The state of a gate: what callers have spent, and what was changed at run time.
 ///
 /// Words are times of the store's [clock](crate::store::Memory::clock), and keys are hashed
-/// under its [seed](crate::store::Memory::seed): keep both with it, where its owner alone can
-/// read them.
+/// with its [seed](crate::store::Memory::seed): save both, readable for the owner only.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct SavedState {
@@ -34,8 +31,7 @@ impl SavedState {
 }
 
 impl<S: Saves> Gate<S> {
-    /// Everything that has to survive a restart. Looks at every caller, without holding
-    /// up requests.
+    /// The state that survives a restart. Visits every caller, without blocking requests.
     pub fn save(&self) -> SavedState {
         let lists = self.save_lists();
         // With the lock held: a new policy waits for that, and not for this one's limits.
@@ -47,8 +43,7 @@ impl<S: Saves> Gate<S> {
         SavedState { limits: limits.chain(removed).collect(), lists }
     }
 
-    /// What was spent under limits that the policy has no more, as far as it is
-    /// [kept](Self::replace).
+    /// What was spent under removed limits, as far as it is [kept](Self::replace).
     pub fn save_removed(&self) -> Vec<SavedLimit> {
         // As in `save`.
         let _changing = self.lock();
@@ -56,9 +51,8 @@ impl<S: Saves> Gate<S> {
         self.store.save_removed(&active.limits)
     }
 
-    /// What was spent under one limit, if there is one of that name, and if that does not
-    /// outlive this process anyway. To save one after the other takes the memory of the
-    /// largest alone.
+    /// What was spent under one limit; `None` if there is no such limit, or its state outlives this
+    /// process. Saving one by one takes memory for the largest only.
     pub fn save_limit(&self, name: &str) -> Option<SavedLimit> {
         // As in `save`.
         let _changing = self.lock();
@@ -73,9 +67,8 @@ impl<S: Saves> Gate<S> {
         edits.map(|((kind, entry), added)| (*kind, entry.to_text(), *added)).collect()
     }
 
-    /// Puts back what was saved. `then` is the time, on the clock of that time, at which
-    /// it is now. What was spent under limits that have gone, or count something else, is kept
-    /// as if they had just been [removed](Self::replace).
+    /// Restores a saved state. `then` is the present on its clock. What was spent under limits that
+    /// are gone, or count something else, is kept as that of [removed](Self::replace) ones.
     ///
     /// # Errors
     ///
@@ -96,12 +89,8 @@ impl<S: Saves> Gate<S> {
     }
 }
 
-/// Entries of lists may be secrets, so they are not shown.
-impl fmt::Debug for SavedState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SavedState")
-            .field("limits", &self.limits.iter().map(|limit| &limit.name).collect::<Vec<_>>())
-            .field("lists", &format_args!("{} changes", self.lists.len()))
-            .finish()
-    }
-}
+// Entries of lists may be secrets, so they are not shown.
+debug_fields!(self: SavedState {
+    limits: self.limits.iter().map(|limit| &limit.name).collect::<Vec<_>>(),
+    lists: format_args!("{} changes", self.lists.len()),
+});

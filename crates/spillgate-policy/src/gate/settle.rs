@@ -1,4 +1,4 @@
-//! Correcting what a request cost when its response is there.
+//! Settles the cost of a request by its response.
 
 use std::sync::Arc;
 
@@ -11,14 +11,11 @@ use crate::Error;
 use crate::store::{Spend, Store};
 
 impl<S: Store> Gate<S> {
-    /// Corrects what an allowed request cost by its response, as its limits say: takes
-    /// what is missing, also beyond the burst, or gives back what was too much.
+    /// Replaces the cost of an allowed request with the actual cost of its response, as its limits
+    /// say: debits what is missing, into debt if necessary, or refunds what has not been refilled
+    /// since. Returns what exceeds the [maximum debt](crate::Limit::max_debt) and was not charged.
     ///
-    /// What has been refilled since is not given back, and debts have a
-    /// [bound](crate::Limit::max_debt): what could not be charged is told.
-    ///
-    /// The outcome then tells what is left. If this is never called, what the request
-    /// cost stands.
+    /// The outcome then has the state afterwards. Without this call, the cost stands.
     ///
     /// # Errors
     ///
@@ -72,9 +69,9 @@ impl<S: Store> Gate<S> {
         }
     }
 
-    /// Takes an allowed request back that did not go ahead, for one that was to
-    /// [wait](Outcome::wait) and was given up. What others have spent on since stays
-    /// spent: only the last in line can leave without a gap that nobody may fill.
+    /// Takes back an allowed request that did not go ahead, since its client did not
+    /// [wait](Outcome::wait). Only the last in a queue is refunded: any other would leave a gap
+    /// that nobody may fill.
     pub fn cancel(&self, mut outcome: Outcome<'_>) {
         if !outcome.is_allowed() {
             return;
@@ -89,8 +86,7 @@ impl<S: Store> Gate<S> {
     }
 }
 
-/// What a request cost and was not charged, since its caller would have owed more than the
-/// limit's [bound](crate::Limit::max_debt).
+/// The part of a cost beyond the limit's [maximum debt](crate::Limit::max_debt).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Uncharged {

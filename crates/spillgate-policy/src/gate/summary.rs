@@ -1,4 +1,4 @@
-//! What limits there are, and how they are doing.
+//! The limits in force and their usage.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::Mode;
 use crate::policy::Rule;
 use crate::store::{Store, Usage};
 
-/// A limit of the policy in force, and how it is doing.
+/// A limit of the policy in force, and its usage.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -26,17 +26,17 @@ pub struct LimitSummary {
     pub by_name: bool,
     /// How many tiers have a quota of their own here.
     pub tiers: usize,
-    /// Callers with something spent; `None` if only a store elsewhere knows.
+    /// Callers currently below their full quota; `None` if only a store elsewhere knows.
     pub callers: Option<u64>,
-    /// For how many callers with something spent at once there is room.
+    /// The maximum number of such callers.
     pub capacity: usize,
-    /// Callers forgotten although they had something spent: if this grows, the capacity is
-    /// too small. `None` if there is no such table.
+    /// Such callers evicted for want of room: if this grows, raise the capacity. `None` if there
+    /// is no such table.
     pub evictions: Option<u64>,
 }
 
 impl<S: Store> Gate<S> {
-    /// Every limit, in the order of the policy. Looks at every caller: for people.
+    /// Every limit, in the order of the policy. Visits every caller: for people.
     pub fn limits(&self) -> Vec<LimitSummary> {
         // A new policy waits for this rather than for whoever holds the old one.
         let _changing = self.lock();

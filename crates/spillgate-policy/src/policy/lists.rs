@@ -1,4 +1,4 @@
-//! Callers who are let through or refused whatever the limits say.
+//! The allow and block lists, which take precedence over limits.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub enum ListKind {
     Block,
 }
 
-/// Both lists. Whoever is on both is refused.
+/// Both lists. Block takes precedence.
 #[derive(Clone, Default)]
 pub(crate) struct Lists {
     pub(crate) allow: List,

@@ -11,7 +11,6 @@ pub(crate) mod rule;
 pub(crate) mod tiers;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,7 +102,7 @@ impl Policy {
         PolicyBuilder::from_toml_in(text, folder)?.build()
     }
 
-    /// Reads a policy from a file. Files that it names are looked for beside it.
+    /// Reads a policy from a file. Files that it names are relative to its folder.
     ///
     /// # Errors
     ///
@@ -142,11 +141,10 @@ impl Policy {
         self.identifier.trusted.contains(address.into())
     }
 
-    /// Adds what a request is to be charged under every limit that it meets: first those
-    /// that enforce, then those in shadow; of each, those that most callers share last.
+    /// Adds a spend for every limit that a request meets: enforced ones first, then those in
+    /// shadow mode; of each, those that most callers share last.
     ///
-    /// False if that cannot be told: there are limits for hosts, and the request does not say
-    /// clearly which it is for.
+    /// False if there are limits for hosts, and the request has no clear host.
     #[must_use]
     pub(crate) fn spend(
         &self,
@@ -198,8 +196,8 @@ impl Policy {
         self.tiers.names.get(tier).map(String::as_str)
     }
 
-    /// The place here of a limit that another policy has charged, and the key, if it still
-    /// counts the same things.
+    /// The place here of the limit of another policy's spend, and the key, if it still counts the
+    /// same things.
     pub(crate) fn place_of(&self, earlier: &Self, spend: &Spend) -> Option<(usize, Key)> {
         let key = spend.key.clone();
         if std::ptr::eq(self, earlier) {
@@ -236,11 +234,7 @@ impl Policy {
     }
 }
 
-impl fmt::Debug for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policy")
-            .field("limits", &self.limits().collect::<Vec<_>>())
-            .field("identity", &self.identifier)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: Policy {
+    limits: self.limits().collect::<Vec<_>>(),
+    identity: self.identifier,
+});

@@ -26,7 +26,7 @@ pub(crate) struct Rule {
     pub(crate) mode: Mode,
     /// Since which of a gate's policies it counts as it does. What was spent before is gone.
     pub(crate) since: u32,
-    /// True if it has conditions beside hosts and paths.
+    /// True if it has conditions other than hosts and paths.
     is_conditional: bool,
     /// True if no request meets it, only checks that name it.
     pub(crate) is_by_name: bool,
@@ -59,7 +59,7 @@ pub(crate) enum Cost {
     Closure(Arc<dyn Fn(&RequestView<'_>) -> u64 + Send + Sync>),
 }
 
-/// How a cost is corrected when the response is there.
+/// How a cost is settled by the response.
 pub(crate) struct Settle {
     /// Statuses with which the cost stands; any if empty.
     pub(crate) statuses: Vec<Statuses>,
@@ -169,11 +169,11 @@ impl Rule {
             // A program that knows who sent the request goes before its headers.
             Part::ApiKey => match &sender.who {
                 Who::Named(Caller::ApiKey(key)) => Some(Value::ApiKey(key)),
-                _ => identifier.api_key(request, sender.from_trusted).map(Value::ApiKey),
+                _ => identifier.api_key.accepted(request, sender.from_trusted).map(Value::ApiKey),
             },
             Part::User => match &sender.who {
                 Who::Named(Caller::User(user)) => Some(Value::User(user)),
-                _ => identifier.user(request, sender.from_trusted).map(Value::User),
+                _ => identifier.user.accepted(request, sender.from_trusted).map(Value::User),
             },
             Part::Header(name) => {
                 only(request.headers(), &**name).map(|value| Value::Header(value.as_bytes()))
@@ -245,7 +245,7 @@ impl Rule {
             && self.spec.algorithm != AlgorithmKind::LeakyShaper
     }
 
-    /// True if the limit is one of a tree that lets nothing through, ever.
+    /// True if the limit is one of a tree that denies everything.
     pub(crate) fn is_closed(&self) -> bool {
         self.scope.as_ref().is_some_and(|scope| scope.is_closed)
     }
@@ -323,7 +323,7 @@ impl Statuses {
     }
 }
 
-/// The number that a header tells.
+/// The number in a header.
 fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     only(headers, name)?.to_str().ok()?.trim().parse().ok()
 }

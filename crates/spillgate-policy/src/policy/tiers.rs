@@ -24,7 +24,7 @@ impl Tiers {
         Self { names, callers: HashMap::new(), closure: None }
     }
 
-    /// Puts a caller into a tier, and tells in which it was.
+    /// Puts a caller into a tier, and returns its previous one.
     pub(crate) fn assign(&mut self, caller: &Caller<'_>, tier: usize) -> Option<usize> {
         self.callers.insert(bytes(caller).as_bytes().into(), tier)
     }

@@ -16,7 +16,7 @@ use crate::{Error, Key};
 
 /// Keeps what callers have spent in the memory of this process: the default.
 ///
-/// Its memory is fixed by the capacities of the limits, about 26 bytes a caller.
+/// Its memory is fixed by the capacities of the limits, about 26 bytes per caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory<C = SystemClock> {
     clock: C,
@@ -29,15 +29,13 @@ impl<C: Clock + Clone> Memory<C> {
         Self { clock, hasher: KeyedState::new() }
     }
 
-    /// The same with the seed of a store that was saved. Without it, what was saved
-    /// means nothing.
+    /// The same with the seed of a saved store, without which its state cannot be restored.
     #[must_use]
     pub fn with_seed(self, seed: Seed) -> Self {
         Self { hasher: KeyedState::with_seed(seed), ..self }
     }
 
-    /// The seed, to be saved with the state. Whoever knows it can make keys that
-    /// collide.
+    /// The seed, to be saved with the state. A secret: it allows to make keys that collide.
     pub fn seed(&self) -> Seed {
         self.hasher.seed()
     }
@@ -187,10 +185,18 @@ impl<C: Clock + Clone> MemoryLimits<C> {
     #[expect(clippy::needless_pass_by_value, reason = "a spend is cancelled once")]
     pub fn cancel(&self, spend: Spend) -> bool {
         let spent = spend.decision.and_then(|decision| decision.spent());
-        spent.is_some_and(|spent| {
-            let limiter = self.limiter(&spend, spent.at);
+        let Some(spent) = spent else { return false };
+        let cancel = |limiter: &Limiter<Key, C>| {
             limiter.cancel(limiter.reservation(&spend.key, spend.bucket(), spent))
-        })
+        };
+        // What was spent in another class since is copied to this one first, and stays.
+        let is_last = cancel(self.limiter(&spend, spent.at));
+        if is_last && let Some(classes) = &self.held[spend.limit].classes {
+            classes.each().for_each(|limiter| {
+                cancel(limiter);
+            });
+        }
+        is_last
     }
 
     /// Makes the caller of a spend owe at least what `word` says, by the algorithm that counts it

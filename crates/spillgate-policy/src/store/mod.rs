@@ -28,34 +28,31 @@ pub trait Store: Send + Sync + 'static {
     /// The limits of one policy, ready to be decided.
     type Limits: Send + Sync + 'static;
 
-    /// True if what is spent lives in [`Limits`](Self::Limits), so that it has to be
-    /// carried over to those of the next policy while nobody decides. If it is, this store
-    /// [decides at once](Self::decide_now), and all its futures must be ready at once.
+    /// True if the state lives in [`Limits`](Self::Limits), and has to move to those of the next
+    /// policy while nobody decides. Then all futures of this store must be ready at once.
     fn is_in_process(&self) -> bool;
 
-    /// Makes the limits of a policy ready.
+    /// Prepares the limits of a policy.
     ///
     /// # Errors
     ///
     /// If the store cannot keep them, for want of memory for example.
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error>;
 
-    /// Makes the limits of the next policy ready. Those of a name that was there before,
-    /// and that count the same things, keep what was spent, in tokens, up to the new
-    /// quota. If the limits live [in process](Self::is_in_process), nobody decides meanwhile.
-    /// What was spent under limits that are no more is kept for an hour, until it is refilled,
-    /// or for want of room: one that comes back meanwhile forgives nobody.
+    /// Prepares the limits of the next policy. A limit that keeps its name and what it counts keeps
+    /// what was spent, in tokens, up to the new quota. The state of removed limits is kept for an
+    /// hour, in case they come back. If the limits live [in process](Self::is_in_process), nobody
+    /// decides meanwhile.
     ///
     /// # Errors
     ///
     /// As for [`open`](Self::open). Then nothing has changed.
     fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error>;
 
-    /// Spends every spend, or none if any that enforces is denied, and writes what was
-    /// decided into each. If the call is denied, spends that would have passed say so.
+    /// Spends all, or none if any enforced one is denied, and writes each decision into its spend.
     ///
-    /// Spends that enforce come first. Those in [shadow](Spend::is_shadow) are spent one by
-    /// one if the others pass, and stay undecided if not, or if they cannot be.
+    /// Enforced spends come first. Those in [shadow mode](Spend::is_shadow) are spent one by one if
+    /// the others are allowed, and stay undecided otherwise.
     ///
     /// # Errors
     ///
@@ -81,12 +78,10 @@ pub trait Store: Send + Sync + 'static {
         spend: &Spend,
     ) -> impl Future<Output = Result<Decision, Error>> + Send;
 
-    /// Replaces what a spend has spent, its cost, by the actual cost: takes what is missing
-    /// whether or not it passes, going into debt up to the limit's
-    /// [bound](LimitSpec::max_debt), or gives back what was too much. Tells what there is then.
+    /// Replaces the cost of a spend with the actual cost: debits what is missing, up to the limit's
+    /// [maximum debt](LimitSpec::max_debt), or refunds the rest. Returns the state afterwards.
     ///
-    /// If the spend comes with its [decision](Spend::decision), what has been refilled since
-    /// is not given back.
+    /// If the spend has a [decision](Spend::decision), tokens refilled since are not refunded.
     fn settle(
         &self,
         limits: &Self::Limits,
@@ -94,9 +89,8 @@ pub trait Store: Send + Sync + 'static {
         actual: u64,
     ) -> impl Future<Output = Result<Settled, Error>> + Send;
 
-    /// Keeps a spend that was spent in advance, with its [decision](Spend::decision), for its
-    /// lifetime, where every node can
-    /// [settle](Self::settle_deposit) it by its id. Tells whether it does: a store in process
+    /// Keeps a spend with its [decision](Spend::decision) for its lifetime, so that every node can
+    /// [settle](Self::settle_deposit) it by its id. Returns whether it does: a store in process
     /// does not, since there is no other node.
     ///
     /// # Errors
@@ -105,21 +99,20 @@ pub trait Store: Send + Sync + 'static {
     fn deposit(
         &self,
         _limits: &Self::Limits,
-        _charge: &Spend,
+        _spend: &Spend,
         _id: u128,
         _lifetime: Duration,
     ) -> impl Future<Output = Result<bool, Error>> + Send {
         ready(Ok(false))
     }
 
-    /// Takes a [deposit](Self::deposit) out, whichever node has made it, and replaces what was
-    /// spent by the actual cost, as [`settle`](Self::settle) does. `None` if there is none of
-    /// that id any more: of all who ask for it, one gets it.
+    /// Removes a [deposit](Self::deposit) of any node, and [settles](Self::settle) it, at most
+    /// once. `None` if there is no deposit with that id any more.
     ///
     /// # Errors
     ///
-    /// If the store could not answer. Then it may be settled, or taken out and not settled;
-    /// whoever asks again learns whether it is still there.
+    /// If the store could not answer. Then it may be settled, or removed and not settled; ask again
+    /// to learn whether it is still there.
     fn settle_deposit(
         &self,
         _limits: &Self::Limits,
@@ -152,22 +145,21 @@ pub trait Store: Send + Sync + 'static {
         quota: Option<Quota>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// How a limit is doing; `None` if the store does not know, since callers are elsewhere.
+    /// Active callers and evictions of a limit; `None` if the store keeps callers elsewhere.
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage>;
 }
 
-/// A store that can tell what was spent, and be told again after a restart.
+/// A store whose state can be saved, and restored after a restart.
 pub trait Saves: Store {
     /// What was spent under the limit of a place; `None` if that outlives this process
     /// anyway.
     fn save(&self, limits: &Self::Limits, limit: usize) -> Option<SavedLimit>;
 
-    /// What was spent under limits that the policy has no more, as far as it is kept.
+    /// What was spent under removed limits, as far as it is kept.
     fn save_removed(&self, limits: &Self::Limits) -> Vec<SavedLimit>;
 
-    /// Puts back what was saved of limits that still count the same things, and keeps the rest
-    /// for as long as that of limits that are [removed](Store::reopen). `then` is the time, on
-    /// the clock of that time, at which it is now.
+    /// Restores limits that still count the same things, and keeps the rest like
+    /// [removed](Store::reopen) limits. `then` is the present on the clock of the saved state.
     fn restore(&self, limits: &Self::Limits, saved: Vec<SavedLimit>, then: Timestamp);
 }
 
@@ -193,7 +185,7 @@ pub struct LimitSpec {
     pub tiers: Vec<(String, Quota)>,
     /// The quotas of single callers.
     pub overrides: Vec<(Key, Quota)>,
-    /// For how many callers with something spent at once there is room.
+    /// The maximum number of active callers, those below their full quota.
     pub capacity: usize,
     /// What becomes of a new caller when there is no room.
     pub when_full: WhenFull,
@@ -208,6 +200,7 @@ pub struct LimitSpec {
 
 /// How the nodes of a cluster share a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Sharing {
     /// Every decision is made where all nodes meet.
     #[default]
@@ -218,6 +211,7 @@ pub enum Sharing {
 
 /// What happens under a limit while a store elsewhere cannot be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Outage {
     /// Each node goes by its own share of the limit.
     #[default]
@@ -293,25 +287,24 @@ impl Spend {
     }
 }
 
-/// What became of something that was spent in advance.
+/// The result of settling a receipt.
 #[derive(Clone, Debug)]
 pub struct Settlement {
     /// The limit's name.
     pub limit: String,
     /// What was spent in advance.
     pub reserved: u64,
-    /// What there is now; `None` if the limit has gone since, or counts something else, so
-    /// that what was spent stays spent.
+    /// The state now; `None` if the limit was removed or counts something else since. Then the
+    /// reservation stays spent.
     pub settled: Option<Settled>,
 }
 
-/// How a limit is doing.
+/// How full the table of a limit is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Callers with something spent.
+    /// Callers currently below their full quota.
     pub callers: u64,
-    /// Callers forgotten although they had something spent: if this grows, the
-    /// capacity is too small.
+    /// Active callers evicted for want of room: if this grows, raise the capacity.
     pub evictions: u64,
 }

@@ -31,7 +31,7 @@ pub const RUN: &str = concat!(
     include_str!("run/interval_bucket.lua"),
     include_str!("run/fixed_window.lua"),
     include_str!("run/sliding_window.lua"),
-    include_str!("run/others.lua"),
+    include_str!("run/dispatch.lua"),
     "end\n",
     include_str!("run/decide.lua"),
 );

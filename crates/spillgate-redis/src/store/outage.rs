@@ -39,7 +39,9 @@ impl<B: Backend> RedisStore<B> {
         let failed: SmallVec<[&PendingSpend; 2]> =
             call.pending.iter().filter(unanswered_spend).chain(&call.failed).collect();
         let counters = &self.core.counters;
-        let is_closed = |pending: &&&PendingSpend| pending.caller.limit.outage == Outage::Closed;
+        let is_closed = |pending: &&&PendingSpend| {
+            !matches!(pending.caller.limit.outage, Outage::Local | Outage::Open)
+        };
         let closed = failed.iter().find(is_closed);
         if let Some(error) = closed.map(|closed| limit_error(closed.caller.limit.name(), why)) {
             drop(failed);

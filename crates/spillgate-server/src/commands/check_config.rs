@@ -75,13 +75,11 @@ impl CheckConfig {
             let (algorithm, mode) = (limit.algorithm.to_owned(), format!("{mode}{by_name}"));
             [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
         }));
-        let listens =
-            [("http", settings.http), ("redis", settings.resp), ("grpc", settings.grpc())];
-        let listens = listens.map(|(name, listen)| format!("  {name:6} {listen}\n")).concat();
-        let admin = match settings.admin {
-            Listen::Off => String::new(),
-            admin => format!("  admin  {admin}\n"),
-        };
+        let listeners = settings.listeners().into_iter();
+        let listeners =
+            listeners.filter(|(name, listen)| *name != "admin" || *listen != Listen::Off);
+        let listens: String =
+            listeners.map(|(name, listen)| format!("  {name:6} {listen}\n")).collect();
         let proxy = settings.proxy.map_or_else(String::new, |proxy| {
             format!("  proxy  {} to {}\n", proxy.listen, proxy.runtime().upstream_list())
         });
@@ -89,7 +87,7 @@ impl CheckConfig {
             let tried = if self.connect { ", connected" } else { "" };
             format!("  store  {}{tried}\n", store.place())
         });
-        print(&format!("{name}: OK\n{listens}{admin}{proxy}{store}\n{}", table(&rows)))
+        print(&format!("{name}: OK\n{listens}{proxy}{store}\n{}", table(&rows)))
     }
 }
 

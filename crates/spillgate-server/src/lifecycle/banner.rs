@@ -37,7 +37,8 @@ pub(super) struct SimpleLimit {
 impl Banner {
     /// What the banner shows of a policy.
     pub(super) fn simple_limit(policy: &Policy) -> SimpleLimit {
-        let simple = policy.configured_limits().find(|limit| policy.parts(limit).is_some_and(|n| n < 2));
+        let simple =
+            policy.configured_limits().find(|limit| policy.parts(limit).is_some_and(|n| n < 2));
         let first = simple.map(|limit| (limit.to_owned(), policy.parts(limit) == Some(1)));
         SimpleLimit { limits: policy.configured_limits().count(), first }
     }

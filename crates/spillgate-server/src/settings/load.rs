@@ -48,7 +48,7 @@ pub(crate) struct Additions {
 }
 
 /// The policy of a server without a file.
-const EXAMPLE: &str = include_str!("example.toml");
+const EXAMPLE: &str = include_str!("default.toml");
 
 impl Source {
     /// The source of `spillgate serve`.

@@ -137,7 +137,8 @@ impl Settings {
         let has_descriptors = has_descriptors || self.envoy_config.is_some();
         let grpc = self.grpc.unwrap_or(if has_descriptors { GRPC } else { Listen::Off });
         self.grpc = Some(grpc);
-        let listens = [self.http, self.resp, grpc, self.admin];
+        let listeners = self.listeners();
+        let listens = listeners.map(|(_, listen)| listen);
         problems.extend(self.proxy.as_ref().and_then(|proxy| proxy.loops(&listens)));
         if listens == [Listen::Off; 4] && self.proxy_listen() == Listen::Off {
             problems.push("http, resp, grpc and admin are all off; enable one of them".to_owned());
@@ -145,7 +146,8 @@ impl Settings {
         if self.envoy_algorithm.is_some() && self.envoy_config.is_none() {
             problems.push("envoy-algorithm is set but envoy-config is not; set both".to_owned());
         }
-        for (name, listen) in [("http", self.http), ("resp", self.resp), ("admin", self.admin)] {
+        // gRPC has addresses of its own that need no token.
+        for (name, listen) in listeners.into_iter().filter(|(name, _)| *name != "grpc") {
             if listen.is_public() && !has_token {
                 problems.push(format!(
                     "{name} listens on {listen}, which other machines can reach, and there is no \
@@ -160,6 +162,12 @@ impl Settings {
                  on 127.0.0.1"
             ));
         }
+    }
+
+    /// Every listener but the proxy's, by the name of its setting.
+    pub(crate) fn listeners(&self) -> [(&'static str, Listen); 4] {
+        let Self { http, resp, admin, .. } = *self;
+        [("http", http), ("resp", resp), ("grpc", self.grpc()), ("admin", admin)]
     }
 
     pub(crate) fn grpc(&self) -> Listen {

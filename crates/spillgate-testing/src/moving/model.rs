@@ -8,7 +8,7 @@ use super::{Caller, Moving, Quotas};
 use crate::Limit;
 use crate::exact::{Nanos, floor, nanos, time_until, whole};
 use crate::reference::{
-    FirstHitWindow, FixedWindow, IntervalBucket, LeakyBucket, Rule, SlidingWindow, TokenBucket,
+    FirstHitWindow, FixedWindow, IntervalBucket, Rule, SlidingWindow, TokenBucket,
 };
 
 /// The model of a limit whose state moves.
@@ -26,9 +26,6 @@ pub(super) trait Model: Moving {
 pub(super) fn model(kind: AlgorithmKind, quotas: &Quotas) -> Result<Box<dyn Model>, String> {
     use AlgorithmKind as Kind;
     Ok(match kind {
-        Kind::LeakyBucket | Kind::LeakyShaper => {
-            Box::new(Callers::new(kind, quotas, |limit, _| LeakyBucket::new(limit))?)
-        }
         Kind::IntervalBucket => Box::new(Callers::new(kind, quotas, |limit, real| match real {
             AnyAlgorithm::IntervalBucket(real) => IntervalBucket::new(limit, real),
             other => panic!("{other:?} is no interval bucket"),

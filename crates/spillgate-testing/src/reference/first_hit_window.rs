@@ -67,10 +67,6 @@ impl Rule for FirstHitWindow {
         Window { count: carried(kept.count, old.limit, self.limit), ..kept }
     }
 
-    fn slower(&self, _other: &Self) -> Self {
-        self.clone()
-    }
-
     fn keep(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
         let Window { begin, count } = old.current(caller, now);
         // Lengths are rounded up to steps.

@@ -58,13 +58,8 @@ impl Rule for FixedWindow {
     }
 
     fn carry_over(&self, caller: &Window, now: Nanos, old: &Self) -> Window {
-        let Window { number, count } = old.current(caller, now);
-        let number = if self.length == old.length { number } else { now / self.length };
-        Window { number, count: carried(count, old.limit, self.limit) }
-    }
-
-    fn slower(&self, _other: &Self) -> Self {
-        self.clone()
+        let kept = self.keep(caller, now, old);
+        Window { count: carried(kept.count, old.limit, self.limit), ..kept }
     }
 
     fn keep(&self, caller: &Window, now: Nanos, old: &Self) -> Window {

@@ -8,7 +8,6 @@ mod callers;
 mod first_hit_window;
 mod fixed_window;
 mod interval_bucket;
-mod leaky_bucket;
 mod sliding_window;
 mod token_bucket;
 
@@ -22,7 +21,6 @@ use self::callers::Callers;
 pub(crate) use self::first_hit_window::FirstHitWindow;
 pub(crate) use self::fixed_window::FixedWindow;
 pub(crate) use self::interval_bucket::IntervalBucket;
-pub(crate) use self::leaky_bucket::LeakyBucket;
 pub(crate) use self::sliding_window::SlidingWindow;
 pub(crate) use self::token_bucket::TokenBucket;
 use crate::exact::{Nanos, floor, whole};
@@ -54,7 +52,6 @@ pub fn reference(limit: &Limit) -> Result<Box<dyn Reference>, Error> {
             Box::new(Callers::new(FixedWindow::new(quota, real.length())))
         }
         AnyAlgorithm::SlidingWindow(_) => Box::new(Callers::new(SlidingWindow::new(quota))),
-        AnyAlgorithm::LeakyBucket(_) => Box::new(Callers::new(LeakyBucket::new(limit))),
         _ => Box::new(Callers::new(TokenBucket::new(limit))),
     })
 }
@@ -65,7 +62,7 @@ fn carried(spent: u64, old: u64, new: u64) -> u64 {
 }
 
 /// The definition of one algorithm.
-pub(crate) trait Rule {
+pub(crate) trait Rule: Clone {
     /// The state of one caller.
     type State: Clone;
 
@@ -87,10 +84,7 @@ pub(crate) trait Rule {
     fn take(&self, state: &Self::State, now: Nanos, amount: u64) -> Self::State;
 
     /// The caller after it has spent up to `amount` more, but no more than `most` in total.
-    fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State
-    where
-        Self: Sized,
-    {
+    fn take_up_to(&self, state: &Self::State, now: Nanos, amount: u64, most: u64) -> Self::State {
         self.take(state, now, amount.min(floor(&(whole(most) - self.spent(state, now)))))
     }
 
@@ -111,7 +105,9 @@ pub(crate) trait Rule {
     }
 
     /// This rule with the slower refill of two: for a caller of unknown tier.
-    fn slower(&self, _other: &Self) -> Self;
+    fn slower(&self, _other: &Self) -> Self {
+        self.clone()
+    }
 
     /// The caller as another tier of the limit sees it.
     fn in_tier(&self, state: &Self::State, now: Nanos, other: &Self) -> Self::State {

@@ -97,10 +97,6 @@ impl Rule for SlidingWindow {
         self.moved(caller, now, old, |count| carried(count, old.limit, self.limit))
     }
 
-    fn slower(&self, _other: &Self) -> Self {
-        self.clone()
-    }
-
     fn keep(&self, caller: &Windows, now: Nanos, old: &Self) -> Windows {
         self.moved(caller, now, old, |count| count)
     }

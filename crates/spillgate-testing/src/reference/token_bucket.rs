@@ -1,11 +1,13 @@
+use std::time::Duration;
+
 use num_rational::BigRational as Rational;
-use spillgate::Start;
+use spillgate::{AlgorithmKind, Start};
 
 use super::Rule;
 use crate::Limit;
 use crate::exact::{Nanos, difference, floor, fraction, nanos, whole};
 
-/// Debt that shrinks by one token an interval.
+/// Debt that shrinks by one token per interval; as a leaky bucket, the calls that wait in a queue.
 #[derive(Clone)]
 pub(crate) struct TokenBucket {
     burst: u64,
@@ -13,6 +15,8 @@ pub(crate) struct TokenBucket {
     interval: Option<Nanos>,
     /// A caller never seen.
     start: Debt,
+    /// True if calls wait until everything before them has left.
+    shapes: bool,
 }
 
 /// How many tokens were missing when the caller was last written.
@@ -30,12 +34,8 @@ impl TokenBucket {
             _ => (0, 0),
         };
         let interval = limit.quota.interval().map(|interval| interval.as_nanos());
-        Self { burst, interval, start: Debt { tokens: whole(tokens), at: born } }
-    }
-
-    /// What is spent, in nanoseconds of refill.
-    pub(super) fn backlog(&self, debt: &Debt, now: Nanos) -> Rational {
-        self.spent(debt, now) * fraction(self.interval.map_or(0, |interval| interval as i128), 1)
+        let shapes = limit.kind == AlgorithmKind::LeakyShaper;
+        Self { burst, interval, start: Debt { tokens: whole(tokens), at: born }, shapes }
     }
 }
 
@@ -105,10 +105,6 @@ impl Rule for TokenBucket {
         }
     }
 
-    fn slower(&self, _other: &Self) -> Self {
-        self.clone()
-    }
-
     fn keep(&self, debt: &Debt, now: Nanos, old: &Self) -> Debt {
         match (self.interval, old.interval) {
             (Some(new), Some(interval)) => {
@@ -128,5 +124,11 @@ impl Rule for TokenBucket {
             return debt.clone();
         }
         Debt { tokens: (spent - amount).max(least), at: now }
+    }
+
+    fn wait(&self, before: &Debt, now: Nanos) -> Duration {
+        let Some(interval) = self.interval.filter(|_| self.shapes) else { return Duration::ZERO };
+        let refill = self.spent(before, now) * fraction(interval as i128, 1);
+        Duration::from_nanos(floor(&refill.ceil()))
     }
 }

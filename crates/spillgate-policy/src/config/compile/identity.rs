@@ -1,4 +1,4 @@
-//! How callers are told apart.
+//! How callers are identified.
 
 use http::header::HeaderName;
 

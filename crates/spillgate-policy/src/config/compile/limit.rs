@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
-use spillgate::{AlgorithmKind, Quota, Start, Timestamp, WhenFull};
+use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
 
 use super::Compiler;
 use crate::config::spec::{self, At, Limit, Tier};
@@ -13,10 +13,10 @@ use crate::policy::part::per_text;
 use crate::policy::route::{HostPattern, PathSpelling, Pattern};
 use crate::policy::rule::{Cost, Matches, Rule, Settle, Statuses};
 use crate::policy::tiers::Tiers;
-use crate::store::{LimitSpec, Outage, Sharing};
+use crate::store::LimitSpec;
 use crate::suggest::hint;
 
-/// The limits of a policy have room for so many callers in all, unless told otherwise: 26 MB, and at most 100,000 each.
+/// The default capacity of all limits together: 26 MB, and at most 100,000 callers each.
 const ROOM: u64 = 1_000_000;
 
 impl Compiler<'_> {
@@ -42,7 +42,7 @@ impl Compiler<'_> {
             self.check_scope(&place, limit, written);
             self.check_shaper(&place, limit, algorithm);
         }
-        let start = self.start(&place, limit);
+        let start = self.word(&place, "start", limit.start.as_ref(), &spec::START);
         let quota = self.quota(&place, &limit.quota, algorithm, start);
         let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start, quota);
         let all: Vec<_> = quota.into_iter().chain(quotas.iter().map(|(_, quota)| *quota)).collect();
@@ -64,10 +64,10 @@ impl Compiler<'_> {
             tiers: quotas,
             overrides: Vec::new(),
             capacity: self.capacity(&place, limit, per.is_empty()),
-            when_full: self.when_full(&place, limit),
+            when_full: self.word(&place, "when-full", limit.when_full.as_ref(), &spec::WHEN_FULL),
             max_debt,
-            sharing: self.sharing(&place, limit),
-            outage: self.outage(&place, limit),
+            sharing: self.word(&place, "sharing", limit.sharing.as_ref(), &spec::SHARING),
+            outage: self.word(&place, "outage", limit.outage.as_ref(), &spec::OUTAGE),
         };
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
@@ -77,6 +77,30 @@ impl Compiler<'_> {
         rule.tier_places = tier_places.into();
         rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);
         (self.problems.len() == before).then_some(rule)
+    }
+
+    /// Whether the limit is by name only. What would be said of requests means nothing then.
+    fn is_by_name(&mut self, place: &str, limit: &Limit) -> bool {
+        let Some(by_name) = limit.by_name.as_ref().filter(|at| at.value) else { return false };
+        let matches = &limit.matches;
+        let has_conditions = !matches.path.is_empty()
+            || !matches.method.is_empty()
+            || !matches.host.is_empty()
+            || !matches.header.is_empty()
+            || matches.domain.is_some()
+            || matches.descriptor.is_some();
+        let meaningless = [
+            ("match", has_conditions, "no request meets it"),
+            ("cost", limit.cost.is_some(), "a check names its cost"),
+            ("settle", limit.settle.is_some(), "the program that checks settles it"),
+        ];
+        for (key, _, why) in meaningless.into_iter().filter(|(_, is_there, _)| *is_there) {
+            self.report(
+                by_name,
+                format!("{place}: a limit that is by name has no `{key}`, since {why}; remove one"),
+            );
+        }
+        true
     }
 
     /// What each of several texts stands for.
@@ -123,15 +147,6 @@ impl Compiler<'_> {
         self.take(at, kind).unwrap_or_default()
     }
 
-    fn start(&mut self, place: &str, limit: &Limit) -> Start {
-        let words = [("full", Start::Full), ("empty", Start::Empty)];
-        self.word(place, "start", limit.start.as_ref(), &words)
-    }
-
-    fn when_full(&mut self, place: &str, limit: &Limit) -> WhenFull {
-        self.word(place, "when-full", limit.when_full.as_ref(), &spec::WHEN_FULL)
-    }
-
     /// The bound of debts, which every quota of the limit must be able to tell.
     fn max_debt(
         &mut self,
@@ -145,16 +160,6 @@ impl Compiler<'_> {
         let told = algorithms.iter().try_for_each(|algorithm| algorithm.expect_debt(at.value));
         self.take(at, told.map_err(|why| format!("{place}, max-debt: {why}")));
         Some(at.value)
-    }
-
-    fn sharing(&mut self, place: &str, limit: &Limit) -> Sharing {
-        let words = [("strict", Sharing::Strict), ("leased", Sharing::Leased)];
-        self.word(place, "sharing", limit.sharing.as_ref(), &words)
-    }
-
-    fn outage(&mut self, place: &str, limit: &Limit) -> Outage {
-        let words = [("local", Outage::Local), ("open", Outage::Open), ("closed", Outage::Closed)];
-        self.word(place, "outage", limit.outage.as_ref(), &words)
     }
 
     /// What one of a few words stands for.

@@ -2,7 +2,6 @@
 //! is reported, not only the first.
 
 mod by_call;
-mod by_name;
 mod descriptor;
 mod domain;
 mod identity;
@@ -46,7 +45,7 @@ pub(super) struct Compiler<'s> {
     /// counts some apart.
     tables: usize,
     problems: Vec<Problem>,
-    /// How many problems are not told.
+    /// How many problems are not listed.
     more: usize,
 }
 

@@ -1,6 +1,5 @@
-//! A policy file that holds the settings of a program beside the policy.
+//! A policy file that also holds the settings of a program.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +36,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Reads a file. Files that the policy names are looked for beside it.
+    /// Reads a file. Files that the policy names are relative to its folder.
     ///
     /// # Errors
     ///
@@ -87,8 +86,8 @@ impl PolicyFile {
         PolicyBuilder::read(&self.text, self.path.as_deref())
     }
 
-    /// The policy, ready to be built, and what `decode` makes of the tables beside it. Parses the
-    /// text once.
+    /// The policy, ready to be built, and what `decode` makes of the other tables. Parses the text
+    /// once.
     ///
     /// # Errors
     ///
@@ -108,12 +107,8 @@ impl PolicyFile {
     }
 }
 
-/// A policy may hold secrets, so it is not shown.
-impl fmt::Debug for PolicyFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolicyFile").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+// A policy may hold secrets, so it is not shown.
+debug_fields!(self: PolicyFile { path: self.path });
 
 /// The tables of a program's settings.
 pub struct Tables<'s, 'f>(&'s mut Section<'f>);
@@ -135,15 +130,10 @@ impl Tables<'_, '_> {
     }
 }
 
-impl fmt::Debug for Tables<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tables")
-    }
-}
+debug_fields!(self: Tables<'_, '_> {});
 
-/// A table of a program's settings. It is asked for its keys one by one; whatever was
-/// never asked for is unknown, and whatever is not as it should be is reported with its
-/// line. Examples are what messages suggest.
+/// A table of a program's settings. Keys that are never read are reported as unknown, and invalid
+/// values with their line. Messages suggest the examples.
 pub struct Settings<'s, 'f>(&'s mut Section<'f>);
 
 impl Settings<'_, '_> {
@@ -159,9 +149,7 @@ impl Settings<'_, '_> {
         example: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let value = self.0.value(key)?;
-        let text = value.text(example)?.value;
-        parse(&text).map_err(|error| value.refuse_text(&text, &error)).ok()
+        parsed(&self.0.value(key)?, example, parse)
     }
 
     /// A text like [`parsed`](Self::parsed) that no message may show.
@@ -184,11 +172,7 @@ impl Settings<'_, '_> {
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Option<Vec<T>> {
         let values = self.0.value(key)?.one_or_more(example);
-        let one = |value: &Value<'_>| {
-            let text = value.text(example)?.value;
-            parse(&text).map_err(|error| value.refuse_text(&text, &error)).ok()
-        };
-        Some(values.iter().filter_map(one).collect())
+        Some(values.iter().filter_map(|value| parsed(value, example, &parse)).collect())
     }
 
     /// A whole number.
@@ -207,17 +191,22 @@ impl Settings<'_, '_> {
     }
 }
 
-impl fmt::Debug for Settings<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Settings")
-    }
+fn parsed<T>(
+    value: &Value<'_>,
+    example: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Option<T> {
+    let text = value.text(example)?.value;
+    parse(&text).map_err(|error| value.refuse_text(&text, &error)).ok()
 }
+
+debug_fields!(self: Settings<'_, '_> {});
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read<T: std::str::FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+    fn read<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
         text.parse().map_err(|error: T::Err| error.to_string())
     }
 

@@ -1,5 +1,4 @@
-//! One table of the file. It is asked for its keys one by one, and whatever was never
-//! asked for is unknown.
+//! One table of the file. Keys that are never read are unknown.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use spillgate::{AlgorithmKind, Quota};
@@ -50,11 +49,11 @@ pub struct NodeLimit {
     pub name: Option<String>,
     /// The names of limits that do not count in a call in which this one is met.
     pub replaces: Vec<String>,
-    /// What answers tell of the limit while it is not exceeded.
+    /// What responses carry while the limit is not exceeded.
     pub metadata: Metadata,
 }
 
-/// What answers tell of a [limit](NodeLimit), by name: whatever its author wants a proxy to know.
+/// What responses carry about a [limit](NodeLimit), by name, for the proxy.
 pub type Metadata = BTreeMap<String, MetadataValue>;
 
 /// A value of [`Metadata`]: as JSON has them.
@@ -76,6 +75,7 @@ pub enum MetadataValue {
 
 /// How much a [node](Node) lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NodeQuota {
     /// Everything.
     Unlimited,
@@ -95,14 +95,15 @@ pub enum NodeQuota {
 
 /// Whether a [node](Node) refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NodeMode {
     /// Descriptors that exceed it are denied.
     #[default]
     Enforce,
     /// Descriptors that exceed it are counted, and allowed.
     Shadow,
-    /// Descriptors that exceed it are counted, also beyond it, and answers tell that they do. A
-    /// call is denied if it exceeds every limit in this mode that it meets.
+    /// Descriptors that exceed it are counted, also beyond it, and responses say so. A call is
+    /// denied if it exceeds every limit in this mode that it meets.
     Quota,
     /// As [`Shadow`](Self::Shadow), and among limits in [quota mode](Self::Quota) one that is
     /// never exceeded.
@@ -152,13 +153,5 @@ impl NodeLimit {
     }
 }
 
-/// Values of descriptors may be secrets, so they are not shown.
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
-            .field("key", &self.key)
-            .field("limit", &self.limit)
-            .field("nodes", &self.nodes)
-            .finish_non_exhaustive()
-    }
-}
+// Values of descriptors may be secrets, so they are not shown.
+debug_fields!(self: Node { key: self.key, limit: self.limit, nodes: self.nodes });

@@ -3,8 +3,7 @@ use std::sync::Arc;
 
 use super::{At, all};
 
-/// How callers are told apart: by API key, then by user, then by address, unless
-/// told otherwise.
+/// How callers are identified: by default by API key, then user, then address.
 ///
 /// ```
 /// use spillgate_policy::{Accept, Identity};
@@ -17,10 +16,10 @@ use super::{At, all};
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+#[must_use = "it does nothing until it is part of a policy"]
 pub struct Identity {
-    /// What names a caller, the first that is there and accepted: `api-key`, `user`,
-    /// `ip`. Whoever has none of them is "anonymous". Default: all three, in this
-    /// order.
+    /// What identifies a caller, the first that is present and accepted: `api-key`, `user`, `ip`.
+    /// A caller with none of them is "anonymous". Default: all three, in this order.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub(crate) order: Option<Vec<At<String>>>,
     /// Where the API key is. Default: nowhere.
@@ -38,11 +37,11 @@ pub struct Identity {
     /// `forwarded`, `x-forwarded-for`, `x-real-ip`, `cf-connecting-ip`. Name only those
     /// that the proxies overwrite or append to. Default: `x-forwarded-for`.
     pub(crate) client_ip: Option<Vec<At<String>>>,
-    /// How many bits of an IPv4 address tell callers apart: 0 to 32. Default: 32.
+    /// The prefix length by which IPv4 callers are counted: 0 to 32. Default: 32.
     #[cfg_attr(feature = "schema", schemars(range(max = 32)))]
     pub(crate) ipv4_prefix: Option<At<u8>>,
-    /// How many bits of an IPv6 address tell callers apart: 0 to 128. Default: 64, what
-    /// one subscriber usually has.
+    /// The prefix length by which IPv6 callers are counted: 0 to 128. Default: 64, what one
+    /// subscriber usually has.
     #[cfg_attr(feature = "schema", schemars(range(max = 128)))]
     pub(crate) ipv6_prefix: Option<At<u8>>,
 }
@@ -70,11 +69,11 @@ pub enum Accept {
     TrustedProxies,
     /// Always: something else has checked it already.
     Any,
-    /// If it is one of these, whoever sent it.
+    /// If it is one of these.
     Keys(Vec<String>),
-    /// If it is on a line of this file, whoever sent it.
+    /// If it is on a line of this file.
     File(String),
-    /// If the acceptor says so, whoever sent it.
+    /// If the acceptor accepts it.
     Acceptor(Acceptor),
 }
 
@@ -121,30 +120,25 @@ pub(crate) const API_KEY: &str = "x-api-key";
 pub(crate) const USER: &str = "x-user-id";
 
 impl Identity {
-    /// The default: nothing that a client could invent is believed, so callers are
-    /// told apart by the address they connect from.
-    #[must_use]
+    /// The default: no header is trusted, so callers are identified by their peer address.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Says what names a caller, the first that is there and accepted: `api-key`,
     /// `user`, `ip`.
-    #[must_use]
     pub fn order<T: Into<String>>(mut self, order: impl IntoIterator<Item = T>) -> Self {
         self.order = Some(all(order));
         self
     }
 
     /// Reads the API key from a header.
-    #[must_use]
     pub fn api_key(mut self, header: impl Into<String>, accept: Accept) -> Self {
         self.api_key = Some(HeaderIdentity::new(header, accept));
         self
     }
 
     /// Reads the user from a header.
-    #[must_use]
     pub fn user(mut self, header: impl Into<String>, accept: Accept) -> Self {
         self.user = Some(HeaderIdentity::new(header, accept));
         self
@@ -163,14 +157,12 @@ impl Identity {
     }
 
     /// Reads the caller's tier from a header that trusted proxies set.
-    #[must_use]
     pub fn tier_header(mut self, header: impl Into<String>) -> Self {
         self.tier_header = Some(At::from(header.into()));
         self
     }
 
     /// Names the proxies that may speak for their clients: addresses and ranges.
-    #[must_use]
     pub fn trusted_proxies<T: Into<String>>(
         mut self,
         addresses: impl IntoIterator<Item = T>,
@@ -181,21 +173,18 @@ impl Identity {
 
     /// Names the headers in which trusted proxies name the client, the first that is
     /// there: `forwarded`, `x-forwarded-for`, `x-real-ip`, `cf-connecting-ip`.
-    #[must_use]
     pub fn client_ip<T: Into<String>>(mut self, headers: impl IntoIterator<Item = T>) -> Self {
         self.client_ip = Some(all(headers));
         self
     }
 
     /// Cuts IPv4 addresses to so many bits.
-    #[must_use]
     pub fn ipv4_prefix(mut self, bits: u8) -> Self {
         self.ipv4_prefix = Some(At::from(bits));
         self
     }
 
     /// Cuts IPv6 addresses to so many bits.
-    #[must_use]
     pub fn ipv6_prefix(mut self, bits: u8) -> Self {
         self.ipv6_prefix = Some(At::from(bits));
         self

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use spillgate::WhenFull;
+use spillgate::{Start, WhenFull};
 
 #[cfg(feature = "schema")]
 use super::matches::OneOrMore;
@@ -24,6 +24,7 @@ use crate::store::{Outage, Sharing};
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+#[must_use = "a limit does nothing until it is part of a policy"]
 pub struct Limit {
     /// What the limit is called in answers, headers, logs and metrics: letters, digits,
     /// `-`, `_` and `.`, at most 64.
@@ -32,7 +33,7 @@ pub struct Limit {
     #[cfg_attr(feature = "schema", schemars(default, rename = "match"))]
     pub(crate) matches: Match,
     /// True if no request meets the limit: it counts only where a program names it, in
-    /// `/v1/check`, `SG.CHECK` or `Gate::check_limit`. Default: false.
+    /// `/v1/check`, `SG.CHECK` or `LimitCheck`. Default: false.
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub(crate) by_name: Option<At<bool>>,
     /// What is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
@@ -48,12 +49,12 @@ pub struct Limit {
     pub(crate) algorithm: Option<At<String>>,
     /// What a caller never seen has: `full` or `empty`. Buckets only. Default: `full`.
     pub(crate) start: Option<At<String>>,
-    /// For how many callers with something spent at once there is room. Default: 100000,
-    /// less if there are more than ten limits; 1 for a `global` limit.
+    /// The maximum number of active callers, those below their full quota. Default: 100000, less
+    /// if there are more than ten limits; 1 for a `global` limit.
     pub(crate) capacity: Option<At<u64>>,
-    /// What becomes of a new caller when there is no room: `evict` forgets whoever has
-    /// spent least, `protect` does so unless that one is exhausted, `deny` refuses the newcomer.
-    /// Default: `evict`.
+    /// What happens to a new caller when the table is full: `evict` forgets the caller who has spent
+    /// least, `protect` does so unless that one is exhausted, `deny` denies the new one. Default:
+    /// `evict`.
     pub(crate) when_full: Option<At<String>>,
     /// How much a caller may owe beyond its burst when costs are settled. Default: what a day
     /// refills or ten bursts, whichever is more.
@@ -66,7 +67,7 @@ pub struct Limit {
     pub(crate) outage: Option<At<String>>,
     /// `enforce`, or `shadow`: count, but never refuse. Default: `enforce`.
     pub(crate) mode: Option<At<Mode>>,
-    /// What a request costs: a number, or a request header that tells it. Default: 1.
+    /// What a request costs: a number, or the name of a request header. Default: 1.
     pub(crate) cost: Option<Cost>,
     /// How the cost is corrected when the response is there. Default: it is not.
     pub(crate) settle: Option<Settle>,
@@ -75,14 +76,25 @@ pub struct Limit {
     pub(crate) overrides: Vec<Override>,
 }
 
-/// How it is written what becomes of a new caller when there is no room.
+// The words of a policy file, and what they stand for.
+pub(crate) const START: [(&str, Start); 2] = [("full", Start::Full), ("empty", Start::Empty)];
 pub(crate) const WHEN_FULL: [(&str, WhenFull); 3] =
     [("evict", WhenFull::Evict), ("protect", WhenFull::Protect), ("deny", WhenFull::Deny)];
+pub(crate) const SHARING: [(&str, Sharing); 2] =
+    [("strict", Sharing::Strict), ("leased", Sharing::Leased)];
+pub(crate) const OUTAGE: [(&str, Outage); 3] =
+    [("local", Outage::Local), ("open", Outage::Open), ("closed", Outage::Closed)];
+
+fn word_of<T: Copy + PartialEq>(words: &[(&str, T)], value: T) -> Option<At<String>> {
+    let found = words.iter().find(|(_, known)| *known == value);
+    found.map(|(word, _)| At::from((*word).to_owned()))
+}
 
 /// Whether a limit refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Mode {
     /// Requests that exceed the limit are refused.
     #[default]
@@ -132,27 +144,13 @@ pub(crate) struct NamedOverride {
 
 impl Limit {
     /// A limit for every request, counted per caller.
-    #[must_use]
     pub fn new(name: impl Into<String>, quota: impl Into<String>) -> Self {
-        Self::written(At::from(name.into()), At::from(quota.into()))
-    }
-
-    /// True if all that meet the limit are counted together, so that it needs room for one.
-    pub(crate) fn counts_together(&self) -> bool {
-        match (&self.per, &self.matches.descriptor) {
-            (Some(per), _) => per.iter().any(|part| part.value == "global"),
-            (None, Some(entries)) => entries.value.values().all(|at| !at.value.ends_with('*')),
-            (None, None) => false,
-        }
-    }
-
-    pub(crate) fn written(name: At<String>, quota: At<String>) -> Self {
         Self {
-            name,
+            name: At::from(name.into()),
             matches: Match::default(),
             by_name: None,
             per: None,
-            quota,
+            quota: At::from(quota.into()),
             algorithm: None,
             start: None,
             capacity: None,
@@ -167,39 +165,41 @@ impl Limit {
         }
     }
 
-    /// Limits nothing but checks that name the limit, such as
-    /// [`Gate::check_limit`](crate::Gate::check_limit): no request meets it.
-    #[must_use]
+    /// True if all that meet the limit are counted together, so that it needs room for one.
+    pub(crate) fn counts_together(&self) -> bool {
+        match (&self.per, &self.matches.descriptor) {
+            (Some(per), _) => per.iter().any(|part| part.value == "global"),
+            (None, Some(entries)) => entries.value.values().all(|at| !at.value.ends_with('*')),
+            (None, None) => false,
+        }
+    }
+
+    /// Limits nothing but checks that name the limit ([`LimitCheck`](crate::LimitCheck)): no request
+    /// meets it.
     pub fn by_name(mut self) -> Self {
         self.by_name = Some(At::from(true));
         self
     }
 
-    /// Limits requests to paths of this pattern, beside those given before:
-    /// `/users/{id}`, `/public/{*rest}`.
-    #[must_use]
+    /// Also limits requests to paths of this pattern: `/users/{id}`, `/public/{*rest}`.
     pub fn path(mut self, pattern: impl Into<String>) -> Self {
         self.matches.path.push(At::from(pattern.into()));
         self
     }
 
     /// Limits requests with one of these methods. `GET` stands for `HEAD` too.
-    #[must_use]
     pub fn methods<T: Into<String>>(mut self, methods: impl IntoIterator<Item = T>) -> Self {
         self.matches.method = all(methods);
         self
     }
 
-    /// Limits requests to this host, beside those given before: `api.example.com`,
-    /// `*.example.com`.
-    #[must_use]
+    /// Also limits requests to this host: `api.example.com`, `*.example.com`.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.matches.host.push(At::from(host.into()));
         self
     }
 
     /// Limits requests that have this header with this value, or any if it is `*`.
-    #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.matches.header.insert(name.into(), At::from(value.into()));
         self
@@ -207,15 +207,13 @@ impl Limit {
 
     /// Limits descriptors of this domain in place of requests: all of them, unless
     /// [`descriptor`](Self::descriptor) says which.
-    #[must_use]
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
         self.matches.domain = Some(At::from(domain.into()));
         self
     }
 
-    /// Limits descriptors with this entry, beside those given before, and no other: with this
-    /// value, any if it is `*`, or all that begin with what stands before a last `*`.
-    #[must_use]
+    /// Limits descriptors with exactly the entries given, this one among them: with this value,
+    /// any value if it is `*`, or a prefix if it ends in `*`.
     pub fn descriptor(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         let entries = self.matches.descriptor.get_or_insert_default();
         entries.value.insert(key.into(), At::from(value.into()));
@@ -225,81 +223,61 @@ impl Limit {
     /// Says what is counted apart: `caller`, `ip`, `api-key`, `user`, `header:NAME`,
     /// `path:PARAMETER`, several of them together, or `global`; of descriptors
     /// `descriptor:KEY`, `descriptor` or `global`.
-    #[must_use]
     pub fn per<T: Into<String>>(mut self, parts: impl IntoIterator<Item = T>) -> Self {
         self.per = Some(all(parts));
         self
     }
 
-    /// Spends the quota in another way than a token bucket does.
-    #[must_use]
+    /// Sets the algorithm. Default: token bucket.
     pub fn algorithm(mut self, kind: spillgate::AlgorithmKind) -> Self {
         self.algorithm = Some(At::from(kind.to_string()));
         self
     }
 
-    /// Lets callers never seen begin with nothing to spend.
-    #[must_use]
+    /// Lets new callers begin with nothing to spend.
     pub fn start_empty(mut self) -> Self {
-        self.start = Some(At::from("empty".to_owned()));
+        self.start = word_of(&START, Start::Empty);
         self
     }
 
-    /// Makes room for so many callers with something spent at once.
-    #[must_use]
+    /// Sets the maximum number of active callers.
     pub fn capacity(mut self, callers: u64) -> Self {
         self.capacity = Some(At::from(callers));
         self
     }
 
-    /// Says what becomes of a new caller when there is no room.
-    #[must_use]
+    /// Sets what happens to a new caller when the table is full.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
-        let word = WHEN_FULL.iter().find(|(_, known)| *known == when_full);
-        self.when_full = word.map(|(word, _)| At::from((*word).to_owned()));
+        self.when_full = word_of(&WHEN_FULL, when_full);
         self
     }
 
-    /// Lets callers owe no more than so much beyond their burst when costs are settled, in
-    /// place of what a day refills or ten bursts, whichever is more.
-    #[must_use]
+    /// Sets the maximum debt beyond the burst. Default: what a day refills or ten bursts, whichever
+    /// is more.
     pub fn max_debt(mut self, tokens: u64) -> Self {
         self.max_debt = Some(At::from(tokens));
         self
     }
 
-    /// Says how nodes share the limit, if they share a store.
-    #[must_use]
+    /// Sets how nodes share the limit, if they share a store.
     pub fn sharing(mut self, sharing: Sharing) -> Self {
-        let word = match sharing {
-            Sharing::Strict => "strict",
-            Sharing::Leased => "leased",
-        };
-        self.sharing = Some(At::from(word.to_owned()));
+        self.sharing = word_of(&SHARING, sharing);
         self
     }
 
-    /// Says what happens while a shared store cannot be reached.
-    #[must_use]
+    /// Sets what happens while a shared store is unreachable.
     pub fn outage(mut self, outage: Outage) -> Self {
-        let word = match outage {
-            Outage::Local => "local",
-            Outage::Open => "open",
-            Outage::Closed => "closed",
-        };
-        self.outage = Some(At::from(word.to_owned()));
+        self.outage = word_of(&OUTAGE, outage);
         self
     }
 
-    /// Says whether the limit refuses.
-    #[must_use]
+    /// Sets whether the limit denies.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(At::from(mode));
         self
     }
 
-    /// Says what every request costs.
-    #[must_use]
+    /// Sets the cost of every request.
     pub fn cost(mut self, cost: u64) -> Self {
         self.cost = Some(Cost::Constant(At::from(cost)));
         self
@@ -307,7 +285,6 @@ impl Limit {
 
     /// Reads the cost from a request header that trusted proxies set: at least 1, and
     /// `default` if it is not there.
-    #[must_use]
     pub fn cost_header(mut self, name: impl Into<String>, default: u64) -> Self {
         let default = Some(At::from(default));
         self.cost = Some(Cost::Header { name: At::from(name.into()), default });
@@ -316,7 +293,6 @@ impl Limit {
 
     /// Asks a closure for the cost of a request. A cost of 0 always passes, and is not
     /// counted. The closure must not call the gate.
-    #[must_use]
     pub fn cost_of(
         mut self,
         cost: impl Fn(&RequestView<'_>) -> u64 + Send + Sync + 'static,
@@ -326,14 +302,12 @@ impl Limit {
     }
 
     /// Corrects the cost when the response is there.
-    #[must_use]
     pub fn settle(mut self, settle: Settle) -> Self {
         self.settle = Some(settle);
         self
     }
 
     /// Gives one caller a quota of its own: `("caller", "api-key:partner-7")`.
-    #[must_use]
     pub fn override_for(
         self,
         part: impl Into<String>,
@@ -345,7 +319,6 @@ impl Limit {
 
     /// As [`override_for`](Self::override_for), for a limit that is counted per several
     /// parts: gives the value of each.
-    #[must_use]
     pub fn override_for_all<P: Into<String>, V: Into<String>>(
         mut self,
         parts: impl IntoIterator<Item = (P, V)>,
@@ -363,12 +336,8 @@ impl Limit {
     }
 }
 
-/// Whose quota it is may be a secret, so it is not shown.
-impl fmt::Debug for Override {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Override").field("quota", &self.quota).finish_non_exhaustive()
-    }
-}
+// Whose quota it is may be a secret, so it is not shown.
+debug_fields!(self: Override { quota: self.quota });
 
 impl fmt::Debug for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::At;
 
@@ -28,19 +27,15 @@ pub struct Match {
     pub(crate) descriptor: Option<At<BTreeMap<String, At<String>>>>,
 }
 
-/// Values of headers and descriptors may be secrets, so they are not shown.
-impl fmt::Debug for Match {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Match")
-            .field("path", &self.path)
-            .field("method", &self.method)
-            .field("host", &self.host)
-            .field("header", &self.header.keys())
-            .field("domain", &self.domain)
-            .field("descriptor", &self.descriptor.as_ref().map(|entries| entries.value.keys()))
-            .finish()
-    }
-}
+// Values of headers and descriptors may be secrets, so they are not shown.
+debug_fields!(self: Match {
+    path: self.path,
+    method: self.method,
+    host: self.host,
+    header: self.header.keys(),
+    domain: self.domain,
+    descriptor: self.descriptor.as_ref().map(|entries| entries.value.keys()),
+});
 
 /// One text or a list of them, as the file may write many things.
 #[cfg(feature = "schema")]

@@ -17,21 +17,20 @@ use std::ops::Range;
 pub use self::domain::{Domain, Metadata, MetadataValue, Node, NodeLimit, NodeMode, NodeQuota};
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
-pub(crate) use self::limit::Cost;
+pub(crate) use self::limit::{Cost, NamedOverride, OUTAGE, SHARING, START, WHEN_FULL};
 pub use self::limit::{Limit, Mode, Override};
-pub(crate) use self::limit::{NamedOverride, WHEN_FULL};
 pub use self::matches::Match;
 pub use self::settle::Settle;
 pub(crate) use self::settle::SettleClosure;
 pub use self::tier::Tier;
 use crate::policy::route::PathSpelling;
 
-/// A policy: who is calling, whom to let through or refuse always, and the limits.
+/// A policy: how callers are identified, the allow and block lists, and the limits.
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "policy", deny_unknown_fields))]
 pub(crate) struct Spec {
-    /// How callers are told apart.
+    /// How callers are identified.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub(crate) identity: Identity,
     /// Callers who are never limited: addresses (`192.0.2.7`), ranges

@@ -1,36 +1,35 @@
-use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 
 use super::{At, all};
 
-/// How a cost is corrected when the response is there.
+/// How a cost is settled by the response.
 ///
 /// ```
 /// use spillgate_policy::{Limit, Settle};
 ///
-/// // Only failures count: whoever logs in gets the cost back.
+/// // Only failures count: a successful login is refunded.
 /// let login = Limit::new("login", "5/min").path("/login").settle(Settle::status(["401", "403"]));
-/// // 500 are reserved; the service tells how many it took.
+/// // Reserves 500; the response says how many were used.
 /// let tokens = Limit::new("tokens", "100000/min").cost(500).settle(Settle::header("x-tokens-used"));
 /// ```
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+#[must_use = "it does nothing until it is part of a limit"]
 pub struct Settle {
     /// The cost stands if the response has one of these statuses (`401`, `4xx`), and is
     /// given back if it has another.
     #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMoreStatuses>"))]
     pub(crate) status: Vec<At<String>>,
-    /// The response header that tells the actual cost. If it is not there, the cost
-    /// stands.
+    /// The response header with the actual cost. Without it, the cost stands.
     pub(crate) header: Option<At<String>>,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) closure: Option<SettleClosure>,
 }
 
-/// Tells the actual cost of a request from its response; `None` if it stands.
+/// Returns the actual cost of a request from its response; `None` if the cost stands.
 pub(crate) type SettleClosure = Arc<dyn Fn(StatusCode, &HeaderMap) -> Option<u64> + Send + Sync>;
 
 impl Settle {
@@ -46,7 +45,6 @@ impl Settle {
 
     /// Also reads the actual cost from a response header, if the cost stands by the
     /// status.
-    #[must_use]
     pub fn and_header(self, name: impl Into<String>) -> Self {
         Self { header: Some(At::from(name.into())), ..self }
     }
@@ -60,15 +58,11 @@ impl Settle {
     }
 }
 
-impl fmt::Debug for Settle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settle")
-            .field("status", &self.status)
-            .field("header", &self.header)
-            .field("closure", &self.closure.is_some())
-            .finish()
-    }
-}
+debug_fields!(self: Settle {
+    status: self.status,
+    header: self.header,
+    closure: self.closure.is_some(),
+});
 
 /// One status or a list of them.
 #[cfg(feature = "schema")]

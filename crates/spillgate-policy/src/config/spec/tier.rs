@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::{At, all};
 
@@ -13,6 +12,7 @@ use super::{At, all};
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case"))]
+#[must_use = "a tier does nothing until it is part of a policy"]
 pub struct Tier {
     /// Who is in it: `api-key:NAME`, `user:NAME`, `ip:ADDRESS`. Others can be named by
     /// `identity.tier-header`.
@@ -28,32 +28,25 @@ pub struct Tier {
 
 impl Tier {
     /// A tier of nobody, with no quota.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Names callers of the tier: `api-key:NAME`, `user:NAME`, `ip:ADDRESS`.
-    #[must_use]
     pub fn callers<T: Into<String>>(mut self, callers: impl IntoIterator<Item = T>) -> Self {
         self.callers.extend(all(callers));
         self
     }
 
     /// Gives the tier a quota under the limit of that name.
-    #[must_use]
     pub fn quota(mut self, limit: impl Into<String>, quota: impl Into<String>) -> Self {
         self.quotas.insert(limit.into(), At::from(quota.into()));
         self
     }
 }
 
-/// Callers may be secrets, so they are not shown.
-impl fmt::Debug for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tier")
-            .field("callers", &format_args!("{} of them", self.callers.len()))
-            .field("quotas", &self.quotas)
-            .finish()
-    }
-}
+// Callers may be secrets, so they are not shown.
+debug_fields!(self: Tier {
+    callers: format_args!("{} of them", self.callers.len()),
+    quotas: self.quotas,
+});

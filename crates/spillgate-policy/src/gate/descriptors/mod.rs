@@ -12,7 +12,7 @@ use crate::store::{Spend, Store};
 pub use self::outcome::{DescriptorKind, DescriptorOutcome, DescriptorState};
 
 impl<S: Store> Gate<S> {
-    /// Gives back what a call gives back, if it passes, and tells what there is.
+    /// Refunds what a call gives back, if it is allowed, and adds the state to its outcome.
     pub(super) async fn give_back(
         &self,
         limits: &S::Limits,

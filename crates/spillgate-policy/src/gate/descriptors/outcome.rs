@@ -1,4 +1,3 @@
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ impl<'g> DescriptorOutcome<'g> {
         self.outcome.spends.push(spend);
     }
 
-    /// True if the limit of a spend lets everyone pass while its store cannot be asked.
+    /// True if the limit of a spend is open while its store is unreachable.
     pub(super) fn is_open(&self, spend: &Spend) -> bool {
         self.outcome.policy().rules[spend.limit].spec.outage == Outage::Open
     }
@@ -134,14 +133,12 @@ impl<'g> DescriptorOutcome<'g> {
         self.standings.iter().map(move |standing| DescriptorState { outcome, standing })
     }
 
-    /// All limits of the call together, to be counted, logged and told of as those of a request
-    /// are.
+    /// All limits of the call, as those of a request.
     pub fn outcome(&self) -> &Outcome<'g> {
         &self.outcome
     }
 
-    /// Why the store could not decide about limits that do not enforce, if it could not. That
-    /// changes nothing for the call.
+    /// The store's error about limits that do not enforce. It changes nothing for the call.
     #[must_use]
     pub fn shadow_error(&self) -> Option<&Error> {
         self.outcome.shadow_error()
@@ -161,17 +158,15 @@ impl<'p> DescriptorState<'p> {
         self.standing.name.as_deref()
     }
 
-    /// The limits that the descriptor met and that were decided about. If the call was denied,
-    /// those that do not enforce are not among them; nor are those that could not be asked, and
-    /// let everyone pass then.
+    /// The limits that the descriptor met, as far as they are decided: without those in shadow mode
+    /// if the call was denied, and without those that are open in an outage.
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'p>> + Clone + use<'p> {
         let outcome = self.outcome;
         let spends = &outcome.spends[self.standing.spends.clone()];
         spends.iter().filter_map(|spend| outcome.state(spend))
     }
 
-    /// Of the limits that enforce, the one nearest to denying: of those that deny, the one to
-    /// wait for longest; if none does, the one with the smallest share left.
+    /// Of the enforced limits, the one nearest to denying: see [`Outcome::nearest`].
     #[must_use]
     pub fn nearest(&self) -> Option<LimitState<'p>> {
         nearest(self.limits().filter(|limit| limit.mode() == Mode::Enforce))
@@ -195,20 +190,12 @@ impl<'p> DescriptorState<'p> {
     }
 }
 
-impl fmt::Debug for DescriptorOutcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DescriptorOutcome")
-            .field("is_allowed", &self.is_allowed())
-            .field("descriptors", &self.descriptors().collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: DescriptorOutcome<'_> {
+    is_allowed: self.is_allowed(),
+    descriptors: self.descriptors().collect::<Vec<_>>(),
+});
 
-impl fmt::Debug for DescriptorState<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DescriptorState")
-            .field("kind", &self.kind())
-            .field("limits", &self.limits().collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: DescriptorState<'_> {
+    kind: self.kind(),
+    limits: self.limits().collect::<Vec<_>>(),
+});

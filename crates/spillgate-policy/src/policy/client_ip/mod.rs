@@ -17,14 +17,14 @@ pub(crate) enum ForwardingHeader {
     CfConnectingIp,
 }
 
-/// A client's address and who told it.
+/// A client's address and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientIp {
     pub(crate) address: Address,
     pub(crate) source: Source,
 }
 
-/// Who told the client's address.
+/// Where the client's address comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The connection: the client is the peer.

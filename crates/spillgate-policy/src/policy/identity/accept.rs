@@ -7,7 +7,6 @@ use crate::config::spec::Acceptor;
 use crate::request_view::only;
 
 /// A header that names a caller, and when it is believed.
-#[derive(Debug)]
 pub(crate) struct NamedBy {
     pub(crate) header: HeaderName,
     pub(crate) accepts: Accepts,
@@ -73,14 +72,4 @@ fn bearer(value: &[u8]) -> &[u8] {
     }
 }
 
-impl std::fmt::Debug for Accepts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Never => f.write_str("Never"),
-            Self::TrustedProxies => f.write_str("TrustedProxies"),
-            Self::Any => f.write_str("Any"),
-            Self::Keys(keys) => write!(f, "Keys({} of them)", keys.len()),
-            Self::Acceptor(_) => f.write_str("Acceptor"),
-        }
-    }
-}
+debug_fields!(self: NamedBy { header: self.header });

@@ -3,7 +3,6 @@
 mod accept;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use http::header::HeaderName;
@@ -14,7 +13,7 @@ use crate::policy::client_ip::{ClientIp, ForwardingHeader, Source, client_ip};
 use crate::request_view::only;
 use crate::{Caller, RequestView};
 
-/// Tells callers apart, as a policy says.
+/// Identifies callers, as a policy says.
 pub(crate) struct Identifier {
     pub(crate) order: Vec<CallerKind>,
     pub(crate) api_key: NamedBy,
@@ -41,7 +40,7 @@ pub(crate) enum CallerKind {
 pub(crate) type IdentifyClosure =
     Arc<dyn for<'r> Fn(&RequestView<'r>) -> Option<Caller<'r>> + Send + Sync>;
 
-/// What is known of whoever sent a request.
+/// The sender of a request.
 pub(crate) struct Sender<'r> {
     pub(crate) who: Who<'r>,
     /// The client's address, whole.
@@ -50,7 +49,7 @@ pub(crate) struct Sender<'r> {
     pub(crate) from_trusted: bool,
 }
 
-/// A caller as it is told apart: one that has a name, an address, cut, or neither.
+/// A caller as it is counted: by name, by an address cut to its prefix, or neither.
 pub(crate) enum Who<'r> {
     Named(Caller<'r>),
     At(Address),
@@ -98,11 +97,11 @@ impl Identifier {
                     None => None,
                 },
                 CallerKind::ApiKey => {
-                    let key = self.api_key(request, from_trusted);
+                    let key = self.api_key.accepted(request, from_trusted);
                     key.map(|key| Caller::ApiKey(Cow::Borrowed(key)))
                 }
                 CallerKind::User => {
-                    let user = self.user(request, from_trusted);
+                    let user = self.user.accepted(request, from_trusted);
                     user.map(|user| Caller::User(Cow::Borrowed(user)))
                 }
             };
@@ -154,22 +153,6 @@ impl Identifier {
         self.tier_header.is_some() && !self.trusted.is_empty()
     }
 
-    pub(crate) fn api_key<'r>(
-        &self,
-        request: &RequestView<'r>,
-        from_trusted: bool,
-    ) -> Option<&'r [u8]> {
-        self.api_key.accepted(request, from_trusted)
-    }
-
-    pub(crate) fn user<'r>(
-        &self,
-        request: &RequestView<'r>,
-        from_trusted: bool,
-    ) -> Option<&'r [u8]> {
-        self.user.accepted(request, from_trusted)
-    }
-
     /// The tier that a trusted proxy says the caller has.
     pub(crate) fn tier<'r>(
         &self,
@@ -188,20 +171,16 @@ impl Identifier {
         }
     }
 
-    /// The part of an address that tells callers apart.
+    /// The prefix of an address by which it is counted.
     #[inline]
     pub(crate) fn cut(&self, address: Address) -> Address {
         self.prefixes.cut(address)
     }
 }
 
-impl fmt::Debug for Identifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identifier")
-            .field("order", &self.order)
-            .field("api_key", &self.api_key)
-            .field("user", &self.user)
-            .field("trusted", &self.trusted)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(self: Identifier {
+    order: self.order,
+    api_key: self.api_key,
+    user: self.user,
+    trusted: self.trusted,
+});

@@ -22,15 +22,15 @@ use super::path::CanonicalPath;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case", deny_unknown_fields))]
+#[must_use]
 pub struct PathSpelling {
-    /// Where capitals do not count: in `patterns`, `everywhere`, or `never`. Default:
-    /// `patterns`.
+    /// Where case is ignored: in `patterns`, `everywhere`, or `never`. Default: `patterns`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<IgnoreCase>"))]
     pub(crate) ignore_case: IgnoreCase,
-    /// Whether `;version=2` at the end of a segment may not count. Default: true.
+    /// Whether `;version=2` at the end of a segment is optional. Default: true.
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub(crate) strip_parameters: bool,
-    /// Whether white space at the end of a segment, such as `%20`, may not count. Default: true.
+    /// Whether white space at the end of a segment, such as `%20`, is optional. Default: true.
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub(crate) trim_spaces: bool,
     /// What `%2F`, `\` and `%5C` are: a `slash`, `text` within a segment, or `both`. Default:
@@ -39,13 +39,13 @@ pub struct PathSpelling {
     pub(crate) encoded_slash: EncodedSlash,
 }
 
-/// Where capitals in a path do not count.
+/// Where the case of a path is ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum IgnoreCase {
-    /// They always count.
+    /// Nowhere.
     Never,
     /// In what patterns say, and not in the values of their parameters.
     #[default]
@@ -71,33 +71,27 @@ pub enum EncodedSlash {
 
 impl PathSpelling {
     /// All that may be alike is alike.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says where capitals do not count.
-    #[must_use]
+    /// Sets where case is ignored.
     pub fn ignore_case(self, ignore_case: IgnoreCase) -> Self {
         Self { ignore_case, ..self }
     }
 
-    /// Says whether `;version=2` at the end of a segment may not count. A limit is met with or
-    /// without it then.
-    #[must_use]
+    /// Sets whether a limit is met with or without `;version=2` at the end of a segment.
     pub fn strip_parameters(self, strip_parameters: bool) -> Self {
         Self { strip_parameters, ..self }
     }
 
-    /// Says whether white space at the end of a segment, such as `%20`, may not count. A limit is
-    /// met with or without it then.
-    #[must_use]
+    /// Sets whether a limit is met with or without white space, such as `%20`, at the end of a
+    /// segment.
     pub fn trim_spaces(self, trim_spaces: bool) -> Self {
         Self { trim_spaces, ..self }
     }
 
-    /// Says what `%2F`, `\` and `%5C` are.
-    #[must_use]
+    /// Sets what `%2F`, `\` and `%5C` are.
     pub fn encoded_slash(self, encoded_slash: EncodedSlash) -> Self {
         Self { encoded_slash, ..self }
     }

@@ -90,7 +90,10 @@ fn one_that_has_expired_or_whose_limit_counts_otherwise_stays_spent() {
     other.signal("HUP");
     until("a reload", || remaining(&other) == 400);
     let changed = settle(&other, &id, 0);
-    assert!(changed.contains("was removed or changed since") && changed.ends_with(" 409"), "{changed}");
+    assert!(
+        changed.contains("was removed or changed since") && changed.ends_with(" 409"),
+        "{changed}"
+    );
 }
 
 #[test]

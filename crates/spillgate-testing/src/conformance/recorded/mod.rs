@@ -53,7 +53,21 @@ pub fn recorded<S: Subject>(kind: AlgorithmKind, make: impl Fn(&Limit) -> S) {
     }
 }
 
+/// A recording under a quota of which new callers have all.
+const fn full(kind: AlgorithmKind, quota: &'static str, title: &'static str) -> Recording {
+    Recording { title, kind, quota, start: Start::Full, rows: &[] }
+}
+
+/// A recording under a quota of which new callers have nothing.
+const fn empty(kind: AlgorithmKind, quota: &'static str, title: &'static str) -> Recording {
+    Recording { start: Start::Empty, ..full(kind, quota, title) }
+}
+
 impl Recording {
+    const fn rows(self, rows: &'static [(Duration, Op, Answer)]) -> Self {
+        Self { rows, ..self }
+    }
+
     fn limit(&self) -> Limit {
         let quota = match self.quota.parse() {
             Ok(quota) => quota,
