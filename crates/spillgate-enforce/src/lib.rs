@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod admission;
 mod delay;
 mod denial_log;
 mod enforcer;
@@ -8,11 +9,10 @@ mod metrics;
 mod per_limit;
 mod refusal;
 mod settle;
-mod verdict;
 
+pub use self::admission::Admission;
 pub use self::delay::Delayed;
 pub use self::enforcer::{Enforcer, OnStoreError};
 pub use self::headers::{Headers, RateLimitHeaders};
 pub use self::metrics::{Metrics, MetricsFormat};
 pub use self::refusal::{GrpcStatus, ProblemJson, Reason, Refusal, Refuse};
-pub use self::verdict::Admission;

@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(hint("x", []), "; there are none");
         assert_eq!(hint("other", ["a", "b"]), "; use one of a, b");
         let names: Vec<_> = (0..1000).map(|number| format!("limit-{number}")).collect();
-        let told = hint("other", names.iter().map(String::as_str));
-        assert!(told.ends_with("limit-8, limit-9 and others"), "{told}");
+        let message = hint("other", names.iter().map(String::as_str));
+        assert!(message.ends_with("limit-8, limit-9 and others"), "{message}");
         let ten = hint("other", names.iter().take(10).map(String::as_str));
         assert!(ten.ends_with("limit-8, limit-9"), "{ten}");
     }

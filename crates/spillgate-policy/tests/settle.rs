@@ -101,8 +101,8 @@ fn a_cost_is_settled_also_if_the_policy_changed_meanwhile() {
     assert_eq!(left(&gate), 19);
     gate.settle_now(&mut outcome, StatusCode::OK, &HeaderMap::new()).unwrap().unwrap();
     assert_eq!(left(&gate), 20);
-    let told = outcome.limits().find(|limit| limit.name() == "l").unwrap().decision();
-    assert_eq!((told.remaining(), told.limit()), (20, 20), "the outcome tells what is left");
+    let message = outcome.limits().find(|limit| limit.name() == "l").unwrap().decision();
+    assert_eq!((message.remaining(), message.limit()), (20, 20), "the outcome tells what is left");
 }
 
 #[test]

@@ -30,8 +30,8 @@ async fn several_are_spent_together_and_told_in_the_order_in_which_they_were_ask
     let gate = gate();
     let trial = LimitCheck { limit: "trial", values: &["user:1"], cost: 1 };
     let outcome = gate.decide(&Limits(&[trial, total(2), each(1)])).await.unwrap();
-    let told: Vec<_> = outcome.limits().map(|limit| limit.name().to_owned()).collect();
-    assert_eq!(told, ["trial", "total", "each"]);
+    let message: Vec<_> = outcome.limits().map(|limit| limit.name().to_owned()).collect();
+    assert_eq!(message, ["trial", "total", "each"]);
     assert!(outcome.is_allowed());
     assert_eq!(left(&gate).await, (8, 2));
     // One in shadow that denies changes nothing.

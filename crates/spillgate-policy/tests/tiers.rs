@@ -80,15 +80,15 @@ fn what_cannot_be_kept_is_refused_with_its_line_and_what_would_be_right() {
     };
     for algorithm in ["interval-bucket", "fixed-window", "first-hit-window", "sliding-window"] {
         let other = policy("ip", algorithm).replace("7/day", "7/h");
-        let told = line(&other, "all must have the same period");
-        assert!(told[0].starts_with("line 12, column 5: tier \"gold\""), "{told:?}");
+        let message = line(&other, "all must have the same period");
+        assert!(message[0].starts_with("line 12, column 5: tier \"gold\""), "{message:?}");
     }
     let never = policy("ip", "token-bucket").replace("\"7/day\"", "\"burst 7\"");
     line(&never, "refill both or none");
 
     let limit = |more: &str| format!("[[limit]]\nname = \"l\"\nquota = \"10/min\"\n{more}\n");
-    let told = line(&limit("max-debt = 9223372036854775807"), "use at most");
-    assert!(told[0].starts_with("line 4, column 12: limit \"l\", max-debt"), "{told:?}");
+    let message = line(&limit("max-debt = 9223372036854775807"), "use at most");
+    assert!(message[0].starts_with("line 4, column 12: limit \"l\", max-debt"), "{message:?}");
     line(&limit("algorithm = \"first-hit-window\"\nmax-debt = 1000"), "use at most 20");
     line(&limit("when-full = \"protekt\""), "did you mean \"protect\"?");
     line(&limit("").replace("10/min", "3000000/s"), "1 per 334 ns");

@@ -87,8 +87,11 @@ fn without_a_subscriber_a_missing_address_is_told_once_on_standard_error() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(told.starts_with("spillgate: the peer's address of a request is not known"), "{told}");
-    assert!(told.contains("`into_make_service_with_connect_info::<SocketAddr>()`"), "{told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(
+        message.starts_with("spillgate: the peer's address of a request is not known"),
+        "{message}"
+    );
+    assert!(message.contains("`into_make_service_with_connect_info::<SocketAddr>()`"), "{message}");
 }

@@ -47,8 +47,8 @@ async fn both_gates_of_a_route_are_told() {
     let app = Router::new().route("/login", login).layer(SpillgateLayer::new(all)).layer(peer());
     let request = Request::get("/login").body(Body::empty()).unwrap();
     let response = app.oneshot(request).await.unwrap();
-    let told: Vec<_> = response.headers().get_all("ratelimit").iter().collect();
-    assert_eq!(told, ["\"public\";r=1;t=3600", "\"public\";r=4;t=3600"]);
+    let message: Vec<_> = response.headers().get_all("ratelimit").iter().collect();
+    assert_eq!(message, ["\"public\";r=1;t=3600", "\"public\";r=4;t=3600"]);
     assert_eq!(response.headers()["x-ratelimit-remaining"], "1");
 }
 

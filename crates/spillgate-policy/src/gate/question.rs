@@ -101,7 +101,8 @@ impl Question for RequestView<'_> {
 impl Ask for RequestView<'_> {
     type Outcome<'g> = Outcome<'g>;
 
-    #[inline]
+    // Inlined, so that the plan is not moved and its kind is known.
+    #[inline(always)]
     fn plan<'q>(
         &'q self,
         in_force: InForce<'_>,
@@ -136,6 +137,7 @@ impl Question for LimitCheck<'_> {
 impl Ask for LimitCheck<'_> {
     type Outcome<'g> = Outcome<'g>;
 
+    #[inline(always)]
     fn plan<'q>(
         &'q self,
         in_force: InForce<'_>,
@@ -236,7 +238,7 @@ impl Question for Throttle<'_> {
 impl Ask for Throttle<'_> {
     type Outcome<'g> = Outcome<'g>;
 
-    #[inline]
+    #[inline(always)]
     fn plan<'q>(
         &'q self,
         in_force: InForce<'_>,

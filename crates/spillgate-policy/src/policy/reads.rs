@@ -54,10 +54,10 @@ mod tests {
             "#,
         );
         let policy = policy.unwrap();
-        let mut told: Vec<_> = policy.headers().map(HeaderName::as_str).collect();
-        told.sort_unstable();
+        let mut message: Vec<_> = policy.headers().map(HeaderName::as_str).collect();
+        message.sort_unstable();
         let all =
             ["cf-connecting-ip", "x-cost", "x-counted", "x-key", "x-matched", "x-tier", "x-user"];
-        assert_eq!(told, all);
+        assert_eq!(message, all);
     }
 }

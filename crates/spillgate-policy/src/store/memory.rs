@@ -9,7 +9,7 @@ use spillgate::{
     check_all_at,
 };
 
-use super::classes::Classes;
+use super::quota_classes::Classes;
 use super::removed::RemovedLimits;
 use super::{LimitSpec, Spend, Store, Usage};
 use crate::{Error, Key};

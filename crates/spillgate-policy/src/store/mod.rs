@@ -1,8 +1,8 @@
 //! Where what callers have spent is kept.
 
 mod call_quota;
-mod classes;
 mod memory;
+mod quota_classes;
 mod removed;
 mod saved;
 

@@ -30,10 +30,10 @@ async fn an_eviction_policy_that_becomes_unsafe_is_told_and_is_no_outage() {
     let client = Client::connect(often).await.unwrap();
     assert_eq!(client.warnings(), Warnings::default());
     server.command("CONFIG SET maxmemory-policy allkeys-lru");
-    let told = until(&client, |warnings| warnings.may_evict.is_some()).await.may_evict.unwrap();
+    let message = until(&client, |warnings| warnings.may_evict.is_some()).await.may_evict.unwrap();
     assert!(
-        told.contains("`maxmemory-policy allkeys-lru`") && told.contains("`noeviction`"),
-        "{told}"
+        message.contains("`maxmemory-policy allkeys-lru`") && message.contains("`noeviction`"),
+        "{message}"
     );
     ask(&client, 1).await.unwrap();
     // Nor when it is connected to again.

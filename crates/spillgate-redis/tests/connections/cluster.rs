@@ -101,12 +101,12 @@ async fn a_replica_that_takes_over_on_purpose_is_no_outage() {
     let name = name_in(&client, 0..=5460);
     ask(&client, name).await.unwrap();
     let replica = cluster.replica.as_ref().unwrap();
-    let mut told = replica.try_to_tell("CLUSTER FAILOVER");
+    let mut message = replica.try_to_tell("CLUSTER FAILOVER");
     while !replica.command("INFO replication").contains("role:master") {
         ask(&client, name).await.unwrap();
         // On a busy machine nodes may take each other for dead for a moment.
-        if told.is_err() {
-            told = replica.try_to_tell("CLUSTER FAILOVER");
+        if message.is_err() {
+            message = replica.try_to_tell("CLUSTER FAILOVER");
         }
     }
     ask(&client, name).await.unwrap();

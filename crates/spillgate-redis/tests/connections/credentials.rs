@@ -79,8 +79,8 @@ async fn neither_the_old_nor_the_new_password_is_told() {
     std::fs::write(&file, "hunter2").unwrap();
     server.command("ACL SETUSER limiter resetpass >hunter3");
     cut(&server);
-    let told = until_down(&client, Fault::Refused).await;
-    assert!(!told.contains("hunter") && !told.contains("first"), "{told}");
+    let message = until_down(&client, Fault::Refused).await;
+    assert!(!message.contains("hunter") && !message.contains("first"), "{message}");
     let shown = format!("{client:?}");
     assert!(!shown.contains("hunter") && !shown.contains("first"), "{shown}");
     std::fs::write(&file, "hunter3").unwrap();

@@ -165,8 +165,8 @@ async fn no_more_writes(server: &Server) {
         ),
     ] {
         server.command(command);
-        let told = until_down(&client, Fault::Unready).await;
-        assert!(told.contains(why), "{told}");
+        let message = until_down(&client, Fault::Unready).await;
+        assert!(message.contains(why), "{message}");
         server.command(back);
         until_up(&client).await;
     }
@@ -184,8 +184,8 @@ async fn a_server_that_is_still_loading_is_not_used() {
     keys.cmd("SAVE").exec(&mut server.admin()).unwrap();
     server.kill();
     server.start_loading();
-    let told = until_down(&client, Fault::Unready).await;
-    assert!(told.contains("still loading"), "{told}");
+    let message = until_down(&client, Fault::Unready).await;
+    assert!(message.contains("still loading"), "{message}");
     until_up(&client).await;
 }
 

@@ -108,8 +108,8 @@ impl World {
     /// by a node itself, which may take it to be later than it is. Whatever is told, it was
     /// not before the call, and is not to come.
     pub(crate) fn true_time(&self, now: Timestamp, called: Duration) -> Duration {
-        let told = Duration::from_nanos(now.as_nanos() % (APART * 1_000_000_000));
-        told.clamp(called, self.elapsed())
+        let message = Duration::from_nanos(now.as_nanos() % (APART * 1_000_000_000));
+        message.clamp(called, self.elapsed())
     }
 
     /// Draws from what is random.

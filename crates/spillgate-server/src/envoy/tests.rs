@@ -279,17 +279,19 @@ fn wrong_limits() -> Vec<(String, &'static str)> {
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
     for (text, expected) in wrong_files().into_iter().chain(wrong_limits()) {
-        let told = problems(&text);
-        let is_told = told[0].starts_with("edge.yaml:") && told[0].contains(expected);
-        assert!(is_told && told.len() == 1, "{text}\n{told:?}");
+        let message = problems(&text);
+        let is_told = message[0].starts_with("edge.yaml:") && message[0].contains(expected);
+        assert!(is_told && message.len() == 1, "{text}\n{message:?}");
     }
 }
 
 #[test]
 fn everything_that_is_wrong_is_told_at_once() {
     let text = "domain: a\nextra: 1\ndescriptors:\n- value: v\n- key: k\n  rate_limit: {unit: x}\n";
-    let lines: Vec<_> =
-        problems(text).iter().map(|told| told.split(':').nth(1).unwrap().to_owned()).collect();
+    let lines: Vec<_> = problems(text)
+        .iter()
+        .map(|message| message.split(':').nth(1).unwrap().to_owned())
+        .collect();
     assert_eq!(lines, ["2", "4", "6"]);
 }
 
@@ -306,12 +308,12 @@ fn a_short_text_cannot_mean_more_than_memory_holds() {
             entries.join(", ")
         ));
     }
-    let told = problems(&text);
+    let message = problems(&text);
     assert!(
-        told.iter().any(|told| told.contains("there are more than 100000 descriptors")),
-        "{told:?}"
+        message.iter().any(|message| message.contains("there are more than 100000 descriptors")),
+        "{message:?}"
     );
-    assert!(told.len() <= 100);
+    assert!(message.len() <= 100);
 }
 
 #[test]
@@ -331,8 +333,8 @@ fn descriptors_may_be_nested_only_so_deep() {
         let indent = "  ".repeat(level);
         text.push_str(&format!("{indent}descriptors:\n{indent}- key: k\n"));
     }
-    let told = problems(&text);
-    assert_eq!(told, ["edge.yaml:66: descriptors are nested more than 32 deep"]);
+    let message = problems(&text);
+    assert_eq!(message, ["edge.yaml:66: descriptors are nested more than 32 deep"]);
 }
 
 proptest! {

@@ -53,15 +53,15 @@ impl Redis {
     /// What it answers to a command about a key, or about keys.
     pub(crate) fn tell(&self, command: &str, key: &str) -> String {
         let port = self.port.to_string();
-        let told = Command::new("redis-cli").args(["-p", &port, command, key]).output().unwrap();
-        String::from_utf8_lossy(&told.stdout).trim().to_owned()
+        let message = Command::new("redis-cli").args(["-p", &port, command, key]).output().unwrap();
+        String::from_utf8_lossy(&message.stdout).trim().to_owned()
     }
 
     /// What it answers to a command of several words.
     pub(crate) fn command(&self, words: &[&str]) -> String {
         let port = self.port.to_string();
-        let told = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
-        String::from_utf8_lossy(&told.stdout).trim().to_owned()
+        let message = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
+        String::from_utf8_lossy(&message.stdout).trim().to_owned()
     }
 
     /// Runs a script about a key.
@@ -73,8 +73,8 @@ impl Redis {
         let port = self.port.to_string();
         until("a Redis", || {
             let ping = Command::new("redis-cli").args(["-p", &port, "ping"]).output().unwrap();
-            let told = String::from_utf8_lossy(&ping.stdout);
-            ["PONG", "NOAUTH"].iter().any(|sign| told.contains(sign))
+            let message = String::from_utf8_lossy(&ping.stdout);
+            ["PONG", "NOAUTH"].iter().any(|sign| message.contains(sign))
         });
     }
 }

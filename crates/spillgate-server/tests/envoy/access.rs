@@ -78,8 +78,8 @@ fn an_address_that_others_reach_needs_a_token_or_a_range() {
         let output = check.output().unwrap();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
-    let (is_right, told) = check(&[]);
-    assert!(!is_right && told.contains("neither a token nor grpc-allow"), "{told}");
+    let (is_right, message) = check(&[]);
+    assert!(!is_right && message.contains("neither a token nor grpc-allow"), "{message}");
     assert!(check(&["--grpc-allow", "10.0.0.0/8"]).0);
     assert!(check(&["--token", TOKEN]).0);
     assert!(check(&["--grpc", "127.0.0.1:0"]).0);
@@ -93,8 +93,8 @@ fn grpc_is_spoken_if_there_is_something_to_ask_or_it_is_asked_for() {
         let home = Home::new(config);
         let mut check = spillgate();
         check.arg("check-config").arg(home.path("spillgate.toml")).args(arguments);
-        let told = String::from_utf8(check.output().unwrap().stdout).unwrap();
-        let line = told.lines().find_map(|line| line.trim().strip_prefix("grpc"));
+        let message = String::from_utf8(check.output().unwrap().stdout).unwrap();
+        let line = message.lines().find_map(|line| line.trim().strip_prefix("grpc"));
         line.unwrap().trim().to_owned()
     };
     assert_eq!(listens(plain, &[]), "off");
@@ -118,7 +118,7 @@ async fn it_is_spoken_over_tls() {
     // It agrees on HTTP/2, and answers a foreign request with what it takes it for.
     let url = format!("https://localhost:{}/", server.grpc.port());
     let mut curl = std::process::Command::new("curl");
-    let told = crate::common::server::run(
+    let message = crate::common::server::run(
         curl.args(["-sS", "--max-time", "10", "--http2", "--cacert"]).args([
             paths[0],
             "-o",
@@ -128,6 +128,6 @@ async fn it_is_spoken_over_tls() {
             &url,
         ]),
     );
-    assert_eq!(told, "2 405");
+    assert_eq!(message, "2 405");
     server.stop();
 }

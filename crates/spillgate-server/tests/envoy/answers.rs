@@ -48,14 +48,14 @@ async fn there_is_one_status_for_each_descriptor_in_their_order() {
         assert!(status.current_limit.is_none() && status.duration_until_reset.is_none());
     }
     assert_eq!(free.limit_remaining, u32::MAX);
-    let told = answer.response_headers_to_add;
-    let told: Vec<_> = told.iter().map(|header| (&*header.key, &*header.value)).collect();
-    assert_eq!(told[0], ("ratelimit-policy", "\"per address\";q=2;w=3600"));
+    let output = answer.response_headers_to_add;
+    let output: Vec<_> = output.iter().map(|header| (&*header.key, &*header.value)).collect();
+    assert_eq!(output[0], ("ratelimit-policy", "\"per address\";q=2;w=3600"));
     assert!(
-        told[1].0 == "ratelimit" && told[1].1.starts_with("\"per address\";r=1;t="),
-        "{told:?}"
+        output[1].0 == "ratelimit" && output[1].1.starts_with("\"per address\";r=1;t="),
+        "{output:?}"
     );
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(output.len(), 2, "{output:?}");
     for (name, count) in [("unknown-descriptor", 1.0), ("unlimited", 2.0), ("allowed", 2.0)] {
         assert_eq!(outcome(&server, name), count, "{name}");
     }

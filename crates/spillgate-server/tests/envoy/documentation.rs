@@ -29,8 +29,8 @@ fn the_page_has_every_key_that_is_known() {
         ("domain: a\ndescriptors: [{key: a, x: 1}]", "a descriptor"),
         ("domain: a\ndescriptors: [{key: a, rate_limit: {unlimited: true, x: 1}}]", "rate_limit"),
     ] {
-        let told = parse("page", text, AlgorithmKind::FixedWindow).unwrap_err().to_string();
-        let known = told.split(&format!("{what} has no key \"x\"; known are ")).nth(1).unwrap();
+        let message = parse("page", text, AlgorithmKind::FixedWindow).unwrap_err().to_string();
+        let known = message.split(&format!("{what} has no key \"x\"; known are ")).nth(1).unwrap();
         for key in known.lines().next().unwrap().split(", ") {
             assert!(PAGE.contains(&format!("`{key}`")), "{key}");
         }

@@ -148,12 +148,12 @@ fn everything_that_is_wrong_with_a_folder_is_told() {
         let output = check.arg("--envoy-config").arg(folder).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, told) = check(&folder);
-    assert!(code == Some(1) && told.contains("cannot be read"), "{told}");
+    let (code, message) = check(&folder);
+    assert!(code == Some(1) && message.contains("cannot be read"), "{message}");
     std::fs::create_dir(&folder).unwrap();
     write(&folder, "notes.txt", "not one of them");
-    let (code, told) = check(&folder);
-    assert!(code == Some(1) && told.contains("has no file *.yaml or *.yml"), "{told}");
+    let (code, message) = check(&folder);
+    assert!(code == Some(1) && message.contains("has no file *.yaml or *.yml"), "{message}");
 
     write(&folder, "a.yaml", EDGE);
     write(&folder, "b.yaml", "domain: b\ndescriptors:\n- key: ''\n- key: k\n  value: [1]\n");
@@ -161,7 +161,7 @@ fn everything_that_is_wrong_with_a_folder_is_told() {
     std::fs::write(folder.join("d.yaml"), [0xff, 0xfe]).unwrap();
     std::fs::create_dir(folder.join("e.yaml")).unwrap();
     std::fs::write(folder.join("f.yaml"), vec![b'#'; 2 << 20]).unwrap();
-    let (code, told) = check(&folder);
+    let (code, message) = check(&folder);
     assert_eq!(code, Some(1));
     let expected = [
         "b.yaml:3: the descriptor's key is empty; name it",
@@ -171,8 +171,8 @@ fn everything_that_is_wrong_with_a_folder_is_told() {
         "e.yaml: it cannot be read: it is not a file",
         "f.yaml: it cannot be read: it has more than 1 MiB",
     ];
-    let lines: Vec<_> = told.lines().collect();
-    assert_eq!(lines.len(), expected.len(), "{told}");
+    let lines: Vec<_> = message.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{message}");
     for (line, expected) in lines.iter().zip(expected) {
         assert!(line.contains(expected), "{line}\n{expected}");
     }

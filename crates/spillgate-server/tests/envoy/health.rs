@@ -19,14 +19,14 @@ async fn the_server_and_its_service_are_serving_and_others_are_not_known() {
     let (_home, server) = start(POLICY, &[], &[]);
     let mut health = HealthClient::new(channel(&server).await);
     for service in ["", "envoy.service.ratelimit.v3.RateLimitService"] {
-        let told = health.check(request(service)).await.unwrap().into_inner();
-        assert_eq!(told.status(), ServingStatus::Serving);
+        let output = health.check(request(service)).await.unwrap().into_inner();
+        assert_eq!(output.status(), ServingStatus::Serving);
     }
     let error = health.check(request("other")).await.unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
     let mut watch = health.watch(request("other")).await.unwrap().into_inner();
-    let told = watch.message().await.unwrap().unwrap();
-    assert_eq!(told.status(), ServingStatus::ServiceUnknown);
+    let output = watch.message().await.unwrap().unwrap();
+    assert_eq!(output.status(), ServingStatus::ServiceUnknown);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

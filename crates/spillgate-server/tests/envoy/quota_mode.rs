@@ -42,7 +42,8 @@ async fn a_call_is_over_the_limit_once_all_its_quotas_are() {
     for _ in 0..3 {
         let answer = client.ask("edge", &call).await;
         assert_eq!(codes(&answer), (OVER_LIMIT, vec![OVER_LIMIT, OVER_LIMIT, OK]));
-        let names: Vec<_> = answer.response_headers_to_add.iter().map(|told| &*told.key).collect();
+        let names: Vec<_> =
+            answer.response_headers_to_add.iter().map(|message| &*message.key).collect();
         assert_eq!(names, ["ratelimit-policy", "ratelimit", "retry-after"]);
         assert_eq!(answer.statuses[2].limit_remaining, 7, "what is denied spends nothing else");
     }
@@ -73,17 +74,17 @@ async fn the_next_filter_is_told_of_limits_that_are_not_exceeded() {
     call[1] = with_hits(&call[1], 1);
     let (number, text) = (Kind::NumberValue, |text: &str| Kind::StringValue(text.to_owned()));
 
-    let told = client.try_ask("edge", 1, &call).await.unwrap().dynamic_metadata.unwrap();
-    assert_eq!(field(&told, "domain"), text("edge"));
-    assert_eq!(field(&told, "hitsAddend"), number(1.0));
-    assert_eq!(field(&told, "quotaModeEnabled"), Kind::BoolValue(true));
-    assert_eq!(list(&told, "quotaModeViolations"), []);
-    let descriptors = list(&told, "descriptors");
-    let Kind::StructValue(second) = &descriptors[1] else { panic!("{told:?}") };
+    let message = client.try_ask("edge", 1, &call).await.unwrap().dynamic_metadata.unwrap();
+    assert_eq!(field(&message, "domain"), text("edge"));
+    assert_eq!(field(&message, "hitsAddend"), number(1.0));
+    assert_eq!(field(&message, "quotaModeEnabled"), Kind::BoolValue(true));
+    assert_eq!(list(&message, "quotaModeViolations"), []);
+    let descriptors = list(&message, "descriptors");
+    let Kind::StructValue(second) = &descriptors[1] else { panic!("{message:?}") };
     assert_eq!(list(second, "entries"), [text("service=two")]);
     assert_eq!(field(second, "hitsAddend"), number(1.0));
     // The first value stays, and tables become one.
-    let metadata = table(&told, "metadata");
+    let metadata = table(&message, "metadata");
     let route = table(&metadata, "route");
     assert_eq!(field(&route, "name"), text("one"));
     assert_eq!(field(&route, "weight"), number(8.0));
@@ -92,17 +93,17 @@ async fn the_next_filter_is_told_of_limits_that_are_not_exceeded() {
     assert_eq!(field(&metadata, "second"), Kind::BoolValue(true));
     assert_eq!(list(&metadata, "plain"), [Kind::NullValue(0), text("x")]);
 
-    let told = client.ask("edge", &call).await.dynamic_metadata.unwrap();
-    assert_eq!(list(&told, "quotaModeViolations"), [number(0.0)]);
-    assert!(!told.fields.contains_key("hitsAddend"));
-    let metadata = table(&told, "metadata");
+    let message = client.ask("edge", &call).await.dynamic_metadata.unwrap();
+    assert_eq!(list(&message, "quotaModeViolations"), [number(0.0)]);
+    assert!(!message.fields.contains_key("hitsAddend"));
+    let metadata = table(&message, "metadata");
     assert_eq!(field(&table(&metadata, "route"), "name"), text("two"));
     assert!(!metadata.fields.contains_key("first"));
 
     // Metadata is told without a limit in quota mode, and nothing is where there is neither.
-    let told = client.ask("edge", &call[2..]).await.dynamic_metadata.unwrap();
-    assert_eq!(field(&told, "quotaModeEnabled"), Kind::BoolValue(false));
-    assert!(table(&told, "metadata").fields.contains_key("plain"));
+    let message = client.ask("edge", &call[2..]).await.dynamic_metadata.unwrap();
+    assert_eq!(field(&message, "quotaModeEnabled"), Kind::BoolValue(false));
+    assert!(table(&message, "metadata").fields.contains_key("plain"));
     let bare = [descriptor(&[("bare", "x")])];
     assert!(client.ask("edge", &bare).await.dynamic_metadata.is_none());
 }

@@ -114,11 +114,11 @@ fn everything_answered() -> RateLimitResponse {
 async fn messages_are_told_field_by_field_as_they_are() {
     let (_home, server) = start(POLICY, &[], &[]);
     let pool = pool(&server).await;
-    let told = [
+    let output = [
         ("RateLimitRequest", everything_asked().encode_to_vec()),
         ("RateLimitResponse", everything_answered().encode_to_vec()),
     ];
-    for (name, bytes) in told {
+    for (name, bytes) in output {
         let name = format!("envoy.service.ratelimit.v3.{name}");
         let message = pool.get_message_by_name(&name).unwrap();
         let read = DynamicMessage::decode(message, &bytes[..]).unwrap();

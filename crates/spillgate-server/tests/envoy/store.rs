@@ -82,8 +82,8 @@ async fn servers_share_what_exceeds_limits_in_quota_mode() {
     ];
     for (turn, (code, codes)) in expected.into_iter().enumerate() {
         let answer = clients[turn % 2].ask("edge", &call).await;
-        let told: Vec<_> = answer.statuses.iter().map(|status| status.code).collect();
-        assert_eq!((answer.overall_code, told.as_slice()), (code, &codes[..]), "{turn}");
+        let output: Vec<_> = answer.statuses.iter().map(|status| status.code).collect();
+        assert_eq!((answer.overall_code, output.as_slice()), (code, &codes[..]), "{turn}");
     }
     for client in &mut clients {
         let left = client.status("edge", &with_hits(&call[2], 0)).await.limit_remaining;

@@ -54,8 +54,8 @@ async fn a_limit_is_told_as_it_is_written() {
         // All of it at once: it is back when the unit is over, and not a second later.
         let asked = with_hits(&descriptor(&[(&*key, "v")]), amount);
         let status = client.status("edge", &asked).await;
-        let told = status.current_limit.unwrap();
-        assert_eq!((u64::from(told.requests_per_unit), told.unit), (amount, code), "{key}");
+        let message = status.current_limit.unwrap();
+        assert_eq!((u64::from(message.requests_per_unit), message.unit), (amount, code), "{key}");
         let reset = status.duration_until_reset.unwrap();
         // A sliding window forgets in the next one.
         let most = if key.starts_with("a5") { 2 * seconds } else { seconds };
@@ -84,8 +84,9 @@ async fn a_burst_is_told_in_the_unit_in_which_it_is_back() {
     for (key, amount, unit) in
         [("minute", 420, 2), ("none", 20, UNKNOWN), ("half", 6, UNKNOWN), ("once", 5, UNKNOWN)]
     {
-        let told = client.status("edge", &descriptor(&[(key, "v")])).await.current_limit.unwrap();
-        assert_eq!((told.requests_per_unit, told.unit), (amount, unit), "{key}");
+        let message =
+            client.status("edge", &descriptor(&[(key, "v")])).await.current_limit.unwrap();
+        assert_eq!((message.requests_per_unit, message.unit), (amount, unit), "{key}");
     }
 }
 
@@ -102,14 +103,14 @@ async fn overrides_and_limits_of_a_call_are_told_as_they_are_written() {
     let mut client = Client::to(&server).await;
     for (user, amount, unit) in [("any", 7, 2), ("file", 11, 3), ("run", 13, 4)] {
         let status = client.status("edge", &descriptor(&[("user", user)])).await;
-        let told = status.current_limit.unwrap();
-        assert_eq!((told.requests_per_unit, told.unit), (amount, unit), "{user}");
+        let message = status.current_limit.unwrap();
+        assert_eq!((message.requests_per_unit, message.unit), (amount, unit), "{user}");
     }
     for (_, unit, seconds) in UNITS {
         let asked = with_limit(&descriptor(&[("unit", &seconds.to_string())]), 7, unit);
         let status = client.status("edge", &with_hits(&asked, 7)).await;
-        let told = status.current_limit.unwrap();
-        assert_eq!((told.requests_per_unit, told.unit), (7, unit));
+        let message = status.current_limit.unwrap();
+        assert_eq!((message.requests_per_unit, message.unit), (7, unit));
         assert_eq!(status.duration_until_reset.unwrap().seconds, seconds);
         assert_eq!(client.status("edge", &asked).await.code, OVER_LIMIT);
     }

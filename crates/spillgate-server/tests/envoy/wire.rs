@@ -88,9 +88,9 @@ async fn what_cannot_be_understood_is_refused_with_a_reason() {
         ("POST", PATH, grpc, framed(0, large.len() as u32, &large), 200, "8", "65536%20bytes"),
     ];
     for (method, path, kind, body, status, code, message) in cases {
-        let told = call(server.grpc, method, path, kind, body).await;
-        assert_eq!((told.0, &*told.1), (status, code), "{method} {path} {kind}: {told:?}");
-        assert!(told.2.contains(message), "{told:?}");
+        let output = call(server.grpc, method, path, kind, body).await;
+        assert_eq!((output.0, &*output.1), (status, code), "{method} {path} {kind}: {output:?}");
+        assert!(output.2.contains(message), "{output:?}");
     }
     let mut client = Client::to(&server).await;
     assert_eq!(client.status("edge", &descriptor(&[("k", "v")])).await.code, OK);
@@ -237,9 +237,9 @@ async fn whoever_opens_calls_only_to_reset_them_is_sent_away() {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     // It may be sent away before all of it is sent.
     let _ = stream.write_all(&bytes);
-    let mut told = Vec::new();
-    let _ = stream.read_to_end(&mut told);
-    let mut rest = &told[..];
+    let mut output = Vec::new();
+    let _ = stream.read_to_end(&mut output);
+    let mut rest = &output[..];
     let mut codes = Vec::new();
     while let [a, b, c, kind, more @ ..] = rest {
         let (payload, next) = more[5..].split_at(u32::from_be_bytes([0, *a, *b, *c]) as usize);
@@ -249,7 +249,7 @@ async fn whoever_opens_calls_only_to_reset_them_is_sent_away() {
         rest = next;
     }
     // To be calm.
-    assert_eq!(codes, [11], "{told:?}");
+    assert_eq!(codes, [11], "{output:?}");
     let mut client = Client::to(&server).await;
     assert_eq!(client.status("edge", &descriptor(&[("k", "v")])).await.code, OK);
 }

@@ -234,13 +234,13 @@ async fn changes_leave_a_trace_without_secrets() {
     ask(&server, "DELETE /v1/lists/block/key:hush").send().await;
     let log = std::fs::read_to_string(log.path()).unwrap();
     assert!(!log.contains("hush"), "{log}");
-    let told: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<_> = told
+    let output: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let output: Vec<_> = output
         .iter()
         .map(|line| &line["fields"])
-        .map(|told| {
-            let text = |name: &str| told[name].as_str().unwrap_or_default();
-            (text("operation"), text("of"), told["status"].as_u64().unwrap(), text("outcome"))
+        .map(|output| {
+            let text = |name: &str| output[name].as_str().unwrap_or_default();
+            (text("operation"), text("of"), output["status"].as_u64().unwrap(), text("outcome"))
         })
         .collect();
     let expected = [
@@ -253,7 +253,7 @@ async fn changes_leave_a_trace_without_secrets() {
         ("reset", "", 404, "refused"),
         ("replace-policy", "", 422, "refused"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(output, expected);
     for line in log.lines() {
         assert!(line.contains("\"changed\"") || !line.contains("changed by"), "{line}");
     }
@@ -330,8 +330,8 @@ async fn strangers_are_told_that_a_reload_was_refused_and_not_what_stands_in_the
     let server = Server::with(app().with_access(access)).await;
     server.app.readiness().reload_failed("keys.toml:3:1: unknown key\nkeys.toml:4:1: no quota");
     let stranger = ask(&server, "GET /readyz").send().await;
-    let told = json!("2 problems; send the token for details");
-    assert_eq!((stranger.status, &stranger.json()["reload_failure"]), (200, &told));
+    let output = json!("2 problems; send the token for details");
+    assert_eq!((stranger.status, &stranger.json()["reload_failure"]), (200, &output));
     let known = ask(&server, "GET /readyz").token().send().await;
     assert!(known.body.contains("keys.toml:3:1"), "{}", known.body);
 }

@@ -242,8 +242,8 @@ async fn whatever_cannot_be_decided_about_has_the_status_of_a_refusal() {
             let replies = String::from_utf8(replies).unwrap();
             let last = replies.rfind("HTTP/1.1 ").unwrap_or_else(|| panic!("{shown:?}: {replies}"));
             let reply = Reply::parse(&replies.as_bytes()[last..]);
-            let told = (reply.status, reply.header("x-spillgate-status"));
-            assert_eq!(told, (403, Some(status)), "{before:?} {shown:?}: {reply:?}");
+            let message = (reply.status, reply.header("x-spillgate-status"));
+            assert_eq!(message, (403, Some(status)), "{before:?} {shown:?}: {reply:?}");
         }
     }
     let left = check(&server, r#"{"limit":"once","key":"192.0.2.1","cost":0}"#).await;
@@ -257,8 +257,8 @@ async fn another_method_at_auth_is_a_refusal_too() {
         let head = String::from_utf8(described(b"content-length: 0\r\n")).unwrap();
         let head = head.replacen("GET", method, 1);
         let reply = Reply::parse(&raw(&server, head.as_bytes()).await);
-        let told = (reply.status, reply.header("x-spillgate-status"), reply.header("allow"));
-        assert_eq!(told, (403, Some("405"), Some("get, head")), "{reply:?}");
+        let message = (reply.status, reply.header("x-spillgate-status"), reply.header("allow"));
+        assert_eq!(message, (403, Some("405"), Some("get, head")), "{reply:?}");
     }
 }
 

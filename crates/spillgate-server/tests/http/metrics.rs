@@ -67,9 +67,9 @@ async fn promtool_finds_nothing_wrong_with_the_text_format() {
         });
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let checked = promtool.wait_with_output().unwrap();
-    let told = format!("{checked:?}");
-    assert!(checked.status.success() && checked.stdout.is_empty(), "{told}\n{text}");
-    assert!(checked.stderr.is_empty(), "{told}\n{text}");
+    let message = format!("{checked:?}");
+    assert!(checked.status.success() && checked.stdout.is_empty(), "{message}\n{text}");
+    assert!(checked.stderr.is_empty(), "{message}\n{text}");
 }
 
 #[tokio::test]
@@ -79,8 +79,8 @@ async fn openmetrics_has_families_whose_samples_bear_their_names() {
     let text = metrics(&server, "application/openmetrics-text").await.body;
     let mut family = ("", "");
     for line in text.lines() {
-        if let Some(told) = line.strip_prefix("# TYPE ") {
-            family = told.split_once(' ').unwrap();
+        if let Some(message) = line.strip_prefix("# TYPE ") {
+            family = message.split_once(' ').unwrap();
             assert!(!family.0.ends_with("_total"), "{line}");
         }
         if line.starts_with('#') {

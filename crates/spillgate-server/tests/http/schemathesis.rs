@@ -26,9 +26,9 @@ async fn run(arguments: &[&str]) {
     let ran = ran.unwrap_or_else(|error| {
         panic!("Schemathesis cannot be run: {error}; scripts/test installs it")
     });
-    let told = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{told}{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(told.contains("No issues found"), "{told}");
+    let message = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{message}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(message.contains("No issues found"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

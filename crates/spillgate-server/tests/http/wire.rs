@@ -115,12 +115,12 @@ async fn pipelined_requests_are_answered_in_order() {
     let mut stream = request("").repeat(49);
     stream.push_str(&request("connection: close\r\n"));
     let replies = String::from_utf8(raw(&server, stream.as_bytes()).await).unwrap();
-    let told: Vec<_> = replies
+    let message: Vec<_> = replies
         .match_indices("\"remaining\":")
         .map(|(place, name)| replies[place + name.len()..].split(',').next().unwrap().to_owned())
         .collect();
     let expected: Vec<_> = (0..50).map(|spent| (999 - spent).to_string()).collect();
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
 }
 
 #[tokio::test]

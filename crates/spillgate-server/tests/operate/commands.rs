@@ -59,8 +59,8 @@ fn a_request_is_explained_by_a_file_and_by_a_server() {
     assert!(spent.starts_with("answer   denied\n"), "{spent}");
     assert!(spent.contains("0 of 5"), "{spent}");
     let refused = by_server("wrong").output().unwrap();
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(told.contains("it requires its token; set SPILLGATE_TOKEN"), "{told}");
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("it requires its token; set SPILLGATE_TOKEN"), "{message}");
     server.stop();
 }
 
@@ -81,9 +81,9 @@ fn what_cannot_be_explained_is_told() {
         (&["--server", "https://127.0.0.1:1", "--path", "/"], 1, "add --ca FILE"),
     ] {
         let output = spillgate().arg("explain").args(arguments).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{told}");
-        assert!(told.contains(expected), "{arguments:?}\n{told}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{message}");
+        assert!(message.contains(expected), "{arguments:?}\n{message}");
     }
 }
 

@@ -35,12 +35,12 @@ fn crowd(address: SocketAddr, begin: &str) -> Vec<TcpStream> {
 /// Sends something, and reads until the answer is there.
 fn ask(socket: &mut TcpStream, request: &str, answer: &str) {
     socket.write_all(request.as_bytes()).unwrap();
-    let mut told = String::new();
+    let mut output = String::new();
     let mut bytes = [0; 4096];
-    while !told.contains(answer) {
+    while !output.contains(answer) {
         let count = socket.read(&mut bytes).unwrap();
-        assert!(count > 0, "closed after {told:?}");
-        told += &String::from_utf8_lossy(&bytes[..count]);
+        assert!(count > 0, "closed after {output:?}");
+        output += &String::from_utf8_lossy(&bytes[..count]);
     }
 }
 

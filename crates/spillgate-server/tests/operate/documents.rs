@@ -116,12 +116,12 @@ fn every_setting_is_in_the_table_and_its_default_as_help_says() {
     for (prefix, row) in flags {
         let mut cells = row.split('|').map(|cell| cell.trim().trim_matches('`'));
         let (key, default) = (cells.nth(1).unwrap(), cells.next().unwrap());
-        let told = help.split(&format!("--{prefix}{key} ")).nth(1);
-        let told = told.and_then(|text| text.split("[env").next()).unwrap_or_default();
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        if let Some(told) = told.split("[default: ").nth(1) {
+        let message = help.split(&format!("--{prefix}{key} ")).nth(1);
+        let message = message.and_then(|text| text.split("[env").next()).unwrap_or_default();
+        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(message) = message.split("[default: ").nth(1) {
             let is_words = !default.contains(|character: char| character.is_ascii_digit());
-            assert!(is_words || told.starts_with(&format!("{default}]")), "{key}: {told}");
+            assert!(is_words || message.starts_with(&format!("{default}]")), "{key}: {message}");
         }
     }
 }

@@ -35,10 +35,10 @@ fn an_emptied_file_is_refused_by_whoever_reads_it() {
         let file = home.path("spillgate.toml");
         for command in [&["serve", "--config"][..], &["check-config"]] {
             let output = spillgate().args(command).arg(&file).output().unwrap();
-            let told = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(1), "{command:?} {text:?}: {told}");
-            assert!(told.contains("spillgate.toml:1:1: there are no limits"), "{told}");
-            assert!(told.contains("`limit = []`"), "{told}");
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{command:?} {text:?}: {message}");
+            assert!(message.contains("spillgate.toml:1:1: there are no limits"), "{message}");
+            assert!(message.contains("`limit = []`"), "{message}");
         }
     }
     let home = Home::new(&unlimited());

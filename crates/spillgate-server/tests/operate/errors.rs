@@ -89,12 +89,15 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
                 command.args([listen, "127.0.0.1:0"]);
             }
         }
-        let (exit, told) = failure(command.args(&flags));
-        assert_eq!(exit, code, "{flags:?}\n{told}");
-        assert!(told.contains(expected), "{flags:?}\n{told}");
-        assert!(!told.contains("short"), "a token is never shown: {told}");
+        let (exit, message) = failure(command.args(&flags));
+        assert_eq!(exit, code, "{flags:?}\n{message}");
+        assert!(message.contains(expected), "{flags:?}\n{message}");
+        assert!(!message.contains("short"), "a token is never shown: {message}");
         if code == 1 {
-            assert!(told.starts_with("spillgate: ") && told.lines().count() == 1, "{told}");
+            assert!(
+                message.starts_with("spillgate: ") && message.lines().count() == 1,
+                "{message}"
+            );
         }
     }
 }
@@ -105,7 +108,7 @@ fn a_bad_file_is_told_whole() {
         "[server]\nhtpp = '127.0.0.1:1'\nsnapshot-interval = 30\npublic-metrics = 'yes'\n\
          auth-allow = ['10.0.0.0/33']\n\n[[limit]]\nname = 'api'\nquota = '10/fortnight'\n",
     );
-    let (code, told) = failure(spillgate().arg("check-config").arg(home.path("spillgate.toml")));
+    let (code, message) = failure(spillgate().arg("check-config").arg(home.path("spillgate.toml")));
     assert_eq!(code, 1);
     for expected in [
         ":2:1: server: unknown key \"htpp\"; did you mean \"http\"?",
@@ -114,7 +117,7 @@ fn a_bad_file_is_told_whole() {
         ":5:15: server: auth-allow, entry 1 is \"10.0.0.0/33\"; write an address, or a range",
         "unknown unit \"fortnight\"",
     ] {
-        assert!(told.contains(expected), "{told}");
+        assert!(message.contains(expected), "{message}");
     }
-    assert_eq!(told.lines().count(), 5, "{told}");
+    assert_eq!(message.lines().count(), 5, "{message}");
 }

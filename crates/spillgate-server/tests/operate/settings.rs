@@ -39,8 +39,8 @@ fn every_setting_of_the_file_has_a_flag_and_a_variable_of_the_same_name() {
         let home = Home::new(&format!("[{table}]\nzzzzzzzzzzzz = 1\n"));
         let mut check = spillgate();
         let checked = check.arg("check-config").arg(home.path("spillgate.toml")).output().unwrap();
-        let told = String::from_utf8(checked.stderr).unwrap();
-        let known = told.split("known are ").nth(1).unwrap().trim().to_owned();
+        let text_shown = String::from_utf8(checked.stderr).unwrap();
+        let known = text_shown.split("known are ").nth(1).unwrap().trim().to_owned();
         known.split(", ").map(str::to_owned).collect::<Vec<_>>()
     };
     let of_store = known("store").into_iter().map(|key| match key.as_str() {
@@ -95,7 +95,7 @@ fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
         let written = if is_number { value.to_owned() } else { format!("'{value}'") };
         let table = format!("[server]\n{key} = {written}\n");
-        let (told, plain) = (Home::new(&table), Home::new(FILE));
+        let (text_shown, plain) = (Home::new(&table), Home::new(FILE));
         let variable = format!("SPILLGATE_{}", key.to_uppercase().replace('-', "_"));
         let flag = format!("--{key}");
         let check = |home: &Home| {
@@ -103,14 +103,17 @@ fn what_is_beyond_its_range_is_refused_wherever_it_is_given() {
             check.arg("check-config").arg(home.path("spillgate.toml"));
             check
         };
-        let in_file = check(&told).output().unwrap();
+        let in_file = check(&text_shown).output().unwrap();
         let in_variable = check(&plain).env(&variable, value).output().unwrap();
         let as_flag = check(&plain).args([&flag, value]).output().unwrap();
         for refused in [in_file, in_variable, as_flag] {
-            let told = String::from_utf8(refused.stderr).unwrap();
-            assert_eq!(refused.status.code(), Some(1), "{key} {value}: {told}");
-            assert!(told.starts_with("spillgate: ") && told.lines().count() == 1, "{told}");
-            assert!(told.trim_end().ends_with(expected), "{told}");
+            let text_shown = String::from_utf8(refused.stderr).unwrap();
+            assert_eq!(refused.status.code(), Some(1), "{key} {value}: {text_shown}");
+            assert!(
+                text_shown.starts_with("spillgate: ") && text_shown.lines().count() == 1,
+                "{text_shown}"
+            );
+            assert!(text_shown.trim_end().ends_with(expected), "{text_shown}");
         }
     }
 }

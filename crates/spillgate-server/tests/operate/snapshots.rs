@@ -91,8 +91,8 @@ fn a_second_server_does_not_get_the_snapshots_of_the_first() {
     let second =
         spillgate().arg("serve").arg("-c").arg(home.path("spillgate.toml")).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
-    let told = String::from_utf8(second.stderr).unwrap();
-    assert!(told.contains("another server keeps its snapshots"), "{told}");
+    let message = String::from_utf8(second.stderr).unwrap();
+    assert!(message.contains("another server keeps its snapshots"), "{message}");
     server.stop();
 }
 

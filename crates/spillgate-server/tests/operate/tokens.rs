@@ -139,8 +139,8 @@ fn on_loopback_the_token_can_be_given_as_a_password_and_need_not_be() {
 fn without_a_configured_token_there_is_no_password_on_loopback() {
     let home = Home::new("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
     let server = home.start(&[]);
-    let told = redis(&server, &["AUTH", server.token()]);
+    let message = redis(&server, &["AUTH", server.token()]);
     let expected = "ERR AUTH <password> called without any password configured for the default \
                     user. Are you sure your configuration is correct?";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(message.starts_with(expected), "{message}");
 }

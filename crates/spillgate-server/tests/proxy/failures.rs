@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn an_upstream_that_does_not_answer_in_time_is_a_504_and_is_hung_up_on() {
-    let (tell, told) = mpsc::channel();
+    let (tell, message) = mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     let upstream = Upstream::playing(move |mut wire, seen| {
         while let Some(request) = seen.next(&mut wire) {
@@ -31,7 +31,7 @@ fn an_upstream_that_does_not_answer_in_time_is_a_504_and_is_hung_up_on() {
     let response = client.get("/slow", "");
     assert_eq!(response.status(), 504, "{response:?}");
     response.problem();
-    assert!(told.recv_timeout(PATIENCE).unwrap(), "the upstream was hung up on");
+    assert!(message.recv_timeout(PATIENCE).unwrap(), "the upstream was hung up on");
     // Neither the client's connection nor the upstream is given up for that.
     assert_eq!(client.get("/", "").text(), "quick");
 }

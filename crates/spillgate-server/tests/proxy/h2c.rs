@@ -154,7 +154,7 @@ async fn what_may_be_carried_out_twice_is_sent_again_if_its_connection_ends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_ends_its_request_there_and_no_other() {
-    let (tell, mut told) = unbounded_channel();
+    let (tell, mut message) = unbounded_channel();
     let service = Service::start("127.0.0.1:0", move |request: Request<Incoming>| {
         let tell = tell.clone();
         async move {
@@ -171,9 +171,9 @@ async fn a_client_that_leaves_ends_its_request_there_and_no_other() {
     let proxy = Setup::to(&[service.url()]).start();
     let mut client = proxy.connect();
     client.send("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n");
-    assert_eq!(timeout(PATIENCE, told.recv()).await.unwrap(), Some("busy"));
+    assert_eq!(timeout(PATIENCE, message.recv()).await.unwrap(), Some("busy"));
     drop(client);
-    assert_eq!(timeout(PATIENCE, told.recv()).await.unwrap(), Some("left"));
+    assert_eq!(timeout(PATIENCE, message.recv()).await.unwrap(), Some("left"));
     assert_eq!(proxy.get("/").text(), "hello");
 }
 

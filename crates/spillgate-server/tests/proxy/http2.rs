@@ -95,7 +95,7 @@ async fn several_cookies_are_one_header_for_http1() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_is_given_up_ends_at_the_upstream_and_others_go_on() {
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut message) = tokio::sync::mpsc::unbounded_channel();
     let upstream = Upstream::playing(move |mut wire, seen| {
         while let Some(request) = seen.next(&mut wire) {
             if request.path() == "/slow" {
@@ -110,7 +110,7 @@ async fn a_request_that_is_given_up_ends_at_the_upstream_and_others_go_on() {
     let given_up = tokio::spawn(client.clone().send_request(get("/slow")));
     until("it is there", || !upstream.requests().is_empty());
     given_up.abort();
-    assert!(timeout(PATIENCE, told.recv()).await.unwrap().unwrap());
+    assert!(timeout(PATIENCE, message.recv()).await.unwrap().unwrap());
     let response = client.clone().send_request(get("/")).await.unwrap();
     assert_eq!(text(response).await, "hello");
 }

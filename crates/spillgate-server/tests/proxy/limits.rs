@@ -37,8 +37,8 @@ fn a_refused_request_is_told_why_and_is_counted_and_logged() {
     let mut client = proxy.connect();
     for remaining in [1, 0] {
         let response = client.get("/", "");
-        let told = response.header("ratelimit").unwrap();
-        assert!(told.starts_with(&format!("\"api\";r={remaining};")), "{told}");
+        let message = response.header("ratelimit").unwrap();
+        assert!(message.starts_with(&format!("\"api\";r={remaining};")), "{message}");
         assert!(response.header("ratelimit-policy").unwrap().starts_with("\"api\";q=2;"));
     }
     let response = client.get("/", "");

@@ -18,8 +18,8 @@ fn policy(burst: usize) -> String {
 }
 
 fn remaining(response: &Message) -> usize {
-    let told = response.header("ratelimit").unwrap();
-    let number = told.split("r=").nth(1).and_then(|rest| rest.split(';').next());
+    let output = response.header("ratelimit").unwrap();
+    let number = output.split("r=").nth(1).and_then(|rest| rest.split(';').next());
     number.unwrap().parse().unwrap()
 }
 

@@ -62,7 +62,7 @@ fn a_proxy_beside_the_server_shares_its_limits() {
 
 #[test]
 fn what_is_wrong_is_told_at_the_start() {
-    for (arguments, told) in [
+    for (arguments, message) in [
         (&["--limit", "10/s"][..], "--to"),
         (&["--to", "ftp://127.0.0.1"], "ftp"),
         (&["--to", "127.0.0.1:80"], "http://"),
@@ -72,7 +72,7 @@ fn what_is_wrong_is_told_at_the_start() {
         command.arg("proxy").args(arguments).args(["--listen", "127.0.0.1:0", "--http", "off"]);
         let output = command.output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && error.contains(told), "{arguments:?}: {error}");
+        assert!(!output.status.success() && error.contains(message), "{arguments:?}: {error}");
     }
 }
 
@@ -89,22 +89,22 @@ fn settings() -> Vec<(String, String)> {
 #[test]
 fn help_tells_what_holds_if_nothing_is_said() {
     let help = run(spillgate().args(["proxy", "--help"]));
-    let told = |flag: &str| {
+    let message = |flag: &str| {
         let text = help.split(&format!("--{flag}")).nth(1).unwrap_or_else(|| panic!("no --{flag}"));
         let text = text.split("[env").next().unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     // Nothing is spoken that was not asked for.
     for off in ["resp <ADDRESS>", "grpc <ADDRESS>"] {
-        assert!(told(off).ends_with("or \"off\" [default: off]"), "{off}: {}", told(off));
+        assert!(message(off).ends_with("or \"off\" [default: off]"), "{off}: {}", message(off));
     }
-    assert!(told("http <ADDRESS>").contains("[default: 127.0.0.1:8390]"));
+    assert!(message("http <ADDRESS>").contains("[default: 127.0.0.1:8390]"));
     let rows = settings();
     assert!(rows.iter().any(|(key, _)| key == "via"), "{rows:?}");
     for (key, default) in rows {
-        let told = told(&key);
+        let message = message(&key);
         let default = if default == "none" { "nothing".to_owned() } else { default };
-        let is_told = told.contains(&format!("[default: {default}]"));
-        assert!(is_told || !told.contains("[default"), "{key}: {told}");
+        let is_told = message.contains(&format!("[default: {default}]"));
+        assert!(is_told || !message.contains("[default"), "{key}: {message}");
     }
 }

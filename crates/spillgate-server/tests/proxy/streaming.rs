@@ -18,7 +18,7 @@ fn a_request_that_trickles_is_seen_before_it_ends() {
         ("content-length: 6", ["one", "two", ""]),
         ("transfer-encoding: chunked", ["3\r\none\r\n", "3\r\ntwo\r\n", "0\r\n\r\n"]),
     ] {
-        let (tell, told) = channel();
+        let (tell, message) = channel();
         let tell = Mutex::new(tell);
         let upstream = Upstream::playing(move |mut wire, _| {
             wire.head().unwrap();
@@ -33,7 +33,7 @@ fn a_request_that_trickles_is_seen_before_it_ends() {
         wire.send(format!("POST / HTTP/1.1\r\nhost: a\r\n{headers}\r\n\r\n"));
         for (piece, word) in pieces.into_iter().zip(["one", "two"]) {
             wire.send(piece);
-            assert_eq!(told.recv_timeout(PATIENCE).unwrap(), word);
+            assert_eq!(message.recv_timeout(PATIENCE).unwrap(), word);
         }
         wire.send(pieces[2]);
         assert_eq!(wire.response("POST").unwrap().text(), "thanks");
@@ -190,7 +190,7 @@ fn pour(wire: &Wire, count: &AtomicUsize) {
 #[test]
 fn whoever_does_not_read_is_not_sent_more_and_nothing_piles_up() {
     let sent = Arc::<AtomicUsize>::default();
-    let (upstream_sent, (tell, told)) = (Arc::clone(&sent), channel());
+    let (upstream_sent, (tell, message)) = (Arc::clone(&sent), channel());
     let tell = Mutex::new(tell);
     let upstream = Upstream::playing(move |mut wire, _| {
         let is_upload = wire.head().unwrap().start.starts_with("POST");
@@ -212,7 +212,7 @@ fn whoever_does_not_read_is_not_sent_more_and_nothing_piles_up() {
 
     let mut reader = proxy.connect();
     reader.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-    let silent = [told.recv_timeout(PATIENCE).unwrap(), told.recv_timeout(PATIENCE).unwrap()];
+    let silent = [message.recv_timeout(PATIENCE).unwrap(), message.recv_timeout(PATIENCE).unwrap()];
     let downloaded = sent.load(Ordering::Relaxed);
     assert!(downloaded < HELD, "{downloaded} bytes went nowhere");
 

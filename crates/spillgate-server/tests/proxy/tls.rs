@@ -92,8 +92,8 @@ async fn what_the_client_offers_is_agreed_upon() {
         let socket = TcpStream::connect(proxy.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let session = TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
-        let told = session.get_ref().1.alpn_protocol();
-        assert_eq!(told, agreed.map(str::as_bytes), "{offered:?}");
+        let message = session.get_ref().1.alpn_protocol();
+        assert_eq!(message, agreed.map(str::as_bytes), "{offered:?}");
     }
 }
 

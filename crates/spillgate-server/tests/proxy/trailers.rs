@@ -183,9 +183,9 @@ async fn ask_http1(address: SocketAddr, te: &'static str) -> Names {
         ));
         let response = wire.response("POST").unwrap();
         assert!(response.is_whole && response.text() == "hello", "{response:?}");
-        let told = names(response.trailers.iter().map(|(name, _)| &**name));
-        assert!(is_announced(&told, response.header("trailer")), "{response:?}");
-        told
+        let message = names(response.trailers.iter().map(|(name, _)| &**name));
+        assert!(is_announced(&message, response.header("trailer")), "{response:?}");
+        message
     };
     timeout(PATIENCE, spawn_blocking(ask)).await.unwrap().unwrap()
 }
@@ -201,9 +201,9 @@ async fn ask_http2(address: SocketAddr) -> Names {
     let announced = names(announced.unwrap_or_default().split(", "));
     assert_eq!(announced, names([ANNOUNCED]));
     let body = timeout(PATIENCE, response.into_body().collect()).await.unwrap().unwrap();
-    let told = body.trailers().cloned().unwrap_or_default();
+    let message = body.trailers().cloned().unwrap_or_default();
     assert_eq!(body.to_bytes(), "hello");
-    names(told.keys().map(HeaderName::as_str))
+    names(message.keys().map(HeaderName::as_str))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -51,8 +51,8 @@ fn a_window_of_seconds_is_told_as_such_and_so_is_what_is_left_of_it() {
             let limiter = limiter.clock(clock.clone()).build().unwrap();
             let decision = limiter.check_n("a", limiter.peek("a").limit());
             assert!(decision.is_allowed(), "{kind} of {quota}");
-            let told = (decision.window().map(seconds), decision.reset_after().map(seconds));
-            assert_eq!(told, (Some(window), Some(window)), "{kind} {quota}");
+            let message = (decision.window().map(seconds), decision.reset_after().map(seconds));
+            assert_eq!(message, (Some(window), Some(window)), "{kind} {quota}");
             // Whatever is refilled one by one comes back in the same time.
             for passed in 1..window.min(180) {
                 clock.advance(Duration::from_secs(1));
@@ -85,10 +85,10 @@ proptest! {
     fn a_window_is_exactly_what_the_quota_says((limit, _, decision) in spent()) {
         let Limit { kind, quota, .. } = limit;
         let (nanos, parts) = refill(kind, &quota, quota.burst()).unwrap();
-        let (told, exact) = (decision.window().unwrap().as_nanos(), nanos.div_ceil(parts));
+        let (message, exact) = (decision.window().unwrap().as_nanos(), nanos.div_ceil(parts));
         // Beyond 2⁶¹ a nanosecond may be missing.
         let is_large = u128::from(quota.burst()) * u128::from(quota.amount()) >= 1 << 61;
-        prop_assert!(told == exact || is_large && told + 1 == exact, "{told} {exact} {quota}");
+        prop_assert!(message == exact || is_large && message + 1 == exact, "{message} {exact} {quota}");
     }
 
     #[test]
@@ -101,16 +101,16 @@ proptest! {
             return Ok(());
         }
         let (nanos, parts) = refill(kind, &quota, tokens).unwrap();
-        let (told, exact) = (decision.reset_after().unwrap().as_nanos(), nanos.div_ceil(parts));
+        let (message, exact) = (decision.reset_after().unwrap().as_nanos(), nanos.div_ceil(parts));
         // A nanosecond for each unit of the burst, or a step of the word and as much of the time.
         let step = quota.period().unwrap().as_nanos() / 1024 + 1;
         let slack = match is_bucket(kind) {
             true => u128::from(quota.burst()) + 1,
             false => step + exact / 1024,
         };
-        prop_assert!(told <= exact + if is_bucket(kind) { 0 } else { step }, "{told} {exact}");
-        prop_assert!(told + slack >= exact, "{told} {exact} {quota}");
-        prop_assert!(told > 0);
+        prop_assert!(message <= exact + if is_bucket(kind) { 0 } else { step }, "{message} {exact}");
+        prop_assert!(message + slack >= exact, "{message} {exact} {quota}");
+        prop_assert!(message > 0);
         // Nobody is told more seconds than the quota says, at the beginning or later, when
         // a whole number of them is left.
         let whole = exact / SECOND * SECOND;
@@ -127,14 +127,14 @@ proptest! {
     ) {
         let (word, now) = (decision.word(), decision.now());
         let (again, _) = Decision::of(algorithm, word, now, decision.cost());
-        let told = seconds(again.retry_after().unwrap());
-        if told == 0 || now + Duration::from_secs(told) >= Timestamp::MAX {
+        let message = seconds(again.retry_after().unwrap());
+        if message == 0 || now + Duration::from_secs(message) >= Timestamp::MAX {
             return Ok(());
         }
         let passes = |after: u64| {
             algorithm.spend(word, now + Duration::from_secs(after), decision.cost()).is_some()
         };
-        prop_assert!(passes(told), "{told} s, {}", limit.quota);
-        prop_assert!(!passes(told - 1), "{told} s, {}", limit.quota);
+        prop_assert!(passes(message), "{message} s, {}", limit.quota);
+        prop_assert!(!passes(message - 1), "{message} s, {}", limit.quota);
     }
 }

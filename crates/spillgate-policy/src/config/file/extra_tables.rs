@@ -229,20 +229,20 @@ mod tests {
     fn settings_and_policy_are_judged_together_in_the_order_of_the_file() {
         let text = "[server]\nhttp = 'here'\nconections = 5\nopen = 1\n[[limit]]\nname = 'a'\nquota = 'x'\n\
                     [store]\nurl = 1\n";
-        let told = problems(text);
-        let lines: Vec<_> = told.lines().map(|line| &line[..6]).collect();
-        assert_eq!(lines, ["line 2", "line 3", "line 4", "line 7", "line 9"], "{told}");
-        assert!(told.contains("server: http is \"here\"; invalid IP address syntax"), "{told}");
-        assert!(told.contains("did you mean \"connections\"?"), "{told}");
-        assert!(told.contains("server: open is a number; write true or false"), "{told}");
+        let output = problems(text);
+        let lines: Vec<_> = output.lines().map(|line| &line[..6]).collect();
+        assert_eq!(lines, ["line 2", "line 3", "line 4", "line 7", "line 9"], "{output}");
+        assert!(output.contains("server: http is \"here\"; invalid IP address syntax"), "{output}");
+        assert!(output.contains("did you mean \"connections\"?"), "{output}");
+        assert!(output.contains("server: open is a number; write true or false"), "{output}");
     }
 
     #[test]
     fn a_secret_is_not_shown_and_a_mistake_in_the_syntax_is_told_once() {
-        let told = problems("[server]\ntoken = 'hush'\nports = ['1', '999']\n");
-        assert!(told.contains("server: token: invalid digit"), "{told}");
-        assert!(!told.contains("hush"), "{told}");
-        assert!(told.contains("server: ports, entry 2 is \"999\""), "{told}");
+        let output = problems("[server]\ntoken = 'hush'\nports = ['1', '999']\n");
+        assert!(output.contains("server: token: invalid digit"), "{output}");
+        assert!(!output.contains("hush"), "{output}");
+        assert!(output.contains("server: ports, entry 2 is \"999\""), "{output}");
         assert_eq!(problems("[server]\nhttp = = 1\n").matches("not TOML").count(), 1);
     }
 

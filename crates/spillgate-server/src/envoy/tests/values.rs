@@ -18,9 +18,9 @@ fn numbers_are_those_of_yaml_1_1() {
         let text = format!(
             "{START}- key: k\n  rate_limit: {{unit: second, requests_per_unit: {refused}}}\n"
         );
-        let told = problems(&text);
+        let message = problems(&text);
         let expected = "edge.yaml:4: requests_per_unit must be a whole number up to 4294967295";
-        assert_eq!(told, [expected], "{refused}");
+        assert_eq!(message, [expected], "{refused}");
     }
 }
 
@@ -48,8 +48,8 @@ fn texts_are_as_they_are_written() {
 #[test]
 fn a_tag_that_would_change_a_value_is_refused() {
     for value in ["!!binary aGk=", "!own hi", "! hi", "!!set {a}", "!!omap []"] {
-        let told = problems(&format!("{START}- key: k\n  value: {value}\n"));
-        assert_eq!(told, ["edge.yaml:4: a tag has no meaning here; leave it out"], "{value}");
+        let message = problems(&format!("{START}- key: k\n  value: {value}\n"));
+        assert_eq!(message, ["edge.yaml:4: a tag has no meaning here; leave it out"], "{value}");
     }
     let tagged = "!!map\ndomain: !!str a\ndescriptors: !!seq\n- !!map {key: k}\n";
     assert_eq!(read(tagged).nodes.len(), 1);
@@ -93,8 +93,8 @@ fn metadata_that_is_repeated_is_not_more_than_memory_holds() {
     for number in 0..1_000 {
         text.push_str(&format!("- {{key: k{number}, metadata: *m}}\n"));
     }
-    let told = problems(&text);
-    assert!(told[0].contains("there are more than 100000 descriptors"), "{told:?}");
+    let message = problems(&text);
+    assert!(message[0].contains("there are more than 100000 descriptors"), "{message:?}");
 }
 
 #[test]

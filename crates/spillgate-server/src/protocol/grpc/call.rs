@@ -81,7 +81,7 @@ impl<'s> Call<'s> {
                 Some(answer) => finish(answer),
                 None => {
                     return Some(Box::pin(async move {
-                        finish(response::later(server, &request).await)
+                        finish(response::later(server, &request).await);
                     }));
                 }
             },

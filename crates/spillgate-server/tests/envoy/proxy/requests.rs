@@ -38,8 +38,8 @@ async fn clients_are_told_what_is_left_and_refused_beyond_it() {
         assert!(reply.header("x-ratelimit-reset").unwrap().parse::<u64>().unwrap() > 0);
         // Ours.
         assert_eq!(reply.header("ratelimit-policy"), Some("\"address\";q=7;w=31536000"));
-        let told = reply.header("ratelimit").unwrap();
-        assert!(told.starts_with(&format!("\"address\";r={left};t=")), "{told}");
+        let message = reply.header("ratelimit").unwrap();
+        assert!(message.starts_with(&format!("\"address\";r={left};t=")), "{message}");
         assert_eq!(reply.header("retry-after"), None);
     }
     for _ in 0..5 {

@@ -49,8 +49,8 @@ async fn caddy_lets_a_burst_through_and_passes_on_429_with_when_to_retry() {
     for remaining in (0..5).rev() {
         let reply = caddy.ask("GET /api/users", "").await;
         assert_eq!((reply.status, reply.body.as_str()), (200, "served"), "{}", caddy.log());
-        let told = reply.header("ratelimit").unwrap_or_default();
-        assert!(told.starts_with(&format!("\"api\";r={remaining};")), "{reply:?}");
+        let message = reply.header("ratelimit").unwrap_or_default();
+        assert!(message.starts_with(&format!("\"api\";r={remaining};")), "{reply:?}");
         assert_eq!(reply.header("retry-after"), None);
     }
     let reply = caddy.ask("GET /api/users", "").await;

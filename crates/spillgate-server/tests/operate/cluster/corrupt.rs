@@ -34,8 +34,8 @@ fn a_reset_deletes_what_cannot_be_read_and_others_do_not_notice() {
     let key = redis.tell("KEYS", "spillgate:{*}");
     assert!(!key.contains('\n'), "one caller: {key}");
     for (what, script) in SPOILED {
-        let told = redis.script(script, &key);
-        assert!(!told.contains("ERR"), "{what}: {told}");
+        let message = redis.script(script, &key);
+        assert!(!message.contains("ERR"), "{what}: {message}");
         for server in [&server, &other] {
             let mut resp = Resp::connect(server.resp).unwrap();
             resp.send(&format!("SG.CHECK api {ALICE}")).unwrap();

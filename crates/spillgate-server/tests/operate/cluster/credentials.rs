@@ -112,11 +112,11 @@ fn a_redis_that_requires_a_client_certificate_is_shown_one() {
     let mut serve = spillgate();
     let output =
         serve.arg("serve").arg("--config").arg(home.path("spillgate.toml")).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(
-        told.contains("requires a client certificate: set store.tls-cert and store.tls-key"),
-        "{told}"
+        message.contains("requires a client certificate: set store.tls-cert and store.tls-key"),
+        "{message}"
     );
 
     home.write(&format!("{listen}{store}tls-cert = 'client.pem'\ntls-key = 'client.key'\n{LIMIT}"));

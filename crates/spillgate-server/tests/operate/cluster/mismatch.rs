@@ -30,9 +30,9 @@ fn refusal(home: &Home, flags: &[&str]) -> String {
     let mut serve = spillgate();
     serve.arg("serve").arg("--config").arg(home.path("spillgate.toml")).args(flags);
     let output = serve.args(["--store-on-mismatch", "refuse"]).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    told
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    message
 }
 
 #[test]
@@ -96,17 +96,17 @@ fn a_server_that_is_to_refuse_does_not_start_beside_others_that_differ() {
     home.start(&[refuse[0], refuse[1], OTHER_SECRET[0], OTHER_SECRET[1]]).stop();
     let one = home.start(&refuse);
     home.start(&refuse).stop();
-    let told = refusal(&home, &OTHER_SECRET);
-    assert!(told.contains("refused to join the servers that use the store"), "{told}");
-    assert!(told.contains("1 other node has another secret"), "{told}");
+    let message = refusal(&home, &OTHER_SECRET);
+    assert!(message.contains("refused to join the servers that use the store"), "{message}");
+    assert!(message.contains("1 other node has another secret"), "{message}");
     let second = Home::new(&config(&redis, &LIMIT.replace("burst 10", "burst 20")));
-    let told = refusal(&second, &[]);
-    assert!(told.contains("1 other node has another policy"), "{told}");
+    let message = refusal(&second, &[]);
+    assert!(message.contains("1 other node has another policy"), "{message}");
     let mut check = spillgate();
     check.arg("check-config").arg(second.path("spillgate.toml")).arg("--connect").args(refuse);
     let output = check.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && told.contains("another policy"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains("another policy"), "{message}");
     // Nobody was told of any of them.
     assert_eq!(mismatched(&one), [0.0, 0.0]);
     assert!(!one.stop().contains("differ"));

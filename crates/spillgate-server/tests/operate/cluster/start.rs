@@ -14,10 +14,10 @@ fn failure(store: &str, flags: &[&str]) -> String {
     let mut serve = spillgate();
     serve.arg("serve").args(["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]);
     let output = serve.arg(home.path("spillgate.toml")).args(flags).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(!told.contains("hunter2"), "a password is never shown: {told}");
-    told
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(!message.contains("hunter2"), "a password is never shown: {message}");
+    message
 }
 
 #[test]
@@ -80,17 +80,20 @@ fn what_is_wrong_with_the_settings_is_told_with_its_line() {
         ),
         ("key-prefix = 'a:'", "store key-prefix is set but url is not; add url ="),
     ] {
-        let told = failure(store, &[]);
-        assert!(told.contains(expected) && told.lines().count() == 1, "{store}\n{told}");
+        let message = failure(store, &[]);
+        assert!(message.contains(expected) && message.lines().count() == 1, "{store}\n{message}");
     }
-    let told = failure("", &["--store", "redis://u:hunter2@a,b"]);
-    assert!(told.contains("store url: the URL `redis://…` names several hosts"), "{told}");
+    let message = failure("", &["--store", "redis://u:hunter2@a,b"]);
+    assert!(message.contains("store url: the URL `redis://…` names several hosts"), "{message}");
 }
 
 #[test]
 fn a_store_that_cannot_be_used_is_told_with_what_to_change() {
-    let told = failure(&format!("url = '{NOBODY}'"), &[]);
-    assert!(told.contains("the store cannot be used: ") && told.contains("127.0.0.1:1"), "{told}");
+    let message = failure(&format!("url = '{NOBODY}'"), &[]);
+    assert!(
+        message.contains("the store cannot be used: ") && message.contains("127.0.0.1:1"),
+        "{message}"
+    );
 
     let locked = Redis::with(&["--requirepass", "sesame-sesame"]);
     let url = format!("url = '{}'", locked.url());
@@ -99,8 +102,11 @@ fn a_store_that_cannot_be_used_is_told_with_what_to_change() {
     assert!(wrong.contains("does not accept this user and password"), "{wrong}");
 
     let forgetful = Redis::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
-    let told = failure(&format!("url = '{}'", forgetful.url()), &[]);
-    assert!(told.contains("allkeys-lru") && told.contains("set it to `noeviction`"), "{told}");
+    let message = failure(&format!("url = '{}'", forgetful.url()), &[]);
+    assert!(
+        message.contains("allkeys-lru") && message.contains("set it to `noeviction`"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -128,28 +134,31 @@ fn check_config_connects_only_if_it_is_told_to() {
         let mut check = spillgate();
         check.arg("check-config").arg(home.path("spillgate.toml")).args(flags);
         let output = check.output().unwrap();
-        let told = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        (output.status.success(), told.concat())
+        let message = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.success(), message.concat())
     };
-    let (is_right, told) = check(&["--connect"]);
-    assert!(is_right && told.contains(&format!("store  {}, connected", redis.url())), "{told}");
+    let (is_right, message) = check(&["--connect"]);
+    assert!(
+        is_right && message.contains(&format!("store  {}, connected", redis.url())),
+        "{message}"
+    );
     for url in [
         "redis://me:hunter2@a/3",
         "redis://hunter2@a",
         "rediss+sentinel://:hunter2@a,b/main",
         "redis+cluster://me:@/:hunter2@a",
     ] {
-        let (is_right, told) = check(&["--store", url]);
-        assert!(is_right && !told.contains("hunter2"), "{told}");
+        let (is_right, message) = check(&["--store", url]);
+        assert!(is_right && !message.contains("hunter2"), "{message}");
     }
-    let (is_right, told) = check(&["--store", NOBODY]);
-    assert!(is_right && told.contains("store  redis://127.0.0.1:1\n"), "{told}");
+    let (is_right, message) = check(&["--store", NOBODY]);
+    assert!(is_right && message.contains("store  redis://127.0.0.1:1\n"), "{message}");
     // Files are read nevertheless.
     let missing = ["--store-tls-cert", "missing.pem", "--store-tls-key", "missing.key"];
-    let (is_right, told) = check(&[&["--store", "rediss://127.0.0.1:1"], &missing[..]].concat());
-    assert!(!is_right && told.contains("missing.pem cannot be read"), "{told}");
-    let (is_right, told) = check(&["--store", NOBODY, "--connect"]);
-    assert!(!is_right && told.contains("the store cannot be used"), "{told}");
+    let (is_right, message) = check(&[&["--store", "rediss://127.0.0.1:1"], &missing[..]].concat());
+    assert!(!is_right && message.contains("missing.pem cannot be read"), "{message}");
+    let (is_right, message) = check(&["--store", NOBODY, "--connect"]);
+    assert!(!is_right && message.contains("the store cannot be used"), "{message}");
 }
 
 #[test]

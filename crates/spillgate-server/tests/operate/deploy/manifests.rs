@@ -76,7 +76,7 @@ fn a_server_takes_the_file_of_the_manifest_and_listens_where_the_manifest_says()
     }
     let file = format!("{}/spillgate.toml", folder("config"));
     assert_eq!(container["args"], serde_json::json!(["serve", "--config", file]));
-    let told = run(spillgate().arg("check-config").arg(home.path("spillgate.toml")));
+    let message = run(spillgate().arg("check-config").arg(home.path("spillgate.toml")));
 
     let ports = container["ports"].as_array().unwrap();
     for port in ports {
@@ -84,7 +84,7 @@ fn a_server_takes_the_file_of_the_manifest_and_listens_where_the_manifest_says()
         let listens = |line: &str| {
             line.trim().starts_with(name) && line.ends_with(&format!("0.0.0.0:{number}"))
         };
-        assert!(told.lines().any(listens), "{name} {number}: {told}");
+        assert!(message.lines().any(listens), "{name} {number}: {message}");
     }
     let port =
         |name: &str| &ports.iter().find(|port| port["name"] == name).unwrap()["containerPort"];
@@ -116,13 +116,13 @@ fn the_pieces_of_the_manifest_name_each_other() {
 #[test]
 fn a_server_takes_the_rules_for_envoy_in_either_format() {
     let policy = format!("{ROOT}deploy/envoy/spillgate.toml");
-    let told = run(spillgate().args(["check-config", &policy]));
-    assert!(told.contains("per-address") && told.contains("127.0.0.1:8391"), "{told}");
+    let message = run(spillgate().args(["check-config", &policy]));
+    assert!(message.contains("per-address") && message.contains("127.0.0.1:8391"), "{message}");
     let home = Home::new("limit = []");
     let rules = format!("{ROOT}deploy/envoy/ratelimit");
     let file = home.path("spillgate.toml");
-    let told = run(spillgate().arg("check-config").arg(file).args(["--envoy-config", &rules]));
-    assert!(told.contains("127.0.0.1:8391"), "{told}");
+    let message = run(spillgate().arg("check-config").arg(file).args(["--envoy-config", &rules]));
+    assert!(message.contains("127.0.0.1:8391"), "{message}");
 }
 
 #[test]

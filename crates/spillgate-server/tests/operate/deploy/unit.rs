@@ -52,8 +52,8 @@ impl Machine {
 
     fn checked(&self) -> (bool, String) {
         let output = self.command("ExecStartPre=").output().unwrap();
-        let told = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        (output.status.success(), told.concat())
+        let message = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.success(), message.concat())
     }
 
     /// Starts it as the unit does, but for ports and folders that may not be free.
@@ -68,16 +68,16 @@ impl Machine {
 #[test]
 fn the_unit_starts_with_its_file_and_its_credentials() {
     let machine = Machine::new(&read("deploy/spillgate.service"));
-    let (is_right, told) = machine.checked();
-    assert!(is_right && told.contains("0.0.0.0:8390"), "{told}");
+    let (is_right, message) = machine.checked();
+    assert!(is_right && message.contains("0.0.0.0:8390"), "{message}");
     let server = machine.start();
     assert!(!server.banner.contains("token   "), "{}", server.banner);
     server.stop();
 
     // What the unit is there to notice.
     let without = Machine::new(&machine.unit.replace("Environment=SPILLGATE_TOKEN_FILE", "#"));
-    let (is_right, told) = without.checked();
-    assert!(!is_right && told.contains("there is no token"), "{told}");
+    let (is_right, message) = without.checked();
+    assert!(!is_right && message.contains("there is no token"), "{message}");
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn the_unit_speaks_tls_once_two_signs_are_taken_away() {
     std::fs::write(machine.etc.path("cert.pem"), cert.pem()).unwrap();
     let file = read("deploy/spillgate.toml");
     machine.etc.write(&file.replace("[server]", "[server]\ntls-cert = 'cert.pem'"));
-    let (is_right, told) = machine.checked();
-    assert!(is_right, "{told}");
+    let (is_right, message) = machine.checked();
+    assert!(is_right, "{message}");
     let server = machine.start();
     assert!(server.banner.contains("https://"), "{}", server.banner);
     server.stop();
@@ -132,8 +132,8 @@ fn the_file_is_right_with_everything_that_it_only_mentions() {
     for secret in ["cluster-secret", "redis-password"] {
         std::fs::write(machine.etc.path(secret), TOKEN).unwrap();
     }
-    let (is_right, told) = machine.checked();
-    assert!(is_right && told.contains("0.0.0.0:8391"), "{told}");
+    let (is_right, message) = machine.checked();
+    assert!(is_right && message.contains("0.0.0.0:8391"), "{message}");
 }
 
 #[test]

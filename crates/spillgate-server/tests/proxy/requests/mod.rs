@@ -117,9 +117,9 @@ fn attempt(
     } else {
         judge(case, &seen, &responses)
     };
-    let told: Vec<_> = responses.iter().map(|response| &response.start).collect();
+    let output: Vec<_> = responses.iter().map(|response| &response.start).collect();
     judgement.map_err(|error| {
-        format!("{}: {error}\n   client {told:?}\n   upstream {seen:?}", case.name)
+        format!("{}: {error}\n   client {output:?}\n   upstream {seen:?}", case.name)
     })
 }
 

@@ -31,6 +31,6 @@ fn the_manual_shows_what_is_said_of_a_bad_policy() {
     let (_, after) = after.split_once("```text\n").unwrap();
     let (shown, _) = after.split_once("```").unwrap();
     let (_, problems) = decode(policy, Some("policy.toml"));
-    let told: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
-    assert_eq!(shown, told);
+    let message: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+    assert_eq!(shown, message);
 }
