@@ -8,7 +8,6 @@ mod churn;
 mod clock;
 mod concurrency;
 mod conformance;
-mod flood;
 mod hasher;
 mod limiter;
 mod moving;

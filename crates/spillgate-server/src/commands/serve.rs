@@ -1,3 +1,5 @@
+#![allow(rustdoc::broken_intra_doc_links, reason = "help names tables of the file: [server]")]
+
 use std::error::Error;
 use std::path::PathBuf;
 

@@ -34,7 +34,7 @@ fn a_snapshot_that_cannot_be_used_is_set_aside_and_the_server_starts_empty() {
     };
     let newer = {
         let mut bytes = good.clone();
-        bytes[8] = 9;
+        bytes["SPILLGATE".len()] = 9;
         bytes
     };
     let cases: [(&[u8], &str, &str); 5] = [
