@@ -20,6 +20,9 @@ fuzz_target!(|input: (u8, &[u8])| {
     }
     let _ = State::from_bytes(bytes);
     let _ = script::born(bytes);
+    let _ = script::permit_reply(bytes);
+    let _ = script::swapped(bytes);
+    let _ = script::edits(bytes);
     let _ = script::alive(bytes, entries > 0);
     if let Ok(Some((_, length))) = spillgate_redis::client::parse_reply(bytes) {
         assert!(length <= bytes.len());

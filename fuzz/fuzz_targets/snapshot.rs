@@ -38,7 +38,7 @@ fn ended(moment: &Moment, seed: Seed, pieces: &[Piece]) -> Vec<u8> {
     let mut writer = SnapshotWriter::new(&mut bytes, moment, seed).expect("memory takes it");
     for piece in pieces {
         let written = match piece {
-            Piece::List(kind, entry, added) => writer.list(*kind, entry, *added),
+            Piece::Edit(edit) => writer.edit(edit),
             Piece::Limit(limit) => writer.limit(limit),
         };
         written.expect("memory takes it");
@@ -66,7 +66,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(moment, again);
         assert_eq!(first, second);
         let mut reader = SnapshotReader::new(Cursor::new(&whole)).expect("what was written");
-        // It may be refused, for an entry of a list that is none, but not more.
+        // It may be refused, for an edit that cannot be understood, but not more.
         let _ = restore(&mut reader, &GATE, || moment);
     }
 });

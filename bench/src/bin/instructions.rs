@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use spillgate::algorithm::{AlgorithmKind, TokenBucket};
-use spillgate::{Clock, Limiter, ManualClock, Quota, Table, WhenFull, check_all_at};
+use spillgate::{Clock, Concurrency, Limiter, ManualClock, Quota, Table, WhenFull, check_all_at};
 
 const KEYS: u64 = 1_000;
 
@@ -124,6 +124,22 @@ const ROWS: &[Row] = &[
             }
             let _ = black_box(limiter.check(&(key << 20)));
         }
+    }),
+    ("permit, acquired and released", |count| {
+        let calls: Concurrency<u64> = Concurrency::new(10);
+        (0..count).for_each(|call| drop(black_box(calls.try_acquire(&(call % KEYS)))));
+    }),
+    ("permit, of a key in flight", |count| {
+        let calls: Concurrency<u64> = Concurrency::new(10);
+        let held: Vec<_> = (0..KEYS).map(|key| calls.try_acquire(&key)).collect();
+        (0..count).for_each(|call| drop(black_box(calls.try_acquire(&(call % KEYS)))));
+        drop(held);
+    }),
+    ("permit, refused", |count| {
+        let calls: Concurrency<u64> = Concurrency::new(1);
+        let held: Vec<_> = (0..KEYS).map(|key| calls.try_acquire(&key)).collect();
+        (0..count).for_each(|call| drop(black_box(calls.try_acquire(&(call % KEYS)))));
+        drop(held);
     }),
     ("a quota that comes with the call", |count| {
         let any: Quota = "1/s".parse().unwrap();

@@ -64,20 +64,21 @@ impl<S: Store, R> Enforcer<S, R> {
     /// Decides a request that another server is going to serve, and answers whether it may go
     /// ahead: a 200 without a body, after the wait of a shaper, or a refusal with its 429, 403,
     /// 400 or 503; both with the headers for the client. The cost stands, since the response is
-    /// not seen here.
+    /// not seen here. For the same reason permits of concurrency limits are returned at once.
     pub async fn verdict<B: Default>(&self, request: RequestView<'_>) -> Response<B>
     where
         R: Refuse<B>,
     {
         let decided = self.decide(&request).await;
-        let reason = match &decided {
-            Ok(outcome) => Reason::of(outcome.answer()),
-            Err(error) => Some(Reason::of_error(error)),
+        let status = match &decided {
+            Ok(outcome) => Reason::of(outcome.answer())
+                .map(|reason| Refusal::new(reason, request, Some(outcome)).status()),
+            Err(error) => Some(Reason::of_error(error).status()),
         };
         let outcome = match self.admit(request, decided) {
             Admission::Refuse(mut response) => {
                 // A refusal in gRPC is a 200, and the proxy that asked would go ahead.
-                *response.status_mut() = reason.unwrap_or(Reason::Denied).status();
+                *response.status_mut() = status.unwrap_or(Reason::Denied.status());
                 return response;
             }
             Admission::Pass(outcome) => outcome,

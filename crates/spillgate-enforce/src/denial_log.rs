@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillgate::{Clock, Limiter, Quota, QuotaBuilder, SystemClock, Timestamp};
-use spillgate_policy::{Answer, Error, LimitState, Outcome, Subject};
+use spillgate_policy::{Answer, Ban, Error, LimitState, Mode, Outcome, Subject};
 use tracing::{Level, error, event_enabled, field, info, warn};
 
 use crate::headers::whole_millis;
@@ -13,6 +13,8 @@ use crate::per_limit::PerLimit;
 pub(crate) struct DenialLog {
     limits: PerLimit<Throttle>,
     blocked: Throttle,
+    banned: Throttle,
+    bans: Throttle,
     without_host: Throttle,
     store: StoreThrottle,
     debts: Throttle,
@@ -24,6 +26,7 @@ impl DenialLog {
         match outcome.answer() {
             Answer::Denied => self.denied(about, outcome),
             Answer::Blocked => refused(&self.blocked, about, outcome, "blocked"),
+            Answer::Banned => refused(&self.banned, about, outcome, "refused: banned"),
             Answer::HostRequired => refused(&self.without_host, about, outcome, WITHOUT_HOST),
             _ => {
                 // Any other limit that says no is heard.
@@ -68,6 +71,27 @@ impl DenialLog {
             retry_after_ms = limit.decision().retry_after().map(whole_millis),
             suppressed,
             "would be denied, but the limit is in shadow"
+        );
+    }
+
+    /// Logs a ban that begins.
+    pub(crate) fn banned(&self, ban: &Ban) {
+        if !event_enabled!(target: "spillgate", Level::WARN) {
+            return;
+        }
+        let Some(suppressed) = self.bans.admit(SystemClock.now()) else { return };
+        let message = match ban.mode() {
+            Mode::Shadow => "would be banned, but the ban is in shadow",
+            _ => "banned",
+        };
+        warn!(
+            target: "spillgate",
+            limit = ban.limit(),
+            caller = %ban.caller(),
+            duration_ms = whole_millis(ban.until().since(ban.since())),
+            count = ban.count(),
+            suppressed,
+            "{message}"
         );
     }
 

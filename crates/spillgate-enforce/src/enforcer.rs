@@ -142,8 +142,9 @@ impl<S: Store, R> Enforcer<S, R> {
     }
 
     /// Counts and logs what was decided.
-    #[inline]
-    fn note(&self, subject: Subject<'_>, decided: Result<&Outcome<'_>, &Error>) {
+    // Always, since most of it is for what is rare, and out of line.
+    #[inline(always)]
+    pub(crate) fn note(&self, subject: Subject<'_>, decided: Result<&Outcome<'_>, &Error>) {
         match decided {
             Ok(outcome) => {
                 if let Some(meter) = &self.meter {
@@ -165,6 +166,7 @@ impl<S: Store, R> Enforcer<S, R> {
         if self.logs_denials {
             self.log.decided(subject, outcome);
         }
+        self.note_bans();
     }
 
     /// Counts and logs an error of the store. Other errors are the asker's.

@@ -1,12 +1,15 @@
 #![doc = include_str!("../README.md")]
 
 mod admission;
+mod bans;
 mod delay;
 mod denial_log;
 mod enforcer;
+mod follow;
 mod headers;
 mod metrics;
 mod per_limit;
+mod permits;
 mod refusal;
 mod settle;
 

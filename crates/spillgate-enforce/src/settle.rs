@@ -34,6 +34,7 @@ impl<S: Store, R> Enforcer<S, R> {
             }
             Err(error) => self.store_failed(&error),
         }
+        self.note_bans();
     }
 
     /// Replaces what was spent under a limit in advance by the actual cost. See

@@ -18,6 +18,7 @@ enum Kind {
     Policy(Vec<Problem>),
     Store(Box<dyn std::error::Error + Send + Sync>),
     Overloaded(Box<dyn std::error::Error + Send + Sync>),
+    Full(String),
     Unknown(String),
 }
 
@@ -51,6 +52,11 @@ impl Error {
         Self { kind: Box::new(Kind::Overloaded(cause.into())) }
     }
 
+    /// A store in this process has no room for more.
+    pub(crate) fn full(message: impl Into<String>) -> Self {
+        Self { kind: Box::new(Kind::Full(message.into())) }
+    }
+
     pub(crate) fn policy(problems: Vec<Problem>) -> Self {
         Self { kind: Box::new(Kind::Policy(problems)) }
     }
@@ -65,7 +71,7 @@ impl Error {
     pub fn problems(&self) -> &[Problem] {
         match &*self.kind {
             Kind::Policy(problems) => problems,
-            Kind::Store(_) | Kind::Overloaded(_) | Kind::Unknown(_) => &[],
+            Kind::Store(_) | Kind::Overloaded(_) | Kind::Full(_) | Kind::Unknown(_) => &[],
         }
     }
 
@@ -75,10 +81,10 @@ impl Error {
         matches!(*self.kind, Kind::Policy(_))
     }
 
-    /// True if the store could not answer.
+    /// True if the store could not answer, or has no room.
     #[must_use]
     pub fn is_store(&self) -> bool {
-        matches!(*self.kind, Kind::Store(_) | Kind::Overloaded(_))
+        matches!(*self.kind, Kind::Store(_) | Kind::Overloaded(_) | Kind::Full(_))
     }
 
     /// True if the store was not asked, since it is overloaded.
@@ -93,7 +99,7 @@ impl Error {
         match &*self.kind {
             Kind::Store(_) => "the shared store cannot be reached".to_owned(),
             Kind::Overloaded(_) => "the shared store is asked more than it answers".to_owned(),
-            Kind::Policy(_) | Kind::Unknown(_) => self.to_string(),
+            Kind::Policy(_) | Kind::Full(_) | Kind::Unknown(_) => self.to_string(),
         }
     }
 
@@ -116,7 +122,7 @@ impl fmt::Display for Error {
             }
             Kind::Store(cause) => write!(f, "the store did not answer: {cause}"),
             Kind::Overloaded(cause) => write!(f, "{cause}"),
-            Kind::Unknown(message) => f.write_str(message),
+            Kind::Full(message) | Kind::Unknown(message) => f.write_str(message),
         }
     }
 }
@@ -125,7 +131,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.kind {
             Kind::Store(cause) | Kind::Overloaded(cause) => Some(cause.as_ref()),
-            Kind::Policy(_) | Kind::Unknown(_) => None,
+            Kind::Policy(_) | Kind::Full(_) | Kind::Unknown(_) => None,
         }
     }
 }

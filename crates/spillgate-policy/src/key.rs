@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -93,6 +94,35 @@ impl Key {
         for text in [domain].into_iter().chain(texts) {
             self.bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
             self.bytes.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// The key of the caller whom one of so many parts names, alone; `None` if it names nobody.
+    pub(crate) fn caller(&self, part: usize, parts: usize) -> Option<Self> {
+        let mut bytes = self.bytes.as_slice();
+        for _ in 0..part {
+            bytes = split(bytes, false).2;
+        }
+        let (kind, value, _) = split(bytes, part + 1 == parts);
+        let mut caller = Self::global();
+        match kind {
+            0 => return None,
+            kind => caller.bytes.push(kind),
+        }
+        caller.bytes.extend_from_slice(value);
+        Some(caller)
+    }
+
+    /// The caller whom a key [alone](Self::caller) names.
+    pub(crate) fn to_caller(&self) -> Option<Caller<'static>> {
+        let (kind, value, _) = split(&self.bytes, true);
+        let bytes = || Cow::Owned(value.to_vec());
+        match kind {
+            1 => Some(Caller::ApiKey(bytes())),
+            2 => Some(Caller::User(bytes())),
+            4 => <[u8; 4]>::try_from(value).ok().map(|octets| Caller::Ip(octets.into())),
+            6 => <[u8; 16]>::try_from(value).ok().map(|octets| Caller::Ip(octets.into())),
+            _ => None,
         }
     }
 

@@ -18,12 +18,14 @@ macro_rules! debug_fields {
 
 mod caller;
 mod config;
+mod duration;
 mod envoy;
 mod error;
 mod gate;
 mod key;
 mod policy;
 mod request_view;
+pub mod rfc3339;
 pub mod store;
 mod suggest;
 
@@ -35,19 +37,21 @@ pub use self::config::PolicyBuilder;
 pub use self::config::file::schema;
 pub use self::config::file::{PolicyFile, Settings, Tables};
 pub use self::config::spec::{
-    Accept, Acceptor, Domain, HeaderIdentity, Identity, Limit, Match, Metadata, MetadataValue,
-    Mode, Node, NodeLimit, NodeMode, NodeQuota, Override, Settle, Tier,
+    Accept, Acceptor, BanSpec, Domain, HeaderIdentity, Identity, Limit, Match, Metadata,
+    MetadataValue, Mode, Node, NodeLimit, NodeMode, NodeQuota, Override, Settle, Tier,
 };
+pub use self::duration::parse_duration;
 pub use self::envoy::Descriptor;
 pub use self::error::{Error, Place, Problem};
 pub use self::gate::{
-    Answer, Changes, Decided, DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors,
-    Explanation, Gate, LimitChange, LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits,
-    ListChange, Outcome, Question, Receipt, SavedState, StateExplanation, Subject, Throttle,
-    Uncharged,
+    Acquired, Answer, Ban, BanExplanation, BanUsage, Changes, Decided, DescriptorKind,
+    DescriptorOutcome, DescriptorState, Descriptors, Explanation, Gate, LimitChange, LimitCheck,
+    LimitExplanation, LimitState, LimitSummary, Limits, ListChange, ListEntry, Origin, Outcome,
+    OverrideEntry, Question, Receipt, SavedState, StateExplanation, Subject, Throttle, Uncharged,
 };
 pub use self::key::Key;
 pub use self::policy::Policy;
 pub use self::policy::lists::ListKind;
 pub use self::policy::route::{EncodedSlash, IgnoreCase, PathSpelling};
+pub use self::policy::terms::Terms;
 pub use self::request_view::RequestView;

@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod allocations;
+mod bans;
 mod common;
+mod concurrency;
 mod conformance;
 mod descriptors;
+mod expiry;
 mod identity;
 mod matching;
 mod policy_file;

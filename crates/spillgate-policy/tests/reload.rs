@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{TestGate, gate, gate_of, get};
-use spillgate_policy::{Answer, Gate, Limit, ListKind, Outcome, Policy, Tier};
+use spillgate_policy::{Answer, Gate, Limit, ListKind, Outcome, Policy, Terms, Tier};
 
 fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     limits
@@ -64,12 +64,15 @@ fn overrides_and_tiers_come_and_go_and_keep_what_was_spent() {
 async fn what_was_changed_at_run_time_survives_a_new_policy() {
     let (gate, _) =
         gate("block = [\"198.51.100.1\"]\n[[limit]]\nname = \"l\"\nquota = \"burst 1\"");
-    assert!(gate.list(ListKind::Block, "203.0.113.0/24").unwrap());
-    assert!(!gate.list(ListKind::Block, "203.0.113.0/24").unwrap(), "it is there already");
-    assert!(gate.unlist(ListKind::Block, "198.51.100.1").unwrap());
-    gate.list(ListKind::Allow, "key:friend").unwrap();
+    assert!(gate.list(ListKind::Block, "203.0.113.0/24", Terms::permanent()).await.unwrap());
+    assert!(
+        !gate.list(ListKind::Block, "203.0.113.0/24", Terms::permanent()).await.unwrap(),
+        "it is there already"
+    );
+    assert!(gate.unlist(ListKind::Block, "198.51.100.1").await.unwrap());
+    gate.list(ListKind::Allow, "key:friend", Terms::permanent()).await.unwrap();
     let quota = "burst 7".parse().unwrap();
-    gate.set_override("l", &["192.0.2.1"], Some(quota)).await.unwrap();
+    gate.set_override("l", &["192.0.2.1"], quota, Terms::permanent()).await.unwrap();
     for _ in 0..2 {
         let answer = |peer| get(peer, "/").through(&gate).answer();
         assert_eq!(answer("203.0.113.200"), Answer::Blocked);
@@ -85,10 +88,10 @@ async fn what_was_changed_at_run_time_survives_a_new_policy() {
         policy([limit])
     };
     gate.replace(with_override()).unwrap();
-    gate.set_override("l", &["192.0.2.1"], Some(quota)).await.unwrap();
+    gate.set_override("l", &["192.0.2.1"], quota, Terms::permanent()).await.unwrap();
     gate.replace(with_override()).unwrap();
     assert_eq!(gate.peek_limit("l", &["192.0.2.1"], 1).await.unwrap().limit(), 7);
-    let error = gate.list(ListKind::Block, "not-an-address").unwrap_err();
+    let error = gate.list(ListKind::Block, "not-an-address", Terms::permanent()).await.unwrap_err();
     assert!(error.is_unknown(), "{error}");
     let error = gate.peek_limit("ll", &["192.0.2.1"], 1).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no limit \"ll\"; use one of l");
@@ -196,7 +199,9 @@ fn a_limit_that_counts_otherwise_for_a_while_forgives_nobody() {
 async fn an_override_of_a_limit_that_comes_back_comes_back_with_it() {
     let api = || policy([Limit::new("api", "1/h burst 10")]);
     let (gate, _) = gate_of(api());
-    gate.set_override("api", &["203.0.113.7"], Some("1/h burst 3".parse().unwrap())).await.unwrap();
+    gate.set_override("api", &["203.0.113.7"], "1/h burst 3".parse().unwrap(), Terms::permanent())
+        .await
+        .unwrap();
     assert_eq!(get("203.0.113.7", "/").passes(&gate, 2), 2);
     gate.replace(policy([])).unwrap();
     gate.replace(api()).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::{TestGate, get};
 use spillgate::{Clock, ManualClock, Timestamp};
 use spillgate_policy::store::Memory;
-use spillgate_policy::{Answer, Gate, Limit, ListKind, Policy, Tier};
+use spillgate_policy::{Answer, Gate, Limit, ListKind, Policy, Terms, Tier};
 
 #[tokio::test]
 async fn what_was_spent_and_changed_at_run_time_survives_a_restart() {
@@ -24,9 +24,9 @@ async fn what_was_spent_and_changed_at_run_time_survives_a_restart() {
         assert_eq!(get(peer, "/").passes(&gate, 4), 4);
     }
     let quota = "1/h burst 20".parse().unwrap();
-    gate.set_override("l", &["203.0.113.4"], Some(quota)).await.unwrap();
-    gate.list(ListKind::Block, "198.51.100.0/24").unwrap();
-    gate.list(ListKind::Allow, "key:friend").unwrap();
+    gate.set_override("l", &["203.0.113.4"], quota, Terms::permanent()).await.unwrap();
+    gate.list(ListKind::Block, "198.51.100.0/24", Terms::permanent()).await.unwrap();
+    gate.list(ListKind::Allow, "key:friend", Terms::permanent()).await.unwrap();
 
     let saved = gate.save();
     assert!(!format!("{saved:?}").contains("friend"), "{saved:?}");

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::common::{Call, TestGate, gate, gate_of, get};
+use crate::common::{Call, TestGate, at_once, gate, gate_of, get};
 use http::{HeaderMap, StatusCode};
-use spillgate_policy::{Limit, ListKind, Mode, Policy, Settle};
+use spillgate_policy::{Limit, ListKind, Mode, Policy, Settle, Terms};
 
 /// Sends a call; if it passes, answers it with a status and perhaps a header.
 fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &str)>) -> bool {
@@ -143,7 +143,8 @@ fn a_closure_that_settles_may_block_the_caller() {
     let gate = Arc::new(OnceLock::<TestGate>::new());
     let known = Arc::clone(&gate);
     let settle = Settle::with(move |_, _| {
-        known.get()?.list(ListKind::Block, "203.0.113.7").ok()?;
+        let block = known.get()?.list(ListKind::Block, "203.0.113.7", Terms::permanent());
+        at_once(block).ok()?;
         None
     });
     let policy = Policy::builder().limit(Limit::new("l", "burst 9").settle(settle)).build();

@@ -1,6 +1,6 @@
 //! Limits that are asked by name, several of them together.
 
-use spillgate_policy::{Answer, Gate, Limit, LimitCheck, Limits, ListKind, Mode, Policy};
+use spillgate_policy::{Answer, Gate, Limit, LimitCheck, Limits, ListKind, Mode, Policy, Terms};
 use spillgate_testing::CheckLimit;
 
 fn gate() -> Gate {
@@ -82,9 +82,10 @@ async fn limits_and_lists_are_told_as_they_are_now() {
     assert_eq!((limits[0].per.as_str(), limits[2].mode), ("global", Mode::Shadow));
     assert_eq!((gate.policy().parts("total"), gate.policy().parts("none")), (Some(0), None));
     for entry in ["user:b", "192.0.2.7", "key:a", "192.0.2.0/24"] {
-        gate.list(ListKind::Allow, entry).unwrap();
+        gate.list(ListKind::Allow, entry, Terms::permanent()).await.unwrap();
     }
     let listed = gate.listed(ListKind::Allow);
+    let listed: Vec<_> = listed.iter().map(|it| it.entry.as_str()).collect();
     assert_eq!(listed, ["192.0.2.0/24", "192.0.2.7/32", "key:a", "user:b"]);
     assert!(gate.listed(ListKind::Block).is_empty());
 }

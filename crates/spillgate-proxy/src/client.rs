@@ -20,7 +20,7 @@ use super::request::Sender;
 use super::service::ProxyService;
 use super::streams::{Spawn, Streams};
 use super::trailers::PolicyView;
-use super::upgrade::{Upgrade, relay};
+use super::upgrade::{Switched, Upgrade, relay};
 use super::{ClientLimits, Proxy, ProxyProtocol};
 
 /// What the requests of a client share.
@@ -108,7 +108,10 @@ impl<S: Store> ClientConnection<S> {
         };
         let parts = connection.into_parts();
         let mut stream = parts.io.into_inner().into_inner();
-        if let (Ok(()), Some(upstream)) = (&ended, client.upgrade.take()) {
+        if let (Ok(()), Some(switched)) = (&ended, client.upgrade.take()) {
+            let Switched { connection: upstream, in_flight, permits } = switched;
+            // Until the upgraded connection is closed.
+            let _held = (in_flight, permits);
             let idle = client.proxy.state.load().settings.upgrade_idle_timeout;
             let _switched = client.proxy.stats.switched();
             let _in_progress = Activity::begin_request(&*client.activity);

@@ -11,6 +11,8 @@ use crate::problem::Problem;
 #[derive(Debug)]
 pub(super) enum Failure {
     NoneHealthy,
+    /// Every healthy upstream has as many requests in flight as the settings allow.
+    AllBusy,
     Connect(io::Error),
     ConnectTimeout,
     /// The upstream timed out, before or during its response.
@@ -27,8 +29,16 @@ pub(super) enum Failure {
 
 impl Failure {
     /// Every kind, for metrics.
-    pub(super) const KINDS: [&str; 7] =
-        ["unhealthy", "connect", "connect-timeout", "timeout", "broken", "ambiguous", "client"];
+    pub(super) const KINDS: [&str; 8] = [
+        "unhealthy",
+        "connect",
+        "connect-timeout",
+        "timeout",
+        "broken",
+        "ambiguous",
+        "client",
+        "busy",
+    ];
 
     /// Its index among them.
     pub(super) const fn kind(&self) -> usize {
@@ -40,12 +50,13 @@ impl Failure {
             Self::Broken(_) => 4,
             Self::Ambiguous(_) => 5,
             Self::ClientStalled | Self::ClientBroke => 6,
+            Self::AllBusy => 7,
         }
     }
 
     const fn status(&self) -> StatusCode {
         match self {
-            Self::NoneHealthy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoneHealthy | Self::AllBusy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Connect(_) | Self::Broken(_) | Self::Ambiguous(_) => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout | Self::UpstreamStalled => StatusCode::GATEWAY_TIMEOUT,
             Self::ClientStalled => StatusCode::REQUEST_TIMEOUT,
@@ -57,6 +68,7 @@ impl Failure {
     const fn detail(&self) -> &'static str {
         match self {
             Self::NoneHealthy => "No upstream is healthy. Try again later.",
+            Self::AllBusy => "Every upstream is busy. Try again later.",
             Self::Connect(_) => "The upstream cannot be reached.",
             Self::ConnectTimeout => "The upstream could not be reached in time.",
             Self::UpstreamStalled => "The upstream did not answer in time.",
@@ -73,7 +85,7 @@ impl Failure {
 
     pub(super) fn response(&self) -> Response<Body> {
         let problem = match self {
-            Self::NoneHealthy => Problem::unavailable(self.detail()),
+            Self::NoneHealthy | Self::AllBusy => Problem::unavailable(self.detail()),
             _ => Problem::new(self.status(), self.detail()),
         };
         let mut response = problem.response();

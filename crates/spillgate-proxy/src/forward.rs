@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
+use spillgate_tower::HeldPermits;
 use tower_service::Service;
 use tracing::warn;
 
@@ -15,9 +16,13 @@ use super::body::{Body, RequestBody};
 use super::client::Client;
 use super::failure::Failure;
 use super::trailers::TrailerFilter;
+use super::upgrade::Switched;
 use super::upstream::{Answered, InFlight, Unanswered, Upstream, UpstreamBody};
 use super::{State, host, request, response};
 use crate::settings::HostHeader;
+
+/// What a request that offers to switch protocols holds, if it does.
+type UpgradePermits = Option<HeldPermits>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Forward(pub(super) Arc<Client>);
@@ -46,8 +51,10 @@ impl Service<Request<Incoming>> for Forward {
 impl Client {
     async fn exchange(&self, request: Request<Incoming>) -> Result<Response<Body>, Failure> {
         let (mut head, body) = request.into_parts();
+        // Upstreams have no use for them; an upgraded connection has.
+        let permits = head.extensions.remove::<HeldPermits>();
         let upgrade = request::upgrade(&head);
-        let upgrades = upgrade.is_some();
+        let upgrades = upgrade.is_some().then_some(permits);
         let is_trusted = self.policy.trusts(self.sender.address);
         let state = self.proxy.state.load_full();
         let via = state.settings.via;
@@ -55,7 +62,7 @@ impl Client {
         let trailers = TrailerFilter::of_request(named, &self.policy, self.limits.max_headers);
         trailers.announce(&mut head.headers);
         let request = Request::from_parts(head, RequestBody::new(body, trailers));
-        self.try_upstreams(&state, request, upgrades).await
+        self.try_upstreams(&state, request, upgrades.as_ref()).await
     }
 
     /// Tries one upstream after the other, until one has received something of the request.
@@ -63,7 +70,7 @@ impl Client {
         &self,
         state: &State,
         mut request: Request<RequestBody>,
-        upgrades: bool,
+        upgrades: Option<&UpgradePermits>,
     ) -> Result<Response<Body>, Failure> {
         // Optional in HTTP/1.0, and required in HTTP/1.1.
         let is_missing = !request.headers().contains_key(HOST);
@@ -71,11 +78,15 @@ impl Client {
         let mut tried = Vec::new();
         let mut last = Failure::NoneHealthy;
         while let Some(upstream) = state.upstreams.choose(&tried) {
+            let Some(in_flight) = upstream.begin(state.settings.max_concurrent_per_upstream) else {
+                tried.push(Arc::clone(upstream));
+                last = Failure::AllBusy;
+                continue;
+            };
             if names_upstream {
                 host::set(request.headers_mut(), &upstream.url.authority);
             }
-            let in_flight = upstream.begin();
-            let answered = match upstream.send(request, upgrades).await {
+            let answered = match upstream.send(request, upgrades.is_some()).await {
                 Ok(answered) => self.answer(state, answered, in_flight, upgrades).await,
                 Err(unanswered) => Err(unanswered),
             };
@@ -105,15 +116,18 @@ impl Client {
         state: &State,
         answered: Answered,
         in_flight: InFlight,
-        upgrades: bool,
+        upgrades: Option<&UpgradePermits>,
     ) -> Result<Response<Body>, Unanswered> {
         response::validate(&answered.response)?;
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let unasked = Failure::Ambiguous("101 without an Upgrade in the request");
-            let switched = answered.into_connection().filter(|_| upgrades);
-            let (mut head, connection) = switched.ok_or(unasked)?;
+            let (Some((mut head, connection)), Some(permits)) =
+                (answered.into_connection(), upgrades)
+            else {
+                return Err(unasked.into());
+            };
             response::prepare(&mut head, state.settings.via);
-            self.upgrade.set(connection);
+            self.upgrade.set(Switched { connection, in_flight, permits: permits.clone() });
             return Ok(Response::from_parts(head, Body::from("")));
         }
         let (mut head, body) = UpstreamBody::new(answered, in_flight).await;

@@ -58,7 +58,7 @@ pub struct State {
 impl Proxy {
     /// A proxy without connections. The error names the setting or file that is wrong.
     pub fn new(settings: ProxySettings) -> Result<Self, String> {
-        let upstreams = Upstreams::new(&settings, &[])?;
+        let upstreams = Upstreams::new(&settings, &[], false)?;
         let state = ArcSwap::from_pointee(State { settings, upstreams });
         Ok(Self { state, stats: Stats::default(), log_limit: LogLimit::default() })
     }
@@ -67,11 +67,8 @@ impl Proxy {
     /// their connections.
     pub fn prepare(&self, settings: ProxySettings) -> Result<State, String> {
         let current = self.state.load();
-        let keep = match settings.connects_like(&current.settings) {
-            true => current.upstreams.all(),
-            false => &[],
-        };
-        let upstreams = Upstreams::new(&settings, keep)?;
+        let keep = settings.connects_like(&current.settings);
+        let upstreams = Upstreams::new(&settings, current.upstreams.all(), keep)?;
         Ok(State { settings, upstreams })
     }
 

@@ -7,6 +7,7 @@ use tracing::warn;
 use super::client::Client;
 use super::failure::Failure;
 use spillgate_net::{Activity, InProgress};
+use spillgate_tower::HeldPermits;
 
 /// Held while a response is sent; counts it at the end.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct ResponseGuard {
     is_cut: bool,
     /// The request is in progress for as long as this lives.
     _in_progress: InProgress<Arc<Activity>>,
+    /// Of concurrency limits, released with this.
+    _permits: Option<HeldPermits>,
 }
 
 impl ResponseGuard {
@@ -23,8 +26,15 @@ impl ResponseGuard {
         client: &Arc<Client>,
         status: StatusCode,
         in_progress: InProgress<Arc<Activity>>,
+        permits: Option<HeldPermits>,
     ) -> Self {
-        Self { client: Arc::clone(client), status, is_cut: false, _in_progress: in_progress }
+        Self {
+            client: Arc::clone(client),
+            status,
+            is_cut: false,
+            _in_progress: in_progress,
+            _permits: permits,
+        }
     }
 
     /// The response is incomplete.

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use spillgate_net::{Activity, InProgress};
 use spillgate_policy::store::Store;
-use spillgate_tower::{Spillgate, SpillgateLayer};
+use spillgate_tower::{ResponseBody, Spillgate, SpillgateLayer};
 use tower_layer::Layer;
 use tower_service::Service as _;
 
@@ -99,7 +99,8 @@ impl<S: Store> Future for ResponseFuture<S> {
         let answered = match &mut self.from {
             From::Limited(limited) => ready!(Pin::new(limited).poll(context)),
             From::Refused(refused) => {
-                Ok(refused.take().unwrap_or_else(|| Response::new(Body::from(""))))
+                let refused = refused.take().unwrap_or_else(|| Response::new(Body::from("")));
+                Ok(refused.map(ResponseBody::from))
             }
         };
         let in_progress = self.in_progress.take();
@@ -110,9 +111,14 @@ impl<S: Store> Future for ResponseFuture<S> {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             let status = response.status();
-            response.map(|body| match in_progress {
-                Some(held) => body.hold(ResponseGuard::new(&self.client, status, held)),
-                None => body,
+            response.map(|body| {
+                let (body, permits) = body.into_parts();
+                match in_progress {
+                    Some(held) => {
+                        body.hold(ResponseGuard::new(&self.client, status, held, permits))
+                    }
+                    None => body,
+                }
             })
         }))
     }

@@ -131,6 +131,8 @@ pub struct ProxySettings {
     pub ca: Option<PathBuf>,
     /// Idle connections kept per upstream.
     pub max_idle_per_upstream: usize,
+    /// Requests in flight per upstream, upgraded connections included; `None` for no bound.
+    pub max_concurrent_per_upstream: Option<usize>,
     /// Whether messages get a `Via`.
     pub via: bool,
 }
@@ -150,6 +152,7 @@ impl ProxySettings {
             host: HostHeader::default(),
             ca: None,
             max_idle_per_upstream: 64,
+            max_concurrent_per_upstream: None,
             via: false,
         }
     }

@@ -6,20 +6,30 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use spillgate_tower::HeldPermits;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::streams::stalled;
-use super::upstream::Http1;
+use super::upstream::{Http1, InFlight};
 
 #[derive(Debug, Default)]
-pub(super) struct Upgrade(Mutex<Option<Http1>>);
+pub(super) struct Upgrade(Mutex<Option<Switched>>);
+
+/// A connection to an upstream that has switched protocols, and what is held until it is closed.
+#[derive(Debug)]
+pub(super) struct Switched {
+    pub(super) connection: Http1,
+    pub(super) in_flight: InFlight,
+    /// Of concurrency limits.
+    pub(super) permits: Option<HeldPermits>,
+}
 
 impl Upgrade {
-    pub(super) fn set(&self, connection: Http1) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+    pub(super) fn set(&self, switched: Switched) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(switched);
     }
 
-    pub(super) fn take(&self) -> Option<Http1> {
+    pub(super) fn take(&self) -> Option<Switched> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

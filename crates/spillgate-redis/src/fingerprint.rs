@@ -90,12 +90,13 @@ fn add_limit(hasher: &mut blake3::Hasher, limit: &LimitSpec) {
     for part in [limit.name.as_str(), &limit.per, limit.algorithm.name()] {
         text(hasher, part.as_bytes());
     }
-    // A call's quota is not part of the policy.
-    hasher.update(&[u8::from(limit.is_by_call)]);
+    // A call's quota is not part of the policy, and permits are counted as no rate is.
+    hasher.update(&[u8::from(limit.is_by_call) | u8::from(limit.hold.is_some()) << 1]);
     quota(hasher, &limit.quota);
     let mut tiers: Vec<_> = limit.tiers.iter().map(|(name, own)| (name.as_bytes(), own)).collect();
-    let mut overrides: Vec<_> =
-        limit.overrides.iter().map(|(key, own)| (key.as_bytes(), own)).collect();
+    // Those that end do so on one node before the other.
+    let overrides = limit.overrides.iter().filter(|own| own.until.is_none());
+    let mut overrides: Vec<_> = overrides.map(|own| (own.key.as_bytes(), &own.quota)).collect();
     for quotas in [&mut tiers, &mut overrides] {
         quotas.sort_by_key(|(name, _)| *name);
         count(hasher, quotas.len());

@@ -58,6 +58,8 @@ const CONTEXT: &str = "spillgate-redis 2026-11-15 names of callers";
 
 const FINGERPRINTS: &str = "spillgate-redis 2026-11-16 fingerprints of nodes";
 
+const EDITS: &str = "spillgate-redis 2026-11-16 encryption of edits";
+
 impl Secret {
     /// A secret of any text of at least 16 bytes.
     ///
@@ -85,6 +87,16 @@ impl Secret {
     /// The key for [fingerprints](crate::Fingerprint); nothing else is hashed under it.
     pub(crate) fn fingerprint_key(&self) -> [u8; blake3::KEY_LEN] {
         blake3::derive_key(FINGERPRINTS, &self.0)
+    }
+
+    /// The key that encrypts edits; nothing else is encrypted under it.
+    pub(crate) fn edit_key(&self) -> [u8; blake3::KEY_LEN] {
+        blake3::derive_key(EDITS, &self.0)
+    }
+
+    /// Names of edits by what they change.
+    pub(crate) fn edits(&self) -> Names {
+        self.names_of(&["edits"])
     }
 
     /// Names of the callers of a limit: by its name, what it counts by, and its algorithm.

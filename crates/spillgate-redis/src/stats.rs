@@ -32,6 +32,8 @@ pub struct Stats {
     pub kept_spends: u64,
     /// Leases.
     pub leases: LeaseStats,
+    /// Permits of concurrency limits.
+    pub permits: PermitStats,
     /// Nodes that share this store, as far as known; zero if unknown.
     pub nodes: u32,
     /// How the configuration of the other nodes compares with this one.
@@ -54,6 +56,20 @@ pub struct LeaseStats {
     pub given_back: u64,
     /// Slices that could not be given back: others had spent after them, or Redis did not answer.
     pub lost: u64,
+}
+
+/// What became of the permits of concurrency limits so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PermitStats {
+    /// Callers whose permits this node holds in Redis.
+    pub callers: u64,
+    /// Permits in flight on this node.
+    pub held: u64,
+    /// Permits that expired before they were released: their holders may still run.
+    pub expired: u64,
+    /// Calls to Redis about permits.
+    pub calls: u64,
 }
 
 /// A number that only grows. Relaxed throughout: it orders nothing else.

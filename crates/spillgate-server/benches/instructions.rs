@@ -32,12 +32,17 @@ const ROWS: &[Row] = &[
     ("gate, one limit", |count| gate(ONE, "/hello", count)),
     ("gate, three limits", |count| gate(THREE, "/hello", count)),
     ("gate, denied", |count| gate(DENYING, "/hello", count)),
+    ("gate, denied, a strike", |count| gate(STRIKING, "/hello", count)),
+    ("gate, banned", |count| gate(BANNING, "/hello", count)),
     ("gate, blocked", |count| gate("limit = []\nblock = ['10.0.0.0/8']", "/hello", count)),
     ("gate, per header and path", |count| gate(BY_HEADER, "/users/7/photos", count)),
     ("gate, a limit by name", by_name),
+    ("gate, one concurrency limit", |count| gate(CONCURRENT, "/hello", count)),
     ("layer, one limit", |count| layer(ONE, count)),
     ("layer, three limits", |count| layer(THREE, count)),
+    ("layer, one concurrency limit", |count| layer(CONCURRENT, count)),
     ("layer, denied", |count| layer(DENYING, count)),
+    ("layer, banned", |count| layer(BANNING, count)),
     ("codec, CL.THROTTLE", decode),
     ("RESP, CL.THROTTLE", |count| resp(&throttle, 1, count)),
     ("RESP, CL.THROTTLE, pipelined", |count| resp(&throttle, 16, count)),
@@ -58,7 +63,12 @@ const ROWS: &[Row] = &[
 ];
 
 const ONE: &str = "[[limit]]\nname = 'ip'\nquota = '1000000/s burst 1000000'";
+const CONCURRENT: &str = "[[limit]]\nname = 'ip'\nconcurrent = 1000";
 const DENYING: &str = "[[limit]]\nname = 'ip'\nquota = '1/h'";
+// A caller makes fewer calls than that.
+const STRIKING: &str = "[[limit]]\nname = 'ip'\nquota = '1/h'\nban = { strikes = 100 }";
+// The second call of each bans it.
+const BANNING: &str = "[[limit]]\nname = 'ip'\nquota = '1/h'\nban = { strikes = 1 }";
 const THREE: &str = "[[limit]]\nname = 'a'\nquota = '4000000/s burst 1000000'\n\
                      [[limit]]\nname = 'b'\nquota = '2000000/s burst 2000000'\n\
                      [[limit]]\nname = 'c'\nquota = '1000000/s burst 3000000'";

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use spillgate::{Decision, KeyedState, Quota, Seed, Settled, Timestamp};
 use spillgate_policy::store::{
-    LimitSpec, Memory, MemoryLimits, SavedLimit, Saves, Settlement, Spend, Store, Usage,
+    BanRule, BanStart, Edit, EditLog, LimitSpec, Memory, MemoryLimits, PermitId, Permits,
+    SavedLimit, Saves, Settlement, Spend, Store, Usage,
 };
 use spillgate_policy::{Error, Key};
 use spillgate_redis::client::Client;
@@ -170,8 +171,79 @@ impl Store for AnyStore {
         limit: usize,
         key: &Key,
         quota: Option<Quota>,
+        until: Option<Timestamp>,
     ) -> Result<(), Error> {
-        wait!(limits, store => store.set_override(limits, limit, key, quota))
+        wait!(limits, store => store.set_override(limits, limit, key, quota, until))
+    }
+
+    fn now(&self) -> Timestamp {
+        match self {
+            Self::Memory(memory) => memory.now(),
+            Self::Shared(store) => store.now(),
+        }
+    }
+
+    async fn hold(
+        &self,
+        limits: &AnyLimits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Result<(), Error> {
+        wait!(limits, store => store.hold(limits, spends, permits))
+    }
+
+    fn hold_now(
+        &self,
+        limits: &AnyLimits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Option<Result<(), Error>> {
+        call!(limits, store => store.hold_now(limits, spends, permits))
+    }
+
+    async fn acquire(
+        &self,
+        limits: &AnyLimits,
+        spend: &Spend,
+        ttl: Duration,
+    ) -> Result<(Decision, Option<PermitId>), Error> {
+        wait!(limits, store => store.acquire(limits, spend, ttl))
+    }
+
+    async fn renew(&self, limits: &AnyLimits, id: PermitId, ttl: Duration) -> Result<bool, Error> {
+        wait!(limits, store => store.renew(limits, id, ttl))
+    }
+
+    async fn release(&self, limits: &AnyLimits, id: PermitId) -> Result<bool, Error> {
+        wait!(limits, store => store.release(limits, id))
+    }
+
+    async fn strike(
+        &self,
+        limits: &AnyLimits,
+        limit: usize,
+        key: &Key,
+        rule: &BanRule,
+    ) -> Result<Option<BanStart>, Error> {
+        wait!(limits, store => store.strike(limits, limit, key, rule))
+    }
+
+    async fn forgive(&self, limits: &AnyLimits, limit: usize, key: &Key) -> Result<(), Error> {
+        wait!(limits, store => store.forgive(limits, limit, key))
+    }
+
+    async fn publish(&self, edits: &[Edit]) -> Result<(), Error> {
+        match self {
+            Self::Memory(memory) => memory.publish(edits).await,
+            Self::Shared(store) => store.publish(edits).await,
+        }
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditLog, Error> {
+        match self {
+            Self::Memory(memory) => memory.edits_since(version).await,
+            Self::Shared(store) => store.edits_since(version).await,
+        }
     }
 
     fn usage(&self, limits: &AnyLimits, limit: usize) -> Option<Usage> {

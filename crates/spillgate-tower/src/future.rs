@@ -12,8 +12,8 @@ use spillgate_policy::store::Store;
 use spillgate_policy::{Outcome, RequestView};
 use tower_service::Service;
 
-use crate::Refuse;
 use crate::layer::Shared;
+use crate::{HeldPermits, Refuse, ResponseBody};
 
 pin_project! {
     /// The response of a [`Spillgate`](crate::Spillgate).
@@ -37,13 +37,17 @@ pin_project! {
             shared: Arc<Shared<S, R>>,
             // In a box, since most responses have none and every future has the room.
             outcome: Option<Box<Outcome<'static>>>,
+            permits: Option<HeldPermits>,
         },
         Refused { response: Ready<Response<B>> },
         Boxed { response: BoxFuture<B, E> },
     }
 }
 
-type BoxFuture<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
+type BoxFuture<B, E> = Pin<Box<dyn Future<Output = Held<B, E>> + Send>>;
+
+/// A response that holds the permits of its request.
+type Held<B, E> = Result<Response<ResponseBody<B>>, E>;
 
 impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
     /// For a response that only gets headers.
@@ -56,8 +60,10 @@ impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
         response: F,
         shared: Arc<Shared<S, R>>,
         outcome: Option<Outcome<'static>>,
+        permits: Option<HeldPermits>,
     ) -> Self {
-        Self { state: State::Called { response, shared, outcome: outcome.map(Box::new) } }
+        let outcome = outcome.map(Box::new);
+        Self { state: State::Called { response, shared, outcome, permits } }
     }
 
     pub(crate) fn refused(response: Response<B>) -> Self {
@@ -65,9 +71,7 @@ impl<F, S: Store, R, B, E> ResponseFuture<F, S, R, B, E> {
     }
 
     /// For what needs to wait before the service is called.
-    pub(crate) fn boxed(
-        response: impl Future<Output = Result<Response<B>, E>> + Send + 'static,
-    ) -> Self {
+    pub(crate) fn boxed(response: impl Future<Output = Held<B, E>> + Send + 'static) -> Self {
         Self { state: State::Boxed { response: Box::pin(response) } }
     }
 }
@@ -76,18 +80,18 @@ impl<F, S: Store, R, B, E> Future for ResponseFuture<F, S, R, B, E>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
-    type Output = F::Output;
+    type Output = Held<B, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Plain { response, headers } => {
-                let mut polled = response.poll(cx);
+                let mut polled = hold(response.poll(cx), None);
                 if let (Poll::Ready(Ok(response)), Some(headers)) = (&mut polled, headers) {
                     headers.write(response.headers_mut());
                 }
                 polled
             }
-            StateProjection::Called { response, shared, outcome } => {
+            StateProjection::Called { response, shared, outcome, permits } => {
                 let mut polled = response.poll(cx);
                 if let (Poll::Ready(Ok(response)), Some(outcome)) = (&mut polled, outcome) {
                     let enforcer = &shared.enforcer;
@@ -96,12 +100,24 @@ where
                         headers.write(response.headers_mut());
                     }
                 }
-                polled
+                let permits = if polled.is_ready() { permits.take() } else { None };
+                hold(polled, permits)
             }
-            StateProjection::Refused { response } => Pin::new(response).poll(cx).map(Ok),
+            StateProjection::Refused { response } => {
+                hold(Pin::new(response).poll(cx).map(Ok), None)
+            }
             StateProjection::Boxed { response } => response.as_mut().poll(cx),
         }
     }
+}
+
+/// Lets a response hold permits until its body has ended.
+#[inline]
+fn hold<B, E>(
+    polled: Poll<Result<Response<B>, E>>,
+    permits: Option<HeldPermits>,
+) -> Poll<Held<B, E>> {
+    polled.map_ok(|response| response.map(|body| ResponseBody::new(body, permits)))
 }
 
 /// Waits for the store's decision, then calls the service.
@@ -110,7 +126,7 @@ pub(crate) async fn decide_and_call<I, S, R, ReqBody, ResBody>(
     inner: I,
     request: Request<ReqBody>,
     peer: Option<IpAddr>,
-) -> Result<Response<ResBody>, I::Error>
+) -> Held<ResBody, I::Error>
 where
     I: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S: Store,
@@ -119,7 +135,7 @@ where
     let view = view(&request, peer);
     let decided = shared.enforcer.decide(&view).await;
     match shared.enforcer.admit(view, decided) {
-        Admission::Refuse(response) => Ok(response),
+        Admission::Refuse(response) => Ok(response.map(ResponseBody::from)),
         Admission::Pass(outcome) => {
             let delayed = shared.enforcer.delay(outcome);
             wait_and_call(shared, delayed, inner, request).await
@@ -132,14 +148,15 @@ pub(crate) async fn wait_and_call<I, S, R, ReqBody, ResBody>(
     shared: Arc<Shared<S, R>>,
     delayed: Delayed<S>,
     mut inner: I,
-    request: Request<ReqBody>,
-) -> Result<Response<ResBody>, I::Error>
+    mut request: Request<ReqBody>,
+) -> Held<ResBody, I::Error>
 where
     I: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S: Store,
 {
     let enforcer = &shared.enforcer;
-    let outcome = delayed.wait().await;
+    let mut outcome = delayed.wait().await;
+    let permits = offer(outcome.as_mut(), &mut request);
     // Made ready only now: a request that waits must not hold a slot of the service.
     poll_fn(|cx| inner.poll_ready(cx)).await?;
     let mut response = inner.call(request).await?;
@@ -149,7 +166,17 @@ where
             headers.write(response.headers_mut());
         }
     }
-    Ok(response)
+    Ok(response.map(|body| ResponseBody::new(body, permits)))
+}
+
+/// Takes the permits of an outcome, and offers them to whoever serves the request.
+pub(crate) fn offer<B>(
+    outcome: Option<&mut Outcome<'_>>,
+    request: &mut Request<B>,
+) -> Option<HeldPermits> {
+    let permits = HeldPermits::of(outcome?)?;
+    request.extensions_mut().insert(permits.clone());
+    Some(permits)
 }
 
 /// What a gate reads of a request.

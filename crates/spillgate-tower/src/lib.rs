@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod body;
 mod future;
 mod layer;
 mod peer;
+mod permits;
 mod service;
 
 pub use spillgate_enforce::{
@@ -10,7 +12,9 @@ pub use spillgate_enforce::{
     Refusal, Refuse,
 };
 
+pub use self::body::ResponseBody;
 pub use self::future::ResponseFuture;
 pub use self::layer::SpillgateLayer;
 pub use self::peer::PeerAddr;
+pub use self::permits::HeldPermits;
 pub use self::service::Spillgate;

@@ -8,15 +8,17 @@ use spillgate_policy::store::{Memory, Store};
 use spillgate_policy::{Error, Outcome};
 use tower_service::Service;
 
-use crate::future::{ResponseFuture, decide_and_call, view, wait_and_call};
+use crate::future::{ResponseFuture, decide_and_call, offer, view, wait_and_call};
 use crate::layer::Shared;
-use crate::{ProblemJson, Refuse};
+use crate::{ProblemJson, Refuse, ResponseBody};
 
 /// Asks a [`Gate`](spillgate_policy::Gate) about each request, and hands those that pass to
 /// the service behind it.
 ///
-/// Errors are those of the inner service, and so is the type of bodies. A refused request
-/// never reaches it.
+/// Errors are those of the inner service. Bodies are wrapped: a [`ResponseBody`] holds the permits of
+/// concurrency limits until it has ended, or is dropped. So does the future of the response: an
+/// error, a panic, or a client that goes away return them. A refused request never reaches the
+/// service.
 pub struct Spillgate<I, S: Store = Memory, R = ProblemJson> {
     inner: I,
     shared: Arc<Shared<S, R>>,
@@ -37,7 +39,7 @@ where
     ReqBody: Send + 'static,
     ResBody: Send + 'static,
 {
-    type Response = Response<ResBody>;
+    type Response = Response<ResponseBody<ResBody>>;
     type Error = I::Error;
     type Future = ResponseFuture<I::Future, S, R, ResBody, I::Error>;
 
@@ -71,8 +73,10 @@ where
                 let (shared, inner) = (Arc::clone(shared), self.inner.clone());
                 ResponseFuture::boxed(wait_and_call(shared, delayed, inner, request))
             }
-            Admission::Pass(outcome) => {
-                ResponseFuture::called(self.inner.call(request), Arc::clone(shared), outcome)
+            Admission::Pass(mut outcome) => {
+                let permits = offer(outcome.as_mut(), &mut request);
+                let response = self.inner.call(request);
+                ResponseFuture::called(response, Arc::clone(shared), outcome, permits)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Callers who are always let through, or never.
 
 use http::StatusCode;
-use spillgate_policy::ListKind;
+use spillgate_policy::{ListKind, Terms};
 use spillgate_tower::SpillgateLayer;
 
 use crate::common::{PEER, gate, get, send};
@@ -26,9 +26,9 @@ async fn an_allowed_caller_is_never_limited_and_a_blocked_one_never_let_through(
 async fn lists_and_policies_change_while_the_layer_is_in_use() {
     let layer = SpillgateLayer::new(gate("[[limit]]\nname = \"public\"\nquota = \"2/h\"").0);
     assert_eq!(send(&layer, get(PEER, "/")).await.status, StatusCode::OK);
-    layer.gate().list(ListKind::Block, PEER).unwrap();
+    layer.gate().list(ListKind::Block, PEER, Terms::permanent()).await.unwrap();
     assert_eq!(send(&layer, get(PEER, "/")).await.status, StatusCode::FORBIDDEN);
-    layer.gate().unlist(ListKind::Block, PEER).unwrap();
+    layer.gate().unlist(ListKind::Block, PEER).await.unwrap();
     let policy = r#"
         limit = [
             { name = "new", quota = "9/h", per = "global" },

@@ -130,6 +130,38 @@ async fn a_denied_request_is_logged_with_its_caller_masked() {
 }
 
 #[tokio::test]
+async fn a_ban_is_logged_once_and_what_it_refuses_is_too() {
+    let policy = r#"
+        [identity]
+        api-key = { header = "x-api-key", accept = "any" }
+        [[limit]]
+        name = "public"
+        quota = "1/h"
+        ban = { strikes = 2, duration = "90s" }
+    "#;
+    for (mode, message, refused) in [
+        ("enforce", "banned", "refused: banned"),
+        ("shadow", "would be banned, but the ban is in shadow", "denied"),
+    ] {
+        let policy = policy.replace("strikes", &format!("mode = \"{mode}\", strikes"));
+        let layer = SpillgateLayer::new(gate(&policy).0);
+        let (events, _capturing) = captured();
+        for _ in 0..5 {
+            send(&layer, with_key("/", SECRET)).await;
+        }
+        let events = events.lock().unwrap();
+        let messages: Vec<_> = events.iter().map(|event| event.field("message")).collect();
+        assert_eq!(messages, ["denied", "denied", message, refused, refused]);
+        let ban = &events[2];
+        assert_eq!((ban.level, ban.field("limit")), (Level::WARN, "public"));
+        assert_eq!((ban.field("duration_ms"), ban.field("count")), ("90000", "1"));
+        assert!(ban.field("caller").starts_with("api-key:#"), "{ban:?}");
+        assert_eq!(events[3].field("caller"), ban.field("caller"));
+        assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
+    }
+}
+
+#[tokio::test]
 async fn blocked_requests_and_denials_in_shadow_are_logged() {
     let layer = SpillgateLayer::new(gate(POLICY).0);
     let (events, _capturing) = captured();

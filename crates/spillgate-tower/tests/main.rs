@@ -1,8 +1,10 @@
 //! The layer in front of services, and of real servers over real sockets.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod bans;
 mod clients;
 mod common;
+mod concurrency;
 mod grpc;
 mod headers;
 mod lists;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Empty, Full};
-use spillgate_tower::{GrpcStatus, SpillgateLayer};
+use spillgate_tower::{GrpcStatus, ResponseBody, SpillgateLayer};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::common::{PEER, get, one_limit};
@@ -35,16 +35,18 @@ async fn the_error_of_the_service_is_untouched() {
 }
 
 #[tokio::test]
-async fn the_body_of_the_service_is_untouched() {
+async fn the_body_of_the_service_is_wrapped_and_need_not_hold_anything() {
     let (gate, _) = one_limit("1/min");
     let empty = tower::service_fn(async |_: Request<()>| {
         Ok::<Response<Empty<Bytes>>, Broken>(Response::new(Empty::new()))
     });
     // A body that cannot hold anything is good enough for gRPC.
     let service = SpillgateLayer::new(gate).respond_with(GrpcStatus).layer(empty);
-    let first: Response<Empty<Bytes>> = service.clone().oneshot(get(PEER, "/")).await.unwrap();
+    let first: Response<ResponseBody<Empty<Bytes>>> =
+        service.clone().oneshot(get(PEER, "/")).await.unwrap();
     assert_eq!(first.headers().get("grpc-status"), None);
-    let denied: Response<Empty<Bytes>> = service.oneshot(get(PEER, "/")).await.unwrap();
+    let denied: Response<ResponseBody<Empty<Bytes>>> =
+        service.oneshot(get(PEER, "/")).await.unwrap();
     assert_eq!(denied.headers()["grpc-status"], "8");
 }
 

@@ -2,6 +2,7 @@
 
 pub mod algorithm;
 mod clock;
+mod concurrency;
 mod decision;
 mod error;
 mod hasher;
@@ -14,6 +15,7 @@ mod timestamp;
 
 pub use self::algorithm::{AlgorithmKind, Start};
 pub use self::clock::{Clock, ManualClock, SystemClock};
+pub use self::concurrency::{Busy, BusyCause, Concurrency, ConcurrencyBuilder, Permit};
 pub use self::decision::{Decision, Verdict};
 pub use self::error::Error;
 pub use self::hasher::{KeyedHasher, KeyedState, Seed};

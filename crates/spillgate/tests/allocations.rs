@@ -1,6 +1,6 @@
-//! A check allocates nothing, whatever it decides.
+//! A check allocates nothing, whatever it decides. Nor does a permit, once its key's shard has room.
 
-use spillgate::{Limiter, check_all};
+use spillgate::{Concurrency, Limiter, check_all};
 
 fn allocations(act: impl FnOnce()) -> u64 {
     allocation_counter::measure(act).count_total
@@ -37,4 +37,31 @@ fn a_flood_of_new_callers_allocates_nothing() {
         }
     };
     assert_eq!(allocations(flood), 0);
+}
+
+#[test]
+fn no_permit_allocates_once_there_is_room() {
+    let calls: Concurrency<u64> = Concurrency::new(2);
+    let rounds = || {
+        for key in 0..10_000 {
+            let first = calls.try_acquire(&key).unwrap();
+            let second = calls.acquire_beyond(&key, 1);
+            assert!(calls.try_acquire(&key).is_err());
+            drop((first, second));
+        }
+    };
+    rounds();
+    assert_eq!(allocations(rounds), 0);
+}
+
+#[test]
+fn keys_that_are_gone_give_their_memory_back() {
+    let calls: Concurrency<u64> = Concurrency::new(1);
+    let _warm = calls.try_acquire(&0).unwrap();
+    let flood = || drop((1..100_000).map(|key| calls.try_acquire(&key)).collect::<Vec<_>>());
+    let memory = allocation_counter::measure(flood);
+    let (most, left) = (memory.bytes_max, memory.bytes_current);
+    // The permits themselves take 24 to 32 bytes each.
+    assert!((2_000_000..12_000_000).contains(&most), "{most} bytes at most");
+    assert!(left < 250_000, "{left} bytes are left");
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use loom::sync::Arc;
 use loom::thread;
 use spillgate::algorithm::{AnyAlgorithm, TokenBucket};
-use spillgate::{Fingerprint, Limiter, ManualClock, Quota, Table, Timestamp};
+use spillgate::{
+    Clock, Concurrency, Fingerprint, KeyedState, Limiter, ManualClock, Quota, Seed, Table,
+    Timestamp,
+};
 
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 
@@ -234,6 +237,20 @@ fn an_override_that_goes_charges_every_call_once() {
 }
 
 #[test]
+fn an_override_that_ends_by_itself_charges_every_call_once() {
+    loom::model(|| {
+        let limiter = limiter(1);
+        let until = limiter.clock().now() + Duration::from_nanos(1);
+        limiter.set_override_until(&7, "1/s burst 4", until).unwrap();
+        limiter.clock().advance(Duration::from_nanos(1));
+        let other = Arc::clone(&limiter);
+        let thread = thread::spawn(move || calls(&other, 1));
+        let here = calls(&limiter, 1);
+        assert_eq!(thread.join().unwrap() + here, 1);
+    });
+}
+
+#[test]
 fn a_caller_that_is_given_an_override_in_its_first_call_is_charged_once() {
     loom::model(|| {
         let builder = Limiter::<u64>::builder("1/s burst 1").capacity(1);
@@ -267,5 +284,116 @@ fn a_call_whose_slot_a_stranger_took_over_with_the_same_word_is_charged_itself()
             assert!((1..=2).contains(&owed), "{caller:?} owes {owed}");
         }
         assert_eq!(here, 1, "two of two never fail");
+    });
+}
+
+/// Permits of the keys 0, 1 and 2, of which the last two are in one shard of two.
+fn permits(limit: u32, capacity: usize) -> Concurrency<u64> {
+    // Under this seed, as `the_keys_are_where_they_should_be` checks.
+    let hasher = KeyedState::with_seed(Seed::from_bytes([1; 16]));
+    Concurrency::builder(limit).capacity(capacity).hasher(hasher).build()
+}
+
+/// Acquires and releases, and returns how many were in flight at most.
+fn acquire(permits: &Concurrency<u64>, key: u64) -> Option<u32> {
+    permits.try_acquire(&key).ok().map(|permit| permit.in_flight())
+}
+
+#[test]
+fn one_permit_is_never_held_twice() {
+    loom::model(|| {
+        let permits = permits(1, 4);
+        let held = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
+        let call = move |permits: &Concurrency<u64>, held: &loom::sync::atomic::AtomicUsize| {
+            use loom::sync::atomic::Ordering::Relaxed;
+            let Ok(permit) = permits.try_acquire(&7) else { return 0 };
+            assert_eq!(held.fetch_add(1, Relaxed), 0, "two hold it");
+            held.fetch_sub(1, Relaxed);
+            drop(permit);
+            1
+        };
+        let (other, other_held) = (permits.clone(), Arc::clone(&held));
+        let thread = thread::spawn(move || call(&other, &other_held));
+        let here = call(&permits, &held);
+        assert!(here + thread.join().unwrap() >= 1, "a free permit is refused to both");
+        assert_eq!((permits.total_in_flight(), permits.active_keys()), (0, 0));
+    });
+}
+
+#[test]
+fn a_released_permit_goes_to_one_of_two() {
+    loom::model(|| {
+        let permits = permits(2, 4);
+        let (first, second) = (permits.try_acquire(&7).unwrap(), permits.try_acquire(&7).unwrap());
+        let other = permits.clone();
+        let thread = thread::spawn(move || {
+            drop(first);
+            other.try_acquire(&7).ok()
+        });
+        let here = permits.try_acquire(&7).ok();
+        let there = thread.join().unwrap();
+        assert_eq!(usize::from(here.is_some()) + usize::from(there.is_some()), 1);
+        drop((here, there, second));
+        assert_eq!((permits.total_in_flight(), permits.active_keys()), (0, 0));
+    });
+}
+
+#[test]
+fn two_keys_never_exceed_a_capacity_of_one() {
+    for (one, other_key) in [(0, 1), (1, 2)] {
+        loom::model(move || {
+            let permits = permits(1, 1);
+            let other = permits.clone();
+            let thread = thread::spawn(move || other.try_acquire(&other_key).ok());
+            let here = permits.try_acquire(&one).ok();
+            let there = thread.join().unwrap();
+            assert_eq!(usize::from(here.is_some()) + usize::from(there.is_some()), 1);
+            assert_eq!(permits.active_keys(), 1);
+            drop((here, there));
+            assert_eq!((permits.total_in_flight(), permits.active_keys()), (0, 0));
+        });
+    }
+}
+
+#[test]
+fn a_key_that_leaves_makes_room_for_another() {
+    loom::model(|| {
+        let permits = permits(1, 2);
+        let leaves = permits.try_acquire(&0).unwrap();
+        let other = permits.clone();
+        let thread = thread::spawn(move || {
+            drop(leaves);
+            acquire(&other, 1)
+        });
+        // One of two places is free in any case.
+        assert_eq!(acquire(&permits, 2), Some(1));
+        assert_eq!(thread.join().unwrap(), Some(1));
+        assert_eq!((permits.total_in_flight(), permits.active_keys()), (0, 0));
+    });
+}
+
+#[test]
+fn a_limit_that_was_lowered_grants_nothing_under_the_old_one() {
+    loom::model(|| {
+        let permits = permits(2, 4);
+        let _held = permits.try_acquire(&7).unwrap();
+        let other = permits.clone();
+        let thread = thread::spawn(move || other.try_acquire(&7).ok());
+        permits.set_limit(1);
+        // What the other thread has it got before the change; from now on there is none.
+        let in_flight = permits.in_flight(&7);
+        assert!(permits.try_acquire(&7).is_err());
+        let there = thread.join().unwrap();
+        assert_eq!(in_flight, 1 + u32::from(there.is_some()));
+    });
+}
+
+#[test]
+fn the_keys_are_where_they_should_be() {
+    loom::model(|| {
+        use std::hash::BuildHasher;
+        let hasher = KeyedState::with_seed(Seed::from_bytes([1; 16]));
+        let [one, two, three] = [0_u64, 1, 2].map(|key| (hasher.hash_one(key) >> 32) % 2);
+        assert!(one != two && two == three, "{one} {two} {three}");
     });
 }

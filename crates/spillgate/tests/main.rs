@@ -11,6 +11,8 @@ mod conformance;
 mod hasher;
 mod limiter;
 mod moving;
+mod override_expiry;
+mod permits;
 mod quota_text;
 #[cfg(feature = "serde")]
 mod serde;

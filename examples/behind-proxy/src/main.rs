@@ -77,13 +77,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
+    use spillgate_tower::ResponseBody;
 
     use super::*;
+
+    type Answer = Response<ResponseBody<Full<Bytes>>>;
 
     const PROXY: [u8; 4] = [127, 0, 0, 1];
 
     /// Sends a request from an address, with what `X-Forwarded-For` holds by then.
-    async fn send(layer: &SpillgateLayer, peer: [u8; 4], forwarded: &str) -> Response<Full<Bytes>> {
+    async fn send(layer: &SpillgateLayer, peer: [u8; 4], forwarded: &str) -> Answer {
         let mut request = Request::get("/").header("x-forwarded-for", forwarded).body(()).unwrap();
         request.extensions_mut().insert(PeerAddr(peer.into()));
         layer.layer(tower::service_fn(hello)).oneshot(request).await.unwrap()

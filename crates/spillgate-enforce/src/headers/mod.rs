@@ -26,6 +26,10 @@ use crate::Refusal;
 /// | [`retry_after_ms`](Self::retry_after_ms) | off | `Retry-After-Ms: 1600`, if the request is denied |
 ///
 /// `Retry-After` is always there if waiting helps. Times are rounded up.
+///
+/// Of a [concurrency limit](spillgate_policy::Limit::concurrent), nobody knows when permits are
+/// released: `RateLimit-Policy: "uploads";q=50;qu="concurrent-requests"`, `RateLimit: "uploads";r=12`, no
+/// `X-RateLimit-Reset`, and `Retry-After: 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Headers {

@@ -18,13 +18,14 @@ pub(crate) struct Quotas(PerLimit<Usual>);
 struct Usual {
     limit: u64,
     window: Option<Duration>,
+    is_concurrency: bool,
     /// `None` if there are too many to be kept.
     text: Option<&'static QuotaText>,
 }
 
 /// A quota as header values.
 pub(super) struct QuotaText {
-    /// `"public";q=20;w=2`
+    /// `"public";q=20;w=2` or `"uploads";q=50;qu="concurrent-requests"`
     pub(super) policy: HeaderValue,
     /// `20`
     pub(super) amount: HeaderValue,
@@ -45,7 +46,11 @@ impl Quotas {
             limit,
             || Usual::of(limit),
             |usual| {
-                let is_usual = usual.limit == decision.limit() && usual.window == decision.window();
+                let window = decision.window();
+                let is_usual = usual.limit == decision.limit()
+                    && usual.window == window
+                    // Permits have no window.
+                    && (window.is_some() || usual.is_concurrency == limit.is_concurrency());
                 usual.text.filter(|_| is_usual)
             },
         );
@@ -57,12 +62,16 @@ impl Quotas {
 impl Usual {
     fn of(limit: LimitState<'_>) -> Self {
         let (text, decision) = (QuotaText::of(limit).keep(), limit.decision());
-        Self { limit: decision.limit(), window: decision.window(), text }
+        let is_concurrency = limit.is_concurrency();
+        Self { limit: decision.limit(), window: decision.window(), is_concurrency, text }
     }
 }
 
 /// How many texts are kept at most.
 const KEPT: usize = 4_096;
+
+/// The unit of a limit on concurrency, by the IETF's draft. Without it, requests are counted.
+const CONCURRENT: &[u8] = b";qu=\"concurrent-requests\"";
 
 impl QuotaText {
     fn of(limit: LimitState<'_>) -> Self {
@@ -70,8 +79,10 @@ impl QuotaText {
         let name = shown(limit);
         let mut text = Text::quoted(name);
         text.parameter(b";q=", decision.limit());
-        if let Some(window) = decision.window() {
-            text.parameter(b";w=", whole_seconds(window));
+        match decision.window() {
+            _ if limit.is_concurrency() => text.push(CONCURRENT),
+            Some(window) => text.parameter(b";w=", whole_seconds(window)),
+            None => {}
         }
         let name = name.len() + 2;
         Self { policy: text.value(), amount: number(decision.limit()), name }

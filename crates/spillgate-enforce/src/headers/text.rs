@@ -34,7 +34,7 @@ impl Text {
         self.push(Digits::of(value).as_bytes());
     }
 
-    fn push(&mut self, more: &[u8]) {
+    pub(super) fn push(&mut self, more: &[u8]) {
         self.0.extend_from_slice(more);
     }
 

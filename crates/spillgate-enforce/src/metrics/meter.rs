@@ -33,11 +33,18 @@ impl Meter {
                 self.metrics.blocked.inc();
                 return;
             }
+            Answer::Banned => {
+                self.metrics.banned.inc();
+                return;
+            }
             Answer::HostRequired => {
                 self.metrics.without_host.inc();
                 return;
             }
             _ => {}
+        }
+        if outcome.ban().is_some() {
+            self.metrics.shadow_banned.inc();
         }
         let mut limits = outcome.limits().peekable();
         if limits.peek().is_none() {

@@ -1,5 +1,6 @@
 //! What is counted.
 
+mod bans;
 mod format;
 mod meter;
 mod usage;
@@ -38,6 +39,8 @@ use self::usage::Usages;
 /// | `spillgate_requests_total{limit, outcome}` | requests that met a limit: `allowed` if they went ahead, `denied` or `shadow-denied` if the limit said no |
 /// | `spillgate_unlimited_total` | requests that met no limit, or whose caller is on the allow list |
 /// | `spillgate_blocked_total` | requests whose caller is on the block list |
+/// | `spillgate_banned_total` | requests of banned callers, refused |
+/// | `spillgate_shadow_banned_total` | requests of callers whose ban is in shadow mode, not refused for it |
 /// | `spillgate_without_host_total` | requests refused for want of a clear host, since the policy has limits for hosts |
 /// | `spillgate_store_errors_total` | errors of the store |
 /// | `spillgate_uncharged_total{limit}` | costs beyond the maximum debt, which were not charged |
@@ -45,9 +48,16 @@ use self::usage::Usages;
 /// | `spillgate_decision_seconds` | duration of decisions, one in 64 sampled |
 /// | `spillgate_live_callers{limit}` | callers currently below their full quota |
 /// | `spillgate_evictions_total{limit}` | active callers evicted for want of room: raise the limit's capacity |
+/// | `spillgate_permits_held{limit}` | permits of concurrency limits that are held now |
+/// | `spillgate_permits_expired_total{limit}` | permits that expired before they were released: their holders may still run |
+/// | `spillgate_bans{mode}` | bans in force, by `enforce` and `shadow` |
+/// | `spillgate_strikes_total{limit}` | offences that were counted |
+/// | `spillgate_bans_started_total{limit}` | bans that offences led to |
+/// | `spillgate_bans_evicted_total` | bans dropped for want of room |
+/// | `spillgate_strikes_lost_total` | offences not counted, since too many waited for the store |
 ///
-/// Labels are names of limits and nothing that clients choose. The last two look at every
-/// caller whenever they are read.
+/// Labels are names of limits and nothing that clients choose. `spillgate_live_callers`
+/// and the rows below it look at every caller whenever they are read.
 ///
 /// Clones count together.
 #[derive(Clone, Debug)]
@@ -55,6 +65,8 @@ pub struct Metrics {
     requests: Family<Labels, Counter>,
     unlimited: Counter,
     blocked: Counter,
+    banned: Counter,
+    shadow_banned: Counter,
     without_host: Counter,
     store_errors: Counter,
     uncharged: Family<LimitLabel, Counter>,
@@ -88,6 +100,8 @@ impl Metrics {
             requests: Family::default(),
             unlimited: Counter::default(),
             blocked: Counter::default(),
+            banned: Counter::default(),
+            shadow_banned: Counter::default(),
             without_host: Counter::default(),
             store_errors: Counter::default(),
             uncharged: Family::default(),
@@ -103,6 +117,9 @@ impl Metrics {
         registry.register("requests", "Requests that met a limit", self.requests.clone());
         registry.register("unlimited", "Requests that met no limit", self.unlimited.clone());
         registry.register("blocked", "Requests of blocked callers", self.blocked.clone());
+        registry.register("banned", "Requests of banned callers", self.banned.clone());
+        let help = "Requests of callers whose ban is in shadow mode";
+        registry.register("shadow_banned", help, self.shadow_banned.clone());
         let help = "Requests refused for want of a clear host";
         registry.register("without_host", help, self.without_host.clone());
         let help = "Errors of the store";

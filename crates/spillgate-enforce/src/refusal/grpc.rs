@@ -1,15 +1,15 @@
 use std::time::Duration;
 
-use http::Response;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
 
 use super::{Reason, Refusal, Refuse};
 use crate::headers::whole_millis;
 
 /// Refuses as a gRPC service does: with a status and no message.
 ///
-/// A denied call has the code `RESOURCE_EXHAUSTED`, a blocked one `PERMISSION_DENIED`, one that
-/// names no host where it has to `INVALID_ARGUMENT`, and one about which the store could not
+/// A denied call has the code `RESOURCE_EXHAUSTED`, a blocked one `PERMISSION_DENIED`, a banned
+/// one either, by the status of its ban, one that names no host where it has to `INVALID_ARGUMENT`, and one about which the store could not
 /// decide, or was not asked for want of capacity, `UNAVAILABLE`. If waiting helps, the
 /// details hold a `google.rpc.RetryInfo`; `grpc-retry-pushback-ms` tells clients that retry
 /// by themselves how long to wait, or not to.
@@ -34,7 +34,7 @@ pub(super) fn response<B>(refusal: &Refusal<'_>, body: B) -> Response<B> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, content_type(refusal));
-    let code = code(refusal.reason());
+    let code = code(refusal);
     headers.insert(&STATUS, HeaderValue::from(code));
     let message = refusal.detail();
     let pushback = match refusal.retry_after() {
@@ -62,8 +62,10 @@ fn content_type(refusal: &Refusal<'_>) -> HeaderValue {
     web.cloned().unwrap_or(HeaderValue::from_static("application/grpc"))
 }
 
-fn code(reason: Reason) -> u16 {
-    match reason {
+fn code(refusal: &Refusal<'_>) -> u16 {
+    match refusal.reason() {
+        Reason::Banned if refusal.status() == StatusCode::FORBIDDEN => 7,
+        Reason::Banned => 8,
         Reason::Denied => 8,
         Reason::Blocked => 7,
         Reason::HostRequired => 3,

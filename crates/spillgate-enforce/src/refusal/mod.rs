@@ -6,7 +6,7 @@ mod problem;
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode, header};
-use spillgate_policy::{Answer, Error, Outcome, RequestView};
+use spillgate_policy::{Answer, Ban, Error, Outcome, RequestView};
 
 pub use self::grpc::GrpcStatus;
 pub use self::problem::ProblemJson;
@@ -56,6 +56,8 @@ pub enum Reason {
     Denied,
     /// The caller is on the block list.
     Blocked,
+    /// The caller is banned.
+    Banned,
     /// The policy has limits for hosts, and the request does not say clearly which host it is
     /// for.
     HostRequired,
@@ -71,6 +73,7 @@ impl Reason {
         match answer {
             Answer::Allowed => None,
             Answer::Blocked => Some(Self::Blocked),
+            Answer::Banned => Some(Self::Banned),
             Answer::HostRequired => Some(Self::HostRequired),
             // What later versions may answer beside these lets nobody pass.
             _ => Some(Self::Denied),
@@ -82,11 +85,12 @@ impl Reason {
         if error.is_overloaded() { Self::Overloaded } else { Self::StoreFailed }
     }
 
-    /// The status for it: 429, 403, 400 or 503.
+    /// The status for it: 429, 403, 400 or 503. For a ban 429, unless the ban itself
+    /// [says](Refusal::status) otherwise.
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
-            Self::Denied => StatusCode::TOO_MANY_REQUESTS,
+            Self::Denied | Self::Banned => StatusCode::TOO_MANY_REQUESTS,
             Self::Blocked => StatusCode::FORBIDDEN,
             Self::HostRequired => StatusCode::BAD_REQUEST,
             Self::StoreFailed | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
@@ -123,7 +127,11 @@ impl<'r> Refusal<'r> {
     /// The status for it: 429, 403, 400 or 503.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        self.reason.status()
+        let ban = self.outcome.and_then(Outcome::ban);
+        match self.reason {
+            Reason::Banned => ban.map_or(self.reason.status(), Ban::status),
+            reason => reason.status(),
+        }
     }
 
     /// The time until the same request would pass; `None` if no waiting helps. A second
@@ -131,7 +139,7 @@ impl<'r> Refusal<'r> {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
-            Reason::Denied => self.outcome?.retry_after(),
+            Reason::Denied | Reason::Banned => self.outcome?.retry_after(),
             Reason::Blocked | Reason::HostRequired => None,
             Reason::StoreFailed | Reason::Overloaded => Some(Duration::from_secs(1)),
         }
@@ -159,6 +167,13 @@ impl<'r> Refusal<'r> {
     fn detail(&self) -> String {
         match self.reason {
             Reason::Blocked => "This caller is blocked.".to_owned(),
+            Reason::Banned => match self.retry_after() {
+                Some(time) => {
+                    let seconds = whole_seconds(time).max(1);
+                    format!("This caller is banned. Try again in {seconds} s.")
+                }
+                None => "This caller is banned.".to_owned(),
+            },
             Reason::HostRequired => {
                 "The request does not say clearly which host it is for. Send one Host header."
                     .to_owned()

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::compile::{Compiler, Source};
 use super::file;
-use crate::config::spec::{Spec, all};
+use crate::config::spec::{At, ListItem, Spec, all};
 use crate::policy::identity::IdentifyClosure;
 use crate::policy::tiers::TierClosure;
 use crate::{
-    Accept, Caller, Domain, Error, Identity, Limit, PathSpelling, Policy, Problem, RequestView,
-    Tier,
+    Accept, Caller, Domain, Error, Identity, Limit, ListKind, PathSpelling, Policy, Problem,
+    RequestView, Terms, Tier,
 };
 
 /// Builds a [`Policy`].
@@ -166,13 +166,24 @@ impl PolicyBuilder {
 
     /// Never limits these callers: addresses, ranges, `key:NAME`, `user:NAME`.
     pub fn allow<T: Into<String>>(mut self, entries: impl IntoIterator<Item = T>) -> Self {
-        self.spec.allow.extend(all(entries));
+        self.spec.allow.extend(all(entries).into_iter().map(ListItem::from));
         self
     }
 
     /// Always refuses these callers, also those who are [allowed](Self::allow).
     pub fn block<T: Into<String>>(mut self, entries: impl IntoIterator<Item = T>) -> Self {
-        self.spec.block.extend(all(entries));
+        self.spec.block.extend(all(entries).into_iter().map(ListItem::from));
+        self
+    }
+
+    /// Adds an entry to a list, perhaps up to a time, and with a comment.
+    pub fn list(mut self, kind: ListKind, entry: impl Into<String>, terms: Terms) -> Self {
+        let list = match kind {
+            ListKind::Allow => &mut self.spec.allow,
+            ListKind::Block => &mut self.spec.block,
+        };
+        let entry = At::from(entry.into());
+        list.push(ListItem { entry, terms: Some(Box::new(terms.into())) });
         self
     }
 

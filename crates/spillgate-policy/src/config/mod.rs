@@ -6,4 +6,4 @@ pub(crate) mod file;
 pub(crate) mod spec;
 
 pub use self::builder::PolicyBuilder;
-pub(crate) use self::compile::key_of;
+pub(crate) use self::compile::{canonical_values, key_of};

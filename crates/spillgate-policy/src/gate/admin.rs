@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use spillgate::{Decision, Quota, Settled};
+use spillgate::{Decision, Settled};
 
-use super::{Active, Changes, Gate, specs};
+use super::{Active, Changes, Gate};
 use crate::config::key_of;
 use crate::policy::per_text;
 use crate::store::{Spend, Store, Usage};
@@ -26,12 +26,12 @@ impl<S: Store> Gate<S> {
     /// If the store cannot keep the limits. Then nothing has changed.
     pub fn replace(&self, mut policy: Policy) -> Result<Changes, Error> {
         let mut edits = self.lock();
-        let lists = edits.apply(&policy.lists);
+        let lists = edits.in_force(&policy.lists, self.store.now());
         // Before anyone has to wait: lists may be long.
         let changes = Changes::between(&self.active().policy, &policy);
         let mut pause = self.pause();
         let old = &pause.next;
-        let limits = Arc::new(self.store.reopen(&old.limits, &specs(&policy))?);
+        let limits = Arc::new(self.store.reopen(&old.limits, &edits.specs(&policy, &self.store))?);
         edits.replaced = edits.replaced.wrapping_add(1);
         carry_on(&old.policy, &mut policy, edits.replaced);
         pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits });
@@ -93,6 +93,7 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
         active.policy.rules[limit].expect_own_quota()?;
+        active.policy.rules[limit].expect_rate("release permits in place of settling")?;
         self.store.settle(&active.limits, &Spend::new(limit, key, reserved), actual).await
     }
 
@@ -104,29 +105,8 @@ impl<S: Store> Gate<S> {
     pub async fn reset_limit(&self, limit: &str, values: &[&str]) -> Result<(), Error> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
+        active.policy.rules[limit].expect_rate("permits return when they are released")?;
         self.store.reset(&active.limits, limit, &key).await
-    }
-
-    /// Sets or removes a caller's own quota under one limit. What it has spent stays spent. The
-    /// override survives [`replace`](Self::replace).
-    ///
-    /// # Errors
-    ///
-    /// As for [`peek_limit`](Self::peek_limit); or if the limit's algorithm cannot count
-    /// the quota.
-    pub async fn set_override(
-        &self,
-        limit: &str,
-        values: &[&str],
-        quota: Option<Quota>,
-    ) -> Result<(), Error> {
-        let active = self.active();
-        let (limit, key) = find(&active.policy, limit, values)?;
-        active.policy.rules[limit].expect_own_quota()?;
-        if let Some(quota) = &quota {
-            active.policy.rules[limit].expect_counts(quota)?;
-        }
-        self.store.set_override(&active.limits, limit, &key, quota).await
     }
 
     /// The usage of each limit by name, in the order of the policy, without those whose callers
@@ -192,5 +172,6 @@ fn carry_on(old: &Policy, new: &mut Policy, number: u32) {
         let same = old.rule(&rule.name).map(|place| &old.rules[place]);
         let same = same.filter(|old| rule.counts_like(old));
         rule.since = same.map_or(number, |old| old.since);
+        rule.carry_on_bans(old.rule(&rule.name).map(|place| &old.rules[place]));
     }
 }

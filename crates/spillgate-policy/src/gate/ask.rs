@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::bans::BansAt;
 use super::descriptors::{DescriptorOutcome, Refunds};
 use super::{Gate, Outcome};
 use crate::policy::identity::Sender;
@@ -120,6 +121,8 @@ impl<'g> Decided<'g> for DescriptorOutcome<'g> {
 pub struct InForce<'g> {
     pub(super) policy: &'g Arc<Policy>,
     pub(super) lists: &'g Lists,
+    /// `None` if nobody is banned.
+    pub(super) bans: Option<BansAt<'g>>,
 }
 
 /// What a question keeps from planning its spends until it is finished.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::policy::{Cost, Rule};
-use crate::{ListKind, Policy, Quota};
+use crate::{ListKind, Policy, Quota, Terms};
 
 /// What a new policy changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -51,6 +51,8 @@ pub struct ListChange {
     pub added: usize,
     /// Entries that are gone.
     pub removed: usize,
+    /// Entries with another expiry or comment.
+    pub changed: usize,
 }
 
 impl Changes {
@@ -76,11 +78,13 @@ impl Changes {
         }
         let removed = old.limits().filter(|name| new.rule(name).is_none());
         changes.removed.extend(removed.map(str::to_owned));
-        changes.lists.extend([ListKind::Allow, ListKind::Block].into_iter().filter_map(|list| {
+        changes.lists.extend(ListKind::BOTH.into_iter().filter_map(|list| {
             let (before, now) = (old.lists.list(list), new.lists.list(list));
             let added = now.entries().filter(|entry| !before.has(entry)).count();
             let removed = before.entries().filter(|entry| !now.has(entry)).count();
-            (added + removed > 0).then_some(ListChange { list, added, removed })
+            let changed = now.terms_that_differ(before);
+            let is_any = added + removed + changed > 0;
+            is_any.then_some(ListChange { list, added, removed, changed })
         }));
         changes
     }
@@ -91,7 +95,8 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
     let values = |rule: &Rule| {
         let spec = &rule.spec;
         [
-            ("quota", spec.quota.to_string()),
+            ("quota", rule.amount(&spec.quota)),
+            ("ttl", spec.hold.map_or("none".to_owned(), |hold| format!("{:?}", hold.ttl))),
             ("algorithm", spec.algorithm.name().to_owned()),
             ("per", spec.per.clone()),
             ("mode", word(&rule.mode)),
@@ -119,7 +124,7 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
         .collect();
     let quota = |rule: &Rule, tier: &str| {
         let found = rule.spec.tiers.iter().find(|(name, _)| name == tier);
-        found.map_or("none".to_owned(), |(_, quota)| quota.to_string())
+        found.map_or("none".to_owned(), |(_, quota)| rule.amount(quota))
     };
     let both = old.spec.tiers.iter().chain(&new.spec.tiers);
     let mut tiers: Vec<_> = both.map(|(name, _)| name.as_str()).collect();
@@ -132,6 +137,7 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
     let others = [
         ("match", format!("{:?}", old.matches) != format!("{:?}", new.matches)),
         ("settle", format!("{:?}", old.settle) != format!("{:?}", new.settle)),
+        ("ban", ban(old) != ban(new)),
         ("override", !overrides(old).eq(overrides(new))),
     ];
     let others = others.into_iter().filter(|(_, differs)| *differs);
@@ -139,8 +145,12 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
     changes
 }
 
-fn overrides(rule: &Rule) -> impl Iterator<Item = (&[u8], &Quota)> {
-    rule.spec.overrides.iter().map(|(key, quota)| (key.as_bytes(), quota))
+fn overrides(rule: &Rule) -> impl Iterator<Item = (&[u8], &Quota, Terms)> {
+    rule.spec.overrides.iter().map(|own| (own.key.as_bytes(), &own.quota, own.terms()))
+}
+
+fn ban(rule: &Rule) -> Option<String> {
+    rule.ban.as_ref().map(|ban| ban.to_text())
 }
 
 fn cost(cost: &Cost) -> String {
@@ -163,14 +173,14 @@ impl fmt::Display for LimitChange {
     }
 }
 
-/// `block: 3 added, 1 removed`.
+/// `block: 3 added, 1 removed`, and perhaps `, 2 changed`.
 impl fmt::Display for ListChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.list {
-            ListKind::Allow => "allow",
-            ListKind::Block => "block",
-        };
-        write!(f, "{name}: {} added, {} removed", self.added, self.removed)
+        write!(f, "{}: {} added, {} removed", self.list.name(), self.added, self.removed)?;
+        if self.changed > 0 {
+            write!(f, ", {} changed", self.changed)?;
+        }
+        Ok(())
     }
 }
 
@@ -212,6 +222,22 @@ mod tests {
         assert!(
             !changes.is_empty() && between(old, old).is_empty() && between(new, new).is_empty()
         );
+    }
+
+    #[test]
+    fn changes_of_a_concurrency_limit_are_named() {
+        let limit = |rest: &str| format!("[[limit]]\nname = 'uploads'\n{rest}\n");
+        let shown = |old: &str, new: &str| -> Vec<_> {
+            between(&limit(old), &limit(new)).changed.iter().map(ToString::to_string).collect()
+        };
+        let (five, eight) = ("concurrent = 5", "concurrent = { limit = 8, ttl = '1min' }");
+        assert_eq!(
+            shown(five, eight),
+            ["uploads: 5 concurrent → 8 concurrent", "uploads: ttl 30s → 60s"]
+        );
+        let changes = between(&limit(five), &limit("quota = '5/s'"));
+        assert_eq!(changes.restarted, ["uploads"]);
+        assert_eq!(changes.changed[0].to_string(), "uploads: 5 concurrent → 5/s");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use spillgate::Decision;
 
+use super::bans::{BanExplanation, BansAt};
 use super::{Answer, Gate, Spends};
 use crate::key::Described;
 use crate::policy::client_ip::Source;
@@ -42,6 +43,8 @@ pub struct Explanation {
     pub listed: Option<&'static str>,
     /// The narrowest range of that list that holds the client's address.
     pub listed_range: Option<String>,
+    /// The ban of the caller. The lists take precedence.
+    pub ban: Option<BanExplanation>,
     /// Every limit of the policy for requests, met or not.
     pub limits: Vec<LimitExplanation>,
 }
@@ -78,6 +81,9 @@ pub struct StateExplanation {
     pub limit: u64,
     /// How much is left now.
     pub remaining: u64,
+    /// How many permits are held now; absent if the limit is not on concurrency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u64>,
     /// The time until it would pass; `None` if no waiting helps.
     #[serde(serialize_with = "seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
@@ -95,7 +101,10 @@ impl<S: Store> Gate<S> {
     ///
     /// If the store could not answer.
     pub async fn explain(&self, request: &RequestView<'_>) -> Result<Explanation, Error> {
-        let active = self.active();
+        let mut active = self.active();
+        while self.expire_lists(&active) {
+            active = self.active();
+        }
         let policy = &active.policy;
         let identifier = &policy.identifier;
         let sender = identifier.sender(request);
@@ -121,8 +130,10 @@ impl<S: Store> Gate<S> {
                 state,
             });
         }
+        let bans = BansAt { bans: &self.bans, now: self.store.now() };
+        let ban = bans.of_sender(request, &sender, identifier).map(BanExplanation::from);
         Ok(Explanation {
-            answer: answer(listed, has_host, &limits),
+            answer: answer(listed, ban.as_ref(), has_host, &limits),
             caller: sender.who.caller().to_string(),
             named_by: match request.caller() {
                 Some(_) => "the program".to_owned(),
@@ -136,10 +147,8 @@ impl<S: Store> Gate<S> {
                 let range = active.lists.list(listed).range(client.address)?;
                 Some(range.to_string())
             }),
-            listed: listed.map(|listed| match listed {
-                ListKind::Allow => "allow",
-                ListKind::Block => "block",
-            }),
+            listed: listed.map(ListKind::name),
+            ban,
             limits,
         })
     }
@@ -153,6 +162,7 @@ impl StateExplanation {
             passes: decision.is_allowed(),
             limit: decision.limit(),
             remaining: decision.remaining(),
+            in_flight: rule.is_hold.then(|| decision.limit().saturating_sub(decision.remaining())),
             retry_after: decision.retry_after(),
             reset_after: decision.reset_after(),
         }
@@ -165,13 +175,19 @@ fn seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::O
     millis.map(|millis| millis as f64 / 1000.0).serialize(serializer)
 }
 
-fn answer(listed: Option<ListKind>, has_host: bool, limits: &[LimitExplanation]) -> Answer {
+fn answer(
+    listed: Option<ListKind>,
+    ban: Option<&BanExplanation>,
+    has_host: bool,
+    limits: &[LimitExplanation],
+) -> Answer {
     let denies = |limit: &LimitExplanation| {
         limit.mode == Mode::Enforce && limit.state.as_ref().is_some_and(|state| !state.passes)
     };
     match listed {
         Some(ListKind::Block) => Answer::Blocked,
         Some(ListKind::Allow) => Answer::Allowed,
+        None if ban.is_some_and(|ban| ban.mode == Mode::Enforce) => Answer::Banned,
         None if !has_host => Answer::HostRequired,
         None if limits.iter().any(denies) => Answer::Denied,
         None => Answer::Allowed,
@@ -213,6 +229,7 @@ impl fmt::Display for Explanation {
             Answer::Allowed => "allowed",
             Answer::Denied => "denied",
             Answer::Blocked => "blocked",
+            Answer::Banned => "banned",
             Answer::HostRequired => {
                 "refused: the policy has limits for hosts, and no host is named"
             }
@@ -222,6 +239,9 @@ impl fmt::Display for Explanation {
             let range = self.listed_range.iter().map(|range| format!(", as {range}"));
             let range = range.collect::<String>();
             writeln!(f, "list     on the {list} list{range}, which goes before every limit")?;
+        }
+        if let Some(ban) = &self.ban {
+            write!(f, "{ban}")?;
         }
         writeln!(f, "caller   {}, named by {}", self.caller, self.named_by)?;
         match self.client_ip {
@@ -245,7 +265,10 @@ impl fmt::Display for LimitExplanation {
         let passes = if state.passes { "passes" } else { "denies" };
         writeln!(f, "limit    {}{shadow}: {passes}", self.name)?;
         writeln!(f, "           counted under {}, cost {}", state.key, state.cost)?;
-        write!(f, "           {} of {} left", state.remaining, state.limit)?;
+        match state.in_flight {
+            Some(in_flight) => write!(f, "           {in_flight} of {} in flight", state.limit)?,
+            None => write!(f, "           {} of {} left", state.remaining, state.limit)?,
+        }
         match state.retry_after {
             Some(Duration::ZERO) => {}
             Some(retry_after) => write!(f, ", would pass in {retry_after:?}")?,

@@ -55,6 +55,12 @@ impl<'p> LimitState<'p> {
         self.rule.scope.as_ref().is_some_and(|scope| scope.mode == NodeMode::Quota)
     }
 
+    /// True if the limit is on [concurrency](crate::Limit::concurrent): what remains are permits.
+    #[must_use]
+    pub fn is_concurrency(&self) -> bool {
+        self.rule.is_hold
+    }
+
     /// The metadata that responses carry while a limit of a [tree](crate::Domain) is not exceeded.
     #[must_use]
     pub fn metadata(&self) -> Option<&'p Metadata> {
@@ -65,6 +71,13 @@ impl<'p> LimitState<'p> {
     #[must_use]
     pub fn is_of_call(&self) -> bool {
         self.spend.quota.is_some()
+    }
+
+    /// True if the request goes ahead at once, and its response changes nothing.
+    // Not inlined: in most policies every limit is plain.
+    #[inline(never)]
+    pub(super) fn is_plain(self) -> bool {
+        self.decision.is_allowed() && self.decision.wait().is_zero() && !self.rule.is_settled()
     }
 
     /// What was decided.

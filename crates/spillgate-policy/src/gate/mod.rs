@@ -2,13 +2,21 @@
 
 mod admin;
 mod ask;
+mod bans;
 mod changes;
+mod decide;
 mod descriptors;
+mod edits;
 mod explain;
+mod follow;
 mod limit_state;
 mod list_edits;
+mod offences;
 mod outcome;
+mod override_edits;
+mod permits;
 mod question;
+mod rare;
 mod reserve;
 mod saved_state;
 mod settle;
@@ -23,21 +31,27 @@ use std::task::{Context, Poll, Waker};
 use arc_swap::{ArcSwapOption, Guard};
 
 pub use self::ask::Decided;
-use self::ask::InForce;
+use self::bans::Bans;
+pub use self::bans::{Ban, BanExplanation, BanUsage};
 pub use self::changes::{Changes, LimitChange, ListChange};
 pub use self::descriptors::{DescriptorKind, DescriptorOutcome, DescriptorState};
+use self::edits::Edits;
+pub use self::edits::Origin;
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limit_state::LimitState;
-use self::list_edits::Edits;
+pub use self::list_edits::ListEntry;
+use self::offences::Offences;
 pub(crate) use self::outcome::Spends;
 pub use self::outcome::{Answer, Outcome};
+pub use self::override_edits::OverrideEntry;
+pub use self::permits::Acquired;
 pub use self::question::{Descriptors, LimitCheck, Limits, Question, Subject, Throttle};
 pub use self::reserve::Receipt;
 pub use self::saved_state::SavedState;
 pub use self::settle::Uncharged;
 pub use self::summary::LimitSummary;
 use crate::policy::lists::Lists;
-use crate::store::{LimitSpec, Memory, Store};
+use crate::store::{Memory, Store};
 use crate::{Error, Key, Policy};
 
 /// Decides about requests: a policy, and a store that keeps what callers have spent.
@@ -74,6 +88,8 @@ pub struct Gate<S: Store = Memory> {
     active: ArcSwapOption<Active<S::Limits>>,
     /// Held while the policy or the lists change.
     changing: Mutex<Edits>,
+    bans: Bans,
+    offences: Offences,
 }
 
 /// What requests are decided by.
@@ -101,75 +117,17 @@ impl<S: Store> Gate<S> {
     ///
     /// If the store cannot keep the limits.
     pub fn with_store(policy: Policy, store: S) -> Result<Self, Error> {
-        let limits = store.open(&specs(&policy))?;
+        let mut edits = Edits::default();
+        let limits = store.open(&edits.specs(&policy, &store))?;
         let lists = Arc::clone(&policy.lists);
         let active = Active { policy: Arc::new(policy), lists, limits: Arc::new(limits) };
-        Ok(Self { store, active: ArcSwapOption::from_pointee(active), changing: Mutex::default() })
-    }
-
-    /// Decides a question, and spends its cost if it is allowed.
-    ///
-    /// # Errors
-    ///
-    /// If the store could not answer; one in memory always does. If the question names a limit
-    /// or values that the policy does not have: then nothing is spent.
-    pub fn decide<Q: Question>(
-        &self,
-        question: &Q,
-    ) -> impl Future<Output = Result<Q::Outcome<'static>, Error>> + Send {
-        // Declared as `Send` and not as an `async fn`, since the compiler cannot find that out
-        // for callers (rust-lang/rust#100013).
-        self.decide_later(question)
-    }
-
-    async fn decide_later<Q: Question>(&self, question: &Q) -> Result<Q::Outcome<'static>, Error> {
-        let active = self.active();
-        let mut outcome = Q::Outcome::begin(active.in_force());
-        let mut plan = question.plan(active.in_force(), &mut outcome)?;
-        if plan.asks_store {
-            let whole = outcome.whole_mut();
-            let decided = self.store.decide(&active.limits, &mut whole.spends).await;
-            whole.conclude(decided)?;
-            if Q::FOLLOWS_UP {
-                Q::follow_up(self, &active.limits, &mut plan, &mut outcome).await?;
-            }
-        }
-        Q::finish(plan, &mut outcome);
-        Ok(outcome.keep())
-    }
-
-    /// [Decides](Self::decide) without waiting, if the store can: one in memory always does.
-    /// Returns `None` if it cannot; then nothing has happened.
-    ///
-    /// `look` borrows the outcome while the policy is held. That avoids a reference count that
-    /// all threads would share; [`Outcome::take`] keeps the outcome. `look` must not
-    /// [replace](Self::replace) the policy: that would wait for `look` to return.
-    #[inline]
-    pub fn try_decide<Q: Question, T>(
-        &self,
-        question: &Q,
-        look: impl FnOnce(Result<&mut Q::Outcome<'_>, Error>) -> T,
-    ) -> Option<T> {
-        let active = self.active();
-        let mut outcome = Q::Outcome::begin(active.in_force());
-        let mut plan = match question.plan(active.in_force(), &mut outcome) {
-            Ok(plan) => plan,
-            Err(error) => return Some(look(Err(error))),
-        };
-        let mut decided = Ok(());
-        if plan.asks_store {
-            if Q::asks_again(&plan, &outcome) && !self.store.is_in_process() {
-                return None;
-            }
-            let whole = outcome.whole_mut();
-            let done = self.store.decide_now(&active.limits, &mut whole.spends)?;
-            decided = whole.conclude(done);
-            if Q::FOLLOWS_UP && decided.is_ok() {
-                decided = at_once(Q::follow_up(self, &active.limits, &mut plan, &mut outcome))?;
-            }
-        }
-        Q::finish(plan, &mut outcome);
-        Some(look(decided.map(|()| &mut outcome)))
+        Ok(Self {
+            store,
+            active: ArcSwapOption::from_pointee(active),
+            changing: Mutex::new(edits),
+            bans: Bans::default(),
+            offences: Offences::default(),
+        })
     }
 
     /// Starts to load what [`Throttle`] questions with these keys will read. With more keys than
@@ -192,21 +150,23 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
+    #[inline]
     fn active(&self) -> ActiveGuard<S::Limits> {
+        match ActiveGuard::of(self.active.load()) {
+            Some(active) => active,
+            None => self.active_later(),
+        }
+    }
+
+    #[cold]
+    fn active_later(&self) -> ActiveGuard<S::Limits> {
         loop {
+            // Whoever replaces the policy holds it until the new one is there.
+            drop(self.lock());
             if let Some(active) = ActiveGuard::of(self.active.load()) {
                 return active;
             }
-            // Whoever replaces the policy holds it until the new one is there.
-            drop(self.lock());
         }
-    }
-}
-
-impl<L> Active<L> {
-    #[inline]
-    fn in_force(&self) -> InForce<'_> {
-        InForce { policy: &self.policy, lists: &self.lists }
     }
 }
 
@@ -236,11 +196,6 @@ fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
-}
-
-/// The limits of a policy, as a store needs to know them.
-fn specs(policy: &Policy) -> Vec<LimitSpec> {
-    policy.rules.iter().map(|rule| LimitSpec::clone(&rule.spec)).collect()
 }
 
 impl<S: Store> fmt::Debug for Gate<S> {

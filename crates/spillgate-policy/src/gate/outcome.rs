@@ -5,9 +5,11 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use spillgate::Decision;
 
+use super::bans::{Ban, Banned};
 use super::limit_state::{LimitState, nearest};
+use super::rare::Rare;
 use crate::policy::identity::Sender;
-use crate::store::Spend;
+use crate::store::{Permits, Spend};
 use crate::{Caller, Error, Mode, Policy};
 
 /// What was decided about a request, with the state of every limit that it met.
@@ -20,8 +22,8 @@ pub struct Outcome<'g> {
     /// Undecided for limits in shadow if another one denied.
     pub(super) spends: Spends,
     /// Kept for the log only, so only of requests that are refused.
-    pub(super) refused_caller: Option<Box<Caller<'static>>>,
-    pub(super) shadow_error: Option<Error>,
+    refused_caller: Option<Box<Caller<'static>>>,
+    pub(super) rare: Option<Box<Rare>>,
 }
 
 /// What a request is charged under each limit that it meets: mostly one.
@@ -39,6 +41,8 @@ pub enum Answer {
     Denied,
     /// No, and never: the caller is on the block list.
     Blocked,
+    /// No: the caller is banned until [`Outcome::retry_after`] has passed.
+    Banned,
     /// No: the policy has limits for hosts, and the request does not say clearly which host it
     /// is for.
     HostRequired,
@@ -53,7 +57,7 @@ impl<'g> Outcome<'g> {
             answer: Answer::Denied,
             spends: Spends::new(),
             refused_caller: None,
-            shadow_error: None,
+            rare: None,
         }
     }
 
@@ -67,18 +71,43 @@ impl<'g> Outcome<'g> {
                 return Err(error);
             }
             // A limit in shadow never changes the answer, also if its store fails.
-            self.shadow_error = Some(error);
+            self.note_shadow_error(Some(error));
         }
         self.answer = if is_denied { Answer::Denied } else { Answer::Allowed };
         Ok(())
+    }
+
+    /// Notes the ban of the caller, if there is one. Returns whether it refuses.
+    #[inline]
+    pub(super) fn is_refused_by(&mut self, banned: Option<Banned>) -> bool {
+        match banned {
+            None => false,
+            Some(banned) => self.note_ban(banned),
+        }
+    }
+
+    #[cold]
+    fn note_ban(&mut self, banned: Banned) -> bool {
+        let is_enforced = banned.is_enforced();
+        if is_enforced {
+            self.answer = Answer::Banned;
+            self.spends.clear();
+        }
+        self.rare_mut().ban = Some(banned);
+        is_enforced
     }
 
     /// Keeps who is calling, if that is refused.
     #[inline]
     pub(super) fn remember_refused(&mut self, sender: &Sender<'_>) {
         if !self.is_allowed() {
-            self.refused_caller = Some(Box::new(sender.who.caller().into_owned()));
+            self.keep_caller(sender);
         }
+    }
+
+    #[cold]
+    fn keep_caller(&mut self, sender: &Sender<'_>) {
+        self.refused_caller = Some(Box::new(sender.who.caller().into_owned()));
     }
 
     /// Takes the outcome out of the gate, to keep it.
@@ -88,26 +117,29 @@ impl<'g> Outcome<'g> {
             answer: self.answer,
             spends: std::mem::take(&mut self.spends),
             refused_caller: self.refused_caller.take(),
-            shadow_error: self.shadow_error.take(),
+            rare: self.rare.take(),
         }
+    }
+
+    /// Takes the permits of the [concurrency limits](crate::Limit::concurrent) that the request
+    /// met. They are released when they are dropped, with this outcome or apart from it: keep them
+    /// until the request has ended.
+    pub fn take_permits(&mut self) -> Permits {
+        self.rare.as_mut().map(|rare| std::mem::take(&mut rare.permits)).unwrap_or_default()
     }
 
     pub(super) fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
 
-    /// True if the request goes ahead at once, its response does not change the cost, and no limit
-    /// in shadow mode would have denied it.
+    /// True if the request goes ahead at once, its response does not change the cost, no limit in
+    /// shadow mode would have denied it, and it holds no permits.
+    #[inline]
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        let is_plain = |limit: LimitState<'_>| {
-            limit.decision().is_allowed()
-                && limit.decision().wait().is_zero()
-                && limit.rule.settle.is_none()
-        };
         self.is_allowed()
-            && self.shadow_error.is_none()
-            && (self.policy.is_plain || self.limits().all(is_plain))
+            && self.is_common()
+            && (self.policy.is_plain || self.limits().all(LimitState::is_plain))
     }
 
     /// The answer.
@@ -146,11 +178,17 @@ impl<'g> Outcome<'g> {
 
     /// The limit that response headers describe: of those that deny, the one with the longest
     /// wait; otherwise the one with the smallest share left.
+    #[inline]
     #[must_use]
     pub fn nearest(&self) -> Option<LimitState<'_>> {
-        if self.spends.len() == 1 {
-            return self.enforced().next();
+        match &*self.spends {
+            [spend] => self.state(spend).filter(|_| !spend.is_shadow),
+            _ => self.nearest_of_several(),
         }
+    }
+
+    #[inline(never)]
+    fn nearest_of_several(&self) -> Option<LimitState<'_>> {
         nearest(self.enforced())
     }
 
@@ -169,6 +207,7 @@ impl<'g> Outcome<'g> {
             Answer::Allowed => Some(Duration::ZERO),
             Answer::Blocked | Answer::HostRequired => None,
             Answer::Denied => self.nearest()?.decision().retry_after(),
+            Answer::Banned => self.banned().map(|banned| banned.rest),
         }
     }
 
@@ -188,17 +227,32 @@ impl<'g> Outcome<'g> {
         self.refused_caller.as_deref()
     }
 
+    /// The ban of the caller. It refuses the request unless it is in [shadow mode](Ban::mode).
+    #[must_use]
+    pub fn ban(&self) -> Option<&Ban> {
+        self.banned().map(|banned| &*banned.ban)
+    }
+
+    fn banned(&self) -> Option<&Banned> {
+        self.rare.as_ref()?.ban.as_ref()
+    }
+
     /// The store's error about a limit in shadow mode. It changes nothing for the request.
     #[must_use]
     pub fn shadow_error(&self) -> Option<&Error> {
-        self.shadow_error.as_ref()
+        self.rare.as_ref()?.shadow_error.as_ref()
     }
 
-    /// True if the response determines the cost: pass it to [`Gate::settle`](crate::Gate::settle).
+    /// True if the response determines the cost.
+    pub(super) fn changes_cost(&self) -> bool {
+        self.spends.iter().any(|spend| self.policy.rules[spend.limit].settle.is_some())
+    }
+
+    /// True if the response determines the cost, or may be an offence: pass it to [`Gate::settle`](crate::Gate::settle).
     #[must_use]
     pub fn needs_settling(&self) -> bool {
         self.is_allowed()
-            && self.spends.iter().any(|spend| self.policy.rules[spend.limit].settle.is_some())
+            && self.spends.iter().any(|spend| self.policy.rules[spend.limit].is_settled())
     }
 }
 

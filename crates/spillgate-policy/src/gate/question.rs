@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::admin::find;
 use super::ask::{Ask, InForce, Plan, Rest};
+use super::bans::BansAt;
 use super::descriptors::DescriptorOutcome;
 use super::{Answer, Gate, Outcome};
 use crate::policy::lists::ListKind;
@@ -108,12 +109,15 @@ impl Ask for RequestView<'_> {
         in_force: InForce<'_>,
         outcome: &mut Outcome<'_>,
     ) -> Result<Plan<'q>, Error> {
-        let InForce { policy, lists } = in_force;
+        let InForce { policy, lists, bans } = in_force;
         let sender = policy.identifier.sender(self);
         let mut asks_store = false;
         match lists.find(self, &sender, &policy.identifier) {
             Some(ListKind::Block) => outcome.answer = Answer::Blocked,
             Some(ListKind::Allow) => outcome.answer = Answer::Allowed,
+            None if outcome.is_refused_by(
+                bans.and_then(|bans| bans.of_sender(self, &sender, &policy.identifier)),
+            ) => {}
             None if policy.spend(self, &sender, &mut outcome.spends) => asks_store = true,
             None => outcome.answer = Answer::HostRequired,
         }
@@ -144,11 +148,33 @@ impl Ask for LimitCheck<'_> {
         outcome: &mut Outcome<'_>,
     ) -> Result<Plan<'q>, Error> {
         outcome.spends.push(self.spend(in_force.policy)?);
-        Ok(Rest::Nothing.into())
+        let asks_store = !self.is_refused(in_force, outcome);
+        Ok(Plan { asks_store, rest: Rest::Nothing })
     }
 }
 
 impl LimitCheck<'_> {
+    /// Refuses the check if its caller is banned.
+    #[inline]
+    fn is_refused(&self, in_force: InForce<'_>, outcome: &mut Outcome<'_>) -> bool {
+        in_force.bans.is_some_and(|bans| self.is_refused_by(bans, in_force, outcome))
+    }
+
+    // Not inlined, so that checks pay for one branch while nobody is banned.
+    #[inline(never)]
+    fn is_refused_by(
+        &self,
+        bans: BansAt<'_>,
+        in_force: InForce<'_>,
+        outcome: &mut Outcome<'_>,
+    ) -> bool {
+        let InForce { policy, lists, .. } = in_force;
+        let Some(rule) = policy.rule(self.limit).map(|place| &policy.rules[place]) else {
+            return false;
+        };
+        outcome.is_refused_by(bans.of_values(&rule.per, self.values, &policy.identifier, lists))
+    }
+
     fn spend(&self, policy: &Policy) -> Result<Spend, Error> {
         let (limit, key) = find(policy, self.limit, self.values)?;
         policy.rules[limit].expect_own_quota()?;
@@ -173,6 +199,9 @@ impl Ask for Limits<'_> {
         let policy = in_force.policy;
         for check in self.0 {
             outcome.spends.push(check.spend(policy)?);
+        }
+        if self.0.iter().any(|check| check.is_refused(in_force, outcome)) {
+            return Ok(Plan { asks_store: false, rest: Rest::Nothing });
         }
         let spends = &mut outcome.spends;
         if spends.len() < 2 {

@@ -23,12 +23,13 @@ pub struct Receipt {
 }
 
 impl Outcome<'_> {
-    /// What an allowed outcome has spent under its only limit; `None` if it is not allowed,
-    /// or not about one limit.
+    /// What an allowed outcome has spent under its only limit; `None` if it is not allowed, not
+    /// about one limit, or holds permits in place of spending.
     pub fn receipt(&self) -> Option<Receipt> {
         match &self.spends[..] {
             [spend] if self.is_allowed() => {
-                Some(Receipt::new(&self.policy().rules[spend.limit], spend))
+                let rule = &self.policy().rules[spend.limit];
+                (!rule.is_hold).then(|| Receipt::new(rule, spend))
             }
             _ => None,
         }

@@ -1,13 +1,10 @@
 //! The state that survives a restart.
 
-use std::sync::Arc;
-
 use spillgate::Timestamp;
 
-use super::{Active, Gate};
+use super::Gate;
 use crate::Error;
-use crate::policy::lists::{Entry, ListKind};
-use crate::store::{SavedLimit, Saves};
+use crate::store::{Edit, SavedLimit, Saves};
 
 /// The state of a gate: what callers have spent, and what was changed at run time.
 ///
@@ -18,29 +15,29 @@ use crate::store::{SavedLimit, Saves};
 pub struct SavedState {
     /// What was spent, by limit.
     pub limits: Vec<SavedLimit>,
-    /// What was changed on the lists: which, the entry, and whether it was added.
-    pub lists: Vec<(ListKind, String, bool)>,
+    /// What was changed at run time.
+    pub edits: Vec<Edit>,
 }
 
 impl SavedState {
     /// A state of its parts, as they were saved.
     #[must_use]
-    pub fn new(limits: Vec<SavedLimit>, lists: Vec<(ListKind, String, bool)>) -> Self {
-        Self { limits, lists }
+    pub fn new(limits: Vec<SavedLimit>, edits: Vec<Edit>) -> Self {
+        Self { limits, edits }
     }
 }
 
 impl<S: Saves> Gate<S> {
     /// The state that survives a restart. Visits every caller, without blocking requests.
     pub fn save(&self) -> SavedState {
-        let lists = self.save_lists();
+        let edits = self.save_edits();
         // With the lock held: a new policy waits for that, and not for this one's limits.
         let _changing = self.lock();
         let active = self.active();
         let places = 0..active.policy.rules.len();
         let limits = places.filter_map(|place| self.store.save(&active.limits, place));
         let removed = self.store.save_removed(&active.limits);
-        SavedState { limits: limits.chain(removed).collect(), lists }
+        SavedState { limits: limits.chain(removed).collect(), edits }
     }
 
     /// What was spent under removed limits, as far as it is [kept](Self::replace).
@@ -60,37 +57,38 @@ impl<S: Saves> Gate<S> {
         self.store.save(&active.limits, active.policy.rule(name)?)
     }
 
-    /// What was changed on the lists at run time.
-    pub fn save_lists(&self) -> Vec<(ListKind, String, bool)> {
-        let edits = self.lock();
-        let edits = edits.entries.iter();
-        edits.map(|((kind, entry), added)| (*kind, entry.to_text(), *added)).collect()
+    /// What was changed at run time, unless it outlives this process.
+    pub fn save_edits(&self) -> Vec<Edit> {
+        if self.store.is_in_process() { self.edits() } else { Vec::new() }
     }
 
-    /// Restores a saved state. `then` is the present on its clock. What was spent under limits that
-    /// are gone, or count something else, is kept as that of [removed](Self::replace) ones.
+    /// Restores a saved state. `then` is the present on its clock: what has ended by then is not
+    /// restored. What was spent under limits that are gone, or count something else, is kept as that
+    /// of [removed](Self::replace) ones.
     ///
     /// # Errors
     ///
-    /// If an entry of a list cannot be understood.
+    /// If an edit cannot be understood.
     pub fn restore(&self, saved: SavedState, then: Timestamp) -> Result<(), Error> {
-        let entries = saved.lists.iter().map(|(kind, entry, added)| {
-            Ok(((*kind, Entry::parse(entry).map_err(Error::unknown)?), *added))
-        });
-        let entries: Vec<_> = entries.collect::<Result<_, Error>>()?;
-        let mut edits = self.lock();
-        edits.entries.extend(entries);
-        let active = self.active();
-        self.store.restore(&active.limits, saved.limits, then);
-        let lists = edits.apply(&active.policy.lists);
-        let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
-        self.active.store(Some(Arc::new(Active { policy, lists, limits })));
+        let SavedState { limits, mut edits } = saved;
+        // Others have them, and perhaps later ones.
+        if !self.store.is_in_process() {
+            edits.clear();
+        }
+        let now = self.store.now();
+        edits.retain(|edit| edit.until.is_none_or(|until| until > then));
+        for edit in &mut edits {
+            edit.until = edit.until.map(|until| now + until.since(then));
+        }
+        // Before the limits: what was spent under an override counts under it again.
+        self.apply_all(&edits)?;
+        let _changing = self.lock();
+        self.store.restore(&self.active().limits, limits, then);
         Ok(())
     }
 }
 
-// Entries of lists may be secrets, so they are not shown.
 debug_fields!(self: SavedState {
     limits: self.limits.iter().map(|limit| &limit.name).collect::<Vec<_>>(),
-    lists: format_args!("{} changes", self.lists.len()),
+    edits: format_args!("{} edits", self.edits.len()),
 });

@@ -38,8 +38,9 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let mut settled = Ok(());
         for (spend, actual) in outcome.spends.iter_mut().zip(actuals) {
-            let Some(actual) = actual else { continue };
             let Some((limit, key)) = active.policy.place_of(&policy, spend) else { continue };
+            self.count_status(&active, limit, spend, status);
+            let Some(actual) = actual else { continue };
             let spent = Spend { limit, key, cost: spend.spent(), ..spend.clone() };
             match self.store.settle(&active.limits, &spent, actual).await {
                 Ok(Settled { left, uncharged: 0 }) => spend.settled(actual, left),
@@ -54,15 +55,15 @@ impl<S: Store> Gate<S> {
         settled.map(|()| uncharged)
     }
 
-    /// [Settles](Self::settle) at once, if the store is in this process. If it is not, nothing
-    /// has happened.
+    /// [Settles](Self::settle) at once, if the store is in this process or has nothing to settle.
+    /// Otherwise nothing has happened.
     pub fn settle_now(
         &self,
         outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Result<Vec<Uncharged>, Error>> {
-        if self.store.is_in_process() {
+        if self.store.is_in_process() || !outcome.changes_cost() {
             at_once(self.settle(outcome, status, headers))
         } else {
             None
@@ -79,7 +80,8 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         for spend in std::mem::take(&mut outcome.spends) {
             let place = active.policy.place_of(outcome.policy(), &spend);
-            if let Some((limit, key)) = place.filter(|_| spend.is_allowed()) {
+            let is_spent = spend.is_allowed() && !outcome.policy().rules[spend.limit].is_hold;
+            if let Some((limit, key)) = place.filter(|_| is_spent) {
                 self.store.cancel(&active.limits, Spend { limit, key, ..spend });
             }
         }

@@ -14,9 +14,10 @@ use crate::store::{Store, Usage};
 pub struct LimitSummary {
     /// The limit's name.
     pub name: String,
-    /// How much, over how long; `set by each call` if the quota comes with the call.
+    /// How much, over how long; `50 concurrent` if the limit is on concurrency; `set by each call`
+    /// if the quota comes with the call.
     pub quota: String,
-    /// How the quota is spent.
+    /// How the quota is spent; `concurrency` if permits are held.
     pub algorithm: &'static str,
     /// What is counted apart.
     pub per: String,
@@ -26,13 +27,21 @@ pub struct LimitSummary {
     pub by_name: bool,
     /// How many tiers have a quota of their own here.
     pub tiers: usize,
-    /// Callers currently below their full quota; `None` if only a store elsewhere knows.
+    /// Callers currently below their full quota, or who hold permits; `None` if only a store
+    /// elsewhere knows.
     pub callers: Option<u64>,
     /// The maximum number of such callers.
     pub capacity: usize,
     /// Such callers evicted for want of room: if this grows, raise the capacity. `None` if there
     /// is no such table.
     pub evictions: Option<u64>,
+    /// Permits held now; absent if the limit is not on concurrency, or only a store elsewhere
+    /// knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<u64>,
+    /// Permits that expired before they were released; absent like `held`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expired: Option<u64>,
 }
 
 impl<S: Store> Gate<S> {
@@ -52,9 +61,9 @@ impl Rule {
             name: self.name.to_string(),
             quota: match self.spec.is_by_call {
                 true => "set by each call".to_owned(),
-                false => self.spec.quota.to_string(),
+                false => self.amount(&self.spec.quota),
             },
-            algorithm: self.spec.algorithm.name(),
+            algorithm: if self.is_hold { "concurrency" } else { self.spec.algorithm.name() },
             per: self.spec.per.clone(),
             mode: self.mode,
             by_name: self.is_by_name,
@@ -62,6 +71,8 @@ impl Rule {
             callers: usage.map(|usage| usage.callers),
             capacity: self.spec.capacity,
             evictions: usage.map(|usage| usage.evictions),
+            held: usage.filter(|_| self.is_hold).map(|usage| usage.held),
+            expired: usage.filter(|_| self.is_hold).map(|usage| usage.expired),
         }
     }
 }

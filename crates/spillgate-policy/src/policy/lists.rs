@@ -1,11 +1,13 @@
 //! The allow and block lists, which take precedence over limits.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ipnet::IpNet;
+use spillgate::Timestamp;
 
 use crate::policy::address::{Address, AddressSet, parse_range};
 use crate::policy::identity::{Identifier, NamedBy, Sender, Who};
+use crate::policy::terms::Terms;
 use crate::{Caller, RequestView};
 
 /// Which of the two lists.
@@ -19,11 +21,26 @@ pub enum ListKind {
     Block,
 }
 
+impl ListKind {
+    pub(crate) const BOTH: [Self; 2] = [Self::Allow, Self::Block];
+
+    /// `allow` or `block`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Block => "block",
+        }
+    }
+}
+
 /// Both lists. Block takes precedence.
 #[derive(Clone, Default)]
 pub(crate) struct Lists {
-    pub(crate) allow: List,
-    pub(crate) block: List,
+    allow: List,
+    block: List,
+    /// When the first entry ends, if one does. Until then a lookup needs no clock.
+    next_expiry: Option<Timestamp>,
 }
 
 /// A set of addresses, API keys and users.
@@ -32,6 +49,8 @@ pub(crate) struct List {
     addresses: AddressSet,
     api_keys: HashSet<Box<[u8]>>,
     users: HashSet<Box<[u8]>>,
+    /// Those of the entries that have any.
+    terms: HashMap<Entry, Terms>,
 }
 
 /// One entry of a list.
@@ -76,6 +95,12 @@ impl Entry {
 }
 
 impl Lists {
+    pub(crate) fn new(allow: List, block: List) -> Self {
+        let mut lists = Self { allow, block, next_expiry: None };
+        lists.next_expiry = lists.earliest();
+        lists
+    }
+
     pub(crate) fn list(&self, kind: ListKind) -> &List {
         match kind {
             ListKind::Allow => &self.allow,
@@ -83,11 +108,37 @@ impl Lists {
         }
     }
 
-    pub(crate) fn list_mut(&mut self, kind: ListKind) -> &mut List {
+    /// Adds entries with their terms, and removes them (`None`), all at once.
+    pub(crate) fn edit(
+        &mut self,
+        kind: ListKind,
+        edits: impl IntoIterator<Item = (Entry, Option<Terms>)>,
+    ) {
         match kind {
-            ListKind::Allow => &mut self.allow,
-            ListKind::Block => &mut self.block,
+            ListKind::Allow => self.allow.edit(edits),
+            ListKind::Block => self.block.edit(edits),
         }
+        self.next_expiry = self.earliest();
+    }
+
+    /// True if an entry has ended that is still found. The clock is read only if one may have.
+    #[inline]
+    pub(crate) fn are_due(&self, now: impl FnOnce() -> Timestamp) -> bool {
+        self.next_expiry.is_some_and(|next| next <= now())
+    }
+
+    /// Takes out the entries that have ended.
+    pub(crate) fn expire(&mut self, now: Timestamp) {
+        for kind in ListKind::BOTH {
+            let over = self.list(kind).terms.iter().filter(|(_, terms)| terms.is_over(now));
+            let over: Vec<_> = over.map(|(entry, _)| (entry.clone(), None)).collect();
+            self.edit(kind, over);
+        }
+    }
+
+    fn earliest(&self) -> Option<Timestamp> {
+        let terms = [&self.allow, &self.block].into_iter().flat_map(|list| list.terms.values());
+        terms.filter_map(|terms| terms.until).min()
     }
 
     /// The list that decides about a request, if one does.
@@ -107,7 +158,7 @@ impl Lists {
             let accepted = || named_by.accepted(request, sender.from_trusted);
             !set.is_empty() && accepted().is_some_and(|value| set.contains(value))
         };
-        let Self { allow, block } = self;
+        let Self { allow, block, .. } = self;
         if allow.is_empty() && block.is_empty() {
             return None;
         }
@@ -125,10 +176,29 @@ impl Lists {
 }
 
 impl List {
-    pub(crate) fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
+    /// Of an entry that is there twice, the terms that end later count.
+    pub(crate) fn new(entries: impl IntoIterator<Item = (Entry, Terms)>) -> Self {
         let mut list = Self::default();
+        let (plain, others): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|(_, terms)| terms.is_default());
+        for (entry, terms) in others {
+            let terms = match list.terms.remove(&entry) {
+                Some(other) => other.later(terms),
+                None => terms,
+            };
+            list.terms.insert(entry, terms);
+        }
+        // Lists are long, and few entries have terms.
+        if list.terms.values().any(|terms| terms.until.is_some()) {
+            for (entry, _) in &plain {
+                if list.terms.get(entry).is_some_and(|terms| terms.until.is_some()) {
+                    list.terms.remove(entry);
+                }
+            }
+        }
+        let with_terms: Vec<_> = list.terms.keys().cloned().collect();
         let mut ranges = Vec::new();
-        for entry in entries {
+        for entry in plain.into_iter().map(|(entry, _)| entry).chain(with_terms) {
             match entry {
                 Entry::Range(range) => ranges.push(range),
                 Entry::ApiKey(key) => drop(list.api_keys.insert(key)),
@@ -165,10 +235,29 @@ impl List {
         ranges.chain(keys).chain(self.users.iter().cloned().map(Entry::User))
     }
 
-    /// Adds entries (`true`) and removes them (`false`), all at once.
-    pub(crate) fn edit(&mut self, edits: impl IntoIterator<Item = (Entry, bool)>) {
+    /// The terms of an entry that is there; `None` if it is not, or has ended.
+    pub(crate) fn terms_at(&self, entry: &Entry, now: Timestamp) -> Option<Terms> {
+        let terms = self.has(entry).then(|| self.terms.get(entry).cloned().unwrap_or_default())?;
+        (!terms.is_over(now)).then_some(terms)
+    }
+
+    /// How many entries that both lists have differ in their terms.
+    pub(crate) fn terms_that_differ(&self, other: &Self) -> usize {
+        let has = |entry: &&Entry| self.has(entry) && other.has(entry);
+        let own =
+            self.terms.keys().filter(|entry| other.terms.get(*entry) != self.terms.get(*entry));
+        let others = other.terms.keys().filter(|entry| !self.terms.contains_key(*entry));
+        own.chain(others).filter(has).count()
+    }
+
+    fn edit(&mut self, edits: impl IntoIterator<Item = (Entry, Option<Terms>)>) {
         let mut ranges = Vec::new();
-        for (entry, add) in edits {
+        for (entry, terms) in edits {
+            let add = terms.is_some();
+            match terms.filter(|terms| !terms.is_default()) {
+                Some(terms) => drop(self.terms.insert(entry.clone(), terms)),
+                None => drop(self.terms.remove(&entry)),
+            }
             match entry {
                 Entry::Range(range) => ranges.push((range, add)),
                 Entry::ApiKey(key) if add => drop(self.api_keys.insert(key)),
@@ -178,6 +267,16 @@ impl List {
             }
         }
         self.addresses.edit(ranges);
+    }
+
+    /// True if a caller is listed, by address or by name.
+    pub(crate) fn has_caller(&self, caller: &Caller<'_>) -> bool {
+        match caller {
+            Caller::ApiKey(key) => self.api_keys.contains(key.as_ref()),
+            Caller::User(user) => self.users.contains(user.as_ref()),
+            Caller::Ip(address) => self.addresses.contains((*address).into()),
+            Caller::Anonymous => false,
+        }
     }
 
     /// True if the sender is listed, by address or as the caller it is taken for.

@@ -1,6 +1,7 @@
 //! A policy, checked and ready to be applied.
 
 pub(crate) mod address;
+pub(crate) mod ban;
 pub(crate) mod client_ip;
 pub(crate) mod identity;
 pub(crate) mod lists;
@@ -8,12 +9,14 @@ pub(crate) mod part;
 mod reads;
 pub(crate) mod route;
 pub(crate) mod rule;
+pub(crate) mod terms;
 pub(crate) mod tiers;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillgate::KeyedState;
 
@@ -73,6 +76,10 @@ pub struct Policy {
     pub(crate) has_paths: bool,
     /// True if no limit delays, settles, or is in shadow.
     pub(crate) is_plain: bool,
+    /// True if any limit is on concurrency.
+    pub(crate) has_holds: bool,
+    /// True if any limit is on concurrency or bans.
+    pub(crate) has_holds_or_bans: bool,
     pub(crate) tiers: Tiers,
 }
 
@@ -135,6 +142,14 @@ impl Policy {
         self.rule(limit).map(|place| self.rules[place].spec.per.as_str())
     }
 
+    /// How long permits of a [concurrency limit](crate::Limit::concurrent) live without a sign of
+    /// life of their holder. `None` if there is no such limit, or it is not on concurrency.
+    #[must_use]
+    pub fn permit_ttl(&self, limit: &str) -> Option<Duration> {
+        let hold = self.rule(limit).and_then(|place| self.rules[place].spec.hold);
+        hold.map(|hold| hold.ttl)
+    }
+
     /// True if the policy names this address as a proxy that may speak for its clients.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
@@ -164,6 +179,10 @@ impl Policy {
                     return;
                 }
                 let cost = rule.cost(request, sender.from_trusted);
+                if spends.len() == 1 {
+                    // Requests that meet two limits often meet more.
+                    spends.reserve(3);
+                }
                 // The key is written where it stays: it is too large to be moved for nothing.
                 spends.push(Spend::new(*place, Key::global(), cost).in_mode(rule.mode));
                 let Some(Spend { key, .. }) = spends.last_mut() else { return };

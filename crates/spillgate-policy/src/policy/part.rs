@@ -3,6 +3,8 @@ use std::fmt;
 use http::header::HeaderName;
 use smallvec::SmallVec;
 
+use crate::Caller;
+
 /// What a limit is counted by: mostly one thing.
 pub(crate) type Per = SmallVec<[Part; 1]>;
 
@@ -23,6 +25,24 @@ pub(crate) enum Part {
     Descriptor,
     /// The key of a call, as it is.
     Key,
+}
+
+impl Part {
+    /// True if the part names a caller.
+    pub(crate) fn is_identity(&self) -> bool {
+        matches!(self, Self::Caller | Self::Ip | Self::ApiKey | Self::User)
+    }
+
+    /// The caller whom a value of the part names, if it names one.
+    pub(crate) fn caller<'v>(&self, value: &'v str) -> Option<Caller<'v>> {
+        match self {
+            _ if value == "anonymous" => None,
+            Self::Caller | Self::Ip => Caller::parse(value).ok(),
+            Self::ApiKey => Some(Caller::ApiKey(value.as_bytes().into())),
+            Self::User => Some(Caller::User(value.as_bytes().into())),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Part {

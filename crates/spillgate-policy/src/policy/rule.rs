@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
-use spillgate::{AlgorithmKind, Quota, Timestamp};
+use spillgate::{AlgorithmKind, Quota};
 
+use super::ban::BanTerms;
 use super::part::{Part, Per};
 use crate::config::spec::SettleClosure;
 use crate::envoy::{Scope, only_value};
@@ -30,10 +31,13 @@ pub(crate) struct Rule {
     is_conditional: bool,
     /// True if no request meets it, only checks that name it.
     pub(crate) is_by_name: bool,
+    /// True if it is on concurrency: requests hold permits until they end.
+    pub(crate) is_hold: bool,
     /// For each tier of the policy, its place among those that have a quota here, counted
     /// from one; zero if it has none.
     pub(crate) tier_places: Box<[u16]>,
     pub(crate) settle: Option<Box<Settle>>,
+    pub(crate) ban: Option<Box<BanTerms>>,
     /// Which descriptors it is for; `None` if it is for requests.
     pub(crate) scope: Option<Box<Scope>>,
     pub(crate) matches: Box<Matches>,
@@ -93,11 +97,23 @@ pub(crate) enum Mismatch<'a> {
 impl Rule {
     /// Refuses a quota that the limit's algorithm cannot count.
     pub(crate) fn expect_counts(&self, quota: &Quota) -> Result<(), Error> {
-        let LimitSpec { name, algorithm, start, .. } = &*self.spec;
-        let counted = algorithm.with_quota(quota, *start, Timestamp::ZERO);
-        counted
-            .map(drop)
-            .map_err(|why| Error::policy(vec![Problem::new(format!("limit {name:?}: {why}"))]))
+        let problem = |why| Problem::new(format!("limit {:?}: {why}", self.name));
+        self.counted(quota).map_err(|why| Error::policy(vec![problem(why)]))
+    }
+
+    /// A quota of the limit, for people.
+    pub(crate) fn amount(&self, quota: &Quota) -> String {
+        if self.is_hold { format!("{} concurrent", quota.burst()) } else { quota.to_string() }
+    }
+
+    /// Refuses a limit on concurrency, for what only makes sense of rates.
+    pub(crate) fn expect_rate(&self, remedy: &str) -> Result<(), Error> {
+        match self.is_hold {
+            false => Ok(()),
+            true => {
+                Err(Error::unknown(format!("limit {:?} is on concurrency; {remedy}", self.name)))
+            }
+        }
     }
 
     /// Refuses a limit whose quota comes with each call.
@@ -120,8 +136,10 @@ impl Rule {
             since: 0,
             is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
             is_by_name: false,
+            is_hold: spec.hold.is_some(),
             tier_places: Box::default(),
             settle: None,
+            ban: None,
             scope: None,
             matches: Box::new(matches),
             spec: Box::new(spec),
@@ -234,15 +252,44 @@ impl Rule {
 
     /// True if what was spent under another policy's limit means the same here.
     pub(crate) fn counts_like(&self, other: &Self) -> bool {
-        self.spec.algorithm == other.spec.algorithm && self.per == other.per
+        self.spec.algorithm == other.spec.algorithm
+            && self.per == other.per
+            && self.is_hold == other.is_hold
     }
 
-    /// True if the limit only allows and denies: it delays nobody, is not settled, and is
-    /// not in shadow.
+    /// True if the limit only allows and denies: it delays nobody, is not settled, is not in
+    /// shadow, and nothing is held.
     pub(crate) fn is_plain(&self) -> bool {
         self.mode == Mode::Enforce
             && self.settle.is_none()
+            && !self.is_hold
+            && !self.bans_by_status()
             && self.spec.algorithm != AlgorithmKind::LeakyShaper
+    }
+
+    /// Counts on what the limit of the same name in an earlier policy has counted.
+    pub(crate) fn carry_on_bans(&mut self, earlier: Option<&Self>) {
+        let earlier = earlier.and_then(|rule| rule.ban.as_ref());
+        if let (Some(ban), Some(earlier)) = (&mut self.ban, earlier) {
+            ban.counters = Arc::clone(&earlier.counters);
+        }
+    }
+
+    /// True if a response changes what was counted.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settle.is_some() || self.bans_by_status()
+    }
+
+    /// True if responses of some statuses are offences.
+    pub(crate) fn bans_by_status(&self) -> bool {
+        self.ban.as_ref().is_some_and(|ban| !ban.statuses.is_empty())
+    }
+
+    /// Puts the limit in shadow mode if only banned callers are refused.
+    pub(crate) fn lets_offences_pass(&mut self) {
+        if self.ban.as_ref().is_some_and(|ban| ban.refuses_next) {
+            self.mode = Mode::Shadow;
+        }
     }
 
     /// True if the limit is one of a tree that denies everything.
@@ -250,11 +297,16 @@ impl Rule {
         self.scope.as_ref().is_some_and(|scope| scope.is_closed)
     }
 
-    /// When the limit is asked, among those of a request: first those that enforce, and of
-    /// each those that most callers share last, where a race is lost most often. The fewer
-    /// parts a limit is counted by, the more callers share it.
+    /// When the limit is asked, among those of a request: first those that enforce, since shadow
+    /// limits are asked only of what passes. Of those that enforce, permits come first, since
+    /// they can be returned exactly if a rate denies; of shadow limits they come last. Of each,
+    /// those that most callers share come last, where a race is lost most often. The fewer parts a
+    /// limit is counted by, the more callers share it.
     pub(crate) fn turn(&self) -> impl Ord + use<> {
-        (self.mode == Mode::Shadow, usize::MAX - self.per.len())
+        let is_shadow = self.mode == Mode::Shadow;
+        let kind = usize::from(is_shadow) * 2 + usize::from(self.is_hold == is_shadow);
+        // One number, since requests are compared by it. Nothing is counted by so many parts.
+        (kind + 1) * (usize::MAX / 8) - self.per.len()
     }
 }
 
@@ -315,7 +367,7 @@ impl Settle {
 }
 
 impl Statuses {
-    fn contains(self, status: StatusCode) -> bool {
+    pub(crate) fn contains(self, status: StatusCode) -> bool {
         match self {
             Self::One(one) => status.as_u16() == one,
             Self::Hundred(hundred) => status.as_u16() / 100 == hundred,

@@ -1,6 +1,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use spillgate::algorithm::{AnyAlgorithm, Word};
@@ -9,9 +11,12 @@ use spillgate::{
     check_all_at,
 };
 
+use super::acquired::AcquiredPermits;
+use super::holds::LimitPermits;
 use super::quota_classes::Classes;
 use super::removed::RemovedLimits;
-use super::{LimitSpec, Spend, Store, Usage};
+use super::strikes::Strikes;
+use super::{BanRule, BanStart, LimitSpec, OverrideSpec, PermitId, Permits, Spend, Store, Usage};
 use crate::{Error, Key};
 
 /// Keeps what callers have spent in the memory of this process: the default.
@@ -20,7 +25,7 @@ use crate::{Error, Key};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory<C = SystemClock> {
     clock: C,
-    hasher: KeyedState,
+    pub(super) hasher: KeyedState,
 }
 
 impl<C: Clock + Clone> Memory<C> {
@@ -52,7 +57,8 @@ impl<C: Clock + Clone> Memory<C> {
             .hasher(self.hasher)
             .algorithm(spec.algorithm)
             .start(spec.start)
-            .capacity(spec.capacity)
+            // Permits are not words.
+            .capacity(if spec.hold.is_some() { 1 } else { spec.capacity })
             .when_full(spec.when_full);
         let builder = match spec.max_debt {
             Some(tokens) => builder.max_debt(tokens),
@@ -81,14 +87,14 @@ impl<C: Clock + Clone> Memory<C> {
     fn build(&self, spec: &LimitSpec, old: Option<&Held<C>>) -> Result<Kept<C>, Error> {
         if !spec.is_by_call {
             let limiter = self.limiter(spec, old.map(|old| &*old.limiter))?;
-            return Ok(Kept { limiter, classes: None });
+            return Ok(Kept { limiter, classes: None, permits: None });
         }
         let limiter = self.limiter(spec, None)?;
         let classes = match old.and_then(|old| old.classes.as_ref()) {
             Some(old) => old.rebuild(spec, Arc::clone(&limiter))?,
             None => Classes::new(self.clone(), spec, Arc::clone(&limiter)),
         };
-        Ok(Kept { limiter, classes: Some(Arc::new(classes)) })
+        Ok(Kept { limiter, classes: Some(Arc::new(classes)), permits: None })
     }
 }
 
@@ -97,12 +103,20 @@ struct Kept<C> {
     limiter: Arc<Limiter<Key, C>>,
     /// In place of the limiter, if quotas come with the calls.
     classes: Option<Arc<Classes<C>>>,
+    /// Of a limit on concurrency. The limiter then only knows how many each key has.
+    permits: Option<Arc<LimitPermits>>,
 }
 
 /// The limiters of one policy, and what was spent under limits that it has no more.
 pub struct MemoryLimits<C = SystemClock> {
     pub(super) held: Vec<Held<C>>,
     removed: Mutex<RemovedLimits>,
+    /// Shared by all policies of a gate, like the permits themselves.
+    pub(super) acquired: Arc<AcquiredPermits>,
+    /// Limits on concurrency that are gone, while somebody holds permits of them: if they come
+    /// back, these count.
+    pub(super) removed_permits: Vec<(Box<LimitSpec>, Arc<LimitPermits>)>,
+    strikes: Arc<Strikes>,
 }
 
 /// A limiter, and what it was made from.
@@ -112,6 +126,8 @@ pub(super) struct Held<C> {
     pub(super) limiter: Arc<Limiter<Key, C>>,
     /// In place of the limiter, if quotas come with the calls.
     pub(super) classes: Option<Arc<Classes<C>>>,
+    /// Of a limit on concurrency. The limiter then only knows how many each key has.
+    pub(super) permits: Option<Arc<LimitPermits>>,
 }
 
 impl<C: Clock> Held<C> {
@@ -119,34 +135,33 @@ impl<C: Clock> Held<C> {
     /// earlier policy.
     fn new(
         spec: &LimitSpec,
-        Kept { limiter, classes }: Kept<C>,
+        Kept { limiter, classes, permits }: Kept<C>,
         earlier: Option<&LimitSpec>,
     ) -> Result<Self, Error> {
         let set = |result: Result<(), spillgate::Error>| result.map_err(|why| refused(spec, &why));
         let tiers = spec.tiers.iter().map(|(name, quota)| (name.as_str(), *quota));
         set(limiter.set_quotas(spec.quota, tiers))?;
-        // Overrides that have not changed are left alone: they may have been changed at run
-        // time since.
-        let by_key = |overrides: &[(Key, Quota)]| -> HashMap<_, _> {
-            overrides.iter().map(|(key, quota)| (key.bytes.clone(), *quota)).collect()
+        // Overrides that have not changed are left alone.
+        let by_key = |overrides: &[OverrideSpec]| -> HashMap<_, _> {
+            overrides.iter().map(|own| (own.key.bytes.clone(), (own.quota, own.until))).collect()
         };
         let old = by_key(earlier.map_or(&[][..], |earlier| &earlier.overrides));
         let new = by_key(&spec.overrides);
         let gone = earlier.iter().flat_map(|earlier| &earlier.overrides);
-        for (key, _) in gone.filter(|(key, _)| !new.contains_key(&key.bytes)) {
-            limiter.remove_override(key);
+        for own in gone.filter(|own| !new.contains_key(&own.key.bytes)) {
+            limiter.remove_override(&own.key);
         }
-        for (key, quota) in &spec.overrides {
-            if old.get(&key.bytes) != Some(quota) {
-                set(limiter.set_override(key, *quota))?;
+        for own in &spec.overrides {
+            if old.get(&own.key.bytes) != Some(&(own.quota, own.until)) {
+                set(pin(&limiter, &own.key, own.quota, own.until))?;
             }
         }
-        Ok(Self { spec: Box::new(spec.clone()), limiter, classes })
+        Ok(Self { spec: Box::new(spec.clone()), limiter, classes, permits })
     }
 
     /// True if its words or keys would mean something else.
     fn counts_otherwise(&self, spec: &LimitSpec) -> bool {
-        self.spec.algorithm != spec.algorithm || self.spec.per != spec.per
+        counts_otherwise(&self.spec, spec)
     }
 
     /// True if all that differs can be changed in a running limiter.
@@ -158,6 +173,24 @@ impl<C: Clock> Held<C> {
             && self.spec.max_debt == spec.max_debt
             && self.spec.start == spec.start
             && old_tiers == tiers
+    }
+}
+
+/// True if words, keys or permits of one limit would mean something else in another.
+pub(super) fn counts_otherwise(old: &LimitSpec, new: &LimitSpec) -> bool {
+    old.algorithm != new.algorithm || old.per != new.per || old.hold.is_some() != new.hold.is_some()
+}
+
+/// Gives a caller its own quota, perhaps up to a time.
+fn pin<C: Clock>(
+    limiter: &Limiter<Key, C>,
+    key: &Key,
+    quota: Quota,
+    until: Option<Timestamp>,
+) -> Result<(), spillgate::Error> {
+    match until {
+        Some(until) => limiter.set_override_until(key, quota, until),
+        None => limiter.set_override(key, quota),
     }
 }
 
@@ -177,6 +210,11 @@ impl TierOf<Key> for TierNames {
 impl<C> MemoryLimits<C> {
     pub(super) fn removed(&self) -> MutexGuard<'_, RemovedLimits> {
         self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fingerprint of a caller under a limit. By name, since places change with the policy.
+    fn offender(&self, limit: usize, key: &Key, hasher: &KeyedState) -> u64 {
+        hasher.hash_one((self.held[limit].spec.name.as_str(), key))
     }
 }
 
@@ -216,10 +254,12 @@ impl<C: Clock + Clone> MemoryLimits<C> {
         }
     }
 
-    #[inline]
+    // Always, since it is called twice: also after permits were taken.
+    #[inline(always)]
     fn decide(&self, spends: &mut [Spend], now: Timestamp) {
         match spends {
             [spend] => self.decide_one(spend, now),
+            [] => {}
             spends => self.decide_all(spends, now),
         }
     }
@@ -282,44 +322,70 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     fn open(&self, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
-        let open = |spec| Held::new(spec, self.build(spec, None)?, None);
+        let open = |spec| {
+            let permits = self.permits(spec, None);
+            Held::new(spec, Kept { permits, ..self.build(spec, None)? }, None)
+        };
         let held = limits.iter().map(open).collect::<Result<_, _>>()?;
-        Ok(MemoryLimits { held, removed: Mutex::default() })
+        Ok(MemoryLimits {
+            held,
+            removed: Mutex::default(),
+            acquired: Arc::default(),
+            removed_permits: Vec::new(),
+            strikes: Arc::default(),
+        })
     }
 
-    fn reopen(&self, old: &Self::Limits, limits: &[LimitSpec]) -> Result<Self::Limits, Error> {
+    fn reopen(
+        &self,
+        old_limits: &Self::Limits,
+        limits: &[LimitSpec],
+    ) -> Result<Self::Limits, Error> {
         // What can fail comes first, before a limiter that is in use is changed.
         let mut limiters = Vec::with_capacity(limits.len());
         let named: HashMap<_, _> =
-            old.held.iter().map(|held| (held.spec.name.as_str(), held)).collect();
+            old_limits.held.iter().map(|held| (held.spec.name.as_str(), held)).collect();
         for spec in limits {
             let old = named.get(spec.name.as_str()).copied();
             let old = old.filter(|held| !held.counts_otherwise(spec));
             let limiter = match old {
                 Some(old) if old.is_built_like(spec) => {
-                    Kept { limiter: Arc::clone(&old.limiter), classes: old.classes.clone() }
+                    let (limiter, classes) = (Arc::clone(&old.limiter), old.classes.clone());
+                    Kept { limiter, classes, permits: None }
                 }
                 old => self.build(spec, old)?,
             };
+            let limiter = Kept { permits: self.permits(spec, Some(old_limits)), ..limiter };
             limiters.push((spec, limiter, old.map(|old| &*old.spec)));
         }
         let now = self.clock.now();
-        let mut removed = old.removed().clone();
+        let mut removed = old_limits.removed().clone();
         let stays: HashSet<_> = limiters
             .iter()
             .filter_map(|(spec, _, earlier)| earlier.map(|_| spec.name.as_str()))
             .collect();
-        for gone in old.held.iter().filter(|held| !stays.contains(held.spec.name.as_str())) {
+        let is_gone = |held: &&Held<C>| !stays.contains(held.spec.name.as_str());
+        // Permits are not spent: they come back by themselves.
+        let words = |held: &&Held<C>| held.permits.is_none();
+        for gone in old_limits.held.iter().filter(is_gone).filter(words) {
             removed.keep(gone.save(), now, now);
         }
         let reopen = |(spec, limiter, earlier): (_, _, Option<_>)| {
             let held = Held::new(spec, limiter, earlier)?;
-            let back = if earlier.is_none() { removed.take(spec, now) } else { None };
+            let has_words = earlier.is_none() && spec.hold.is_none();
+            let back = if has_words { removed.take(spec, now) } else { None };
             back.iter().for_each(|saved| held.restore(saved, now));
             Ok(held)
         };
-        let held = limiters.into_iter().map(reopen).collect::<Result<_, Error>>()?;
-        Ok(MemoryLimits { held, removed: Mutex::new(removed) })
+        let held: Vec<_> = limiters.into_iter().map(reopen).collect::<Result<_, Error>>()?;
+        held.iter().for_each(|held| held.permits.iter().for_each(|it| it.resize(&held.spec)));
+        Ok(MemoryLimits {
+            removed_permits: old_limits.removed_permits(&held),
+            acquired: Arc::clone(&old_limits.acquired),
+            removed: Mutex::new(removed),
+            strikes: Arc::clone(&old_limits.strikes),
+            held,
+        })
     }
 
     async fn decide(&self, limits: &Self::Limits, spends: &mut [Spend]) -> Result<(), Error> {
@@ -346,7 +412,11 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
     }
 
     async fn peek(&self, limits: &Self::Limits, spend: &Spend) -> Result<Decision, Error> {
-        Ok(limits.peek(spend, spend.cost, self.clock.now()))
+        let now = self.clock.now();
+        match limits.held[spend.limit].permits {
+            Some(_) => limits.peek_hold(spend, now),
+            None => Ok(limits.peek(spend, spend.cost, now)),
+        }
     }
 
     async fn settle(
@@ -399,10 +469,11 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         limit: usize,
         key: &Key,
         quota: Option<Quota>,
+        until: Option<Timestamp>,
     ) -> Result<(), Error> {
         let Held { spec, limiter, .. } = &limits.held[limit];
         match quota {
-            Some(quota) => limiter.set_override(key, quota).map_err(|why| refused(spec, &why)),
+            Some(quota) => pin(limiter, key, quota, until).map_err(|why| refused(spec, &why)),
             None => {
                 limiter.remove_override(key);
                 Ok(())
@@ -410,13 +481,78 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         }
     }
 
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn hold(
+        &self,
+        limits: &Self::Limits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Result<(), Error> {
+        limits.hold(spends, permits, self.clock.now())
+    }
+
+    fn hold_now(
+        &self,
+        limits: &Self::Limits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Option<Result<(), Error>> {
+        Some(limits.hold(spends, permits, self.clock.now()))
+    }
+
+    async fn acquire(
+        &self,
+        limits: &Self::Limits,
+        spend: &Spend,
+        ttl: Duration,
+    ) -> Result<(Decision, Option<PermitId>), Error> {
+        limits.acquire(spend, ttl, self.clock.now())
+    }
+
+    async fn renew(
+        &self,
+        limits: &Self::Limits,
+        id: PermitId,
+        ttl: Duration,
+    ) -> Result<bool, Error> {
+        Ok(limits.acquired.renew(id, self.clock.now(), ttl))
+    }
+
+    async fn release(&self, limits: &Self::Limits, id: PermitId) -> Result<bool, Error> {
+        Ok(limits.acquired.release(id, self.clock.now()))
+    }
+
+    async fn strike(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        rule: &BanRule,
+    ) -> Result<Option<BanStart>, Error> {
+        let caller = limits.offender(limit, key, &self.hasher);
+        Ok(limits.strikes.strike(caller, rule, self.clock.now()))
+    }
+
+    async fn forgive(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        limits.strikes.forgive(limits.offender(limit, key, &self.hasher));
+        Ok(())
+    }
+
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {
         limits.removed().forget(self.clock.now());
-        let Held { limiter, classes, .. } = &limits.held[limit];
+        let Held { limiter, classes, permits, .. } = &limits.held[limit];
         if let Some(classes) = classes {
             return Some(classes.usage());
         }
-        Some(Usage { callers: limiter.active_callers() as u64, evictions: limiter.evictions() })
+        if let Some(permits) = permits {
+            limits.acquired.return_expired(self.clock.now());
+            return Some(permits.usage());
+        }
+        let callers = limiter.active_callers() as u64;
+        Some(Usage { callers, evictions: limiter.evictions(), ..Usage::default() })
     }
 }
 

@@ -1,20 +1,32 @@
 //! Where what callers have spent is kept.
 
+mod acquired;
 mod call_quota;
+mod edit;
+mod holds;
 mod memory;
+mod override_spec;
+mod permit;
 mod quota_classes;
 mod removed;
 mod saved;
+mod spec;
+mod strikes;
 
 use std::future::ready;
 use std::time::Duration;
 
 use spillgate::algorithm::TokenBucket;
-use spillgate::{AlgorithmKind, Decision, Quota, Settled, Start, Timestamp, WhenFull};
+use spillgate::{Decision, Quota, Settled, Timestamp};
 
 pub use self::call_quota::CallQuota;
+pub use self::edit::{Edit, EditLog};
 pub use self::memory::{Memory, MemoryLimits};
+pub use self::override_spec::OverrideSpec;
+pub use self::permit::{PermitId, Permits};
 pub use self::saved::SavedLimit;
+pub use self::spec::{HoldSpec, LimitSpec, Outage, Sharing};
+pub use crate::policy::ban::{BanRule, BanStart, BanState};
 use crate::{Error, Key, Mode};
 
 /// Keeps what callers have spent under each limit, and decides.
@@ -136,14 +148,95 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Gives a caller a quota of its own, or takes it away. What it had spent before counts
-    /// again then, if that is stricter.
+    /// again then, if that is stricter. A store in process takes it away by itself at the end of
+    /// `until`; others need not.
     fn set_override(
         &self,
         limits: &Self::Limits,
         limit: usize,
         key: &Key,
         quota: Option<Quota>,
+        until: Option<Timestamp>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// The present time, by the clock of edits, bans and permits.
+    fn now(&self) -> Timestamp;
+
+    /// Takes a permit for each of these spends, whose limits are on [concurrency](LimitSpec::hold),
+    /// or none if an enforced one is denied, and writes each decision into its spend. Spends in
+    /// shadow mode take permits also beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// If the store could not decide. Then nothing is held.
+    fn hold(
+        &self,
+        limits: &Self::Limits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// [Holds](Self::hold) if that needs no waiting. Otherwise nothing has happened.
+    fn hold_now(
+        &self,
+        limits: &Self::Limits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Option<Result<(), Error>>;
+
+    /// Takes permits for a program elsewhere, which has to [renew](Self::renew) or
+    /// [release](Self::release) them within `ttl`. `None` if that is denied.
+    fn acquire(
+        &self,
+        limits: &Self::Limits,
+        spend: &Spend,
+        ttl: Duration,
+    ) -> impl Future<Output = Result<(Decision, Option<PermitId>), Error>> + Send;
+
+    /// Lets acquired permits expire `ttl` from now. Returns false if they had expired, or were
+    /// released or never acquired.
+    fn renew(
+        &self,
+        limits: &Self::Limits,
+        id: PermitId,
+        ttl: Duration,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Gives acquired permits back, once. Returns false if they had expired, or were released or
+    /// never acquired.
+    fn release(
+        &self,
+        limits: &Self::Limits,
+        id: PermitId,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Counts an offence of a caller under a limit, as [`BanRule::offence`] does. Returns the ban
+    /// that it starts. The key names the caller alone, whatever else the limit counts by.
+    fn strike(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        rule: &BanRule,
+    ) -> impl Future<Output = Result<Option<BanStart>, Error>> + Send;
+
+    /// Forgets the offences and bans of a caller under a limit.
+    fn forgive(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Shares edits with the other nodes. A store in process has none.
+    fn publish(&self, _edits: &[Edit]) -> impl Future<Output = Result<(), Error>> + Send {
+        ready(Ok(()))
+    }
+
+    /// The edits of all nodes since a version.
+    fn edits_since(&self, version: u64) -> impl Future<Output = Result<EditLog, Error>> + Send {
+        ready(Ok(EditLog::new(version, Vec::new())))
+    }
 
     /// Active callers and evictions of a limit; `None` if the store keeps callers elsewhere.
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage>;
@@ -161,65 +254,6 @@ pub trait Saves: Store {
     /// Restores limits that still count the same things, and keeps the rest like
     /// [removed](Store::reopen) limits. `then` is the present on the clock of the saved state.
     fn restore(&self, limits: &Self::Limits, saved: Vec<SavedLimit>, then: Timestamp);
-}
-
-/// A limit, as a store needs to know it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct LimitSpec {
-    /// The name, by which it is known from one policy to the next.
-    pub name: String,
-    /// What it counts apart. If this changes, keys mean something else.
-    pub per: String,
-    /// How the quota is spent.
-    pub algorithm: AlgorithmKind,
-    /// What a caller never seen has.
-    pub start: Start,
-    /// The quota of callers without a tier or an override.
-    pub quota: Quota,
-    /// True if that decides nothing, since a quota [comes with each call](Spend::quota). Words
-    /// are times then, which must stay what they are.
-    pub is_by_call: bool,
-    /// The tiers, by name. [`Key::tier`] is a place among them. A caller has one allowance,
-    /// whatever its tier: [`AlgorithmKind::with_quotas`].
-    pub tiers: Vec<(String, Quota)>,
-    /// The quotas of single callers.
-    pub overrides: Vec<(Key, Quota)>,
-    /// The maximum number of active callers, those below their full quota.
-    pub capacity: usize,
-    /// What becomes of a new caller when there is no room.
-    pub when_full: WhenFull,
-    /// How much a caller may owe beyond its burst, if that is not the default:
-    /// [`AnyAlgorithm::most_owed`](spillgate::algorithm::AnyAlgorithm::most_owed).
-    pub max_debt: Option<u64>,
-    /// How nodes share it, if the store is one that they share.
-    pub sharing: Sharing,
-    /// What happens while the store cannot be reached.
-    pub outage: Outage,
-}
-
-/// How the nodes of a cluster share a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Sharing {
-    /// Every decision is made where all nodes meet.
-    #[default]
-    Strict,
-    /// Nodes take slices of a bucket ahead of use, and decide by themselves while these last.
-    Leased,
-}
-
-/// What happens under a limit while a store elsewhere cannot be reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Outage {
-    /// Each node goes by its own share of the limit.
-    #[default]
-    Local,
-    /// Everyone passes.
-    Open,
-    /// Nobody passes.
-    Closed,
 }
 
 /// A cost for one caller under one limit.
@@ -307,4 +341,8 @@ pub struct Usage {
     pub callers: u64,
     /// Active callers evicted for want of room: if this grows, raise the capacity.
     pub evictions: u64,
+    /// Permits held now.
+    pub held: u64,
+    /// Permits that expired before they were released: their holders may still run.
+    pub expired: u64,
 }

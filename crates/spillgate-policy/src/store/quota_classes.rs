@@ -132,6 +132,7 @@ impl<C: Clock + Clone> Classes<C> {
         self.each().fold(Usage::default(), |sum, limiter| Usage {
             callers: sum.callers + limiter.active_callers() as u64,
             evictions: sum.evictions + limiter.evictions(),
+            ..sum
         })
     }
 }

@@ -75,7 +75,6 @@ impl RemovedLimits {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -100,7 +99,7 @@ mod tests {
             })
             .collect();
         let per = "caller".to_owned();
-        SavedLimit::new(name.to_owned(), per, AlgorithmKind::TokenBucket, spent, HashSet::new())
+        SavedLimit::new(name.to_owned(), per, AlgorithmKind::TokenBucket, spent)
     }
 
     fn callers(kept: &RemovedLimits) -> Vec<usize> {
@@ -121,7 +120,13 @@ mod tests {
         let mut overridden = limit("e", 1_000_100);
         let (caller, word) = overridden.spent.tables[0].callers[0];
         let quota = overridden.spent.tables[0].quota;
-        overridden.spent.overrides.push(SavedOverride { caller, quota, word, base: None });
+        overridden.spent.overrides.push(SavedOverride {
+            caller,
+            quota,
+            word,
+            base: None,
+            until: None,
+        });
         kept.keep(overridden, NOW, NOW);
         assert_eq!(callers(&kept), [MOST_CALLERS], "an override takes a place, too");
         kept.0.clear();

@@ -1,7 +1,7 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
-use spillgate::{AlgorithmKind, Clock, Fingerprint, Quota, Saved, SavedOverride, Timestamp};
+use spillgate::{AlgorithmKind, Clock, Saved, Timestamp};
 
 use super::memory::Held;
 use super::{Memory, MemoryLimits, Saves};
@@ -18,8 +18,6 @@ pub struct SavedLimit {
     pub algorithm: AlgorithmKind,
     /// What every caller had spent.
     pub spent: Saved,
-    /// Which of the overrides were set at run time, and not by the policy.
-    pub set_at_run_time: HashSet<Fingerprint>,
     /// For how long the policy has no such limit; `None` if it has one.
     pub removed_for: Option<Duration>,
 }
@@ -27,14 +25,8 @@ pub struct SavedLimit {
 impl SavedLimit {
     /// A limit of its parts, as they were saved.
     #[must_use]
-    pub fn new(
-        name: String,
-        per: String,
-        algorithm: AlgorithmKind,
-        spent: Saved,
-        set_at_run_time: HashSet<Fingerprint>,
-    ) -> Self {
-        Self { name, per, algorithm, spent, set_at_run_time, removed_for: None }
+    pub fn new(name: String, per: String, algorithm: AlgorithmKind, spent: Saved) -> Self {
+        Self { name, per, algorithm, spent, removed_for: None }
     }
 
     /// True if it counts as a limit of this name that counts so.
@@ -45,7 +37,9 @@ impl SavedLimit {
 
 impl<C: Clock + Clone + 'static> Saves for Memory<C> {
     fn save(&self, limits: &MemoryLimits<C>, limit: usize) -> Option<SavedLimit> {
-        Some(limits.held[limit].save())
+        // Who holds permits has ended with this process, or does not know of the next.
+        let held = &limits.held[limit];
+        held.permits.is_none().then(|| held.save())
     }
 
     fn restore(&self, limits: &MemoryLimits<C>, saved: Vec<SavedLimit>, then: Timestamp) {
@@ -53,9 +47,11 @@ impl<C: Clock + Clone + 'static> Saves for Memory<C> {
             limits.held.iter().map(|held| (held.spec.name.as_str(), held)).collect();
         for mut saved in saved {
             let held = named.get(saved.name.as_str());
-            match held
-                .filter(|held| saved.is_like(&held.spec.name, &held.spec.per, held.spec.algorithm))
-            {
+            let is_it = |held: &&&Held<C>| {
+                let spec = &held.spec;
+                spec.hold.is_none() && saved.is_like(&spec.name, &spec.per, spec.algorithm)
+            };
+            match held.filter(is_it) {
                 Some(held) => held.restore(&saved, then),
                 None => {
                     let now = self.clock().now();
@@ -78,16 +74,10 @@ impl<C: Clock + Clone> Held<C> {
             Some(classes) => classes.save(),
             None => self.limiter.save(),
         };
-        let by_policy = self.overridden();
-        let set_at_run_time = spent
-            .overrides
-            .iter()
-            .filter(|saved| by_policy.get(&saved.caller).is_none_or(|quota| *quota != saved.quota));
         SavedLimit {
             name: self.spec.name.clone(),
             per: self.spec.per.clone(),
             algorithm: self.spec.algorithm,
-            set_at_run_time: set_at_run_time.map(|saved| saved.caller).collect(),
             removed_for: None,
             spent,
         }
@@ -95,19 +85,12 @@ impl<C: Clock + Clone> Held<C> {
 
     pub(super) fn restore(&self, saved: &SavedLimit, then: Timestamp) {
         let mut spent = saved.spent.clone();
-        // What the policy said may have changed: there, what was spent is taken over by
-        // whatever quota the caller has now.
-        let is_kept = |kept: &SavedOverride| saved.set_at_run_time.contains(&kept.caller);
-        (spent.overrides, spent.lapsed) = spent.overrides.into_iter().partition(is_kept);
+        // Overrides are those of the policy and of edits, which may have changed or ended: what was
+        // spent is taken over by whatever quota the caller has now.
+        spent.lapsed.append(&mut spent.overrides);
         match &self.classes {
             Some(classes) => classes.restore(&spent, then),
             None => self.limiter.restore(&spent, then),
         }
-    }
-
-    /// The callers who have an override by the policy.
-    fn overridden(&self) -> HashMap<Fingerprint, Quota> {
-        let overrides = self.spec.overrides.iter();
-        overrides.map(|(key, quota)| (self.limiter.fingerprint(key), *quota)).collect()
     }
 }

@@ -64,6 +64,14 @@ impl Call {
     }
 }
 
+/// The output of a future that is ready at once, as all of a gate in memory are.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let polled = std::pin::pin!(future).poll(&mut context);
+    let std::task::Poll::Ready(output) = polled else { unreachable!("memory does not wait") };
+    output
+}
+
 pub(crate) fn gate(policy: &str) -> (TestGate, ManualClock) {
     gate_of(Policy::from_toml(policy).unwrap())
 }

@@ -21,8 +21,13 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
-    /// The upstreams of these settings. Those in `keep` are reused.
-    pub(crate) fn new(settings: &ProxySettings, keep: &[Arc<Upstream>]) -> Result<Self, String> {
+    /// The upstreams of these settings. Of those in `known`, connections are reused if `keep`
+    /// is true, and requests in flight count in any case.
+    pub(crate) fn new(
+        settings: &ProxySettings,
+        known: &[Arc<Upstream>],
+        keep: bool,
+    ) -> Result<Self, String> {
         let is_secure = settings.upstreams.iter().any(|url| url.scheme == Scheme::Https);
         let trusted =
             if is_secure { Some(tls::system_client(settings.ca.as_deref())?) } else { None };
@@ -32,11 +37,12 @@ impl Upstreams {
             idle: settings.idle_timeout,
         };
         let upstream = |url: &UpstreamUrl| {
+            let same = known.iter().find(|one| one.url == *url);
             // The contents of the CA file may have changed.
-            let same = keep.iter().find(|one| one.url == *url && url.scheme != Scheme::Https);
-            if let Some(same) = same {
+            if let Some(same) = same.filter(|_| keep && url.scheme != Scheme::Https) {
                 return Ok(Arc::clone(same));
             }
+            let in_flight = same.map(|same| Arc::clone(&same.in_flight)).unwrap_or_default();
             Ok::<_, String>(Arc::new(Upstream {
                 connector: Connector::new(url, trusted.as_ref())?,
                 url: url.clone(),
@@ -44,7 +50,7 @@ impl Upstreams {
                 pool: Pool::new(settings.max_idle_per_upstream),
                 http2: Http2::default(),
                 health: Health::default(),
-                in_flight: AtomicUsize::new(0),
+                in_flight,
                 cut: AtomicU64::new(0),
             }))
         };

@@ -48,7 +48,8 @@ pub(super) struct Upstream {
     pool: Pool,
     http2: Http2,
     health: Health,
-    in_flight: AtomicUsize,
+    /// Shared with upstreams of the same URL in earlier settings, whose requests may go on.
+    in_flight: Arc<AtomicUsize>,
     cut: AtomicU64,
 }
 
@@ -114,11 +115,19 @@ impl Upstream {
         }
     }
 
-    /// Counts a request as in flight for as long as the result lives.
-    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
-        // Relaxed: a count orders nothing.
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(self))
+    /// Counts a request as in flight for as long as the result lives; `None` if there are as many
+    /// as there may be.
+    pub(super) fn begin(self: &Arc<Self>, most: Option<usize>) -> Option<InFlight> {
+        // Relaxed: a count orders nothing, and is never above the bound by itself.
+        match most {
+            None => drop(self.in_flight.fetch_add(1, Ordering::Relaxed)),
+            Some(most) => {
+                let one_more = |count: usize| (count < most).then(|| count + 1);
+                let relaxed = Ordering::Relaxed;
+                self.in_flight.fetch_update(relaxed, relaxed, one_more).ok()?;
+            }
+        }
+        Some(InFlight(Arc::clone(self)))
     }
 
     pub(super) fn cut(&self) -> u64 {

@@ -12,14 +12,20 @@ use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::{Name, State, Terms};
 
 mod announcement;
+mod edits;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 mod model;
+mod permits;
+mod swap;
 
 pub use self::announcement::{Alive, Announcement, Member};
+pub use self::edits::{EditPage, Lasts, MOST_EDITS, PAGE_OF_EDITS, SealedEdit};
 pub use self::error::{BackendError, Fault, Result};
 #[cfg(any(test, feature = "testing"))]
 pub use self::model::Model;
+pub use self::permits::{PermitCall, PermitOp, PermitReply, Wanted};
+pub use self::swap::{Swap, Swapped};
 
 /// Where the states of all callers are: Redis, Valkey, or a model of them.
 ///
@@ -60,6 +66,23 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Takes out a [deposited](Self::deposit) value: exactly one caller gets it.
     fn withdraw(&self, name: Name) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
+
+    /// Stores edits made at run time, each under the next version, all or none. Returns false if
+    /// there would be [too many](MOST_EDITS).
+    fn publish(&self, edits: &[SealedEdit]) -> impl Future<Output = Result<bool>> + Send;
+
+    /// The edits since a version.
+    fn edits_since(&self, version: u64) -> impl Future<Output = Result<EditPage>> + Send;
+
+    /// Holds, renews or releases permits.
+    fn permits(&self, call: &PermitCall) -> impl Future<Output = Result<PermitReply>> + Send;
+
+    /// Replaces the strikes of a caller if they are still the expected ones, or only looks at them.
+    fn swap_strikes(
+        &self,
+        name: Name,
+        swap: Option<&Swap>,
+    ) -> impl Future<Output = Result<Swapped>> + Send;
 }
 
 impl<B: Backend> Backend for Arc<B> {
@@ -93,6 +116,22 @@ impl<B: Backend> Backend for Arc<B> {
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>> {
         B::withdraw(self, name).await
+    }
+
+    async fn publish(&self, edits: &[SealedEdit]) -> Result<bool> {
+        B::publish(self, edits).await
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditPage> {
+        B::edits_since(self, version).await
+    }
+
+    async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
+        B::permits(self, call).await
+    }
+
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped> {
+        B::swap_strikes(self, name, swap).await
     }
 }
 

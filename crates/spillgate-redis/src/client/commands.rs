@@ -2,13 +2,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, Value, from_redis_value};
+use smallvec::SmallVec;
 use spillgate::Timestamp;
 
 use super::cluster::slot;
 use super::{Client, Route};
 use crate::Name;
 use crate::backend::{
-    Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Reply, Result,
+    Alive, Announcement, Backend, BackendError, EditPage, Entry, Exchange, Fault, PermitCall,
+    PermitReply, Reply, Result, SealedEdit, Swap, Swapped,
 };
 use crate::script::{self, Script};
 
@@ -89,6 +91,27 @@ impl Backend for Client {
         call.arg("GETDEL").arg(key.as_slice());
         read(self.call(self.slot_of_key(&key), &call).await?)
     }
+
+    async fn publish(&self, edits: &[SealedEdit]) -> Result<bool> {
+        read(self.call_about_edits(Script::Publish, &script::publish(edits)).await?)
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditPage> {
+        let version = script::Argument::from_slice(version.to_string().as_bytes());
+        script::edits(&bytes(self.call_about_edits(Script::EditsSince, &[version]).await?)?)
+    }
+
+    async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
+        let keys = self.keys.permits(&call.name);
+        let script = Script::Permits.call_on(&[&keys[0], &keys[1]], &script::permits(call));
+        script::permit_reply(&bytes(self.call(self.slot_of_key(&keys[0]), &script).await?)?)
+    }
+
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped> {
+        let key = self.keys.strikes(&name);
+        let call = Script::Swap.call_about(&key, &script::swap(swap));
+        script::swapped(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
+    }
 }
 
 impl Client {
@@ -104,6 +127,16 @@ impl Client {
         let others = read::<i64>(answer).unwrap_or(-1);
         self.hides_prefixes.store(others < 0, Ordering::Relaxed);
         u32::try_from(others).unwrap_or(0)
+    }
+
+    async fn call_about_edits(
+        &self,
+        script: Script,
+        arguments: &[script::Argument],
+    ) -> Result<Value> {
+        let keys = self.keys.edits();
+        let call = script.call_on(&keys.each_ref().map(SmallVec::as_slice), arguments);
+        self.call(self.slot_of_key(&keys[0]), &call).await
     }
 
     /// Everything is in one slot, except in a Cluster.

@@ -8,7 +8,7 @@ use crate::backend::{Announcement, BackendError, Entry, Exchange, Fault, Member,
 use crate::{Fingerprint, State};
 
 /// The largest TTL in milliseconds: Redis refuses times beyond 2⁶³.
-const LONGEST: u128 = Timestamp::MAX.as_nanos() as u128 / 1_000_000;
+pub(super) const LONGEST: u128 = Timestamp::MAX.as_nanos() as u128 / 1_000_000;
 
 /// An argument of a script; inline for the most frequent one, a token bucket.
 pub type Argument = SmallVec<[u8; 96]>;

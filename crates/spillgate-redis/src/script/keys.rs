@@ -52,6 +52,29 @@ impl Keys {
         key
     }
 
+    /// Who holds permits of a caller, and how many.
+    #[must_use]
+    pub fn permits(&self, name: &Name) -> [Key; 2] {
+        [self.key("holders:", name), self.key("held:", name)]
+    }
+
+    /// The strikes of a caller.
+    #[must_use]
+    pub fn strikes(&self, name: &Name) -> Key {
+        self.key("strikes:", name)
+    }
+
+    /// Edits made at run time: themselves, by version, and by when they end. They share a hash tag.
+    #[must_use]
+    pub fn edits(&self) -> [Key; 3] {
+        ["", ":versions", ":ends"].map(|what| {
+            let mut key = Key::from_slice(self.prefix.as_bytes());
+            key.extend_from_slice(b"{edits}");
+            key.extend_from_slice(what.as_bytes());
+            key
+        })
+    }
+
     fn key(&self, what: &str, name: &Name) -> Key {
         let mut key = Key::from_slice(self.prefix.as_bytes());
         key.extend_from_slice(what.as_bytes());

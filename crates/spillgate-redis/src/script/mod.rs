@@ -3,7 +3,9 @@
 
 mod arguments;
 mod deposit;
+mod edits;
 mod keys;
+mod permits;
 mod reply;
 mod state;
 
@@ -15,7 +17,9 @@ pub use self::arguments::{
     Argument, announce, encode_entry, exchange, millis, override_clock, prefixes,
 };
 pub(crate) use self::deposit::{Deposit, Paid};
+pub use self::edits::{edits, publish};
 pub use self::keys::{Key, Keys};
+pub use self::permits::{permit_reply, permits, swap, swapped};
 pub use self::reply::{alive, born, reply};
 
 /// Decides: the only script that implements the algorithms.
@@ -48,6 +52,20 @@ pub const PREFIXES: &str = include_str!("prefixes.lua");
 /// Records when a limit was first used.
 pub const BORN: &str = include_str!("born.lua");
 
+/// Stores edits made at run time.
+pub const PUBLISH: &str =
+    concat!(include_str!("edits/prepare.lua"), include_str!("edits/publish.lua"));
+
+/// Returns the edits since a version.
+pub const EDITS_SINCE: &str =
+    concat!(include_str!("edits/prepare.lua"), include_str!("edits/since.lua"));
+
+/// Holds, renews and releases permits.
+pub const PERMITS: &str = include_str!("permits.lua");
+
+/// Replaces a small value if it is still the expected one.
+pub const SWAP: &str = include_str!("swap.lua");
+
 /// Checks that scripts may run and write.
 pub const PROBE: &str = include_str!("probe.lua");
 
@@ -60,10 +78,15 @@ pub(crate) enum Script {
     Prefixes,
     Born,
     Probe,
+    Publish,
+    EditsSince,
+    Permits,
+    Swap,
 }
 
 /// In the order of the variants above.
-const CODES: [&str; 6] = [RUN, EXCHANGE, ANNOUNCE, PREFIXES, BORN, PROBE];
+const CODES: [&str; 10] =
+    [RUN, EXCHANGE, ANNOUNCE, PREFIXES, BORN, PROBE, PUBLISH, EDITS_SINCE, PERMITS, SWAP];
 
 static DIGESTS: LazyLock<[String; CODES.len()]> =
     LazyLock::new(|| CODES.map(|code| redis::Script::new(code).get_hash().to_owned()));
@@ -78,8 +101,13 @@ impl Script {
 
     /// The same with one key and its arguments.
     pub(crate) fn call_about(self, key: &[u8], arguments: &[Argument]) -> Cmd {
-        let mut call = self.call(1);
-        call.arg(key);
+        self.call_on(&[key], arguments)
+    }
+
+    /// The same with several keys of one slot.
+    pub(crate) fn call_on(self, keys: &[&[u8]], arguments: &[Argument]) -> Cmd {
+        let mut call = self.call(keys.len());
+        call.arg(keys);
         for argument in arguments {
             call.arg(argument.as_slice());
         }

@@ -58,7 +58,7 @@ pub fn born(bytes: &[u8]) -> Result<Timestamp> {
 }
 
 /// The rest of a reply.
-struct Rest<'a>(&'a [u8]);
+pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
     fn found(&mut self) -> Result<Found> {
@@ -74,34 +74,42 @@ impl<'a> Rest<'a> {
         })
     }
 
-    fn moment(&mut self) -> Result<Timestamp> {
+    pub(super) fn moment(&mut self) -> Result<Timestamp> {
         match self.number()? {
             nanos if nanos <= Timestamp::MAX.as_nanos() => Ok(Timestamp::from_nanos(nanos)),
             _ => Err(nonsense()),
         }
     }
 
-    fn small_number(&mut self) -> Result<u32> {
+    pub(super) fn small_number(&mut self) -> Result<u32> {
         let bytes = self.take(4)?;
         Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u32::from(*byte)))
     }
 
-    fn number(&mut self) -> Result<u64> {
+    pub(super) fn number(&mut self) -> Result<u64> {
         let bytes = self.take(8)?;
         Ok(bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
     }
 
-    fn byte(&mut self) -> Result<u8> {
+    pub(super) fn byte(&mut self) -> Result<u8> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| nonsense())
+    }
+
+    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or_else(nonsense)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn end(&self) -> Result<()> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(nonsense()) }
     }
 }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::{Name, State};
 
 /// What all parts of a store use: the backend, and what this node knows.
 pub(crate) struct StoreCore<B> {
-    pub(super) backend: B,
+    pub(crate) backend: B,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) words: Arc<LastWords>,
     pub(super) unreported: Unreported,
@@ -63,8 +64,18 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
+    /// The random name of this node.
+    pub(crate) fn node(&self) -> Name {
+        self.nodes.own()
+    }
+
+    /// The number of nodes, and one until it is known.
+    pub(crate) fn nodes(&self) -> NonZeroU32 {
+        self.nodes.assumed()
+    }
+
     /// This node's time.
-    pub(super) fn local(&self) -> Timestamp {
+    pub(crate) fn local(&self) -> Timestamp {
         self.clock.now()
     }
 

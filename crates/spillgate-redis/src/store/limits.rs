@@ -3,13 +3,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
-use spillgate_policy::store::{LimitSpec, Outage, Sharing, Spend};
+use spillgate_policy::store::{LimitSpec, Outage, OverrideSpec, Sharing, Spend};
 use spillgate_policy::{Error, Key};
 use tokio::sync::OnceCell;
 
-use super::local_tables::LocalTables;
+use super::local_tables::{LocalTables, has_local_table};
 use crate::backend::{Backend, BackendError, Fault, Result};
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::hold::{HeldLimit, HeldLimits, permits_of};
 use crate::name::Names;
 use crate::{Name, Secret, Terms};
 
@@ -37,6 +38,8 @@ pub(crate) struct Limit {
     pub(super) is_cut: bool,
     pub(super) is_leased: bool,
     pub(super) outage: Outage,
+    /// The permits in flight, if it is on concurrency.
+    pub(super) hold: Option<Arc<HeldLimit>>,
     /// Its place in the tables for outages, if it has `outage = "local"`.
     pub(super) local: Option<usize>,
 }
@@ -44,15 +47,17 @@ pub(crate) struct Limit {
 impl RedisLimits {
     pub(super) fn new(
         limits: &[LimitSpec],
-        secret: &Secret,
+        (secret, held): (&Secret, &HeldLimits),
         local: LocalTables,
     ) -> Result<Self, Error> {
         let mut locals = 0..;
         let open = |spec: &LimitSpec| {
-            let local = if spec.outage == Outage::Local { locals.next() } else { None };
-            Limit::open(spec, secret, local).map(Arc::new)
+            let local = if has_local_table(spec) { locals.next() } else { None };
+            let mut limit = Limit::open(spec, secret, local)?;
+            limit.hold = held.of(limit.id(), spec);
+            Ok(Arc::new(limit))
         };
-        Ok(Self { limits: limits.iter().map(open).collect::<Result<_, _>>()?, local })
+        Ok(Self { limits: limits.iter().map(open).collect::<Result<_, Error>>()?, local })
     }
 
     pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
@@ -76,9 +81,9 @@ impl Limit {
         let tiered = if spec.tiers.is_empty() { None } else { Terms::of_tiers(kind, &quotas) };
         let terms = tiered.unwrap_or(alone);
         let effective = |quota: &Quota| EffectiveQuota::by(terms, *quota).map_err(limit_error);
-        let own = |(key, quota): &(Key, Quota)| {
-            let effective = EffectiveQuota::of(Terms::new(kind, *quota), QuotaOwner::Caller);
-            Ok((key.as_bytes().into(), effective.map_err(limit_error)?))
+        let own = |own: &OverrideSpec| {
+            let effective = EffectiveQuota::of(Terms::new(kind, own.quota), QuotaOwner::Caller);
+            Ok((own.key.as_bytes().into(), effective.map_err(limit_error)?))
         };
         Ok(Self {
             name: spec.name.as_str().into(),
@@ -98,6 +103,7 @@ impl Limit {
             is_cut: spec.max_debt == Some(0) && spec.tiers.is_empty() && !spec.is_by_call,
             is_leased: spec.sharing == Sharing::Leased,
             outage: spec.outage,
+            hold: None,
             local,
         })
     }
@@ -120,6 +126,7 @@ impl Limit {
             is_cut: false,
             is_leased: false,
             outage: Outage::Local,
+            hold: None,
             local: None,
         }
     }
@@ -145,6 +152,11 @@ impl Limit {
     /// The quota of a caller by the policy.
     pub(super) fn quota_for(&self, key: &Key) -> &EffectiveQuota {
         self.policy_override(key).unwrap_or_else(|| self.tier_quota(key.tier()))
+    }
+
+    /// How many permits a caller has by the policy.
+    pub(super) fn permits(&self, key: &Key) -> u32 {
+        permits_of(&self.quota_for(key).quota)
     }
 
     /// The quota that came with the call, in words of the limit.

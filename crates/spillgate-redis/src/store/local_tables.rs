@@ -53,7 +53,7 @@ impl LocalTables {
         nodes: NonZeroU32,
     ) -> Result<(), Error> {
         let share = quota.map(|quota| share_of(self.specs[limit].algorithm, quota, nodes));
-        self.memory.set_override(&self.for_nodes(nodes), limit, key, share).await
+        self.memory.set_override(&self.for_nodes(nodes), limit, key, share, None).await
     }
 
     /// The tables for a number of nodes. Counters are kept.
@@ -74,7 +74,12 @@ impl LocalTables {
 }
 
 fn locals(limits: &[LimitSpec]) -> Vec<LimitSpec> {
-    limits.iter().filter(|limit| limit.outage == Outage::Local).cloned().collect()
+    limits.iter().filter(|limit| has_local_table(limit)).cloned().collect()
+}
+
+/// True if this node counts by its share during an outage. Permits are counted in any case.
+pub(super) fn has_local_table(limit: &LimitSpec) -> bool {
+    limit.outage == Outage::Local && limit.hold.is_none()
 }
 
 fn shares(limits: &[LimitSpec], nodes: NonZeroU32) -> Vec<LimitSpec> {

@@ -7,6 +7,8 @@ mod cache;
 mod core;
 mod decide;
 mod deposits;
+mod edits;
+mod hold;
 mod last_words;
 mod lease_source;
 mod leased;
@@ -16,112 +18,35 @@ mod nodes;
 mod outage;
 mod overrides;
 mod pending;
+mod redis_store;
 mod report;
 mod settings;
 mod settle;
 mod share;
+mod strikes;
 mod translate;
 mod unreported;
 
-use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate::{Decision, KeyedState, Quota, Settled};
-use spillgate_policy::store::{LimitSpec, Settlement, Spend, Store, Usage};
+use spillgate::{Decision, Quota, Settled, Timestamp};
+use spillgate_policy::store::{
+    BanRule, BanStart, Edit, EditLog, LimitSpec, PermitId, Permits, Settlement, Spend, Store, Usage,
+};
 use spillgate_policy::{Error, Key};
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
 pub use self::agreement::Agreement;
-use self::core::{Caller, StoreCore};
+pub(crate) use self::core::StoreCore;
 pub use self::limits::RedisLimits;
 use self::limits::store_error;
 use self::local_tables::{LocalTables, share_spend};
+pub use self::redis_store::RedisStore;
 pub use self::settings::Settings;
-use crate::backend::{Backend, Fault};
-use crate::client::Client;
+use crate::backend::{Backend, Fault, PermitOp};
 use crate::flow::of_limit;
-use crate::lease::Leases;
-use crate::name::Names;
-use crate::{Secret, Stats};
-
-/// Keeps what callers have spent in Redis, where many nodes share it.
-///
-/// `capacity` and `when-full` of a limit apply only to the tables that a node uses during an outage.
-pub struct RedisStore<B: Backend = Client> {
-    core: Arc<StoreCore<B>>,
-    leases: Leases<StoreCore<B>>,
-    secret: Secret,
-    deposits: Names,
-    announcing: Option<AbortHandle>,
-}
-
-impl<B: Backend> RedisStore<B> {
-    /// A store over a backend. It spawns a task, so create it on a Tokio runtime.
-    ///
-    /// # Errors
-    ///
-    /// If there is no runtime and the number of nodes is not [configured](Settings::nodes). With a
-    /// configured number the node does not announce itself.
-    pub fn new(backend: B, settings: &Settings) -> Result<Self, Error> {
-        let core = Arc::new(StoreCore::new(backend, settings));
-        let announcing = match Handle::try_current() {
-            Ok(runtime) => Some(announce(&core, &runtime)),
-            Err(_) if settings.nodes.is_some() => None,
-            Err(_) => return Err(Error::store("create a Redis store on a Tokio runtime")),
-        };
-        let leases = Leases::new(Arc::clone(&core), KeyedState::new(), settings.leases);
-        let secret = settings.secret.clone();
-        let deposits = secret.deposits();
-        Ok(Self { core, leases, secret, deposits, announcing })
-    }
-
-    /// What was done so far.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let StoreCore { nodes, unreported, counters, .. } = &*self.core;
-        Stats {
-            unreported: unreported.len() as u64,
-            forgiven: unreported.forgiven(),
-            leases: self.leases.stats(),
-            nodes: nodes.known().map_or(0, NonZeroU32::get),
-            agreement: nodes.agreement(),
-            ..counters.stats()
-        }
-    }
-
-    /// The backend, usually a [`Client`].
-    pub fn backend(&self) -> &B {
-        &self.core.backend
-    }
-
-    /// Gives leases back, debits in Redis what was admitted during an outage, and ends the background
-    /// tasks.
-    pub async fn shutdown(&self) {
-        self.leases.shutdown().await;
-        self.core.report_all().await;
-        self.announcing.iter().for_each(AbortHandle::abort);
-        self.core.nodes.leave(&self.core.backend).await;
-    }
-
-    fn caller_of(&self, limits: &RedisLimits, spend: &Spend) -> Caller {
-        self.core.caller_of(limits.limit(spend.limit), spend, self.core.local())
-    }
-}
-
-fn announce<B: Backend>(core: &Arc<StoreCore<B>>, runtime: &Handle) -> AbortHandle {
-    let core = Arc::clone(core);
-    let announce = async move { core.nodes.announce(&core.backend).await };
-    runtime.spawn(announce).abort_handle()
-}
-
-impl<B: Backend> Drop for RedisStore<B> {
-    fn drop(&mut self) {
-        self.announcing.iter().for_each(AbortHandle::abort);
-    }
-}
+use crate::hold::permits_of;
 
 impl<B: Backend> Store for RedisStore<B> {
     type Limits = RedisLimits;
@@ -132,13 +57,15 @@ impl<B: Backend> Store for RedisStore<B> {
 
     fn open(&self, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
         let local = LocalTables::open(limits, &self.core.clock, self.core.nodes.assumed())?;
-        let opened = RedisLimits::new(limits, &self.secret, local)?;
+        let opened = RedisLimits::new(limits, (&self.secret, &self.held), local)?;
         self.set_fingerprint(limits);
         Ok(opened)
     }
 
     fn reopen(&self, old: &RedisLimits, limits: &[LimitSpec]) -> Result<RedisLimits, Error> {
-        let opened = RedisLimits::new(limits, &self.secret, old.local.reopen(limits)?)?;
+        let local = old.local.reopen(limits)?;
+        let opened = RedisLimits::new(limits, (&self.secret, &self.held), local)?;
+        self.held.forget_unused();
         self.set_fingerprint(limits);
         Ok(opened)
     }
@@ -156,6 +83,9 @@ impl<B: Backend> Store for RedisStore<B> {
 
     async fn peek(&self, limits: &RedisLimits, spend: &Spend) -> Result<Decision, Error> {
         let limit = limits.limit(spend.limit);
+        if let Some(decision) = self.peek_permits(limit, spend) {
+            return Ok(decision);
+        }
         if let Some(lease) = self.lease_of(limit, spend) {
             let (own, local) = (limit.quota_for(&spend.key), self.core.local());
             if let Some(decision) = self.leases.peek(lease, own, spend.cost, local) {
@@ -242,6 +172,10 @@ impl<B: Backend> Store for RedisStore<B> {
     }
 
     async fn reset(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {
+        // Permits are released, not reset.
+        if limits.limit(limit).hold.is_some() {
+            return Ok(());
+        }
         self.reset_caller(limits, limit, key).await
     }
 
@@ -251,18 +185,79 @@ impl<B: Backend> Store for RedisStore<B> {
         limit: usize,
         key: &Key,
         quota: Option<Quota>,
+        _until: Option<Timestamp>,
     ) -> Result<(), Error> {
+        let permits = quota.as_ref().map(permits_of);
+        if Self::override_permits(limits.limit(limit), key, permits) {
+            return Ok(());
+        }
         self.override_quota(limits, limit, key, quota).await
     }
 
-    /// Redis does not count callers per limit.
-    fn usage(&self, _: &RedisLimits, _: usize) -> Option<Usage> {
-        None
+    fn now(&self) -> Timestamp {
+        self.core.local()
     }
-}
 
-impl<B: Backend> fmt::Debug for RedisStore<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("stats", &self.stats()).finish_non_exhaustive()
+    async fn hold(
+        &self,
+        limits: &RedisLimits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Result<(), Error> {
+        self.hold_all(limits, spends, permits).await
+    }
+
+    fn hold_now(
+        &self,
+        limits: &RedisLimits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Option<Result<(), Error>> {
+        self.hold_all_now(limits, spends, permits).then_some(Ok(()))
+    }
+
+    async fn acquire(
+        &self,
+        limits: &RedisLimits,
+        spend: &Spend,
+        ttl: Duration,
+    ) -> Result<(Decision, Option<PermitId>), Error> {
+        self.acquire_permits(limits.limit(spend.limit), spend, ttl).await
+    }
+
+    async fn renew(&self, _: &RedisLimits, id: PermitId, ttl: Duration) -> Result<bool, Error> {
+        self.change_permits(id, PermitOp::Renew { ttl }).await
+    }
+
+    async fn release(&self, _: &RedisLimits, id: PermitId) -> Result<bool, Error> {
+        self.change_permits(id, PermitOp::Release).await
+    }
+
+    async fn strike(
+        &self,
+        limits: &RedisLimits,
+        limit: usize,
+        key: &Key,
+        rule: &BanRule,
+    ) -> Result<Option<BanStart>, Error> {
+        self.strike_caller(limits.limit(limit), key, rule).await
+    }
+
+    async fn forgive(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.forgive_caller(limits.limit(limit), key).await
+    }
+
+    async fn publish(&self, edits: &[Edit]) -> Result<(), Error> {
+        self.publish_edits(edits).await
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditLog, Error> {
+        self.fetch_edits(version).await
+    }
+
+    /// Redis does not count callers per limit, but this node knows the permits that it has handed
+    /// out.
+    fn usage(&self, limits: &RedisLimits, limit: usize) -> Option<Usage> {
+        Self::permit_usage(limits.limit(limit))
     }
 }

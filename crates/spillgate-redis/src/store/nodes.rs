@@ -92,6 +92,10 @@ impl Nodes {
         }
     }
 
+    pub(super) fn own(&self) -> Name {
+        self.own
+    }
+
     /// The number of nodes, if known.
     pub(super) fn known(&self) -> Option<NonZeroU32> {
         // Relaxed: one number, which orders nothing else.

@@ -11,8 +11,8 @@ pub(super) fn share_of_limit(limit: &LimitSpec, nodes: NonZeroU32) -> LimitSpec 
     if limit.is_by_call {
         return share;
     }
-    for (_, quota) in &mut share.overrides {
-        *quota = share_of(limit.algorithm, *quota, nodes);
+    for own in &mut share.overrides {
+        own.quota = share_of(limit.algorithm, own.quota, nodes);
     }
     let tiers = share.tiers.iter_mut().map(|(_, quota)| quota);
     let quotas: Vec<_> = [&mut share.quota].into_iter().chain(tiers).collect();

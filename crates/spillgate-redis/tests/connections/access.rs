@@ -4,7 +4,7 @@ use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use redis::Value;
-use spillgate_policy::{Gate, LimitCheck, Limits, Policy};
+use spillgate_policy::{Gate, LimitCheck, Limits, Policy, Terms};
 use spillgate_redis::backend::Fault;
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisStore, Settings};
@@ -56,8 +56,8 @@ async fn use_store(options: Options) {
             }
             gate.settle_limit(limit, &["alice"], 1, 2).await.unwrap();
             let quota = "20/h".parse().unwrap();
-            gate.set_override(limit, &["alice"], Some(quota)).await.unwrap();
-            gate.set_override(limit, &["alice"], None).await.unwrap();
+            gate.set_override(limit, &["alice"], quota, Terms::permanent()).await.unwrap();
+            gate.remove_override(limit, &["alice"]).await.unwrap();
             gate.reset_limit(limit, &["alice"]).await.unwrap();
         }
         sleep(Duration::from_millis(1200)).await;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use spillgate::Timestamp;
 use spillgate_redis::backend::{
-    Alive, Announcement, Backend, BackendError, Exchange, Fault, Member,
+    Alive, Announcement, Backend, BackendError, Exchange, Fault, Lasts, Member, PermitCall,
+    PermitOp, SealedEdit, Swap, Wanted,
 };
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Fingerprint, Name};
@@ -53,6 +54,20 @@ pub(crate) async fn use_all(client: &Client) {
     client.forget(name).await.unwrap();
     client.deposit(name, b"kept", Duration::from_secs(60)).await.unwrap();
     assert_eq!(client.withdraw(name).await.unwrap().as_deref(), Some(&b"kept"[..]));
+    let edits = [Lasts::Forever, Lasts::For(Duration::from_secs(9)), Lasts::Ended]
+        .map(|lasts| SealedEdit { name, lasts, sealed: b"sealed".to_vec() });
+    assert!(client.publish(&edits).await.unwrap());
+    assert_eq!(client.edits_since(0).await.unwrap().edits, edits[2..]);
+    let ttl = Duration::from_secs(9);
+    let hold = PermitOp::Hold(Wanted::exactly(3, 5, ttl));
+    for op in [hold, PermitOp::Renew { ttl }, PermitOp::Release] {
+        let call = PermitCall { name, holder: entry(2).name, op };
+        assert!(client.permits(&call).await.unwrap().is_done);
+    }
+    for [old, new] in [["", "1"], ["1", "2"], ["2", ""]] {
+        let swap = Swap { old: old.into(), new: new.into(), ttl };
+        assert!(client.swap_strikes(name, Some(&swap)).await.unwrap().is_swapped);
+    }
 }
 
 #[tokio::test]

@@ -3,5 +3,6 @@
 mod bounds;
 mod hammered;
 mod order;
+mod permits;
 mod processes;
 mod worker;

@@ -4,6 +4,8 @@ mod alike;
 mod case;
 mod conformance;
 mod edges;
+mod edits;
 mod kept;
+mod permits;
 mod runner;
 mod small;

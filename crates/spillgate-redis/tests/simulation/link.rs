@@ -6,7 +6,8 @@ use std::time::Duration;
 use spillgate::Timestamp;
 use spillgate_redis::Name;
 use spillgate_redis::backend::{
-    Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Op, Reply,
+    Alive, Announcement, Backend, BackendError, EditPage, Entry, Exchange, Fault, Op, PermitCall,
+    PermitOp, PermitReply, Reply, SealedEdit, Swap, Swapped,
 };
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -166,5 +167,28 @@ impl Backend for Link {
 
     async fn withdraw(&self, _: Name) -> Result<Option<Vec<u8>>, BackendError> {
         unreachable!("nothing is deposited here")
+    }
+
+    async fn publish(&self, _: &[SealedEdit]) -> Result<bool, BackendError> {
+        unreachable!("nothing is edited here")
+    }
+
+    async fn edits_since(&self, _: u64) -> Result<EditPage, BackendError> {
+        unreachable!("nothing is edited here")
+    }
+
+    async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
+        let call = *call;
+        let reply = self.send(World::shard(&call.name), move |world| world.permits(&call)).await?;
+        Ok(match (self.0.flaw, call.op) {
+            (Some(Flaw::GenerousPermits), PermitOp::Hold(wanted)) => {
+                PermitReply { held: wanted.usable, is_done: true, ..reply }
+            }
+            _ => reply,
+        })
+    }
+
+    async fn swap_strikes(&self, _: Name, _: Option<&Swap>) -> Result<Swapped, BackendError> {
+        unreachable!("nobody is banned here")
     }
 }

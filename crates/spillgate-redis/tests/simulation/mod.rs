@@ -8,6 +8,7 @@ mod fleet;
 mod link;
 mod liveness;
 mod oracle;
+mod permits;
 mod plan;
 mod random;
 mod world;

@@ -70,6 +70,8 @@ pub(crate) struct Network {
 pub(crate) enum Flaw {
     /// A state is put in place of another without looking which is there.
     CarelessExchange,
+    /// Permits are granted whether or not they are free.
+    GenerousPermits,
     /// A node believes that time passes at a tenth of its pace, so that slices do not melt.
     SlowClocks,
     /// A node that is not answered does not know what callers had spent.

@@ -3,7 +3,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use spillgate::{Clock, Quota, Timestamp};
-use spillgate_redis::backend::{BackendError, Entry, Exchange, Model, Op, Reply};
+use spillgate_redis::backend::{
+    BackendError, Entry, Exchange, Model, Op, PermitCall, PermitReply, Reply,
+};
 use spillgate_redis::{Name, State};
 use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
 use tokio::time::{Instant, sleep_until};
@@ -163,6 +165,13 @@ impl World {
         }
         self.trace(u64::from(is_done));
         is_done
+    }
+
+    pub(crate) fn permits(&self, call: &PermitCall) -> PermitReply {
+        let (model, _) = self.model(&call.name);
+        let reply = model.permits_now(call);
+        self.trace(u64::from(reply.held));
+        reply
     }
 
     /// Puts a state there whatever was there before, as no Redis does.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::store::{Memory, Store};
-use spillgate_policy::{Gate, Policy, Receipt, RequestView};
+use spillgate_policy::{Gate, Policy, Receipt, RequestView, Terms};
 use spillgate_redis::Settings;
 use spillgate_testing::strategy;
 use tokio::runtime::Builder;
@@ -82,7 +82,13 @@ impl<S: Store> Subject<S> {
             }
             Event::Override(quota) => {
                 let quota: Option<Quota> = quota.map(|quota| quota.parse().unwrap());
-                self.gate.set_override("l", &["t"], quota).await.unwrap();
+                match quota {
+                    Some(quota) => {
+                        let terms = Terms::permanent();
+                        self.gate.set_override("l", &["t"], quota, terms).await.unwrap();
+                    }
+                    None => drop(self.gate.remove_override("l", &["t"]).await.unwrap()),
+                }
             }
             Event::Reset => self.gate.reset_limit("l", &["t"]).await.unwrap(),
             Event::Settle(..) | Event::Pass(_) => {}

@@ -7,6 +7,7 @@ use spillgate::Quota;
 use spillgate_redis::backend::Entry;
 
 use super::fake::{Fake, Node, check_all, left};
+use spillgate_policy::Terms;
 
 const THREE: &str = "
     [[limit]]
@@ -126,7 +127,7 @@ async fn nothing_of_a_call_is_spent_while_terms_are_others() {
     assert!(check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
     let quota: Quota = "1/h".parse().unwrap();
     let other = redis.node(THREE);
-    other.set_override("b", &["alice"], Some(quota)).await.unwrap();
+    other.set_override("b", &["alice"], quota, Terms::permanent()).await.unwrap();
     assert!(!check_all(&node, &["a", "b"], "alice").await.unwrap().is_allowed());
     assert_eq!((left(&node, "a", "alice").await, left(&node, "b", "alice").await), (99, 0));
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use spillgate::{AlgorithmKind, Timestamp};
 use spillgate_policy::{Gate, Policy};
 use spillgate_redis::backend::{
-    Alive, Announcement, Backend, BackendError, Entry, Exchange, Model, Reply,
+    Alive, Announcement, Backend, BackendError, EditPage, Entry, Exchange, Model, PermitCall,
+    PermitReply, Reply, SealedEdit, Swap, Swapped,
 };
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{Name, RedisStore, Secret, Settings};
@@ -79,6 +80,22 @@ impl Backend for Real {
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
         self.server.withdraw(name).await
+    }
+
+    async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
+        self.server.publish(edits).await
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
+        self.server.edits_since(version).await
+    }
+
+    async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
+        self.server.permits(call).await
+    }
+
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
+        self.server.swap_strikes(name, swap).await
     }
 }
 

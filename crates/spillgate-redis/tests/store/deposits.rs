@@ -4,7 +4,7 @@ use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use spillgate_policy::store::Settlement;
-use spillgate_policy::{LimitCheck, Limits};
+use spillgate_policy::{LimitCheck, Limits, Terms};
 
 use super::fake::{Fake, Node, left, passes};
 
@@ -117,9 +117,9 @@ async fn an_override_that_was_taken_away_does_not_come_back() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     let quota = "100/h".parse().unwrap();
-    node.set_override("l", &["alice"], Some(quota)).await.unwrap();
+    node.set_override("l", &["alice"], quota, Terms::permanent()).await.unwrap();
     reserve(&node, "alice", 50, 1).await;
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     forget_next(&redis);
     assert_eq!(settle(&other, 1, 53).await, Some(7));
     assert_eq!(left(&node, "l", "alice").await, 7);
@@ -188,7 +188,7 @@ async fn a_deposit_of_a_tier_or_an_override_is_settled_by_what_it_was_counted_by
     assert_eq!(settle(&other, 1, 20).await, Some(80));
     assert_eq!(redis.exchanges(), exchanges, "one round trip");
     assert_eq!(left(&node, "l", "alice").await, 80);
-    node.set_override("l", &["bob"], Some("50/h".parse().unwrap())).await.unwrap();
+    node.set_override("l", &["bob"], "50/h".parse().unwrap(), Terms::permanent()).await.unwrap();
     reserve(&node, "bob", 40, 2).await;
     assert_eq!(settle(&other, 2, 10).await, Some(40));
 }

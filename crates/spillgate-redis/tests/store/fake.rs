@@ -8,7 +8,8 @@ use std::time::Duration;
 use spillgate::{Clock, Timestamp};
 use spillgate_policy::{Gate, LimitCheck, Limits, Outcome, Policy};
 use spillgate_redis::backend::{
-    Alive, Announcement, Backend, BackendError, Entry, Exchange, Fault, Model, Reply,
+    Alive, Announcement, Backend, BackendError, EditPage, Entry, Exchange, Fault, Model,
+    PermitCall, PermitReply, Reply, SealedEdit, Swap, Swapped,
 };
 use spillgate_redis::{Name, RedisStore, Settings};
 use tokio::time::Instant;
@@ -31,6 +32,7 @@ struct FakeState {
     behind: Mutex<Duration>,
     runs: AtomicUsize,
     exchanges: AtomicUsize,
+    permit_calls: AtomicUsize,
     before_run: Mutex<Option<Hook>>,
 }
 
@@ -70,6 +72,7 @@ impl Fake {
             behind: Mutex::default(),
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
+            permit_calls: AtomicUsize::new(0),
             before_run: Mutex::default(),
         }))
     }
@@ -97,6 +100,11 @@ impl Fake {
     /// How often it was asked so far.
     pub(crate) fn runs(&self) -> usize {
         self.0.runs.load(Ordering::SeqCst)
+    }
+
+    /// How often it was called about permits so far.
+    pub(crate) fn permit_calls(&self) -> usize {
+        self.0.permit_calls.load(Ordering::SeqCst)
     }
 
     /// How often a state was exchanged so far.
@@ -225,6 +233,27 @@ impl Backend for Fake {
         }
         // The same up to what was reserved, and then what the limit is called: one letter.
         Ok(kept.map(|kept| [&[1], &kept[1..67], &kept[kept.len() - 1..]].concat()))
+    }
+
+    async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
+        self.travel(None).await?;
+        self.0.model.publish(edits).await
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
+        self.travel(None).await?;
+        self.0.model.edits_since(version).await
+    }
+
+    async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
+        self.0.permit_calls.fetch_add(1, Ordering::SeqCst);
+        self.travel(Some(&call.name)).await?;
+        self.0.model.permits(call).await
+    }
+
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
+        self.travel(Some(&name)).await?;
+        self.0.model.swap_strikes(name, swap).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Leased limits, beside strict ones.
 
-use spillgate_policy::Outcome;
+use spillgate_policy::{Outcome, Terms};
 use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
@@ -110,9 +110,9 @@ async fn resets_and_overrides_count_under_leases_too() {
     node.reset_limit("leased", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "leased", "alice", 2500).await, 2000);
     let quota = "1000/s burst 3000".parse().unwrap();
-    node.set_override("leased", &["alice"], Some(quota)).await.unwrap();
+    node.set_override("leased", &["alice"], quota, Terms::permanent()).await.unwrap();
     assert_eq!(passes(&node, "leased", "alice", 2500).await, 1000);
-    node.set_override("leased", &["alice"], None).await.unwrap();
+    node.remove_override("leased", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "leased", "alice", 10).await, 0);
 }
 
@@ -208,7 +208,7 @@ async fn what_another_node_changes_is_noticed_within_a_second_by_one_that_denies
     assert!(is_noticed(&node).await < Duration::from_millis(1010));
     assert_eq!(hammer(&node, &["leased"], 1).await, 99);
     let quota = "1/h burst 300".parse().unwrap();
-    other.set_override("leased", &["alice"], Some(quota)).await.unwrap();
+    other.set_override("leased", &["alice"], quota, Terms::permanent()).await.unwrap();
     assert!(is_noticed(&node).await < Duration::from_millis(1010));
     assert_eq!(hammer(&node, &["leased"], 1).await, 199);
 }

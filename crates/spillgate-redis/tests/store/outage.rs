@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillgate_policy::{LimitCheck, Limits};
+use spillgate_policy::{LimitCheck, Limits, Terms};
 use spillgate_redis::Settings;
 use tokio::time::{Instant, sleep};
 
@@ -95,7 +95,7 @@ async fn redis_that_has_forgotten_the_nodes_gives_none_of_them_more() {
 async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
     let redis = Fake::new();
     let (node, other) = (redis.node(&policy("local")), redis.node(&policy("local")));
-    node.set_override("l", &["alice"], Some("100/h".parse().unwrap())).await.unwrap();
+    node.set_override("l", &["alice"], "100/h".parse().unwrap(), Terms::permanent()).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 1).await, 1);
     sleep(Duration::from_secs(60)).await;
     redis.set_down(true);
@@ -103,7 +103,7 @@ async fn an_override_given_at_run_time_counts_in_an_outage_by_its_share() {
     assert_eq!(passes(&other, "l", "alice", 99).await, 50);
     redis.set_down(false);
     sleep(Duration::from_secs(1)).await;
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 1).await, 0);
     redis.set_down(true);
     assert_eq!(passes(&other, "l", "alice", 99).await, 0);

@@ -4,7 +4,7 @@ use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
 use spillgate::{AlgorithmKind, Quota};
-use spillgate_policy::Policy;
+use spillgate_policy::{Policy, Terms};
 use tokio::time::sleep;
 
 use super::fake::{Fake, check_all, left, passes};
@@ -21,8 +21,8 @@ const POLICY: &str = "
     quota = '30/h'
 ";
 
-fn quota(text: &str) -> Option<Quota> {
-    Some(text.parse().unwrap())
+fn quota(text: &str) -> Quota {
+    text.parse().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +30,7 @@ async fn an_override_counts_on_every_node_at_its_next_question() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     assert_eq!(passes(&other, "l", "alice", 4).await, 4);
-    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    node.set_override("l", &["alice"], quota("20/h"), Terms::permanent()).await.unwrap();
     assert_eq!(left(&other, "l", "alice").await, 16);
     assert_eq!(passes(&other, "l", "alice", 30).await, 16);
     assert_eq!(passes(&node, "l", "alice", 30).await, 0);
@@ -40,7 +40,7 @@ async fn an_override_counts_on_every_node_at_its_next_question() {
 async fn a_node_that_knows_of_an_override_asks_once() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
-    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    node.set_override("l", &["alice"], quota("20/h"), Terms::permanent()).await.unwrap();
     let before = redis.runs();
     assert_eq!(passes(&other, "l", "alice", 10).await, 10);
     assert_eq!(redis.runs() - before, 11);
@@ -50,9 +50,9 @@ async fn a_node_that_knows_of_an_override_asks_once() {
 async fn an_override_that_is_taken_away_is_gone_everywhere() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
-    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    node.set_override("l", &["alice"], quota("20/h"), Terms::permanent()).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 12).await, 12);
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 3).await, 0);
     assert_eq!(left(&node, "l", "alice").await, 0);
 }
@@ -61,9 +61,9 @@ async fn an_override_that_is_taken_away_is_gone_everywhere() {
 async fn an_override_does_not_come_back_by_a_node_that_has_not_asked_since_it_went() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
-    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    node.set_override("l", &["alice"], quota("20/h"), Terms::permanent()).await.unwrap();
     assert_eq!(passes(&other, "l", "alice", 1).await, 1);
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     // The state goes no sooner than a second after the last that was written.
     sleep(Duration::from_secs(1)).await;
     redis.model().flush();
@@ -80,9 +80,9 @@ async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
         );
         let redis = Fake::new();
         let (node, other) = (redis.node(&policy), redis.node(&policy));
-        node.set_override("l", &["alice"], quota("200/h")).await.unwrap();
+        node.set_override("l", &["alice"], quota("200/h"), Terms::permanent()).await.unwrap();
         assert_eq!(passes(&other, "l", "alice", 1).await, 1);
-        node.set_override("l", &["alice"], None).await.unwrap();
+        node.remove_override("l", &["alice"]).await.unwrap();
         redis.model().flush();
         assert_eq!(passes(&other, "l", "alice", 300).await, 100, "{sharing}");
         assert_eq!(node.check_limit("l", &["alice"], 0).await.unwrap().limit(), 100);
@@ -93,7 +93,7 @@ async fn an_override_does_not_come_back_by_a_call_that_was_held_up() {
 async fn a_reset_leaves_the_override() {
     let redis = Fake::new();
     let node = redis.node(POLICY);
-    node.set_override("l", &["alice"], quota("20/h")).await.unwrap();
+    node.set_override("l", &["alice"], quota("20/h"), Terms::permanent()).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 30).await, 20);
     node.reset_limit("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 30).await, 20);
@@ -104,9 +104,9 @@ async fn what_the_policy_gives_can_be_replaced_and_taken_away() {
     let redis = Fake::new();
     let (node, other) = (redis.node(POLICY), redis.node(POLICY));
     assert_eq!(left(&node, "l", "partner").await, 30);
-    node.set_override("l", &["partner"], quota("40/h")).await.unwrap();
+    node.set_override("l", &["partner"], quota("40/h"), Terms::permanent()).await.unwrap();
     assert_eq!(left(&other, "l", "partner").await, 40);
-    node.set_override("l", &["partner"], None).await.unwrap();
+    node.remove_override("l", &["partner"]).await.unwrap();
     assert_eq!(left(&other, "l", "partner").await, 10);
 }
 
@@ -115,7 +115,10 @@ async fn a_quota_that_cannot_be_counted_is_refused_by_name() {
     let redis = Fake::new();
     let node = redis
         .node("[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\nalgorithm = 'fixed-window'");
-    let error = node.set_override("l", &["alice"], quota("10/h burst 20")).await.unwrap_err();
+    let error = node
+        .set_override("l", &["alice"], quota("10/h burst 20"), Terms::permanent())
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("limit \"l\": a fixed window has no burst"), "{error}");
 }
 
@@ -136,10 +139,10 @@ async fn an_override_that_punishes_forgives_nothing_when_it_goes() {
         let (node, other) = (redis.node(&policy), redis.node(&policy));
         assert_eq!(passes(&node, "l", "alice", 1001).await, 1000, "{kind}");
         for punished in ["1/day", "2/day"] {
-            node.set_override("l", &["alice"], quota(punished)).await.unwrap();
+            node.set_override("l", &["alice"], quota(punished), Terms::permanent()).await.unwrap();
             passes(&other, "l", "alice", 3).await;
         }
-        node.set_override("l", &["alice"], None).await.unwrap();
+        node.remove_override("l", &["alice"]).await.unwrap();
         assert_eq!(passes(&other, "l", "alice", 9).await, 0, "{kind}");
         assert_eq!(left(&node, "l", "alice").await, 0, "{kind}");
     }
@@ -171,11 +174,11 @@ async fn what_was_spent_before_an_override_counts_again_if_it_is_stricter() {
     let node = redis.node(&daily(""));
     assert_eq!(passes(&node, "l", "alice", 900).await, 900);
     // Refilled at once.
-    node.set_override("l", &["alice"], quota("1000/s")).await.unwrap();
+    node.set_override("l", &["alice"], quota("1000/s"), Terms::permanent()).await.unwrap();
     sleep(Duration::from_secs(2)).await;
     assert_eq!(passes(&node, "l", "alice", 2000).await, 1000);
     sleep(Duration::from_secs(2)).await;
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 100);
 }
 
@@ -184,10 +187,10 @@ async fn a_reset_forgives_what_was_spent_before_an_override_too() {
     let redis = Fake::new();
     let node = redis.node(&daily(""));
     assert_eq!(passes(&node, "l", "alice", 1000).await, 1000);
-    node.set_override("l", &["alice"], quota("5/day")).await.unwrap();
+    node.set_override("l", &["alice"], quota("5/day"), Terms::permanent()).await.unwrap();
     node.reset_limit("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 9).await, 5);
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 995);
 }
 
@@ -195,12 +198,12 @@ async fn a_reset_forgives_what_was_spent_before_an_override_too() {
 async fn one_that_stands_in_for_an_override_of_the_policy_is_punished_like_any() {
     let redis = Fake::new();
     let node = redis.node(&daily("2000/day"));
-    node.set_override("l", &["alice"], quota("3000/day")).await.unwrap();
+    node.set_override("l", &["alice"], quota("3000/day"), Terms::permanent()).await.unwrap();
     // The policy's is taken away: the limit's quota stands in for it.
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 2000).await, 1000);
-    node.set_override("l", &["alice"], quota("1/day")).await.unwrap();
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.set_override("l", &["alice"], quota("1/day"), Terms::permanent()).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(passes(&node, "l", "alice", 9).await, 0);
 }
 

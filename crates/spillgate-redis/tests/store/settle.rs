@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Request;
 use spillgate::AlgorithmKind;
 use spillgate::algorithm::Word;
-use spillgate_policy::{LimitCheck, Limits, Policy, Receipt, RequestView};
+use spillgate_policy::{LimitCheck, Limits, Policy, Receipt, RequestView, Terms};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -153,7 +153,7 @@ async fn a_debt_outlives_a_new_policy() {
     assert_eq!(peek().await, wait(61_000 - 1999));
     // Also if it is written so.
     let quota = "2000/min".parse().unwrap();
-    node.set_override("l", &["alice"], Some(quota)).await.unwrap();
+    node.set_override("l", &["alice"], quota, Terms::permanent()).await.unwrap();
     assert_eq!(peek().await, wait(61_000 - 1999));
 }
 
@@ -190,9 +190,9 @@ async fn a_spend_by_another_quota_is_settled_although_others_spend() {
 async fn what_was_spent_under_an_override_is_given_back_when_that_is_gone() {
     let redis = Fake::new();
     let node = redis.node(POLICY);
-    node.set_override("l", &["alice"], Some("20/h".parse().unwrap())).await.unwrap();
+    node.set_override("l", &["alice"], "20/h".parse().unwrap(), Terms::permanent()).await.unwrap();
     let receipt = reserve(&node, 6).await.unwrap();
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 4);
     let settled = node.settle_actual(receipt, 2).await.unwrap().settled.unwrap();
     assert_eq!(settled.left.remaining(), 8);

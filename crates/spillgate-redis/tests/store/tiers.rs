@@ -169,10 +169,17 @@ async fn an_override_takes_the_tokens_of_the_callers_tier() {
                  [tier.gold]\ncallers = ['user:alice']\nl = '100/h'";
     let node = redis.node(tiers);
     assert_eq!(passes(&node, "l", "alice", 30).await, 30);
-    node.set_override("l", &["alice"], Some("40/h".parse().unwrap())).await.unwrap();
+    node.set_override(
+        "l",
+        &["alice"],
+        "40/h".parse().unwrap(),
+        spillgate_policy::Terms::permanent(),
+    )
+    .await
+    .unwrap();
     assert_eq!(left(&node, "l", "alice").await, 10);
     assert_eq!(passes(&node, "l", "alice", 30).await, 10);
-    node.set_override("l", &["alice"], None).await.unwrap();
+    node.remove_override("l", &["alice"]).await.unwrap();
     assert_eq!(left(&node, "l", "alice").await, 60);
 }
 
@@ -234,11 +241,12 @@ async fn real_servers_keep_one_allowance_and_what_was_spent_before_an_override()
             assert_eq!(pass(&node, "", 1).await, 0, "{kind}");
             let team = ["t"];
             for punished in ["1/day", "900/day"] {
-                let quota = Some(punished.parse().unwrap());
-                node.set_override(kind.name(), &team, quota).await.unwrap();
+                let (quota, terms) =
+                    (punished.parse().unwrap(), spillgate_policy::Terms::permanent());
+                node.set_override(kind.name(), &team, quota, terms).await.unwrap();
                 pass(&node, "gold", 1).await;
             }
-            node.set_override(kind.name(), &team, None).await.unwrap();
+            node.remove_override(kind.name(), &team).await.unwrap();
             assert_eq!(pass(&node, "gold", 1).await, 0, "{kind}");
             assert_eq!(pass(&node, "silver", 1).await, 0, "{kind}");
         }

@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use http::Method;
 use serde_json::json;
 use spillgate_policy::{Gate, PolicyFile};
 
 use super::print;
-use super::remote::Remote;
-use crate::protocol::http;
+use super::remote::{Ask, Remote};
+use crate::protocol::http::explain;
 
 /// Explain how a request would be decided, without spending quota
 ///
@@ -71,12 +72,13 @@ impl Explain {
         let request = self.request()?;
         let explanation = match (&self.server, self.config) {
             (Some(server), _) => {
-                let remote = Remote::new(server, self.ca.as_deref())?;
-                remote.explain(self.token.as_deref(), request).await?
+                let remote = Remote::new(server, self.token.as_deref(), self.ca.as_deref())?;
+                let ask = Ask::new(Method::POST, "/v1/explain").body(&request);
+                remote.send(ask.accept("text/plain")).await?
             }
             (None, Some(file)) => {
                 let gate = Gate::new(PolicyFile::read(file)?.policy()?)?;
-                http::explain(&gate, request.as_bytes()).await?
+                explain(&gate, request.as_bytes()).await?
             }
             (None, None) => return Err("add --config FILE or --server URL".into()),
         };

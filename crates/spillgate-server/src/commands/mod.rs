@@ -1,11 +1,16 @@
 //! The subcommands of `spillgate`.
 
+mod ban;
 mod check_config;
 mod completions;
 mod explain;
+mod list;
+mod override_;
 mod proxy;
 mod remote;
 mod serve;
+mod table;
+mod terms;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -33,6 +38,10 @@ enum Command {
     Proxy(Box<proxy::Proxy>),
     CheckConfig(check_config::CheckConfig),
     Explain(explain::Explain),
+    List(list::List),
+    Override(override_::Override),
+    #[command(name = "ban")]
+    Bans(ban::Bans),
     Completions(completions::Completions),
 }
 
@@ -62,6 +71,9 @@ impl Command {
             Self::Proxy(proxy) => proxy.run(),
             Self::CheckConfig(check) => check.run(),
             Self::Explain(explain) => explain.run(),
+            Self::List(list) => list.run(),
+            Self::Override(own) => own.run(),
+            Self::Bans(bans) => bans.run(),
             Self::Completions(completions) => completions.run(),
         }
     }

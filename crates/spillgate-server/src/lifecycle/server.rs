@@ -12,7 +12,7 @@ use spillgate_proxy::Proxy;
 use tokio::net::TcpListener;
 use tokio::sync::watch as channel;
 use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::info;
 
 use super::banner::Banner;
@@ -36,6 +36,9 @@ pub(super) struct Server {
     lame_duck: Duration,
     drain: Duration,
 }
+
+/// How long a start waits for what other servers have changed. In an outage it arrives later.
+const FIRST_EDITS: Duration = Duration::from_secs(2);
 
 /// A protocol, and the socket it will be served on.
 #[derive(Debug)]
@@ -72,6 +75,10 @@ impl Server {
             shared_store::join(store).await?;
         }
         let app = Arc::new(app);
+        if shared.is_some() {
+            // Before anyone is let in who is banned or blocked elsewhere.
+            let _ = timeout(FIRST_EDITS, app.gate().follow(&mut 0)).await;
+        }
         let bound = bind(protocol::all(&app, &settings, proxy.clone()))?;
         register(&app, &bound);
         let snapshotter = snapshot.map(|file| {
@@ -94,6 +101,8 @@ impl Server {
         let (own, seen) = (Arc::clone(&app), config.fingerprint);
         let reloader = Arc::new(Reloader::new(source, began, token, own, (tls, proxy), seen));
         background.push(tokio::spawn(reload::watch(Arc::clone(&reloader))).abort_handle());
+        let enforcer = Arc::clone(app.enforcer());
+        background.push(tokio::spawn(async move { enforcer.follow().await }).abort_handle());
         background.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
         let (lame_duck, drain) = (settings.shutdown_delay, settings.shutdown_timeout);

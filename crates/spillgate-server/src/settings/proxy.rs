@@ -12,6 +12,8 @@ use super::types::Listen;
 
 /// A proxy may keep no connection; more would be more than a service accepts.
 const IDLE_CONNECTIONS: RangeInclusive<u64> = 0..=100_000;
+/// With none, nothing would be forwarded; more would be no bound.
+const CONCURRENT_REQUESTS: RangeInclusive<u64> = 1..=1_000_000;
 /// With less, healthy upstreams would be given up; nobody waits for weeks.
 const TIMEOUT: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(30 * 24 * 60 * 60);
@@ -42,6 +44,8 @@ settings! {
         upstream_ca: Option<PathBuf> = None, live;
         /// Idle connections to keep per upstream
         max_idle_per_upstream: usize = 64, live, IDLE_CONNECTIONS;
+        /// Maximum number of requests in flight per upstream, WebSockets included; unbounded if not set
+        max_concurrent_per_upstream: Option<usize> = None, live, CONCURRENT_REQUESTS;
         /// Add a Via header to requests and responses; some services do not compress responses
         /// to requests that have one
         via: bool = false, live;
@@ -89,6 +93,7 @@ impl ProxySettings {
         runtime.host = self.host_header;
         runtime.ca.clone_from(&self.upstream_ca);
         runtime.max_idle_per_upstream = self.max_idle_per_upstream;
+        runtime.max_concurrent_per_upstream = self.max_concurrent_per_upstream;
         runtime.via = self.via;
         runtime
     }

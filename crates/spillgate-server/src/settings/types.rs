@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 use ipnet::IpNet;
 use spillgate::{AlgorithmKind, Quota, WhenFull};
+use spillgate_policy::parse_duration;
 use spillgate_proxy::{HostHeader, UpstreamUrl};
 use tracing::level_filters::LevelFilter;
 
@@ -181,11 +182,7 @@ impl Value for Duration {
     const EXAMPLE: &'static str = "30s";
 
     fn parse(text: &str) -> Result<Self, String> {
-        // The period of a quota's text, and nothing after it.
-        let is_period = text.starts_with(|first: char| first.is_ascii_digit());
-        let quota = format!("1/{text} burst 1").parse::<Quota>().ok().filter(|_| is_period);
-        let period = quota.and_then(|quota| quota.period());
-        period.ok_or_else(|| "write a duration, such as \"30s\", \"500ms\" or \"1h\"".to_owned())
+        parse_duration(text)
     }
 
     fn shown(&self) -> Option<String> {

@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! file    "SPILLGATE"  version  moment  seed  record…  0  checksum
-//! record  1  list, added, entry                     one change of a list
+//! record  1  key, has a value, value, has an end, end     one change made at run time
 //!         2  name, per, algorithm, is removed, for how long, tables, overrides  one limit
 //! table   tiered  quota  pairs…  no pairs
-//! override  at run time  quota  pair  has a base  base
+//! override  quota  pair  has a base  base  has an end  end
 //! pair    fingerprint  word
 //! ```
+//!
+//! Version 1 has changes of lists alone, without an end (`1  list, added, entry`), and a flag in
+//! front of an override that was set at run time, in place of its end. What was spent under such an
+//! override counts; its quota does not come back, since only its caller's fingerprint was saved.
 //!
 //! Numbers are little-endian; texts and pairs have a length prefix; quotas and algorithms are
 //! texts as in the policy file. The checksum is a CRC-32 of everything before it. It detects a
@@ -34,13 +38,13 @@ pub use self::writer::SnapshotWriter;
 const MAGIC: [u8; 9] = *b"SPILLGATE";
 
 /// Raised with every change of the format. Earlier versions stay readable.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Maximum number of pairs per row: as many as fit a buffer.
 const ROW: usize = 4096;
 
 mod tag {
     pub(super) const END: u8 = 0;
-    pub(super) const LIST: u8 = 1;
+    pub(super) const EDIT: u8 = 1;
     pub(super) const LIMIT: u8 = 2;
 }

@@ -1,12 +1,11 @@
-use std::collections::HashSet;
 use std::io::Read;
 use std::time::Duration;
 
 use crc32fast::Hasher;
+use serde_json::json;
 use spillgate::algorithm::Word;
 use spillgate::{Fingerprint, Saved, SavedOverride, SavedTable, Seed, Timestamp};
-use spillgate_policy::ListKind;
-use spillgate_policy::store::SavedLimit;
+use spillgate_policy::store::{Edit, SavedLimit};
 
 use super::{Boot, Error, MAGIC, Moment, ROW, VERSION, tag};
 
@@ -17,14 +16,15 @@ pub struct SnapshotReader<R> {
     checksum: Hasher,
     moment: Moment,
     seed: Seed,
+    version: u32,
     is_over: bool,
 }
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// One change of a list: the entry, and whether it was added.
-    List(ListKind, String, bool),
+    /// One change made at run time.
+    Edit(Edit),
     /// What was spent under one limit.
     Limit(SavedLimit),
 }
@@ -34,7 +34,7 @@ impl<R: Read> SnapshotReader<R> {
     pub fn new(input: R) -> Result<Self, Error> {
         let moment = Moment { clock: Timestamp::ZERO, wall: Duration::ZERO, boot: None };
         let (checksum, seed) = (Hasher::new(), Seed::from_bytes([0; 16]));
-        let mut reader = Self { input, checksum, moment, seed, is_over: false };
+        let mut reader = Self { input, checksum, moment, seed, version: VERSION, is_over: false };
         match reader.array() {
             Ok(MAGIC) => {}
             // It may be one: a failing disk must not reset all counters.
@@ -43,7 +43,7 @@ impl<R: Read> SnapshotReader<R> {
         }
         match u32::from_le_bytes(reader.array()?) {
             0 => return Err(Error::damaged("there is no version 0")),
-            1..=VERSION => {}
+            version @ 1..=VERSION => reader.version = version,
             newer => return Err(Error::newer(newer)),
         }
         let clock = Timestamp::from_nanos(reader.number()?);
@@ -74,7 +74,7 @@ impl<R: Read> SnapshotReader<R> {
         }
         Ok(Some(match self.byte()? {
             tag::END => return self.end().map(|()| None),
-            tag::LIST => self.list()?,
+            tag::EDIT => Piece::Edit(self.edit()?),
             tag::LIMIT => Piece::Limit(self.limit()?),
             other => return Err(Error::damaged(format!("there is no record of kind {other}"))),
         }))
@@ -92,28 +92,49 @@ impl<R: Read> SnapshotReader<R> {
         Ok(())
     }
 
-    fn list(&mut self) -> Result<Piece, Error> {
-        let kind = if self.flag("list")? { ListKind::Block } else { ListKind::Allow };
-        let added = self.flag("change of a list")?;
-        Ok(Piece::List(kind, self.text()?, added))
+    fn edit(&mut self) -> Result<Edit, Error> {
+        if self.version == 1 {
+            return self.list_edit();
+        }
+        let key = self.text()?;
+        let (has_value, value) = (self.flag("value")?, self.text()?);
+        let until = self.until()?;
+        Ok(Edit::new(key, has_value.then_some(value), until))
+    }
+
+    /// A change of a list, as version 1 has it.
+    fn list_edit(&mut self) -> Result<Edit, Error> {
+        let list = if self.flag("list")? { "block" } else { "allow" };
+        let value =
+            if self.flag("change of a list")? { json!({}) } else { json!({"removed": true}) };
+        let key = json!(["list", list, self.text()?]);
+        Ok(Edit::new(key.to_string(), Some(value.to_string()), None))
+    }
+
+    fn until(&mut self) -> Result<Option<Timestamp>, Error> {
+        let has_end = self.flag("end")?;
+        let end = Timestamp::from_nanos(self.number()?);
+        Ok(has_end.then_some(end))
     }
 
     fn limit(&mut self) -> Result<SavedLimit, Error> {
         let (name, per, algorithm) = (self.text()?, self.text()?, self.parsed()?);
         let removed_for = self.removed_for()?;
-        let (mut spent, mut at_run_time) = (Saved::default(), HashSet::new());
+        let mut spent = Saved::default();
         for _ in 0..self.count()? {
             spent.tables.push(self.table()?);
         }
         for _ in 0..self.count()? {
-            let is_set_at_run_time = self.flag("override")?;
+            if self.version == 1 {
+                self.flag("override")?;
+            }
             let quota = self.parsed()?;
             let (caller, word) = self.pair()?;
             let base = self.base()?;
-            spent.overrides.push(SavedOverride { caller, quota, word, base });
-            at_run_time.extend(is_set_at_run_time.then_some(caller));
+            let until = if self.version == 1 { None } else { self.until()? };
+            spent.overrides.push(SavedOverride { caller, quota, word, base, until });
         }
-        let mut limit = SavedLimit::new(name, per, algorithm, spent, at_run_time);
+        let mut limit = SavedLimit::new(name, per, algorithm, spent);
         limit.removed_for = removed_for;
         Ok(limit)
     }

@@ -15,8 +15,8 @@ pub fn save<S: Saves>(
     out: impl Write,
 ) -> io::Result<u64> {
     let mut writer = SnapshotWriter::new(out, &Moment::now(clock), seed)?;
-    for (kind, entry, added) in gate.save_lists() {
-        writer.list(kind, &entry, added)?;
+    for edit in gate.save_edits() {
+        writer.edit(&edit)?;
     }
     // Before and after the others: a limit may be removed or come back meanwhile.
     let removed = gate.save_removed();
@@ -48,11 +48,15 @@ pub fn restore<S: Saves>(
     let then = || saved.clock + saved.until(&now());
     let into_gate =
         |state| gate.restore(state, then()).map_err(|error| Error::damaged(error.to_string()));
-    let mut lists = Vec::new();
+    let mut edits = Vec::new();
     while let Some(piece) = reader.next_piece()? {
         match piece {
-            Piece::List(kind, entry, added) => lists.push((kind, entry, added)),
+            Piece::Edit(edit) => edits.push(edit),
             Piece::Limit(mut limit) => {
+                // They come first: what was spent under an override is restored under it.
+                if !edits.is_empty() {
+                    into_gate(SavedState::new(Vec::new(), std::mem::take(&mut edits)))?;
+                }
                 // Time has passed for removed limits, too.
                 let passed = saved.until(&now());
                 limit.removed_for = limit.removed_for.map(|time| time + passed);
@@ -60,5 +64,5 @@ pub fn restore<S: Saves>(
             }
         }
     }
-    into_gate(SavedState::new(Vec::new(), lists))
+    into_gate(SavedState::new(Vec::new(), edits))
 }

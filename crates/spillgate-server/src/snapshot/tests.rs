@@ -5,11 +5,10 @@ use proptest::collection::{hash_set, vec};
 use proptest::prelude::*;
 use spillgate::algorithm::Word;
 use spillgate::{
-    AlgorithmKind, Fingerprint, ManualClock, Quota, Saved, SavedOverride, SavedTable, Seed,
+    AlgorithmKind, Clock, Fingerprint, ManualClock, Quota, Saved, SavedOverride, SavedTable, Seed,
     Timestamp,
 };
-use spillgate_policy::ListKind;
-use spillgate_policy::store::SavedLimit;
+use spillgate_policy::store::{Edit, SavedLimit};
 
 use super::*;
 
@@ -32,7 +31,7 @@ fn limit() -> impl Strategy<Value = SavedLimit> {
     let overrides = (hash_set(1..u64::MAX, 0..5), quota(), any::<bool>());
     let kind = proptest::sample::select(&AlgorithmKind::ALL[..]);
     (".{0,12}", ".{0,12}", kind, vec(table, 0..3), overrides).prop_map(
-        |(name, per, kind, tables, (callers, quota, at_run_time))| {
+        |(name, per, kind, tables, (callers, quota, is_removed))| {
             let mut spent = Saved::default();
             spent.tables = tables;
             spent.overrides = callers
@@ -42,22 +41,27 @@ fn limit() -> impl Strategy<Value = SavedLimit> {
                     quota,
                     word: Word::from_bits(caller / 2),
                     base: (caller % 2 == 0).then(|| Word::from_bits(caller / 3)),
+                    until: (caller % 3 == 0).then(|| Timestamp::from_nanos(caller / 5)),
                 })
                 .collect();
-            let set = spent.overrides.iter().map(|saved| saved.caller);
-            let set = set.filter(|_| at_run_time).collect();
-            let mut limit = SavedLimit::new(name, per, kind, spent, set);
-            limit.removed_for = at_run_time.then(|| Duration::from_nanos(callers.len() as u64));
+            let mut limit = SavedLimit::new(name, per, kind, spent);
+            limit.removed_for = is_removed.then(|| Duration::from_nanos(callers.len() as u64));
             limit
         },
     )
 }
 
 fn piece() -> impl Strategy<Value = Piece> {
-    let list = (any::<bool>(), ".{0,20}", any::<bool>()).prop_map(|(block, entry, added)| {
-        Piece::List(if block { ListKind::Block } else { ListKind::Allow }, entry, added)
+    let until = prop::option::of(0..1_u64 << 62);
+    let edit = (".{0,20}", prop::option::of(".{0,20}"), until).prop_map(|(key, value, until)| {
+        Piece::Edit(Edit::new(key, value, until.map(Timestamp::from_nanos)))
     });
-    prop_oneof![list, limit().prop_map(Piece::Limit)]
+    prop_oneof![edit, limit().prop_map(Piece::Limit)]
+}
+
+fn blocked() -> Edit {
+    let key = "[\"list\",\"block\",\"192.0.2.0/24\"]".to_owned();
+    Edit::new(key, Some("{}".to_owned()), Some(Timestamp::from_secs(9)))
 }
 
 fn moment() -> Moment {
@@ -70,7 +74,7 @@ fn written(pieces: &[Piece]) -> Vec<u8> {
     let mut writer = SnapshotWriter::new(&mut bytes, &moment(), Seed::from_bytes([9; 16])).unwrap();
     for piece in pieces {
         match piece {
-            Piece::List(kind, entry, added) => writer.list(*kind, entry, *added).unwrap(),
+            Piece::Edit(edit) => writer.edit(edit).unwrap(),
             Piece::Limit(limit) => writer.limit(limit).unwrap(),
         }
     }
@@ -123,7 +127,7 @@ fn many_callers_are_read_in_rows() {
     let mut spent = Saved::default();
     spent.tables.push(SavedTable { quota, is_tiered: false, callers });
     let (name, per) = ("api".to_owned(), "caller".to_owned());
-    let limit = SavedLimit::new(name, per, AlgorithmKind::TokenBucket, spent, [].into());
+    let limit = SavedLimit::new(name, per, AlgorithmKind::TokenBucket, spent);
     let pieces = [Piece::Limit(limit)];
     let bytes = written(&pieces);
     assert_eq!(read(&bytes).unwrap(), pieces);
@@ -143,7 +147,7 @@ fn what_is_wrong_is_said() {
         (b"REDIS0011", "it is not a snapshot of Spillgate"),
         (
             &newer,
-            "it is of version 4, and this server reads up to 1; a newer server has written it",
+            "it is of version 4, and this server reads up to 2; a newer server has written it",
         ),
         (&whole[..40], "it ends too early"),
         (&longer, "it is damaged: it goes on after its end"),
@@ -225,7 +229,7 @@ impl std::io::Read for Failing<'_> {
 
 #[test]
 fn a_disk_that_fails_is_no_damaged_snapshot_wherever_it_fails() {
-    let whole = written(&[Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true)]);
+    let whole = written(&[Piece::Edit(blocked())]);
     for length in 0..=whole.len() {
         let mut reader = SnapshotReader::new(Failing(&whole[..length]));
         let failed = match &mut reader {
@@ -249,7 +253,7 @@ fn a_place_that_cannot_be_written_to_is_refused_at_once() {
 async fn words_move_by_the_time_that_has_passed() {
     use spillgate::WhenFull;
     use spillgate_policy::store::{CallQuota, Memory};
-    use spillgate_policy::{Gate, Limit, LimitCheck, Policy, Throttle};
+    use spillgate_policy::{Gate, Limit, LimitCheck, ListKind, Policy, Terms, Throttle};
 
     let policy = || {
         let policy = Policy::builder().limit(Limit::new("api", "1/min burst 10")).build().unwrap();
@@ -261,7 +265,13 @@ async fn words_move_by_the_time_that_has_passed() {
     let gate = Gate::with_store(policy(), Memory::new(clock.clone())).unwrap();
     let spent = gate.decide(&LimitCheck::new("api", &["203.0.113.7"], 8)).await.unwrap();
     assert!(spent.is_allowed());
-    gate.list(ListKind::Block, "198.51.100.0/24").unwrap();
+    let until = clock.now() + 30 * Duration::from_secs(60);
+    gate.list(ListKind::Block, "198.51.100.0/24", Terms::until(until)).await.unwrap();
+    gate.list(ListKind::Allow, "key:friend", Terms::permanent()).await.unwrap();
+    let own = "1/min burst 30".parse().unwrap();
+    gate.set_override("api", &["203.0.113.8"], own, Terms::until(until)).await.unwrap();
+    let spent = gate.decide(&LimitCheck::new("api", &["203.0.113.8"], 8)).await.unwrap();
+    assert!(spent.is_allowed());
     assert!(gate.decide(&throttle(8)).await.unwrap().is_allowed());
     let minute = Duration::from_secs(60);
     let mut bytes = Vec::new();
@@ -282,7 +292,19 @@ async fn words_move_by_the_time_that_has_passed() {
         let look = gate.decide(&throttle(0)).await.unwrap();
         let owed = look.decision().unwrap().reset_after().unwrap();
         assert_eq!(owed, 8_u32.saturating_sub(minutes) * minute, "after {minutes} minutes");
-        assert_eq!(gate.save_lists().len(), 1);
+        // What was to end in half an hour ends half an hour after it was set.
+        let rest = 30_u32.saturating_sub(minutes);
+        assert_eq!(gate.edits().len(), if rest > 0 { 3 } else { 1 });
+        assert_eq!(gate.listed(ListKind::Allow).len(), 1);
+        let until = gate.listed(ListKind::Block).first().and_then(|entry| entry.until);
+        assert_eq!(until, (rest > 0).then(|| clock.now() + rest * minute));
+        let special = gate.peek_limit("api", &["203.0.113.8"], 0).await.unwrap();
+        let (limit, left) = if rest > 0 { (30, 22 + u64::from(minutes)) } else { (10, 10) };
+        assert_eq!((special.limit(), special.remaining()), (limit, left), "{minutes}");
+        clock.advance(rest * minute);
+        assert_eq!(gate.edits().len(), 1);
+        let special = gate.peek_limit("api", &["203.0.113.8"], 0).await.unwrap();
+        assert_eq!(special.limit(), 10);
     }
 }
 
@@ -295,26 +317,38 @@ const VERSION_1: &str = "\
     010000000008070605000000000000000001000000010d00000031302f7320627572737420323004\
     030201000000000807060500000000010907060500000000009eca4a6b";
 
+/// The same as version 2 has it, with ends.
+const VERSION_2: &str = "\
+    5350494c4c4741544502000000030000000000000005000000000000000700000000000000000000\
+    00000000000b0000000000000009090909090909090909090909090909011f0000005b226c697374\
+    222c22626c6f636b222c223139322e302e322e302f3234225d01020000007b7d01001a7118020000\
+    0002030000006170690600000063616c6c65720c000000746f6b656e2d6275636b65740000000000\
+    0000000001000000010d00000031302f732062757273742032300100000004030201000000000807\
+    06050000000000000000010000000d00000031302f73206275727374203230040302010000000008\
+    070605000000000109070605000000000100863ba101000000004511ca09";
+
 #[test]
 fn earlier_versions_are_read_for_ever() {
-    let (text, base) = (VERSION_1, Some(Word::from_bits(0x0506_0709)));
-    let mut spent = Saved::default();
     let quota = "10/s burst 20".parse().unwrap();
     let caller = Fingerprint::from_bits(0x0102_0304);
     let word = Word::from_bits(0x0506_0708);
-    let callers = vec![(caller, word)];
-    spent.tables.push(SavedTable { quota, is_tiered: true, callers });
-    spent.overrides.push(SavedOverride { caller, quota, word, base });
-    let limit = SavedLimit::new(
-        "api".to_owned(),
-        "caller".to_owned(),
-        AlgorithmKind::TokenBucket,
-        spent,
-        [caller].into(),
-    );
-    let pieces =
-        vec![Piece::List(ListKind::Block, "192.0.2.0/24".to_owned(), true), Piece::Limit(limit)];
-    let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
-    let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
-    assert_eq!(read(&bytes).unwrap(), pieces);
+    let pieces = |edit: Edit, until: Option<Timestamp>| {
+        let mut spent = Saved::default();
+        let callers = vec![(caller, word)];
+        spent.tables.push(SavedTable { quota, is_tiered: true, callers });
+        let base = Some(Word::from_bits(0x0506_0709));
+        spent.overrides.push(SavedOverride { caller, quota, word, base, until });
+        let (name, per) = ("api".to_owned(), "caller".to_owned());
+        let limit = SavedLimit::new(name, per, AlgorithmKind::TokenBucket, spent);
+        vec![Piece::Edit(edit), Piece::Limit(limit)]
+    };
+    let for_ever = Edit::new(blocked().key, blocked().value, None);
+    for (text, expected) in [
+        (VERSION_1, pieces(for_ever, None)),
+        (VERSION_2, pieces(blocked(), Some(Timestamp::from_secs(7)))),
+    ] {
+        let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
+        let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
+        assert_eq!(read(&bytes).unwrap(), expected, "{text}");
+    }
 }

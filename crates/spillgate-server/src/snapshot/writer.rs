@@ -2,9 +2,8 @@ use std::io::{self, Write};
 
 use crc32fast::Hasher;
 use spillgate::algorithm::Word;
-use spillgate::{Fingerprint, SavedTable, Seed};
-use spillgate_policy::ListKind;
-use spillgate_policy::store::SavedLimit;
+use spillgate::{Fingerprint, SavedTable, Seed, Timestamp};
+use spillgate_policy::store::{Edit, SavedLimit};
 
 use super::{MAGIC, Moment, ROW, VERSION, tag};
 
@@ -31,14 +30,13 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(writer)
     }
 
-    /// Writes one change of a list.
-    pub fn list(&mut self, kind: ListKind, entry: &str, added: bool) -> io::Result<()> {
-        let kind = match kind {
-            ListKind::Allow => 0,
-            ListKind::Block => 1,
-        };
-        self.bytes(&[tag::LIST, kind, u8::from(added)])?;
-        self.text(entry)
+    /// Writes one change made at run time.
+    pub fn edit(&mut self, edit: &Edit) -> io::Result<()> {
+        self.bytes(&[tag::EDIT])?;
+        self.text(&edit.key)?;
+        self.bytes(&[u8::from(edit.value.is_some())])?;
+        self.text(edit.value.as_deref().unwrap_or_default())?;
+        self.until(edit.until)
     }
 
     /// Writes what was spent under one limit.
@@ -55,12 +53,11 @@ impl<W: Write> SnapshotWriter<W> {
         }
         self.count(limit.spent.overrides.len())?;
         for saved in &limit.spent.overrides {
-            let at_run_time = limit.set_at_run_time.contains(&saved.caller);
-            self.bytes(&[u8::from(at_run_time)])?;
             self.text(&saved.quota.to_string())?;
             self.pair((saved.caller, saved.word))?;
             self.bytes(&[u8::from(saved.base.is_some())])?;
             self.number(saved.base.map_or(0, Word::to_bits))?;
+            self.until(saved.until)?;
         }
         Ok(())
     }
@@ -89,6 +86,11 @@ impl<W: Write> SnapshotWriter<W> {
     fn pair(&mut self, (caller, word): (Fingerprint, Word)) -> io::Result<()> {
         self.number(caller.to_bits())?;
         self.number(word.to_bits())
+    }
+
+    fn until(&mut self, until: Option<Timestamp>) -> io::Result<()> {
+        self.bytes(&[u8::from(until.is_some())])?;
+        self.number(until.map_or(0, Timestamp::as_nanos))
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {

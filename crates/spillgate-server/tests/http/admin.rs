@@ -74,6 +74,10 @@ async fn what_is_not_there_is_told_with_what_may_be_meant() {
         ("DELETE /v1/limits/api/keys/user:1?cost=1", 400, "known: part"),
         ("GET /v1/lists/blok", 404, "the lists are allow and block"),
         ("PUT /v1/lists/block/nobody", 422, "write an address"),
+        ("GET /v1/lists/block/nobody", 422, "write an address"),
+        ("GET /v1/lists/block/192.0.2.99", 404, "no such entry"),
+        ("GET /v1/lists/blok/192.0.2.99", 404, "the lists are allow and block"),
+        ("GET /v1/limits/apj/overrides", 404, "did you mean \"api\"?"),
     ] {
         let reply = admin(&server, line).await;
         assert_eq!(reply.status, status, "{line}: {reply:?}");
@@ -149,8 +153,11 @@ async fn lists_are_changed_while_requests_are_decided() {
     assert_eq!(changed(admin(&server, &format!("PUT {entry}")).await), false);
     assert_eq!(changed(admin(&server, "PUT /v1/lists/block/key:k%201").await), true);
     assert_eq!(check(&server, request).await["blocked"], true);
-    let entries = admin(&server, "GET /v1/lists/block").await.json();
-    assert_eq!(entries, json!({ "entries": ["203.0.113.0/24", "key:k 1"] }));
+    let entries = admin(&server, "GET /v1/lists/block").await.json()["entries"].clone();
+    assert_eq!(
+        (&entries[0]["entry"], &entries[1]["entry"]),
+        (&json!("203.0.113.0/24"), &json!("key:k 1"))
+    );
     assert_eq!(changed(admin(&server, &format!("DELETE {entry}")).await), true);
     assert_eq!(changed(admin(&server, &format!("DELETE {entry}")).await), false);
     assert_eq!(check(&server, request).await["allowed"], true);
@@ -226,7 +233,7 @@ async fn changes_leave_a_trace_without_secrets() {
     admin(&server, &format!("DELETE {key}")).await;
     admin(&server, "PUT /v1/lists/block/key:hush").await;
     admin(&server, "PUT /v1/lists/block/key:hush").await;
-    admin(&server, "PUT /v1/lists/block/key:hush?ttl=60").await;
+    admin(&server, "PUT /v1/lists/block/key:hush?tll=60").await;
     admin(&server, "PUT /v1/lists/block/hush").await;
     admin(&server, "DELETE /v1/limits/hush/keys/user:1").await;
     admin(&server, "GET /v1/limits").await;

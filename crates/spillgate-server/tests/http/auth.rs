@@ -122,7 +122,16 @@ async fn whoever_is_not_known_as_a_proxy_is_refused() {
 #[tokio::test]
 async fn a_refusal_can_have_a_status_that_the_proxy_knows() {
     let server = Server::start().await;
-    server.app.gate().list(spillgate_policy::ListKind::Block, "198.51.100.1").unwrap();
+    server
+        .app
+        .gate()
+        .list(
+            spillgate_policy::ListKind::Block,
+            "198.51.100.1",
+            spillgate_policy::Terms::permanent(),
+        )
+        .await
+        .unwrap();
     let [uri, method, host, ip] = FAMILIES[1];
     let ask = |query: &'static str, path: &'static str, client: &'static str| {
         let server = &server;

@@ -93,7 +93,16 @@ async fn a_request_meets_the_limits_of_the_policy() {
 #[tokio::test]
 async fn a_blocked_caller_is_told_so() {
     let server = Server::start().await;
-    server.app.gate().list(spillgate_policy::ListKind::Block, "203.0.113.0/24").unwrap();
+    server
+        .app
+        .gate()
+        .list(
+            spillgate_policy::ListKind::Block,
+            "203.0.113.0/24",
+            spillgate_policy::Terms::permanent(),
+        )
+        .await
+        .unwrap();
     let answer = check(&server, r#"{"request":{"path":"/","ip":"203.0.113.7"}}"#).await;
     assert_eq!((&answer["allowed"], &answer["blocked"]), (&json!(false), &json!(true)));
     assert_eq!(answer["retry_after"], Value::Null);

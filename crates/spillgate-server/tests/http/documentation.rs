@@ -1,10 +1,6 @@
 use std::process::Command;
-use std::sync::Arc;
 
-use spillgate_policy::{Gate, Policy};
-use spillgate_server::{Access, AnyStore, App};
-
-use super::server::{Server, TOKEN, token};
+use super::server::{Server, TOKEN};
 
 const PAGE: &str = include_str!("../../../../docs/http.md");
 
@@ -30,11 +26,13 @@ fn examples() -> Vec<(String, String)> {
     examples
 }
 
-/// A text without what differs from one run to the next: times, and names of reservations.
+/// A text without what differs from one run to the next: times, and names of reservations and permits.
 fn steady(text: &str) -> String {
     let mut steady = String::new();
     let mut rest = text.trim();
-    while let Some((before, after)) = ["_after\":", "\"reservation\":"]
+    let changing =
+        ["_after\":", "_in\":", "\"expires\":", "\"since\":", "\"reservation\":", "\"permit\":"];
+    while let Some((before, after)) = changing
         .iter()
         .filter_map(|name| rest.split_once(name))
         .min_by_key(|(before, _)| before.len())
@@ -52,18 +50,23 @@ async fn the_examples_of_the_page_print_what_it_shows() {
     // As on the page, but nothing is refilled while the examples run.
     let policy = "[[limit]]\nname = 'api'\nquota = '10/h burst 20'\n\
                   [[limit]]\nname = 'login'\nby-name = true\nper = 'user'\nquota = '5/day'\n";
-    let gate = Arc::new(
-        Gate::with_store(Policy::from_toml(policy).unwrap(), AnyStore::default()).unwrap(),
-    );
-    let app = App::new(gate, policy).with_access(Access::loopback(token()));
-    let server = Server::with(app).await;
-    let mut reservation = String::new();
-    let shown_id = "1f0c7d9a6b4e3f52a8d0c1b2e3f4a5b6";
+    let server = Server::with_policy(policy).await;
+    // Of the sections about permits and bans.
+    let other = "[[limit]]\nname = 'jobs'\nby-name = true\nper = 'user'\nconcurrent = 2\n\
+                 [[limit]]\nname = 'login'\nby-name = true\nper = 'user'\nquota = '5/day'\n\
+                 ban = { strikes = 2, window = '10m', duration = '10m' }\n";
+    let other = Server::with_policy(other).await;
+    let (mut reservation, mut permit) = (String::new(), String::new());
+    let shown_reservation = "1f0c7d9a6b4e3f52a8d0c1b2e3f4a5b6";
+    let shown_permit = "9b1f3c5d7e80a2b4c6d8e0f1a3b5c7d9".repeat(2);
     let examples = examples();
     assert!(examples.len() > 15);
     for (command, expected) in examples {
+        let is_other =
+            ["/v1/permits", "/v1/strikes", "/v1/bans"].iter().any(|it| command.contains(it));
+        let server = if is_other { &other } else { &server };
         let here = command.replace("127.0.0.1:8390", &server.address.to_string());
-        let here = here.replace(shown_id, &reservation);
+        let here = here.replace(shown_reservation, &reservation).replace(&shown_permit, &permit);
         let mut bash = Command::new("bash");
         bash.args(["-c", &here]).env("TOKEN", TOKEN);
         let output = tokio::task::spawn_blocking(move || bash.output()).await.unwrap().unwrap();
@@ -76,6 +79,9 @@ async fn the_examples_of_the_page_print_what_it_shows() {
         );
         if let Some((_, rest)) = printed.split_once("\"reservation\":\"") {
             reservation = rest.split('"').next().unwrap().to_owned();
+        }
+        if let Some((_, rest)) = printed.split_once("\"permit\":\"") {
+            permit = rest.split('"').next().unwrap().to_owned();
         }
     }
 }

@@ -76,7 +76,11 @@ async fn errors_are_written_for_users_of_any_language() {
         ("POST /v1/reserve", &["limit", "key", "cost", "expires_in", "other"]),
         ("POST /v1/settle", &["reservation", "cost", "other"]),
         ("POST /v1/explain", &["request", "other"]),
-        ("PUT /v1/limits/api/keys/user:1/override", &["quota", "other"]),
+        (
+            "PUT /v1/limits/api/keys/user:1/override",
+            &["quota", "ttl", "expires", "comment", "other"],
+        ),
+        ("PUT /v1/lists/block/192.0.2.1", &["ttl", "expires", "comment", "other"]),
     ];
     let mut refused = 0;
     for (line, members) in routes {

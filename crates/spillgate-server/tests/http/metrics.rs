@@ -22,7 +22,12 @@ async fn traffic(server: &Server) {
     let reserved = reserved.json()["reservation"].clone();
     let settle = format!(r#"{{"reservation":{reserved},"cost":18446744073709551615}}"#);
     assert_eq!(post(server, "/v1/settle", &settle).await.status, 200);
-    server.app.gate().list(spillgate_policy::ListKind::Block, "192.0.2.9").unwrap();
+    server
+        .app
+        .gate()
+        .list(spillgate_policy::ListKind::Block, "192.0.2.9", spillgate_policy::Terms::permanent())
+        .await
+        .unwrap();
     check(server, r#"{"request":{"path":"/","ip":"192.0.2.9"}}"#).await;
     server.app.readiness().reload_failed("line 1: \"quoted\" \\ and more");
     ask(server, "GET /nowhere").send().await;

@@ -2,16 +2,19 @@
 
 mod admin;
 mod auth;
+mod bans;
 mod check;
 mod client;
 mod conservation;
 mod documentation;
 mod errors;
 mod escapes;
+mod expiry;
 mod guard;
 mod metrics;
 mod openapi;
 mod patience;
+mod permits;
 mod programs;
 mod proxies;
 mod reserve;

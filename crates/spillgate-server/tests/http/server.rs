@@ -24,10 +24,12 @@ pub(crate) fn token() -> Option<Secret> {
 
 /// An application with the policy of these tests.
 pub(crate) fn app() -> App {
-    let gate = Arc::new(
-        Gate::with_store(Policy::from_toml(POLICY).unwrap(), AnyStore::default()).unwrap(),
-    );
-    App::new(gate, POLICY).with_access(Access::loopback(token()))
+    app_of(POLICY)
+}
+
+fn app_of(policy: &str) -> App {
+    let gate = Gate::with_store(Policy::from_toml(policy).unwrap(), AnyStore::default()).unwrap();
+    App::new(Arc::new(gate), policy).with_access(Access::loopback(token()))
 }
 
 /// A server whose metrics the application shows.
@@ -40,6 +42,10 @@ pub(crate) fn shown(http: HttpServer) -> Arc<HttpServer> {
 impl Server {
     pub(crate) async fn start() -> Self {
         Self::with(app()).await
+    }
+
+    pub(crate) async fn with_policy(policy: &str) -> Self {
+        Self::with(app_of(policy)).await
     }
 
     pub(crate) async fn bounded(bounds: Bounds) -> Self {

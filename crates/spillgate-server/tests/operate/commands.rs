@@ -60,7 +60,7 @@ fn a_request_is_explained_by_a_file_and_by_a_server() {
     assert!(spent.contains("0 of 5"), "{spent}");
     let refused = by_server("wrong").output().unwrap();
     let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(message.contains("it requires its token; set SPILLGATE_TOKEN"), "{message}");
+    assert!(message.contains("the token is missing or wrong; set SPILLGATE_TOKEN"), "{message}");
     server.stop();
 }
 
@@ -101,7 +101,7 @@ fn completions_are_scripts_that_bash_understands() {
 
 #[test]
 fn help_teaches_by_example() {
-    for command in ["", "serve", "check-config", "explain", "completions"] {
+    for command in ["", "serve", "check-config", "explain", "list", "override", "completions"] {
         let mut help = spillgate();
         if !command.is_empty() {
             help.arg(command);

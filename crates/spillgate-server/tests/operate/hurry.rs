@@ -29,7 +29,7 @@ fn large(home: &Home) -> Vec<u8> {
     saved.tables.push(SavedTable { quota, is_tiered: false, callers });
     let (name, per) = ("api".to_owned(), "caller".to_owned());
     let kind = AlgorithmKind::TokenBucket;
-    writer.limit(&SavedLimit::new(name, per, kind, saved, [].into())).unwrap();
+    writer.limit(&SavedLimit::new(name, per, kind, saved)).unwrap();
     writer.finish().unwrap();
     std::fs::read(home.path("state")).unwrap()
 }

@@ -10,6 +10,7 @@ mod documents;
 mod drain;
 mod emptied;
 mod errors;
+mod expiry;
 mod hurry;
 mod kill;
 mod log;

@@ -136,11 +136,16 @@ fn on_loopback_the_token_can_be_given_as_a_password_and_need_not_be() {
 }
 
 #[test]
-fn without_a_configured_token_there_is_no_password_on_loopback() {
+fn without_a_configured_token_there_is_no_password_on_loopback_but_for_operators() {
     let home = Home::new("limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n");
     let server = home.start(&[]);
-    let message = redis(&server, &["AUTH", server.token()]);
+    let message = redis(&server, &["AUTH", "another"]);
     let expected = "ERR AUTH <password> called without any password configured for the default \
                     user. Are you sure your configuration is correct?";
     assert!(message.starts_with(expected), "{message}");
+    // Operators authenticate with the token that was printed.
+    assert!(redis(&server, &["SG.BANS"]).starts_with("NOPERM "));
+    assert_eq!(redis(&server, &["AUTH", server.token()]), "OK\n");
+    let bans = redis(&server, &["-a", server.token(), "SG.BANS"]);
+    assert_eq!(bans, "\n");
 }

@@ -1,6 +1,7 @@
 //! The reverse proxy between real sockets: what it forwards, what it refuses, what it bears.
 
 mod balance;
+mod concurrency;
 mod cut;
 mod django;
 mod failures;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use http::Request as HttpRequest;
 use spillgate::{AlgorithmKind, Quota, Timestamp};
 use spillgate_policy::store::Store;
-use spillgate_policy::{Accept, Error, Gate, Identity, Limit, Policy, Receipt, RequestView, Tier};
+use spillgate_policy::{
+    Accept, Error, Gate, Identity, Limit, Policy, Receipt, RequestView, Terms, Tier,
+};
 use tokio::runtime::Runtime;
 
 use super::history::KEYS;
@@ -115,10 +117,15 @@ impl<S: Store> Moving for MovingGate<S> {
     }
 
     fn set_override(&mut self, key: &'static str, quota: Option<Quota>, now: Timestamp) {
-        self.at(now, self.gate.set_override("l", &[key], quota));
         match quota {
-            Some(_) => self.overridden.insert(key),
-            None => self.overridden.remove(key),
+            Some(quota) => {
+                self.at(now, self.gate.set_override("l", &[key], quota, Terms::permanent()));
+                self.overridden.insert(key)
+            }
+            None => {
+                self.at(now, self.gate.remove_override("l", &[key]));
+                self.overridden.remove(key)
+            }
         };
     }
 

@@ -6,7 +6,7 @@ use std::thread;
 use crate::CheckLimit;
 use spillgate::{AlgorithmKind, Quota};
 use spillgate_policy::store::Store;
-use spillgate_policy::{Error, Gate, Limit, LimitCheck, Limits, Policy};
+use spillgate_policy::{Error, Gate, Limit, LimitCheck, Limits, Policy, Terms};
 use tokio::runtime::Runtime;
 
 const THREADS: u64 = 4;
@@ -63,9 +63,9 @@ pub fn under_load<S: Store>(
             match random.below(24) {
                 0 => {
                     let own = own[random.below(3) as usize];
-                    let _ = run(runtime, gate.set_override("l", &[key], Some(own)));
+                    let _ = run(runtime, gate.set_override("l", &[key], own, Terms::permanent()));
                 }
-                1 => drop(run(runtime, gate.set_override("l", &[key], None))),
+                1 => drop(run(runtime, gate.remove_override("l", &[key]))),
                 2 if thread == 0 => reload(gate),
                 3..5 => {
                     let amount = 1 + random.below(3);
@@ -100,7 +100,7 @@ pub fn under_load<S: Store>(
     });
     for (place, key) in ["ann", "bob", "cid", "dot"].into_iter().enumerate() {
         let answer = run(runtime, async {
-            gate.set_override("l", &[key], None).await?;
+            gate.remove_override("l", &[key]).await?;
             gate.peek_limit("l", &[key], 0).await
         });
         let owed = answer.unwrap_or_else(|why| panic!("the store did not answer: {why}")).owed();

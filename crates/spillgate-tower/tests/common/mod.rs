@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use spillgate::ManualClock;
 use spillgate_policy::store::{Memory, Store};
 use spillgate_policy::{Gate, Policy};
-use spillgate_tower::{PeerAddr, Refuse, SpillgateLayer};
+use spillgate_tower::{PeerAddr, Refuse, ResponseBody, SpillgateLayer};
 use tower::{Layer, Service, ServiceExt};
 
 pub(crate) type TestGate = Gate<Memory<ManualClock>>;
@@ -47,7 +47,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) async fn of(response: Response<Body>) -> Self {
+    pub(crate) async fn of(response: Response<ResponseBody<Body>>) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();

@@ -1,10 +1,14 @@
 //! A store that has to be waited for, and that can be gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use spillgate::{Decision, ManualClock, Quota, Settled};
-use spillgate_policy::store::{LimitSpec, Memory, MemoryLimits, Spend, Store, Usage};
+use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp};
+use spillgate_policy::store::{
+    BanRule, BanStart, Edit, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Spend, Store,
+    Usage,
+};
 use spillgate_policy::{Error, Gate, Key, Policy};
 use spillgate_tower::SpillgateLayer;
 
@@ -15,9 +19,15 @@ pub(crate) struct Remote {
     is_down: Arc<AtomicBool>,
     /// While it is down, it is so because it is asked too much.
     is_overloaded: bool,
+    published: Arc<Mutex<Vec<Edit>>>,
 }
 
 impl Remote {
+    /// What other nodes were told since this was last asked.
+    pub(crate) fn take_published(&self) -> Vec<Edit> {
+        std::mem::take(&mut self.published.lock().unwrap())
+    }
+
     async fn travel(&self) -> Result<(), Error> {
         tokio::task::yield_now().await;
         let is_down = self.is_down.load(Ordering::Relaxed);
@@ -82,8 +92,74 @@ impl Store for Remote {
         limit: usize,
         key: &Key,
         quota: Option<Quota>,
+        until: Option<Timestamp>,
     ) -> Result<(), Error> {
-        self.memory.set_override(limits, limit, key, quota).await
+        self.memory.set_override(limits, limit, key, quota, until).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.memory.now()
+    }
+
+    async fn hold(
+        &self,
+        limits: &Self::Limits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Result<(), Error> {
+        self.memory.hold(limits, spends, permits).await
+    }
+
+    fn hold_now(
+        &self,
+        _: &Self::Limits,
+        _: &mut [Spend],
+        _: &mut Permits,
+    ) -> Option<Result<(), Error>> {
+        None
+    }
+
+    async fn acquire(
+        &self,
+        limits: &Self::Limits,
+        spend: &Spend,
+        ttl: Duration,
+    ) -> Result<(Decision, Option<PermitId>), Error> {
+        self.memory.acquire(limits, spend, ttl).await
+    }
+
+    async fn renew(
+        &self,
+        limits: &Self::Limits,
+        id: PermitId,
+        ttl: Duration,
+    ) -> Result<bool, Error> {
+        self.memory.renew(limits, id, ttl).await
+    }
+
+    async fn release(&self, limits: &Self::Limits, id: PermitId) -> Result<bool, Error> {
+        self.memory.release(limits, id).await
+    }
+
+    async fn strike(
+        &self,
+        limits: &Self::Limits,
+        limit: usize,
+        key: &Key,
+        rule: &BanRule,
+    ) -> Result<Option<BanStart>, Error> {
+        self.travel().await?;
+        self.memory.strike(limits, limit, key, rule).await
+    }
+
+    async fn forgive(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.memory.forgive(limits, limit, key).await
+    }
+
+    async fn publish(&self, edits: &[Edit]) -> Result<(), Error> {
+        self.travel().await?;
+        self.published.lock().unwrap().extend_from_slice(edits);
+        Ok(())
     }
 
     fn usage(&self, limits: &Self::Limits, limit: usize) -> Option<Usage> {

@@ -125,7 +125,8 @@ impl Gcra {
 
     /// From how much spent on, nothing remains.
     pub(super) const fn exhausted_from(self) -> u64 {
-        self.span - self.interval + 1
+        // In this order: a bucket that counts permits may have no span.
+        self.span + 1 - self.interval
     }
 
     #[inline]

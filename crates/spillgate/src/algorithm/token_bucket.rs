@@ -44,6 +44,12 @@ impl TokenBucket {
         Ok(Self { gcra: Gcra::new(quota)?, start: Word(0) })
     }
 
+    /// A bucket that is never refilled, so that a word counts what is taken. It may have no tokens
+    /// at all.
+    pub(crate) const fn counting(tokens: u64) -> Self {
+        Self { gcra: Gcra::from_raw([1, tokens], 0, false), start: Word(0) }
+    }
+
     /// A bucket that was empty at `born` and has been filling since.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::Limiter;
 use super::tiers::Caller;
 use crate::algorithm::{Algorithm, AnyAlgorithm, SpendRecord, TokenBucket, Word};
 use crate::table::{By, Full, Written};
-use crate::{Decision, Timestamp, WhenFull};
+use crate::{Decision, Fingerprint, Timestamp, WhenFull};
 
 /// The quota that comes with a call, if any: tiers and overrides do not apply then.
 pub(super) type Own<'q> = Option<&'q TokenBucket>;
@@ -38,7 +38,7 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         }
         // Other callers are handled out of line, so that this path does not pay for them. A
         // caller that is given an override just now is one of them.
-        let go_there = |step| self.act_on_override(caller, By::Base, now, when_full, step);
+        let go_there = |step| self.act_on_override(fingerprint, By::Base, now, when_full, step);
         self.table.update(fingerprint, By::Base, now, when_full, step, (may_have, go_there))
     }
 
@@ -57,9 +57,9 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
         let by = own.map_or(caller.by(), By::Call);
         let may_have = || own.is_none() && self.overrides.may_have(fingerprint);
         if may_have() {
-            return self.act_on_override(caller, by, now, when_full, step);
+            return self.act_on_override(fingerprint, by, now, when_full, step);
         }
-        let go_there = |step| self.act_on_override(caller, by, now, when_full, step);
+        let go_there = |step| self.act_on_override(fingerprint, by, now, when_full, step);
         self.table.update(fingerprint, by, now, when_full, step, (may_have, go_there))
     }
 
@@ -69,17 +69,26 @@ impl<K: ?Sized, C, S> Limiter<K, C, S> {
     #[inline(never)]
     fn act_on_override<T>(
         &self,
-        caller: Caller,
+        fingerprint: Fingerprint,
         by: By<'_>,
         now: Timestamp,
         when_full: WhenFull,
         step: impl FnMut(&AnyAlgorithm, Word) -> (T, Option<Word>),
     ) -> Result<T, Full> {
-        let fingerprint = caller.fingerprint;
-        self.overrides.with(fingerprint, |pinned| match pinned {
-            Some(pinned) => Ok(pinned.act(step)),
-            None => self.table.update_here(fingerprint, by, now, when_full, step),
-        })
+        loop {
+            let mut stripe = self.overrides.stripe(fingerprint);
+            match stripe.get_mut(&fingerprint) {
+                Some(pinned) if pinned.is_over(now) => {}
+                Some(pinned) => {
+                    pinned.tier = Caller::tier_by(by);
+                    return Ok(pinned.act(step));
+                }
+                None => return self.table.update_here(fingerprint, by, now, when_full, step),
+            }
+            // Changes of overrides and quotas come first, and then a stripe.
+            drop(stripe);
+            self.expire(Caller { fingerprint, tier: Caller::tier_by(by) }, now);
+        }
     }
 
     /// Replaces a caller's word. There is always room for it, since debts must be kept.

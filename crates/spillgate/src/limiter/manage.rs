@@ -82,11 +82,13 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     fn change_quotas(&self, change: impl FnOnce(&mut [Quota])) -> Result<(), Error> {
         // Held for the whole change: `quota` returns the one in force, and the words that
         // overrides keep change together with those in the table.
-        let _changing = self.overrides.hold();
+        let changing = self.overrides.hold();
         let mut quotas = self.tiers.quotas();
         let mut wanted = quotas.clone();
         change(&mut wanted);
         let rules = rules(self.kind, &wanted, self.start, self.born, self.max_debt)?;
+        // What ended before the change went to the table before it.
+        self.expire_all(&changing, self.clock.now());
         let changed = self.table.set_rules(rules.base, &rules.tiers, || self.clock.now());
         if let Some((old, now)) = changed {
             let carry = |word| self.table.carried(word, now, &old, &rules.base);
@@ -111,9 +113,43 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     where
         Error: From<Q::Error>,
     {
-        let quota = quota.try_into()?;
+        self.put_override(key, quota.try_into()?, None)
+    }
+
+    /// [`set_override`](Self::set_override) for some time: from `until` on, by the limiter's
+    /// clock, the override is gone, as if [removed](Self::remove_override) just then. If that
+    /// time has passed, it is gone at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use spillgate::{Clock, Limiter};
+    ///
+    /// let limiter: Limiter<str> = Limiter::new("10/s")?;
+    /// let until = limiter.clock().now() + Duration::from_secs(3600);
+    /// limiter.set_override_until("alice", "100/s", until)?;
+    /// assert_eq!(limiter.check("alice").limit(), 100);
+    /// assert_eq!(limiter.override_until("alice"), Some(until));
+    /// # Ok::<(), spillgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`set_override`](Self::set_override).
+    pub fn set_override_until<Q: TryInto<Quota>>(
+        &self,
+        key: &K,
+        quota: Q,
+        until: Timestamp,
+    ) -> Result<(), Error>
+    where
+        Error: From<Q::Error>,
+    {
+        self.put_override(key, quota.try_into()?, Some(until))
+    }
+
+    fn put_override(&self, key: &K, quota: Quota, until: Option<Timestamp>) -> Result<(), Error> {
         let algorithm = self.algorithm(&quota)?;
-        self.pin(&self.overrides.hold(), self.caller(key), quota, algorithm);
+        self.pin(&self.overrides.hold(), self.caller(key), quota, algorithm, until);
         Ok(())
     }
 
@@ -121,45 +157,64 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// what it had spent before, the stricter counts.
     pub fn remove_override(&self, key: &K) -> Option<Quota> {
         let caller = self.caller(key);
-        self.overrides.remove(caller.fingerprint, |pinned| {
-            // Quotas do not change while an override is removed.
-            let (rule, now) = (self.table.rule_of(caller.by()), self.clock.now());
-            self.table.raise_at(caller.fingerprint, |_| pinned.left(&rule, now), now);
-        })
+        let removed = self.overrides.remove(&self.overrides.hold(), caller.fingerprint, |pinned| {
+            let now = self.clock.now();
+            self.hand_over(caller, pinned, now);
+            Some((!pinned.is_over(now)).then_some(pinned.quota))
+        });
+        removed.flatten()
     }
 
     /// The quota of a caller: its override, its tier's or the limiter's.
     pub fn quota_of(&self, key: &K) -> Quota {
         let caller = self.caller(key);
-        let own = self.overrides.with(caller.fingerprint, |pinned| pinned.map(|it| it.quota));
+        let own = self.read_override(caller, |pinned| pinned.quota);
         own.unwrap_or_else(|| self.tiers.quotas()[caller.tier])
+    }
+
+    /// When the override of a caller ends. `None` if it has none, or one that does not end by
+    /// itself.
+    pub fn override_until(&self, key: &K) -> Option<Timestamp> {
+        self.read_override(self.caller(key), |pinned| pinned.until)?
     }
 }
 
 impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
-    /// Gives a caller its own quota, and carries over what it has spent.
+    /// Gives a caller its own quota, for ever or until some time, and carries over what it has
+    /// spent.
     pub(super) fn pin(
         &self,
         changing: &MutexGuard<'_, ()>,
         caller: Caller,
         quota: Quota,
         algorithm: AnyAlgorithm,
+        until: Option<Timestamp>,
     ) {
         // A hint, set first: a check that sees it late does not find the caller in the table.
         self.plain.store(false, Ordering::Relaxed);
+        // One that is over is not the current one.
+        self.expire_held(changing, caller, self.clock.now());
         self.overrides.set(changing, caller.fingerprint, |current| {
-            if let Some(pinned) = current {
-                let (base, now) = (pinned.base, self.clock.now().max(pinned.since));
-                let word = algorithm.carry_over(pinned.word, now, &pinned.algorithm);
-                return Pinned { quota, algorithm, word, base, since: now };
+            let pinned = |word, base, since| Pinned {
+                quota,
+                algorithm,
+                word,
+                base,
+                since,
+                until,
+                tier: caller.tier,
+            };
+            if let Some(current) = current {
+                let now = self.clock.now().max(current.since);
+                let word = algorithm.carry_over(current.word, now, &current.algorithm);
+                return pinned(word, current.base, now);
             }
             let base = self.table.take_out(caller.fingerprint);
             // Read only now, when no call can spend on that word any more.
             let now = self.clock.now();
             let rule = self.table.rule_of(caller.by());
             let carry = |word: Word| algorithm.carry_over(word, now, &rule);
-            let word = base.map_or_else(|| algorithm.fresh(now), carry);
-            Pinned { quota, algorithm, word, base, since: now }
+            pinned(base.map_or_else(|| algorithm.fresh(now), carry), base, now)
         });
     }
 }

@@ -6,6 +6,7 @@ mod check_all;
 mod check_many;
 mod check_with;
 mod counters;
+mod expiry;
 mod manage;
 mod overrides;
 mod reservation;
@@ -243,6 +244,7 @@ impl<K: Hash + ?Sized, C: Clock, S: BuildHasher> Limiter<K, C, S> {
     /// [`reset`](Self::reset) at a given time.
     pub fn reset_at(&self, key: &K, now: Timestamp) {
         let caller = self.caller(key);
+        self.expire_if_over(caller, now);
         self.overrides.with(caller.fingerprint, |pinned| match pinned {
             Some(pinned) => {
                 pinned.base = None;

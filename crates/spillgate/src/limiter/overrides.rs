@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 
+use super::tiers::TierIndex;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::{Fingerprint, Quota, Timestamp};
@@ -22,7 +23,7 @@ pub(super) struct Overrides {
     changing: Mutex<()>,
 }
 
-type Stripe = HashMap<Fingerprint, Pinned>;
+pub(super) type Stripe = HashMap<Fingerprint, Pinned>;
 
 /// The quota and word of one caller.
 pub(super) struct Pinned {
@@ -34,6 +35,10 @@ pub(super) struct Pinned {
     pub(super) base: Option<Word>,
     /// When it was last set: time does not go back for the next quota.
     pub(super) since: Timestamp,
+    /// When it ends, if it does by itself.
+    pub(super) until: Option<Timestamp>,
+    /// The caller's tier in its last call, or when it was set.
+    pub(super) tier: TierIndex,
 }
 
 // Loom explores every interleaving, so it gets the fewest.
@@ -92,17 +97,19 @@ impl Overrides {
         stripe.insert(caller, pinned);
     }
 
-    /// Removes the caller's override, after `hand_over` has stored its word elsewhere. Its bit
-    /// stays in the filter, since others may share it.
-    pub(super) fn remove(
+    /// Removes the caller's override once `hand_over` has stored its word elsewhere, while
+    /// [held](Self::hold). If that returns `None`, the override stays. Its bit stays in the filter
+    /// in any case, since others may share it.
+    pub(super) fn remove<T>(
         &self,
+        _changing: &MutexGuard<'_, ()>,
         caller: Fingerprint,
-        hand_over: impl FnOnce(&Pinned),
-    ) -> Option<Quota> {
-        let _changing = self.hold();
+        hand_over: impl FnOnce(&Pinned) -> Option<T>,
+    ) -> Option<T> {
         let mut stripe = self.stripe(caller);
-        hand_over(stripe.get(&caller)?);
-        stripe.remove(&caller).map(|pinned| pinned.quota)
+        let result = hand_over(stripe.get(&caller)?)?;
+        stripe.remove(&caller);
+        Some(result)
     }
 
     /// Blocks changes of overrides and quotas: the table words that overrides keep must match
@@ -118,7 +125,8 @@ impl Overrides {
         }
     }
 
-    fn stripe(&self, caller: Fingerprint) -> MutexGuard<'_, Stripe> {
+    /// The overrides among which the caller's is. They do not change while it is held.
+    pub(super) fn stripe(&self, caller: Fingerprint) -> MutexGuard<'_, Stripe> {
         let index = caller.to_bits() as usize % STRIPES;
         lock(&self.stripes[index])
     }

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::Limiter;
+use super::expiry::Moment;
+use super::overrides::Pinned;
 use super::tiers::Caller;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use crate::{AlgorithmKind, Clock, Error, Fingerprint, Quota, Start, Timestamp};
@@ -46,6 +48,8 @@ pub struct SavedOverride {
     pub word: Word,
     /// What it had spent before that quota was set, as a word of the first table.
     pub base: Option<Word>,
+    /// When the quota ends, if it does by itself.
+    pub until: Option<Timestamp>,
 }
 
 impl Saved {
@@ -62,8 +66,9 @@ impl Saved {
         self.len() == 0
     }
 
-    /// Converts the words to another clock, which reads `now` when theirs reads `then`. `kind` is
-    /// the algorithm of the limiter that was saved. Quotas that it cannot count are dropped.
+    /// Converts words and times to another clock, which reads `now` when theirs reads `then`.
+    /// `kind` is the algorithm of the limiter that was saved. Quotas that it cannot count are
+    /// dropped.
     pub fn rebase(&mut self, kind: AlgorithmKind, then: Timestamp, now: Timestamp) {
         let base = self.tables.first().and_then(|table| read(kind, &table.quota).ok());
         self.tables.retain_mut(|table| {
@@ -76,9 +81,12 @@ impl Saved {
         for overrides in [&mut self.overrides, &mut self.lapsed] {
             overrides.retain_mut(|saved| {
                 let Ok(algorithm) = read(kind, &saved.quota) else { return false };
+                let clocks = Moment { then, now };
+                let Moment { then, now } = clocks.or_end(saved.until);
                 saved.word = algorithm.rebase(saved.word, then, now);
                 let moved = |word| base.map(|base| base.rebase(word, then, now));
                 saved.base = saved.base.and_then(moved);
+                saved.until = saved.until.map(|until| clocks.moved(until));
                 true
             });
         }
@@ -128,8 +136,9 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     pub fn save(&self) -> Saved {
         // A caller that gained or lost its override meanwhile could be in neither place. Nor
         // does a quota change.
-        let _settled = self.overrides.hold();
+        let settled = self.overrides.hold();
         let now = self.clock.now();
+        self.expire_all(&settled, now);
         let table = SavedTable {
             quota: self.kind.widest(&self.tiers.quotas()).unwrap_or_else(|| self.quota()),
             is_tiered: self.tiers.are_some(),
@@ -137,8 +146,8 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         };
         let mut overrides = Vec::new();
         self.overrides.each(|caller, pinned| {
-            let (quota, word, base) = (pinned.quota, pinned.word, pinned.base);
-            overrides.push(SavedOverride { caller, quota, word, base });
+            let Pinned { quota, word, base, until, .. } = *pinned;
+            overrides.push(SavedOverride { caller, quota, word, base, until });
         });
         Saved { tables: vec![table], overrides, lapsed: Vec::new() }
     }
@@ -148,13 +157,15 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
     ///
     /// What is spent stays spent, in tokens, as for [`set_quota`](Self::set_quota); under the
     /// same quota, bit for bit. Where a caller is known already, the larger debt stays; saved
-    /// overrides replace current ones. Quotas that the algorithm cannot count are dropped.
+    /// overrides replace current ones, and end when they would have. Quotas that the algorithm
+    /// cannot count are dropped.
     pub fn restore(&self, saved: &Saved, then: Timestamp) {
         self.restore_at(saved, then, self.clock.now());
     }
 
     pub(super) fn restore_at(&self, saved: &Saved, then: Timestamp, now: Timestamp) {
         let changing = self.overrides.hold();
+        self.expire_all(&changing, now);
         let base = saved.tables.first().and_then(|table| self.meaning(table).ok());
         for table in &saved.tables {
             let Ok(meaning) = self.meaning(table) else { continue };
@@ -162,16 +173,15 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
                 self.put_back(*caller, *word, meaning, then, now);
             }
         }
-        for kept in &saved.overrides {
-            if let Ok(algorithm) = self.read(&kept.quota) {
-                self.pin(&changing, Caller::of_base(kept.caller), kept.quota, algorithm);
-                self.put_back_override(kept, &algorithm, base, then, now);
+        let kept = saved.overrides.iter().map(|kept| (kept, true));
+        for (own, is_kept) in kept.chain(saved.lapsed.iter().map(|lapsed| (lapsed, false))) {
+            let Ok(algorithm) = self.read(&own.quota) else { continue };
+            let until = own.until.map(|until| Moment { then, now }.moved(until));
+            if is_kept && until.is_none_or(|until| until > now) {
+                let caller = Caller::of_base(own.caller);
+                self.pin(&changing, caller, own.quota, algorithm, until);
             }
-        }
-        for lapsed in &saved.lapsed {
-            if let Ok(algorithm) = self.read(&lapsed.quota) {
-                self.put_back_override(lapsed, &algorithm, base, then, now);
-            }
+            self.put_back_override(own, &algorithm, base, then, now);
         }
     }
 
@@ -203,10 +213,12 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
         now: Timestamp,
     ) {
         let caller = saved.caller;
-        let word = algorithm.rebase(saved.word, then, now);
+        // A quota that has ended since was in force until then, and the usual one from then on.
+        let Moment { then, now: at } = Moment { then, now }.or_end(saved.until);
+        let word = algorithm.rebase(saved.word, then, at);
         let before = |rule: &AnyAlgorithm| {
             let (word, meaning) = saved.base.zip(base)?;
-            Some(meaning.in_table(meaning.algorithm.rebase(word, then, now), rule, now))
+            Some(meaning.in_table(meaning.algorithm.rebase(word, then, at), rule, at))
         };
         self.overrides.with(caller, |pinned| match pinned {
             Some(pinned) => {
@@ -216,10 +228,10 @@ impl<K: ?Sized, C: Clock, S> Limiter<K, C, S> {
             }
             None => {
                 let word = |rule: &AnyAlgorithm| {
-                    let carried = rule.carry_over(word, now, algorithm);
-                    before(rule).map_or(carried, |base| rule.larger(base, carried, now))
+                    let carried = rule.carry_over(word, at, algorithm);
+                    before(rule).map_or(carried, |base| rule.larger(base, carried, at))
                 };
-                self.table.raise_at(caller, word, now);
+                self.table.raise_at(caller, word, at);
             }
         });
     }

@@ -47,6 +47,11 @@ impl Caller {
     pub(super) fn by(self) -> By<'static> {
         self.tier.checked_sub(1).map_or(By::Base, By::Tier)
     }
+
+    /// The tier of that rule.
+    pub(super) fn tier_by(by: By<'_>) -> TierIndex {
+        if let By::Tier(index) = by { index + 1 } else { 0 }
+    }
 }
 
 /// The limiter's own quota, its tiers, and the function that assigns them.

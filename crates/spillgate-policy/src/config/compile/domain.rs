@@ -163,6 +163,7 @@ pub(super) fn spec(
         max_debt: None,
         sharing: Sharing::default(),
         outage: Outage::default(),
+        hold: None,
     }
 }
 

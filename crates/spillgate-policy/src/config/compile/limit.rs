@@ -43,8 +43,9 @@ impl Compiler<'_> {
             self.check_shaper(&place, limit, algorithm);
         }
         let start = self.word(&place, "start", limit.start.as_ref(), &spec::START);
-        let quota = self.quota(&place, &limit.quota, algorithm, start);
-        let quotas = self.tier_quotas(&limit.name.value, written, algorithm, start, quota);
+        let hold = self.hold(&place, limit);
+        let quota = self.base_quota(&place, limit, algorithm, start);
+        let quotas = self.tier_quotas(limit, written, algorithm, start, quota);
         let all: Vec<_> = quota.into_iter().chain(quotas.iter().map(|(_, quota)| *quota)).collect();
         let max_debt = self.max_debt(&place, limit, algorithm, &all);
         let matches = Matches {
@@ -68,12 +69,15 @@ impl Compiler<'_> {
             max_debt,
             sharing: self.word(&place, "sharing", limit.sharing.as_ref(), &spec::SHARING),
             outage: self.word(&place, "outage", limit.outage.as_ref(), &spec::OUTAGE),
+            hold,
         };
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
         rule.scope = scope.map(Box::new);
         rule.is_by_name = is_by_name;
         rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
+        rule.ban = self.ban(&place, limit, &rule.per).map(Box::new);
+        rule.lets_offences_pass();
         rule.tier_places = tier_places.into();
         rule.spec.overrides = self.overrides(&place, limit, &rule, tiers, identifier);
         (self.problems.len() == before).then_some(rule)
@@ -163,7 +167,7 @@ impl Compiler<'_> {
     }
 
     /// What one of a few words stands for.
-    fn word<V: Copy + Default>(
+    pub(super) fn word<V: Copy + Default>(
         &mut self,
         place: &str,
         key: &str,
@@ -199,7 +203,7 @@ impl Compiler<'_> {
 
     fn tier_quotas(
         &mut self,
-        limit: &str,
+        limit: &Limit,
         tiers: &BTreeMap<String, Tier>,
         algorithm: AlgorithmKind,
         start: Start,
@@ -207,9 +211,10 @@ impl Compiler<'_> {
     ) -> Vec<(String, Quota)> {
         let mut quotas = Vec::new();
         for (name, tier) in tiers {
-            let Some(at) = tier.quotas.get(limit) else { continue };
-            let place = format!("tier {name:?}, limit {limit:?}");
-            let Some(quota) = self.quota(&place, at, algorithm, start) else { continue };
+            let Some(at) = tier.quotas.get(&limit.name.value) else { continue };
+            let place = format!("tier {name:?}, limit {:?}", limit.name.value);
+            let quota = self.tier_quota(&place, at, limit, algorithm, start);
+            let Some(quota) = quota else { continue };
             quotas.push((name.clone(), quota));
             // Whoever changes tiers takes along what was spent.
             let Some(base) = base else { continue };
@@ -297,7 +302,7 @@ fn method(text: &str) -> Result<Method, String> {
     }
 }
 
-fn statuses(text: &str) -> Result<Statuses, String> {
+pub(super) fn statuses(text: &str) -> Result<Statuses, String> {
     let hundred = text.strip_suffix("xx").and_then(|hundred| hundred.parse().ok());
     match (hundred, text.parse()) {
         (Some(hundred @ 1..=5), _) => Ok(Statuses::Hundred(hundred)),

@@ -1,9 +1,12 @@
 //! From a policy as it is written to one that can be applied. Everything that is wrong
 //! is reported, not only the first.
 
+mod ban;
 mod by_call;
+mod concurrent;
 mod descriptor;
 mod domain;
+mod duration;
 mod identity;
 mod limit;
 mod overlap;
@@ -15,17 +18,19 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub(crate) use self::overrides::key_of;
+pub(crate) use self::concurrent::MOST_PERMITS;
+pub(crate) use self::overrides::{canonical_values, key_of};
 use crate::Mode;
 use crate::config::file;
-use crate::config::spec::{At, Spec};
+use crate::config::spec::{At, ListItem, Spec};
 use crate::envoy::{Descriptors, Tree};
 use crate::policy::identity::IdentifyClosure;
 use crate::policy::lists::{Entry, List, Lists};
 use crate::policy::route::Routes;
 use crate::policy::rule::Rule;
+use crate::policy::terms::check_comment;
 use crate::policy::tiers::TierClosure;
-use crate::{Policy, Problem};
+use crate::{Policy, Problem, Terms};
 
 /// The text that a policy was read from, and where.
 #[derive(Default)]
@@ -70,10 +75,8 @@ impl<'s> Compiler<'s> {
         self.tables = limits + nodes.sum::<usize>();
         let identifier = self.identifier(spec, identify);
         let names_tiers = tier_of.is_some() || identifier.believes_tiers();
-        let lists = Arc::new(Lists {
-            allow: self.list("allow", &spec.allow),
-            block: self.list("block", &spec.block),
-        });
+        let (allow, block) = (self.list("allow", &spec.allow), self.list("block", &spec.block));
+        let lists = Arc::new(Lists::new(allow, block));
         let mut tiers = self.tiers(spec, names_tiers, &identifier);
         tiers.closure = tier_of;
         self.check_limits_are_there(spec);
@@ -104,6 +107,8 @@ impl<'s> Compiler<'s> {
         let needs_host = with_hosts.any(|rule| rule.mode == Mode::Enforce);
         let has_paths = rules.iter().any(|rule| !rule.matches.paths.is_empty());
         let is_plain = rules.iter().all(|rule| rule.scope.is_some() || rule.is_plain());
+        let has_holds = rules.iter().any(|rule| rule.is_hold);
+        let has_holds_or_bans = has_holds || rules.iter().any(|rule| rule.ban.is_some());
         Ok(Policy {
             identifier,
             lists,
@@ -117,6 +122,8 @@ impl<'s> Compiler<'s> {
             needs_host,
             has_paths,
             is_plain,
+            has_holds,
+            has_holds_or_bans,
             tiers,
         })
     }
@@ -138,15 +145,25 @@ impl<'s> Compiler<'s> {
         result.map_err(|message| self.report(at, message)).ok()
     }
 
-    fn list(&mut self, name: &str, entries: &[At<String>]) -> List {
+    fn list(&mut self, name: &str, entries: &[ListItem]) -> List {
         let mut list = Vec::with_capacity(entries.len());
-        for (index, at) in entries.iter().enumerate() {
+        for (index, ListItem { entry: at, terms }) in entries.iter().enumerate() {
             // An entry may be a secret, so its place is told, not its text.
-            let entry = Entry::parse(&at.value)
-                .map_err(|reason| format!("{name}, entry {}: {reason}", index + 1));
-            list.extend(self.take(at, entry));
+            let place = || format!("{name}, entry {}", index + 1);
+            let entry = Entry::parse(&at.value).map_err(|reason| format!("{}: {reason}", place()));
+            let terms = terms.as_ref().map_or_else(Terms::permanent, |written| {
+                let comment = self.comment(&place(), written.comment.as_ref());
+                Terms { until: written.expires, comment }
+            });
+            list.extend(self.take(at, entry).map(|entry| (entry, terms)));
         }
         List::new(list)
+    }
+
+    fn comment(&mut self, place: &str, comment: Option<&At<String>>) -> Option<String> {
+        let at = comment?;
+        let checked = check_comment(&at.value).map_err(|why| format!("{place}: {why}"));
+        self.take(at, checked).map(|()| at.value.clone())
     }
 
     /// A file without limits lets everything pass, so it has to say that this is meant. Where the

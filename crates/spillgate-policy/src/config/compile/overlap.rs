@@ -71,9 +71,11 @@ impl<'r> Candidates<'r> {
 fn forestalls(other: &Rule, rule: &Rule) -> bool {
     let plain = |rule: &Rule| {
         rule.spec.algorithm == AlgorithmKind::TokenBucket
+            && !rule.is_hold
             && rule.spec.tiers.is_empty()
             && rule.spec.overrides.is_empty()
             && rule.settle.is_none()
+            && rule.ban.is_none()
             && matches!(rule.cost, Cost::Constant(1))
             && rule.mode == Mode::Enforce
     };

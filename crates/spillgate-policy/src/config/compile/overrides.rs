@@ -1,8 +1,7 @@
 //! Quotas of single callers.
 
 use std::collections::{HashMap, HashSet};
-
-use spillgate::Quota;
+use std::net::IpAddr;
 
 use super::Compiler;
 use crate::config::spec::{Limit, NamedOverride, Override, Spec};
@@ -11,6 +10,7 @@ use crate::policy::identity::Identifier;
 use crate::policy::part::Part;
 use crate::policy::rule::Rule;
 use crate::policy::tiers::Tiers;
+use crate::store::OverrideSpec;
 use crate::suggest::hint;
 use crate::{Caller, Key};
 
@@ -44,19 +44,24 @@ impl Compiler<'_> {
         rule: &Rule,
         tiers: &Tiers,
         identifier: &Identifier,
-    ) -> Vec<(Key, Quota)> {
-        let mut overrides: Vec<(Key, Quota)> = Vec::new();
+    ) -> Vec<OverrideSpec> {
+        let mut overrides: Vec<OverrideSpec> = Vec::new();
         let mut seen = HashSet::new();
         for (index, written) in limit.overrides.iter().enumerate() {
             let place = format!("{place}, override {}", index + 1);
-            let quota = self.quota(&place, &written.quota, rule.spec.algorithm, rule.spec.start);
-            let Some(key) = self.override_key(&place, written, rule, tiers, identifier) else {
-                continue;
-            };
+            let quota = self.override_quota(&place, written, rule);
+            let comment = self.comment(&place, written.terms.comment.as_ref());
+            let found = self.override_key(&place, written, rule, tiers, identifier);
+            let Some((key, values)) = found else { continue };
             if !seen.insert(key.bytes.clone()) {
                 self.report(&written.at, format!("{place}: the same caller has one already"));
             }
-            overrides.extend(quota.map(|quota| (key, quota)));
+            overrides.extend(quota.map(|quota| {
+                let mut own = OverrideSpec::new(key, quota);
+                own.until = written.terms.expires;
+                (own.values, own.comment) = (values, comment);
+                own
+            }));
         }
         overrides
     }
@@ -68,7 +73,7 @@ impl Compiler<'_> {
         rule: &Rule,
         tiers: &Tiers,
         identifier: &Identifier,
-    ) -> Option<Key> {
+    ) -> Option<(Key, Vec<String>)> {
         let names: Vec<String> = rule.per.iter().map(ToString::to_string).collect();
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         let before = self.problems.len();
@@ -99,7 +104,7 @@ impl Compiler<'_> {
             Ok(mut key) => {
                 // Whatever it owes goes back there when it has an override no more.
                 key.tier = rule.tier_place(tiers.named(&rule.per, &texts, identifier));
-                Some(key)
+                Some((key, canonical_values(&rule.per, &texts, identifier)))
             }
             Err((index, why)) => {
                 // The value may be a secret, so it is not shown.
@@ -149,6 +154,25 @@ pub(crate) fn key_of(
         key.push(value, is_last);
     }
     Ok(key)
+}
+
+/// The values of a limit's parts, written so that each caller has one text only.
+pub(crate) fn canonical_values(
+    per: &[Part],
+    values: &[&str],
+    identifier: &Identifier,
+) -> Vec<String> {
+    let canonical = |(part, text): (&Part, &&str)| match (part, Caller::parse(text)) {
+        (Part::Caller | Part::Ip, Ok(Caller::Ip(address))) => {
+            IpAddr::from(identifier.cut(address.into())).to_string()
+        }
+        (Part::Caller, Ok(Caller::ApiKey(_))) => {
+            let (_, name) = text.split_once(':').unwrap_or_default();
+            format!("api-key:{name}")
+        }
+        _ => (*text).to_owned(),
+    };
+    per.iter().zip(values).map(canonical).collect()
 }
 
 /// The value of a part that is always of one kind. With the kind before it, it would be another

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
+use super::ban::ban;
 use super::section::Section;
 use super::value::Value;
+use crate::config::compile::MOST_PERMITS;
 use crate::config::spec::{
-    Accept, At, Cost, HeaderIdentity, Identity, Limit, Match, Mode, NamedOverride, Override,
-    Settle, Spec, Tier,
+    Accept, Amount, At, Concurrent, Cost, HeaderIdentity, Identity, Limit, ListItem, MODE, Match,
+    NamedOverride, Override, Settle, Spec, Tier, WrittenTerms,
 };
 use crate::policy::route::{EncodedSlash, IgnoreCase, PathSpelling};
 use crate::suggest::quoted;
@@ -23,8 +25,8 @@ pub(super) fn policy(file: &mut Section<'_>) -> Spec {
     file.ignore("proxy");
     Spec {
         identity: file.section("identity", "[identity]", identity).unwrap_or_default(),
-        allow: file.list("allow", "192.0.2.0/24").unwrap_or_default(),
-        block: file.list("block", "192.0.2.7").unwrap_or_default(),
+        allow: list_items(file, "allow", "192.0.2.0/24"),
+        block: list_items(file, "block", "192.0.2.7"),
         path_spelling: file
             .section("path-spelling", "[path-spelling]", path_spelling)
             .unwrap_or_default(),
@@ -114,7 +116,11 @@ fn limit(section: &mut Section<'_>) -> Option<Limit> {
     if let Some(name) = &name {
         section.rename(format!("limit {}", quoted(&name.value)));
     }
-    let quota = section.required("quota", QUOTA);
+    let concurrent = section.value("concurrent").map(|value| concurrent(&value));
+    let quota = match &concurrent {
+        Some(_) => section.text("quota", QUOTA),
+        None => section.required("quota", QUOTA),
+    };
     Some(Limit {
         matches: section.section("match", r#"{ path = "/public" }"#, matches).unwrap_or_default(),
         by_name: section.value("by-name").and_then(|value| Some(value.at(value.boolean()?))),
@@ -126,15 +132,34 @@ fn limit(section: &mut Section<'_>) -> Option<Limit> {
         max_debt: section.number("max-debt", 0..=u64::MAX, 10_000),
         sharing: section.text("sharing", "leased"),
         outage: section.text("outage", "closed"),
-        mode: section.word("mode", &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)]),
+        mode: section.word("mode", &MODE),
         cost: section.value("cost").and_then(|value| cost(&value)),
         settle: section.section("settle", r#"{ status = "4xx" }"#, settle),
+        ban: section.section("ban", "{ strikes = 5 }", ban),
         overrides: section.sections("override", "[[limit.override]]", override_),
         // Without a name there is no limit, but first all else was looked at. Without a
         // quota there is one that others may speak of.
         name: name?,
-        quota: quota.unwrap_or_default(),
+        quota,
+        concurrent: concurrent.flatten(),
     })
+}
+
+fn concurrent(value: &Value<'_>) -> Option<Concurrent> {
+    const WITH_TTL: &str = r#"{ limit = 50, ttl = "30s" }"#;
+    let permits = |value: &Value<'_>| value.number(1..=MOST_PERMITS, 50);
+    match value.written() {
+        DeValue::Integer(_) => Some(Concurrent { limit: permits(value)?, ttl: None }),
+        DeValue::Table(_) => value.section(WITH_TTL)?.read(|section| {
+            let ttl = section.text("ttl", "30s");
+            section.expect("limit", "50");
+            Some(Concurrent { limit: permits(&section.value("limit")?)?, ttl })
+        }),
+        _ => {
+            value.wrong_type(&format!("a number, such as 50, or {WITH_TTL}"));
+            None
+        }
+    }
 }
 
 fn matches(section: &mut Section<'_>) -> Match {
@@ -180,7 +205,7 @@ fn settle(section: &mut Section<'_>) -> Settle {
 }
 
 /// A status may be written as the number it is.
-fn status(value: &Value<'_>) -> Option<At<String>> {
+pub(super) fn status(value: &Value<'_>) -> Option<At<String>> {
     match value.written() {
         DeValue::Integer(_) => {
             let number = value.number(100..=599_u16, 401)?.value;
@@ -191,9 +216,36 @@ fn status(value: &Value<'_>) -> Option<At<String>> {
 }
 
 fn override_(section: &mut Section<'_>) -> Option<Override> {
-    let quota = section.required("quota", QUOTA);
+    let concurrent = section.number("concurrent", 1..=MOST_PERMITS, 50);
+    let quota = match section.has("concurrent") {
+        true => section.text("quota", QUOTA),
+        false => section.required("quota", QUOTA),
+    };
+    let terms = terms(section);
     let parts = section.other_texts("api-key:partner-7");
-    Some(Override { quota: quota?, parts, at: section.at() })
+    // Without either it was reported already.
+    (quota.is_some() || concurrent.is_some()).then(|| Override {
+        quota,
+        concurrent,
+        parts,
+        terms,
+        at: section.at(),
+    })
+}
+
+fn list_items(file: &mut Section<'_>, key: &'static str, example: &str) -> Vec<ListItem> {
+    let Some(value) = file.value(key) else { return Vec::new() };
+    let decode = |section: &mut Section<'_>| {
+        section.hide_keys();
+        let terms = Some(Box::new(terms(section)));
+        Some(ListItem { entry: section.required("entry", example)?, terms })
+    };
+    value.items(example, decode).unwrap_or_default()
+}
+
+fn terms(section: &mut Section<'_>) -> WrittenTerms {
+    let expires = section.value("expires").and_then(|value| value.moment());
+    WrittenTerms { expires, comment: section.text("comment", "why it is there") }
 }
 
 fn named_override(section: &mut Section<'_>) -> Option<NamedOverride> {
@@ -209,7 +261,15 @@ fn tiers(section: &mut Section<'_>) -> BTreeMap<String, Tier> {
 fn tier(section: &mut Section<'_>) -> Tier {
     Tier {
         callers: section.list("callers", "api-key:k1").unwrap_or_default(),
-        quotas: section.other_texts(QUOTA),
+        quotas: section.others_of(amount),
         at: section.at(),
     }
+}
+
+fn amount(value: &Value<'_>) -> Option<At<Amount>> {
+    let amount = match value.written() {
+        DeValue::Integer(_) => Amount::Permits(value.number(1..=MOST_PERMITS, 50)?.value),
+        _ => Amount::Quota(value.text(QUOTA)?.value),
+    };
+    Some(value.at(amount))
 }

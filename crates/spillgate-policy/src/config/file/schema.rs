@@ -112,6 +112,10 @@ mod tests {
                 "/limit/cost",
                 "limit = [{ cost = { ? = 0, header = 'h' }, name = 'n', quota = 'q' }]",
             ),
+            ("/limit/concurrent", "limit = [{ concurrent = { ? = 0, limit = 1 }, name = 'n' }]"),
+            ("/limit/ban", "limit = [{ ban.? = 0, name = 'n', quota = 'q' }]"),
+            ("/allow", "allow = [{ ? = 0, entry = '10.0.0.1' }]"),
+            ("/block", "block = [{ ? = 0, entry = '10.0.0.1' }]"),
             ("/limit/settle", "limit = [{ settle.? = 0, name = 'n', quota = 'q' }]"),
         ] {
             let (_, problems) = super::super::decode(&text.replace('?', "zzzzzzzz"), None);

@@ -20,6 +20,8 @@ pub(crate) struct Section<'f> {
     asked: Vec<&'static str>,
     /// True if a key may be any word.
     open: bool,
+    /// True if a key that is not known may be a secret.
+    hides_keys: bool,
     report: &'f Report,
 }
 
@@ -35,7 +37,7 @@ impl<'f> Section<'f> {
         title: String,
         report: &'f Report,
     ) -> Self {
-        Self { table, span, title, asked: Vec::new(), open: false, report }
+        Self { table, span, title, asked: Vec::new(), open: false, hides_keys: false, report }
     }
 
     /// Decodes the section, and reports the keys that were not asked for.
@@ -48,6 +50,11 @@ impl<'f> Section<'f> {
     /// Gives the section a title that tells more.
     pub(super) fn rename(&mut self, title: String) {
         self.title = title;
+    }
+
+    /// Shows no key that is not known: it may be a secret in the wrong place.
+    pub(super) fn hide_keys(&mut self) {
+        self.hides_keys = true;
     }
 
     /// Where the section begins.
@@ -83,11 +90,16 @@ impl<'f> Section<'f> {
 
     /// A text that must be there.
     pub(super) fn required(&mut self, key: &'static str, example: &str) -> Option<At<String>> {
+        self.expect(key, &format!("{example:?}"));
+        self.text(key, example)
+    }
+
+    /// Reports a key that is not there.
+    pub(super) fn expect(&self, key: &str, example: &str) {
         if !self.has(key) {
-            let message = format!("{} has no {key}; add {key} = {example:?}", self.title);
+            let message = format!("{} has no {key}; add {key} = {example}", self.title);
             self.report.add_missing(&self.span, message);
         }
-        self.text(key, example)
     }
 
     /// A number.
@@ -98,6 +110,11 @@ impl<'f> Section<'f> {
         example: T,
     ) -> Option<At<T>> {
         self.value(key)?.number(range, example)
+    }
+
+    /// A number that may have a fraction.
+    pub(super) fn decimal(&mut self, key: &'static str, example: f64) -> Option<At<f64>> {
+        self.value(key)?.decimal(example)
     }
 
     pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
@@ -162,6 +179,15 @@ impl<'f> Section<'f> {
         others.filter_map(|(key, value)| Some((key, value.text(example)?))).collect()
     }
 
+    /// The values of all keys that were not asked for yet, whatever they are called.
+    pub(super) fn others_of<T>(
+        &mut self,
+        decode: impl Fn(&Value<'f>) -> Option<T>,
+    ) -> BTreeMap<String, T> {
+        let others = self.others().into_iter();
+        others.filter_map(|(key, value)| Some((key, decode(&value)?))).collect()
+    }
+
     /// The tables of all keys that were not asked for yet, whatever they are called.
     pub(super) fn other_sections<T>(
         &mut self,
@@ -206,7 +232,8 @@ impl<'f> Section<'f> {
     }
 
     fn unknown(&self, key: &str) -> String {
-        let message = joined(&self.title, ": ", &format!("unknown key {}", quoted(key)));
+        let shown = if self.hides_keys { String::new() } else { format!(" {}", quoted(key)) };
+        let message = joined(&self.title, ": ", &format!("unknown key{shown}"));
         match closest(key, self.asked.iter().copied()) {
             Some(known) => format!("{message}; did you mean {known:?}?"),
             None => format!("{message}; known are {}", self.asked.join(", ")),

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use spillgate::Timestamp;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::report::Report;
 use super::section::Section;
 use crate::config::spec::At;
+use crate::rfc3339;
 use crate::suggest::{closest, cut, quoted};
 
 /// A value of whatever type it may be.
@@ -133,6 +135,22 @@ impl<'f> Value<'f> {
         None
     }
 
+    /// A number that may have a fraction.
+    pub(super) fn decimal(&self, example: f64) -> Option<At<f64>> {
+        let number = match self.written() {
+            DeValue::Float(written) => written.as_str().parse().ok(),
+            DeValue::Integer(written) => {
+                let number = i128::from_str_radix(written.as_str(), written.radix());
+                number.ok().map(|number| number as f64)
+            }
+            _ => None,
+        };
+        if number.is_none() {
+            self.wrong_type(&format!("a number, such as {example}"));
+        }
+        number.map(|number| self.at(number))
+    }
+
     /// The value itself, or its entries if it is a list. There must be one.
     pub(super) fn one_or_more(self, example: &str) -> Vec<Self> {
         self.refuse_empty(example);
@@ -164,6 +182,49 @@ impl<'f> Value<'f> {
             }
         }
         Some(texts)
+    }
+
+    /// A list of texts, and of tables that say more.
+    pub(super) fn items<T: From<At<String>>>(
+        &self,
+        example: &str,
+        mut decode: impl FnMut(&mut Section<'f>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let DeValue::Array(entries) = self.written() else {
+            self.wrong_type(&format!("a list, such as [{example:?}]"));
+            return None;
+        };
+        let mut items = Vec::with_capacity(entries.len());
+        for (entry, number) in entries.iter().zip(1..) {
+            match entry.get_ref() {
+                // As in `list`.
+                DeValue::String(text) if self.report.is_sound(&entry.span()) => {
+                    items.push(At::new(text.to_string(), entry.span()).into());
+                }
+                DeValue::Table(_) => {
+                    let section = self.entry(entry, number).and_then(|it| it.section(""));
+                    items.extend(section.and_then(|section| section.read(&mut decode)));
+                }
+                _ => {
+                    let item = self.entry(entry, number).and_then(|it| it.text(example));
+                    items.extend(item.map(T::from));
+                }
+            }
+        }
+        Some(items)
+    }
+
+    /// A time with its zone, as a date of TOML or as a text.
+    pub(super) fn moment(&self) -> Option<Timestamp> {
+        let moment = match self.written() {
+            DeValue::Datetime(written) => rfc3339::from_toml(written),
+            DeValue::String(text) => rfc3339::parse(text),
+            _ => {
+                self.wrong_type("a time, such as 2027-01-01T00:00:00Z");
+                return None;
+            }
+        };
+        moment.map_err(|wrong| self.refuse(&wrong)).ok()
     }
 
     fn entry(&self, entry: &'f Spanned<DeValue<'f>>, number: usize) -> Option<Self> {

@@ -3,9 +3,13 @@
 //! The file is decoded into these types, a builder is one of them, and the JSON
 //! schema is generated from them: what one can say, all can.
 
+mod ban;
+mod concurrent;
 mod domain;
 mod identity;
+mod item;
 mod limit;
+mod limit_builder;
 mod matches;
 mod settle;
 mod tier;
@@ -14,10 +18,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+pub use self::ban::BanSpec;
+pub(crate) use self::concurrent::{Amount, Concurrent};
 pub use self::domain::{Domain, Metadata, MetadataValue, Node, NodeLimit, NodeMode, NodeQuota};
 pub(crate) use self::identity::{API_KEY, USER};
 pub use self::identity::{Accept, Acceptor, HeaderIdentity, Identity};
-pub(crate) use self::limit::{Cost, NamedOverride, OUTAGE, SHARING, START, WHEN_FULL};
+pub(crate) use self::item::{ListItem, WrittenTerms};
+pub(crate) use self::limit::{Cost, MODE, NamedOverride, OUTAGE, SHARING, START, WHEN_FULL};
 pub use self::limit::{Limit, Mode, Override};
 pub use self::matches::Match;
 pub use self::settle::Settle;
@@ -34,13 +41,14 @@ pub(crate) struct Spec {
     #[cfg_attr(feature = "schema", schemars(default))]
     pub(crate) identity: Identity,
     /// Callers who are never limited: addresses (`192.0.2.7`), ranges
-    /// (`192.0.2.0/24`, `2001:db8::/32`), `key:NAME` for an API key, `user:NAME`.
+    /// (`192.0.2.0/24`, `2001:db8::/32`), `key:NAME` for an API key, `user:NAME`; or tables with an
+    /// `entry`, when it `expires`, and a `comment`.
     #[cfg_attr(feature = "schema", schemars(default))]
-    pub(crate) allow: Vec<At<String>>,
+    pub(crate) allow: Vec<ListItem>,
     /// Callers who are always refused, written like those of `allow`. Goes before
     /// `allow`.
     #[cfg_attr(feature = "schema", schemars(default))]
-    pub(crate) block: Vec<At<String>>,
+    pub(crate) block: Vec<ListItem>,
     /// Which spellings of a path are alike.
     #[cfg_attr(feature = "schema", schemars(default, rename = "path-spelling"))]
     pub(crate) path_spelling: PathSpelling,

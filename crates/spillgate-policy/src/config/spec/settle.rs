@@ -69,7 +69,7 @@ debug_fields!(self: Settle {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code, reason = "describes a shape")]
-enum OneOrMoreStatuses {
+pub(super) enum OneOrMoreStatuses {
     One(Status),
     More(Vec<Status>),
 }
@@ -78,7 +78,7 @@ enum OneOrMoreStatuses {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code, reason = "describes a shape")]
-enum Status {
+pub(super) enum Status {
     Number(u16),
     Text(String),
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{At, all};
+use super::{Amount, At, all};
 
 /// Callers who have quotas of their own.
 ///
@@ -18,9 +18,10 @@ pub struct Tier {
     /// `identity.tier-header`.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub(crate) callers: Vec<At<String>>,
-    /// Every other key is the name of a limit, with the quota that the tier has there.
+    /// Every other key is the name of a limit, with the quota that the tier has there: a number
+    /// if the limit is on concurrency.
     #[cfg_attr(feature = "schema", schemars(flatten))]
-    pub(crate) quotas: BTreeMap<String, At<String>>,
+    pub(crate) quotas: BTreeMap<String, At<Amount>>,
     /// Where the tier begins in the file.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) at: At<()>,
@@ -40,7 +41,14 @@ impl Tier {
 
     /// Gives the tier a quota under the limit of that name.
     pub fn quota(mut self, limit: impl Into<String>, quota: impl Into<String>) -> Self {
-        self.quotas.insert(limit.into(), At::from(quota.into()));
+        self.quotas.insert(limit.into(), At::from(Amount::Quota(quota.into())));
+        self
+    }
+
+    /// Lets so many requests of each caller of the tier be in progress at once, under the
+    /// [concurrency limit](crate::Limit::concurrent) of that name.
+    pub fn concurrent(mut self, limit: impl Into<String>, permits: u64) -> Self {
+        self.quotas.insert(limit.into(), At::from(Amount::Permits(permits)));
         self
     }
 }

@@ -30,7 +30,7 @@ impl<S: Store> Gate<S> {
             spend.decision = match asked {
                 Ok(decision) => Some(decision),
                 Err(error) if spend.is_shadow => {
-                    outcome.outcome.shadow_error = Some(error);
+                    outcome.outcome.note_shadow_error(Some(error));
                     None
                 }
                 Err(_) if outcome.is_open(&spend) => None,

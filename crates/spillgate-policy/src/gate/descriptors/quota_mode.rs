@@ -51,9 +51,7 @@ impl<S: Store> Gate<S> {
             outcome.outcome.answer = Answer::Denied;
         }
         // What could not be counted or given back does not change the answer.
-        if failed.is_some() {
-            outcome.outcome.shadow_error = failed;
-        }
+        outcome.outcome.note_shadow_error(failed);
     }
 
     /// Has a spend count also if it exceeds its limit. One that only looks exceeds what is used

@@ -77,6 +77,15 @@ impl Prefixes {
         Self { v4: ones(v4, 32) as u64, v6: ((v6 >> 64) as u64, v6 as u64) }
     }
 
+    /// How many bits of an address count.
+    pub(crate) fn length(&self, address: Address) -> u8 {
+        let ones = match address.v4() {
+            Some(_) => (self.v4 as u32).count_ones(),
+            None => self.v6.0.count_ones() + self.v6.1.count_ones(),
+        };
+        ones as u8
+    }
+
     /// The address with all bits after the prefix zero.
     #[inline]
     pub(crate) fn cut(&self, Address { high, low }: Address) -> Address {

@@ -21,6 +21,20 @@ pub(super) async fn json(
     read(body, most, time).await
 }
 
+/// JSON, or nothing.
+pub(super) async fn optional_json(
+    head: &Parts,
+    body: Incoming,
+    most: usize,
+    time: Duration,
+) -> Result<Bytes, Problem> {
+    let body = read(body, most, time).await?;
+    if !body.is_empty() {
+        expect_type(content_type(&head.headers), JSON)?;
+    }
+    Ok(body)
+}
+
 pub(super) fn content_type(headers: &HeaderMap) -> &[u8] {
     headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default()
 }

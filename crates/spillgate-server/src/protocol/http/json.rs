@@ -171,6 +171,16 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Integer(pub(super) u64);
 
+impl Integer {
+    /// A whole number that is written with a decimal point.
+    pub(super) fn of_float(number: f64) -> Option<Self> {
+        // 2⁶⁴, the first that is too large; all below are exact if they are whole.
+        const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
+        let is_whole = number.fract() == 0.0 && (0.0..TOO_LARGE).contains(&number);
+        is_whole.then_some(Self(number as u64))
+    }
+}
+
 impl JsonSchema for Integer {
     fn inline_schema() -> bool {
         true
@@ -205,11 +215,6 @@ impl Visitor<'_> for IntegerVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Integer, E> {
-        // 2⁶⁴, the first that is too large; all below are exact if they are whole.
-        const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
-        if number.fract() == 0.0 && (0.0..TOO_LARGE).contains(&number) {
-            return Ok(Integer(number as u64));
-        }
-        Err(E::invalid_value(Unexpected::Float(number), &self))
+        Integer::of_float(number).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
     }
 }

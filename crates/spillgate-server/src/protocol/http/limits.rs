@@ -1,12 +1,10 @@
-//! `/v1/limits`, and `/v1/limits/{limit}/keys/{key}`: peek, reset or override.
+//! `/v1/limits`, and `/v1/limits/{limit}/keys/{key}`: peek or reset.
 
-use http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use spillgate_policy::{Error, LimitSummary, Quota};
+use serde::Serialize;
+use spillgate_policy::{Error, LimitSummary};
 
-use super::check::{CheckResult, Text};
-use super::json::parse;
+use super::check::CheckResult;
 use super::parameters::{Query, segment};
 use super::problem::Problem;
 use super::reply::{Reply, json, no_content};
@@ -25,16 +23,6 @@ pub(super) fn list(app: &App) -> Result<Reply, Problem> {
     json(&LimitList { limits: block_in_place(|| app.gate().limits()) })
 }
 
-/// A caller's own quota.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OverrideBody<'a> {
-    /// How much, over how long: `100/s burst 200`.
-    #[serde(borrow)]
-    #[schemars(length(min = 1), example = &"100/s burst 200")]
-    quota: Text<'a>,
-}
-
 pub(super) async fn peek(app: &App, segments: [&str; 2], query: &Query) -> Result<Reply, Problem> {
     let KeyPath { limit, parts, cost } = KeyPath::new(app, segments, query)?;
     let peeked = app.gate().peek_limit(&limit, &texts(&parts), cost).await;
@@ -47,53 +35,24 @@ pub(super) async fn reset(app: &App, segments: [&str; 2], query: &Query) -> Resu
     done(app, &limit, app.gate().reset_limit(&limit, &texts(&parts)).await)
 }
 
-pub(super) async fn set_override(
-    app: &App,
-    segments: [&str; 2],
-    query: &Query,
-    body: &[u8],
-) -> Result<Reply, Problem> {
-    let KeyPath { limit, parts, .. } = KeyPath::new(app, segments, query)?;
-    let OverrideBody { quota } = parse(body)?;
-    let quota = quota.as_str();
-    let quota: Quota = quota.parse().map_err(|error| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format_args!("quota {quota:?}: {error}"))
-    })?;
-    let set = app.gate().set_override(&limit, &texts(&parts), Some(quota)).await;
-    match set {
-        // The limit's algorithm cannot count it.
-        Err(error) if error.is_policy() => Err(Problem::refused(&error)),
-        set => done(app, &limit, set),
-    }
-}
-
-pub(super) async fn remove_override(
-    app: &App,
-    segments: [&str; 2],
-    query: &Query,
-) -> Result<Reply, Problem> {
-    let KeyPath { limit, parts, .. } = KeyPath::new(app, segments, query)?;
-    done(app, &limit, app.gate().set_override(&limit, &texts(&parts), None).await)
-}
-
-fn done(app: &App, limit: &str, done: Result<(), Error>) -> Result<Reply, Problem> {
+pub(super) fn done(app: &App, limit: &str, done: Result<(), Error>) -> Result<Reply, Problem> {
     done.map(|()| no_content()).map_err(|error| Problem::of_limit_in_detail(app, limit, &error))
 }
 
-fn texts(parts: &[String]) -> Vec<&str> {
+pub(super) fn texts(parts: &[String]) -> Vec<&str> {
     parts.iter().map(String::as_str).collect()
 }
 
-struct KeyPath {
-    limit: String,
-    parts: Vec<String>,
+pub(super) struct KeyPath {
+    pub(super) limit: String,
+    pub(super) parts: Vec<String>,
     cost: u64,
 }
 
 impl KeyPath {
     /// The first part is in the path, others are in the query. The key of a global limit is
     /// `global`.
-    fn new(app: &App, [limit, key]: [&str; 2], query: &Query) -> Result<Self, Problem> {
+    pub(super) fn new(app: &App, [limit, key]: [&str; 2], query: &Query) -> Result<Self, Problem> {
         let limit = segment("the name of the limit", limit)?.into_owned();
         let mut parts = vec![segment("the key", key)?.into_owned()];
         let mut cost = 1;

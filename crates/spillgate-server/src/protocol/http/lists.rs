@@ -2,20 +2,32 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use spillgate_policy::ListKind;
+use spillgate::Timestamp;
+use spillgate_policy::store::Store;
+use spillgate_policy::{Error, ListEntry, ListKind};
 
-use super::parameters::segment;
+use super::parameters::{Query, segment};
 use super::problem::Problem;
 use super::reply::{Reply, Unchanged, json};
-use super::service::block_in_place;
+use super::terms::{ShownTerms, TermsBody};
 use crate::App;
 
 /// A list.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Entries")]
 pub(super) struct ListEntries {
-    /// Addresses, ranges, `key:NAME` and `user:NAME`.
-    entries: Vec<String>,
+    /// Those in force: addresses in their order, then API keys, then users.
+    entries: Vec<ShownEntry>,
+}
+
+/// An entry of a list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Entry")]
+pub(super) struct ShownEntry {
+    /// An address range, `key:NAME` or `user:NAME`.
+    entry: String,
+    #[serde(flatten)]
+    terms: ShownTerms,
 }
 
 /// What became of an entry.
@@ -26,28 +38,58 @@ pub(super) struct Edited {
 }
 
 pub(super) fn show(app: &App, [list, _]: [&str; 2]) -> Result<Reply, Problem> {
-    json(&ListEntries { entries: app.gate().listed(kind(list)?) })
+    let now = app.gate().store().now();
+    let entries = app.gate().listed(kind(list)?).into_iter();
+    json(&ListEntries { entries: entries.map(|entry| ShownEntry::new(entry, now)).collect() })
 }
 
-pub(super) fn add(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
+pub(super) fn show_entry(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
+    let entry = segment("the entry", entry)?;
+    let found = app.gate().listed_entry(kind(list)?, &entry).map_err(|error| refused(&error))?;
+    let found = found.ok_or_else(|| {
+        Problem::not_found(format_args!(
+            "the list {list} has no such entry; ranges stand as written"
+        ))
+    })?;
+    json(&ShownEntry::new(found, app.gate().store().now()))
+}
+
+pub(super) async fn add(
+    app: &App,
+    [list, entry]: [&str; 2],
+    query: &Query,
+    body: &[u8],
+) -> Result<Reply, Problem> {
     let entry = segment("the entry", entry)?;
     let kind = kind(list)?;
-    edited(block_in_place(|| app.gate().list(kind, &entry)))
+    let terms = TermsBody::read(query, body, app.gate().store().now())?;
+    edited(app.gate().list(kind, &entry, terms).await)
 }
 
-pub(super) fn remove(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
+pub(super) async fn remove(app: &App, [list, entry]: [&str; 2]) -> Result<Reply, Problem> {
     let entry = segment("the entry", entry)?;
     let kind = kind(list)?;
-    edited(block_in_place(|| app.gate().unlist(kind, &entry)))
+    edited(app.gate().unlist(kind, &entry).await)
 }
 
-fn edited(edited: Result<bool, spillgate_policy::Error>) -> Result<Reply, Problem> {
-    let changed = edited.map_err(|error| Problem::refused(&error))?;
+fn edited(edited: Result<bool, Error>) -> Result<Reply, Problem> {
+    let changed = edited.map_err(|error| refused(&error))?;
     let mut reply = json(&Edited { changed })?;
     if !changed {
         reply.extensions_mut().insert(Unchanged);
     }
     Ok(reply)
+}
+
+fn refused(error: &Error) -> Problem {
+    if error.is_store() { Problem::unavailable(error) } else { Problem::refused(error) }
+}
+
+impl ShownEntry {
+    fn new(entry: ListEntry, now: Timestamp) -> Self {
+        let terms = ShownTerms::new(entry.until, entry.comment, entry.origin, now);
+        Self { entry: entry.entry, terms }
+    }
 }
 
 fn kind(list: &str) -> Result<ListKind, Problem> {

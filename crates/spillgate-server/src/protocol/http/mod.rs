@@ -5,6 +5,7 @@
 
 mod access;
 mod auth;
+mod bans;
 mod body;
 mod bounds;
 mod check;
@@ -16,8 +17,10 @@ mod json;
 mod limits;
 mod lists;
 mod openapi;
+mod overrides;
 mod pages;
 mod parameters;
+mod permits;
 mod policy;
 mod problem;
 mod protocol;
@@ -29,6 +32,7 @@ mod routes;
 mod server;
 mod service;
 mod stats;
+mod terms;
 
 pub use self::bounds::Bounds;
 pub use self::connection::serve;

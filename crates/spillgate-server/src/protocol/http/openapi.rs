@@ -109,7 +109,8 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         "responses": responses(route, &mut schemas.of_responses),
     });
     if let Some(content) = media(&route.request, &mut schemas.of_requests) {
-        described["requestBody"] = json!({ "required": true, "content": content });
+        let required = !matches!(route.request, Content::OptionalJson(_));
+        described["requestBody"] = json!({ "required": required, "content": content });
     }
     described
 }
@@ -163,6 +164,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     });
     let in_query = route.query.iter().map(|Parameter { name, kind, description }| {
         let schema = match kind {
+            ParameterType::Text => json!({ "type": "string", "minLength": 1 }),
             ParameterType::Texts => json!({ "type": "array", "items": { "type": "string" } }),
             ParameterType::Whole(from, to) => {
                 json!({ "type": "integer", "minimum": from, "maximum": to })
@@ -193,7 +195,7 @@ fn response(route: &Route, generator: &mut SchemaGenerator) -> Value {
 fn media(content: &Content, generator: &mut SchemaGenerator) -> Option<Value> {
     match content {
         Content::None => None,
-        Content::Json(schema) => {
+        Content::Json(schema) | Content::OptionalJson(schema) => {
             let schema: Schema = schema(generator);
             Some(json!({ "application/json": { "schema": schema } }))
         }

@@ -14,6 +14,8 @@ pub(super) struct Parameter {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParameterType {
+    /// A text.
+    Text,
     /// A text, as often as there are parts.
     Texts,
     /// A whole number within these bounds.

@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::reply::{Reply, Unchanged};
 use super::routes::{Content, Found, Level, Operation, find};
 use super::{
-    HttpServer, access, auth, body, check, explain, home, limits, lists, openapi, pages, policy,
-    reserve,
+    HttpServer, access, auth, bans, body, check, explain, home, limits, lists, openapi, overrides,
+    pages, permits, policy, reserve,
 };
 
 pub(super) async fn answer(
@@ -70,23 +70,37 @@ async fn carry_out(
         Content::Json(_) => {
             body::json(head, body, server.bounds.body, server.bounds.stalled).await?
         }
+        Content::OptionalJson(_) => {
+            body::optional_json(head, body, server.bounds.body, server.bounds.stalled).await?
+        }
         Content::Text(_) => policy::text(server, head, body).await?,
     };
     match route.operation {
         Operation::Check => check::run(server, &body).await,
         Operation::Reserve => reserve::reserve(server, &body).await,
         Operation::Settle => reserve::settle(server, &body).await,
+        Operation::Acquire => permits::acquire(server, &body).await,
+        Operation::Renew => permits::renew(server, segments, &body).await,
+        Operation::Release => permits::release(server, segments).await,
+        Operation::Strike => bans::strike(app, &body).await,
+        Operation::Bans => bans::list(app),
+        Operation::ShowBan => bans::show(app, segments),
+        Operation::SetBan => bans::set(app, segments, &body).await,
+        Operation::LiftBan => bans::lift(app, segments).await,
         Operation::Auth => Ok(auth::answer(app, peer, head).await),
         Operation::Limits => limits::list(app),
         Operation::Peek => limits::peek(app, segments, query).await,
         Operation::Reset => limits::reset(app, segments, query).await,
-        Operation::SetOverride => limits::set_override(app, segments, query, &body).await,
-        Operation::RemoveOverride => limits::remove_override(app, segments, query).await,
+        Operation::SetOverride => overrides::set(app, segments, query, &body).await,
+        Operation::RemoveOverride => overrides::remove(app, segments, query).await,
+        Operation::Overrides => overrides::all(app),
+        Operation::LimitOverrides => overrides::of_limit(app, segments),
         Operation::Policy => policy::show(app),
         Operation::ReplacePolicy => policy::replace(app, &body),
         Operation::List => lists::show(app, segments),
-        Operation::AddToList => lists::add(app, segments),
-        Operation::RemoveFromList => lists::remove(app, segments),
+        Operation::ListEntry => lists::show_entry(app, segments),
+        Operation::AddToList => lists::add(app, segments, query, &body).await,
+        Operation::RemoveFromList => lists::remove(app, segments).await,
         Operation::Explain => explain::run(app, head, &body).await,
         Operation::OpenApi => openapi::run(),
         Operation::Metrics => Ok(pages::metrics(app, head)),
@@ -99,7 +113,11 @@ async fn carry_out(
 /// Logs a change by an operator. Keys and list entries may be secrets, so only the limit or list is
 /// logged, and only if it exists.
 fn note(peer: Option<IpAddr>, found: Found<'_>, done: &Result<Reply, Problem>) {
-    let [of, _] = found.segments;
+    // The first segment of a ban is the caller.
+    let of = match found.route.operation {
+        Operation::SetBan | Operation::LiftBan => "",
+        _ => found.segments[0],
+    };
     let status = done.as_ref().map_or_else(Problem::status, Reply::status);
     let outcome = match done {
         Ok(reply) if reply.extensions().get::<Unchanged>().is_some() => "unchanged",

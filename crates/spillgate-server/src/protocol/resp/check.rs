@@ -9,13 +9,14 @@
 //! counted per several parts, or per none (`PARTS 0`); a key that reads `PARTS` is written
 //! `PARTS 1 PARTS`. The cost is 1 by default, and 0 only peeks. The reply is that of
 //! [`CL.THROTTLE`](super::throttle); its last integer is -1 if the limit never refills. In an
-//! outage that allows everyone, limit and remaining are 0. A limit in shadow mode limits nobody.
+//! outage that allows everyone, and for a banned caller, limit and remaining are 0. A limit in shadow mode limits nobody.
 //! The wait of a shaper is not part of the reply.
 
-use spillgate_policy::{Error, Mode, Outcome};
+use spillgate_policy::{Answer, Error, Mode, Outcome};
 
 use super::codec::Args;
-use super::error::{CommandError, natural, quoted};
+use super::error::{CommandError, natural};
+use super::key_args::KeyArgs;
 use super::reply::ThrottleReply;
 
 pub(super) struct CheckArgs<'a> {
@@ -27,21 +28,27 @@ pub(super) struct CheckArgs<'a> {
 impl<'a> CheckArgs<'a> {
     /// Parses at least three arguments.
     pub(super) fn parse(args: Args<'a>) -> Result<Self, CommandError> {
-        let limit = text("limit", args.at(1))?;
-        let (first, count) = if args.is(2, "PARTS") { (4, count(args)?) } else { (2, 1) };
-        let rest = args.skip(first);
-        let cost = match rest.len().checked_sub(count) {
-            Some(0) => 1,
-            Some(1) => natural("cost", rest.at(count))?,
-            Some(_) | None => return Err(CommandError::arity("sg.check")),
+        let KeyArgs { limit, parts, rest } = KeyArgs::parse("sg.check", args)?;
+        let cost = match rest.len() {
+            0 => 1,
+            1 => natural("cost", rest.at(0))?,
+            _ => return Err(CommandError::arity("sg.check")),
         };
-        let parts = rest.iter().take(count).map(|part| text("key", part)).collect::<Result<_, _>>();
-        Ok(Self { limit, parts: parts?, cost })
+        Ok(Self { limit, parts, cost })
     }
 }
 
 pub(super) fn reply(outcome: &Outcome<'_>) -> Result<ThrottleReply, CommandError> {
+    if outcome.answer() == Answer::Banned {
+        let retry_after = outcome.retry_after();
+        return Ok(ThrottleReply { limited: true, retry_after, ..ThrottleReply::UNDECIDED });
+    }
     let Some(limit) = outcome.limits().next() else {
+        if !outcome.is_allowed() {
+            // The caller is banned.
+            let retry_after = outcome.retry_after();
+            return Ok(ThrottleReply { limited: true, retry_after, ..ThrottleReply::UNDECIDED });
+        }
         // A limit in shadow mode whose store failed decides nothing.
         return match outcome.shadow_error() {
             Some(_) => Err(CommandError::from(Error::store("nothing was decided"))),
@@ -52,18 +59,5 @@ pub(super) fn reply(outcome: &Outcome<'_>) -> Result<ThrottleReply, CommandError
     Ok(match limit.mode() {
         Mode::Shadow => ThrottleReply { limited: false, retry_after: None, ..reply },
         _ => reply,
-    })
-}
-
-fn count(args: Args<'_>) -> Result<usize, CommandError> {
-    let count = args.get(3).ok_or_else(|| CommandError::arity("sg.check"))?;
-    // More than fit into a `usize` are more than were given.
-    Ok(usize::try_from(natural("the number of parts", count)?).unwrap_or(usize::MAX))
-}
-
-/// Policies are text, and so is what they are asked about.
-fn text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, CommandError> {
-    std::str::from_utf8(bytes).map_err(|_| {
-        CommandError::new(format_args!("{name} must be UTF-8, not '{}'", quoted(bytes)))
     })
 }

@@ -20,6 +20,8 @@ pub(super) struct Spec {
 const ANY: usize = usize::MAX;
 const WRITE: &[&str] = &["write", "fast"];
 const FAST: &[&str] = &["loading", "stale", "fast"];
+/// For operators, who know the token.
+const ADMIN: &[&str] = &["admin"];
 /// Allowed before authentication.
 const NO_AUTH: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
 
@@ -51,6 +53,13 @@ commands! {
         "Checks and spends under a quota that comes with the call.";
     Check = "sg.check" "limit key [cost]" (3, ANY) WRITE 0 "generic"
         "Checks and spends under a limit of the policy.";
+    Acquire = "sg.acquire" "limit key [COUNT n] [EX seconds | PX milliseconds]" (3, ANY) WRITE 0
+        "generic" "Acquires permits of a concurrency limit.";
+    Renew = "sg.renew" "permit EX seconds | PX milliseconds" (4, 4) WRITE 0 "generic"
+        "Extends the time in which a permit expires.";
+    Release = "sg.release" "permit" (2, 2) WRITE 0 "generic" "Releases a permit.";
+    Strike = "sg.strike" "limit key" (3, ANY) WRITE 0 "generic"
+        "Reports an offence, which may lead to a ban.";
     Ping = "ping" "[message]" (1, 2) FAST 0 "connection" "Returns PONG, or the message.";
     Echo = "echo" "message" (2, 2) FAST 0 "connection" "Returns the message.";
     Hello = "hello" "[protover] [AUTH username password] [SETNAME clientname]" (1, ANY) NO_AUTH 0
@@ -70,6 +79,10 @@ commands! {
     Commands = "command" "[subcommand] [name]" (1, ANY) FAST 0 "server" "Describes the commands.";
     Config = "config" "GET pattern [pattern]" (2, ANY) FAST 0 "server"
         "Returns the few settings that clients query.";
+    Bans = "sg.bans" "" (1, 1) ADMIN 0 "server" "Lists the bans in force.";
+    Ban = "sg.ban" "caller seconds [reason]" (3, 4) ADMIN 0 "server"
+        "Bans a caller, or changes when its ban ends.";
+    Lift = "sg.lift" "caller" (2, 2) ADMIN 0 "server" "Lifts a ban.";
     Info = "info" "[section]" (1, ANY) FAST 0 "server" "Returns information about the server.";
 }
 
@@ -94,6 +107,11 @@ impl Spec {
     /// True if a client may call it before it authenticates.
     pub(super) fn is_open(&self) -> bool {
         self.flags.contains(&"no_auth")
+    }
+
+    /// True if only an operator may call it.
+    pub(super) fn is_admin(&self) -> bool {
+        self.flags.contains(&"admin")
     }
 
     /// The arity in Redis's notation: negative if more arguments are allowed.

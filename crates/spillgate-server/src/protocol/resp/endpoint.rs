@@ -104,6 +104,11 @@ impl<S: Store> Endpoint<S> {
         self.access.load().is_resp_password(given)
     }
 
+    /// True if this is the token of operators.
+    pub(super) fn is_token(&self, given: &[u8]) -> bool {
+        self.access.load().knows(given)
+    }
+
     /// Bounds what a connection may ask for.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -155,6 +160,7 @@ impl<S: Store> Endpoint<S> {
             peer,
             since: Instant::now(),
             is_authenticated: self.is_open(),
+            is_operator: false,
             name: String::new(),
             transaction: None,
             tally: Tally::default(),

@@ -12,7 +12,7 @@ use super::error::{CommandError, quoted};
 use super::reply::ThrottleReply;
 use super::session::Session;
 use super::transaction::{self, Transaction};
-use super::{Endpoint, check, client, config, docs, hello, info, throttle};
+use super::{Endpoint, bans, check, client, config, docs, hello, info, permits, throttle};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
@@ -72,7 +72,16 @@ pub(super) async fn perform<S: Store>(
             .await
             .map(|reply| write_decision(reply, session, out));
     }
-    about(command, endpoint, session, args, out)
+    // Boxed: every connection reserves room for the largest future it may wait for.
+    match command {
+        Command::Acquire => Box::pin(permits::acquire(endpoint, args, out)).await,
+        Command::Renew => Box::pin(permits::renew(endpoint, args, out)).await,
+        Command::Release => Box::pin(permits::release(endpoint, args, out)).await,
+        Command::Strike => Box::pin(bans::strike(endpoint, args, out)).await,
+        Command::Ban => Box::pin(bans::ban(endpoint, args, out)).await,
+        Command::Lift => Box::pin(bans::lift(endpoint, args, out)).await,
+        command => about(command, endpoint, session, args, out),
+    }
 }
 
 pub(super) async fn decide<S: Store>(
@@ -112,6 +121,12 @@ pub(super) fn admit(session: &Session, args: Args<'_>) -> Result<Command, Comman
     if !session.is_authenticated && !spec.is_open() {
         return Err(CommandError::coded("NOAUTH Authentication required."));
     }
+    if spec.is_admin() && !session.is_operator {
+        return Err(CommandError::coded(
+            "NOPERM only operators may call this; authenticate with the server's token: \
+             AUTH TOKEN",
+        ));
+    }
     Ok(spec.command)
 }
 
@@ -141,17 +156,19 @@ fn about<S: Store>(
         Command::Commands => docs::run(args, out)?,
         Command::Config => config::run(args, out)?,
         Command::Info => info::run(endpoint, args, out),
+        Command::Bans => bans::list(endpoint, out),
         Command::Reset => {
             session.name.clear();
             session.transaction = None;
             session.is_authenticated = endpoint.is_open();
+            session.is_operator = false;
             out.protocol = Protocol::Resp2;
             out.simple("RESET");
         }
         Command::Multi => transaction::multi(session, out)?,
         Command::Discard => transaction::discard(session, out)?,
         // Carried out by `perform` and `execute`.
-        Command::Throttle | Command::Check | Command::Exec | Command::Quit => {}
+        _ => {}
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(super) fn auth<S: Store>(
 ) -> Result<(), CommandError> {
     let (user, password) = match args.get(2) {
         Some(password) => (args.at(1), password),
-        None if !endpoint.has_password() => {
+        None if !endpoint.has_password() && !endpoint.is_token(args.at(1)) => {
             return Err(CommandError::coded(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
@@ -27,7 +27,7 @@ pub(super) fn auth<S: Store>(
         }
         None => (USER, args.at(1)),
     };
-    verify(endpoint, user, password)?;
+    session.is_operator = verify(endpoint, user, password)?;
     session.is_authenticated = true;
     out.simple("OK");
     Ok(())
@@ -45,7 +45,7 @@ pub(super) fn hello<S: Store>(
     let protocol = args.get(1).map(protocol).transpose()?;
     let Options { credentials, name } = Options::parse(args.skip(2))?;
     if let Some((user, password)) = credentials {
-        verify(endpoint, user, password)?;
+        session.is_operator = verify(endpoint, user, password)?;
     } else if !session.is_authenticated {
         return Err(CommandError::coded(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
@@ -65,8 +65,17 @@ pub(super) fn hello<S: Store>(
 /// The only user there is.
 const USER: &[u8] = b"default";
 
-fn verify<S: Store>(endpoint: &Endpoint<S>, user: &[u8], given: &[u8]) -> Result<(), CommandError> {
-    if endpoint.is_password(given) && user == USER { Ok(()) } else { Err(WRONG_PASSWORD) }
+/// Returns whether the password is the token of operators, which is always a password, too.
+fn verify<S: Store>(
+    endpoint: &Endpoint<S>,
+    user: &[u8],
+    given: &[u8],
+) -> Result<bool, CommandError> {
+    let is_operator = endpoint.is_token(given);
+    match user == USER && (is_operator || endpoint.is_password(given)) {
+        true => Ok(is_operator),
+        false => Err(WRONG_PASSWORD),
+    }
 }
 
 fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {

@@ -5,6 +5,9 @@
 //! | `CL.THROTTLE key max_burst count period [quantity]` | spends under a quota that comes with the call |
 //! | `SG.CHECK limit key [cost]` | spends under a limit of the policy |
 //! | `SG.CHECK limit PARTS n part … [cost]` | the same, for a limit per several parts, or none |
+//! | `SG.ACQUIRE`, `SG.RENEW`, `SG.RELEASE` | hold permits of a concurrency limit |
+//! | `SG.STRIKE limit key` | reports an offence |
+//! | `SG.BANS`, `SG.BAN`, `SG.LIFT` | list, set and lift bans; for operators |
 //! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
 //! | `MULTI`, `EXEC`, `DISCARD` | several of these at once |
 //! | `COMMAND`, `CONFIG GET`, `INFO` | about the server |
@@ -12,6 +15,7 @@
 //! An [`Endpoint`] holds what connections share, and [`serve`] speaks with one client.
 //! The [`codec`] is pure.
 
+mod bans;
 mod budget;
 mod check;
 mod client;
@@ -25,6 +29,8 @@ mod error;
 mod execute;
 mod hello;
 mod info;
+mod key_args;
+mod permits;
 mod pipeline;
 mod protocol;
 mod read_ahead;

@@ -12,6 +12,8 @@ pub(super) struct Session {
     pub(super) peer: Option<SocketAddr>,
     pub(super) since: Instant,
     pub(super) is_authenticated: bool,
+    /// True if the client has authenticated with the server's token.
+    pub(super) is_operator: bool,
     /// What the client calls itself, or nothing.
     pub(super) name: String,
     /// What waits for `EXEC`, after a `MULTI`.

@@ -99,7 +99,12 @@ async fn no_client_of_caddy_escapes_by_its_headers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn caddy_tells_a_blocked_caller_403_and_without_spillgate_serves_nobody() {
     let server = Server::start().await;
-    server.app.gate().list(spillgate_policy::ListKind::Block, "127.0.0.1").unwrap();
+    server
+        .app
+        .gate()
+        .list(spillgate_policy::ListKind::Block, "127.0.0.1", spillgate_policy::Terms::permanent())
+        .await
+        .unwrap();
     let blocking = start(server.address).await;
     assert_eq!(blocking.ask("GET /api/users", "").await.status, 403, "{}", blocking.log());
     let alone = start(free_port().await).await;

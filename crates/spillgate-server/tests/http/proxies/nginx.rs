@@ -118,7 +118,12 @@ async fn a_policy_that_trusts_nginx_believes_nothing_of_its_clients() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nginx_tells_a_blocked_caller_403_and_without_spillgate_does_as_configured() {
     let server = Server::start().await;
-    server.app.gate().list(spillgate_policy::ListKind::Block, "127.0.0.1").unwrap();
+    server
+        .app
+        .gate()
+        .list(spillgate_policy::ListKind::Block, "127.0.0.1", spillgate_policy::Terms::permanent())
+        .await
+        .unwrap();
     let nginx = start(server.address, CONFIGURATION).await;
     assert_eq!(nginx.ask("GET /api/users", "").await.status, 403, "{}", nginx.log());
     drop(nginx);

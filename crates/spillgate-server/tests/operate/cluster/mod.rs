@@ -2,6 +2,7 @@
 
 mod corrupt;
 mod credentials;
+mod edits;
 mod mismatch;
 mod outage;
 mod overload;

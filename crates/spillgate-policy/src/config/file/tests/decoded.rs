@@ -1,9 +1,11 @@
 use std::ops::Range;
 
+use spillgate::Timestamp;
+
 use super::super::decode;
 use super::{COMPLETE, LIMIT, check};
 use crate::PathSpelling;
-use crate::config::spec::{Accept, At, Cost, Mode};
+use crate::config::spec::{Accept, At, Cost, ListItem, Mode};
 
 #[test]
 fn the_settings_of_a_server_are_skipped() {
@@ -25,8 +27,15 @@ fn an_empty_file_is_a_policy_of_nothing() {
 fn the_complete_example_is_decoded_whole() {
     let (spec, problems) = decode(COMPLETE, None);
     assert_eq!(problems, []);
-    assert_eq!(values(&spec.allow), ["192.168.1.0/24"]);
-    assert_eq!(values(&spec.block), ["203.0.113.9", "key:leaked-123"]);
+    assert_eq!(entries(&spec.allow), ["192.168.1.0/24", "198.51.100.7"]);
+    assert_eq!(entries(&spec.block), ["203.0.113.9", "key:leaked-123", "203.0.113.50"]);
+    let newyear = Some(Timestamp::from_secs(1_798_761_600));
+    let terms = spec.block[2].terms.as_ref().unwrap();
+    assert_eq!(terms.expires, newyear);
+    assert_eq!(terms.comment.as_ref().unwrap().value, "scraper");
+    assert!(spec.block[0].terms.is_none());
+    assert_eq!(spec.overrides[0].with.terms.expires, newyear);
+    assert_eq!(spec.overrides[0].with.terms.comment.as_ref().unwrap().value, "office");
 
     let identity = &spec.identity;
     assert_eq!(values(identity.order.as_ref().unwrap()), ["api-key", "user", "ip"]);
@@ -38,7 +47,7 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(identity.ipv4_prefix.as_ref().unwrap().value, 32);
     assert_eq!(identity.ipv6_prefix.as_ref().unwrap().value, 64);
 
-    let [public, login, tokens, messages, address] = &spec.limits[..] else {
+    let [public, login, tokens, uploads, messages, address] = &spec.limits[..] else {
         panic!("{:#?}", spec.limits)
     };
     assert_eq!(spec.path_spelling, PathSpelling::default());
@@ -47,14 +56,14 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(values(&public.matches.path), ["/public/{*rest}"]);
     assert_eq!(values(&public.matches.method), ["GET", "POST"]);
     assert_eq!(values(public.per.as_ref().unwrap()), ["caller"]);
-    assert_eq!(public.quota.value, "10/s burst 20");
+    assert_eq!(public.quota.as_ref().unwrap().value, "10/s burst 20");
     assert_eq!(public.algorithm.as_ref().unwrap().value, "token-bucket");
     assert_eq!(public.start.as_ref().unwrap().value, "full");
     assert_eq!(public.capacity.as_ref().unwrap().value, 100_000);
     assert_eq!(public.when_full.as_ref().unwrap().value, "protect");
     assert_eq!(public.max_debt.as_ref().unwrap().value, 5000);
     assert_eq!(public.mode.as_ref().unwrap().value, Mode::Enforce);
-    assert_eq!(public.overrides[0].quota.value, "1000/s");
+    assert_eq!(public.overrides[0].quota.as_ref().unwrap().value, "1000/s");
     assert_eq!(public.overrides[0].parts["caller"].value, "api-key:partner-7");
     assert_eq!(public.overrides[0].parts.len(), 1);
     assert_eq!(values(&login.matches.host), ["example.com", "*.example.com"]);
@@ -62,6 +71,10 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(tokens.matches.header["x-beta"].value, "*");
     assert_eq!(values(tokens.per.as_ref().unwrap()), ["caller", "path:model"]);
     assert_eq!(tokens.settle.as_ref().unwrap().header.as_ref().unwrap().value, "x-tokens-used");
+    let concurrent = uploads.concurrent.as_ref().unwrap();
+    assert_eq!((concurrent.limit.value, uploads.quota.is_some()), (5, false));
+    assert_eq!(concurrent.ttl.as_ref().unwrap().value, "30s");
+    assert_eq!(uploads.overrides[0].concurrent.as_ref().unwrap().value, 50);
     assert_eq!(address.matches.domain.as_ref().unwrap().value, "edge");
     let entries = &address.matches.descriptor.as_ref().unwrap().value;
     assert_eq!(entries["remote_address"].value, "*");
@@ -69,19 +82,24 @@ fn the_complete_example_is_decoded_whole() {
 
     let gold = &spec.tiers["gold"];
     assert_eq!(values(&gold.callers), ["api-key:k1", "user:42"]);
-    assert_eq!(gold.quotas["public"].value, "100/s burst 200");
-    assert_eq!(gold.quotas.len(), 1);
+    assert_eq!(format!("{:?}", gold.quotas["public"]), "\"100/s burst 200\"");
+    assert_eq!(format!("{:?}", gold.quotas["uploads"]), "20");
+    assert_eq!(gold.quotas.len(), 2);
 }
 
 fn values(texts: &[At<String>]) -> Vec<&str> {
     texts.iter().map(|text| text.value.as_str()).collect()
 }
 
+fn entries(items: &[ListItem]) -> Vec<&str> {
+    items.iter().map(|item| item.entry.value.as_str()).collect()
+}
+
 #[test]
 fn values_keep_the_place_where_they_are_written() {
     let (spec, _) = decode(COMPLETE, None);
     let written = |span: &Option<Range<usize>>| COMPLETE.get(span.clone().unwrap()).unwrap();
-    assert_eq!(written(&spec.block[1].span), "\"key:leaked-123\"");
+    assert_eq!(written(&spec.block[1].entry.span), "\"key:leaked-123\"");
     assert_eq!(written(&spec.limits[0].capacity.as_ref().unwrap().span), "100_000");
     assert_eq!(written(&spec.limits[0].mode.as_ref().unwrap().span), "\"enforce\"");
     assert_eq!(written(&spec.limits[0].overrides[0].at.span), "[[limit.override]]");
@@ -136,7 +154,7 @@ fn what_is_wrong_is_left_out_and_the_rest_is_kept() {
         None,
     );
     assert_eq!(problems.len(), 6);
-    assert_eq!(values(&spec.block), ["a", "b"]);
+    assert_eq!(entries(&spec.block), ["a", "b"]);
     let [_, public] = &spec.limits[..] else { panic!("{:#?}", spec.limits) };
     assert!(public.capacity.is_none() && public.cost.is_none());
     assert_eq!(public.overrides.len(), 1);

@@ -39,7 +39,7 @@ fn what_is_missing_is_told_at_the_section_that_lacks_it() {
 fn every_problem_is_told_in_the_order_of_the_file() {
     let text = "
 [tier.gold]
-public = 1
+public = true
 [[limit]]
 quota = \"µ\"
 nmae = \"µ\"
@@ -55,7 +55,7 @@ ipv6-prefix = 129
     assert_eq!(
         problems(text),
         [
-            "3:10: tier \"gold\": \"public\" is a number; write a text, such as \"10/s burst 20\"",
+            "3:10: tier \"gold\": \"public\" is a boolean; write a text, such as \"10/s burst 20\"",
             "4:1: limit 1 has no name; add name = \"public\"",
             "6:1: limit 1: unknown key \"nmae\"; did you mean \"name\"?",
             "7:8: limit 1: mode is a list; write \"enforce\" or \"shadow\"",

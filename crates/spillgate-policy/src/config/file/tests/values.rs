@@ -57,9 +57,9 @@ fn a_value_of_the_wrong_type_is_told_with_one_that_would_be_right() {
             &["2:8: tier: \"gold\" is a text; write a table, such as [tier.gold]"],
         ),
         (
-            "[tier.gold]\npublic = 100",
+            "[tier.gold]\npublic = true",
             &[
-                "2:10: tier \"gold\": \"public\" is a number; write a text, such as \"10/s burst 20\"",
+                "2:10: tier \"gold\": \"public\" is a boolean; write a text, such as \"10/s burst 20\"",
             ],
         ),
         (
@@ -215,4 +215,55 @@ fn an_unknown_mode_is_told_with_all_there_are() {
             &["4:8: limit \"public\": mode is a boolean; write \"enforce\" or \"shadow\""],
         ),
     ]);
+}
+
+#[test]
+fn an_expiry_is_a_time_with_its_zone() {
+    check(&[
+        ("block = [{ entry = \"a\", expires = 2027-01-01T00:00:00Z }]", &[]),
+        ("block = [{ entry = \"a\", expires = \"2027-01-01T00:00:00+02:00\" }]", &[]),
+        ("block = [{ entry = \"a\", expires = 1971-01-01T00:00:00Z, comment = \"old\" }]", &[]),
+        (
+            "block = [\"a\", { entry = \"a\", expires = 2027-01-01T00:00:00 }]",
+            &["1:40: block, entry 2: expires: 2027-01-01T00:00:00 has no zone; write \
+               2027-01-01T00:00:00Z for UTC, or an offset"],
+        ),
+        (
+            "allow = [{ entry = \"a\", expires = 2027-01-01 }]",
+            &[
+                "1:35: allow, entry 1: expires: 2027-01-01 is not a whole time; write a date, a time \
+               and a zone, such as 2027-01-01T00:00:00Z",
+            ],
+        ),
+        (
+            "allow = [{ entry = \"a\", expires = \"1h\" }]",
+            &[
+                "1:35: allow, entry 1: expires: \"1h\" is no time; write a date, a time and a zone, \
+               such as 2027-01-01T00:00:00Z",
+            ],
+        ),
+        (
+            "allow = [{ entry = \"a\", expires = 1798761600 }]",
+            &["1:35: allow, entry 1: expires is a number; write a time, such as \
+               2027-01-01T00:00:00Z"],
+        ),
+        (
+            "allow = [{ expires = 2027-01-01T00:00:00Z }]",
+            &["1:10: allow, entry 1 has no entry; add entry = \"192.0.2.0/24\""],
+        ),
+        (
+            "allow = [{ entry = \"a\", until = 1 }]",
+            &["1:25: allow, entry 1: unknown key; known are expires, comment, entry"],
+        ),
+        (
+            "allow = [{ entry = \"a\", comment = 1 }]",
+            &["1:35: allow, entry 1: comment is a number; write a text, such as \
+               \"why it is there\""],
+        ),
+    ]);
+    check_limit(&[(
+        "override = [{ caller = \"a\", quota = \"1/s\", expires = true }]",
+        &["4:54: limit \"public\", override 1: expires is a boolean; write a time, such as \
+           2027-01-01T00:00:00Z"],
+    )]);
 }

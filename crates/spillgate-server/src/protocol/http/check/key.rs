@@ -19,6 +19,12 @@ pub(in crate::protocol::http) enum Key<'a> {
     Parts(Vec<Text<'a>>),
 }
 
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(Cow::Owned(text))
+    }
+}
+
 impl Text<'_> {
     pub(in crate::protocol::http) fn as_str(&self) -> &str {
         &self.0

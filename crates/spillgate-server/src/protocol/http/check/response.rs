@@ -17,6 +17,10 @@ pub(in crate::protocol::http) struct CheckResult<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     blocked: bool,
+    /// True if the caller is banned, for `retry_after` seconds. Otherwise it is not there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    banned: bool,
     /// The name of the limit; null if none was met.
     limit: Option<&'a str>,
     /// The most that can be spent at once.
@@ -99,6 +103,7 @@ impl<'a> CheckResult<'a> {
         Self {
             allowed: outcome.is_allowed(),
             blocked: outcome.answer() == Verdict::Blocked,
+            banned: outcome.answer() == Verdict::Banned,
             limit: first.map(|limit| limit.name()),
             max: decision.map(Decision::limit),
             remaining: decision.map(Decision::remaining),
@@ -114,6 +119,7 @@ impl<'a> CheckResult<'a> {
         Self {
             allowed: decision.is_allowed(),
             blocked: false,
+            banned: false,
             limit: Some(limit),
             max: Some(decision.limit()),
             remaining: Some(decision.remaining()),

@@ -35,6 +35,8 @@ pub(super) struct Route {
 pub(super) enum Content {
     None,
     Json(fn(&mut SchemaGenerator) -> Schema),
+    /// There need not be any.
+    OptionalJson(fn(&mut SchemaGenerator) -> Schema),
     Text(&'static str),
 }
 
@@ -81,17 +83,28 @@ operations! {
     Check "check",
     Reserve "reserve",
     Settle "settle",
+    Acquire "acquire",
+    Renew "renew",
+    Release "release",
+    Strike "strike",
     Auth "auth",
     Limits "limits",
     Peek "peek",
     Reset "reset",
     SetOverride "set-override",
     RemoveOverride "remove-override",
+    Overrides "overrides",
+    LimitOverrides "limit-overrides",
     Policy "policy",
     ReplacePolicy "replace-policy",
     List "list",
+    ListEntry "list-entry",
     AddToList "add-to-list",
     RemoveFromList "remove-from-list",
+    Bans "bans",
+    ShowBan "show-ban",
+    SetBan "set-ban",
+    LiftBan "lift-ban",
     Explain "explain",
     OpenApi "openapi",
     Metrics "metrics",
@@ -131,6 +144,8 @@ impl Operation {
                 | O::ReplacePolicy
                 | O::AddToList
                 | O::RemoveFromList
+                | O::SetBan
+                | O::LiftBan
         )
     }
 }
@@ -152,6 +167,11 @@ impl Route {
 
     const fn takes(mut self, schema: fn(&mut SchemaGenerator) -> Schema) -> Self {
         self.request = Content::Json(schema);
+        self
+    }
+
+    const fn may_take(mut self, schema: fn(&mut SchemaGenerator) -> Schema) -> Self {
+        self.request = Content::OptionalJson(schema);
         self
     }
 
@@ -194,7 +214,7 @@ impl Route {
         };
         let bodies: &[u16] = match self.request {
             Content::None => &[],
-            Content::Json(_) | Content::Text(_) => &[413, 415],
+            Content::Json(_) | Content::OptionalJson(_) | Content::Text(_) => &[413, 415],
         };
         [heads, token, bodies, self.failures].concat().into_iter().collect()
     }

@@ -4,7 +4,10 @@ use spillgate_enforce::MetricsFormat;
 
 use super::{Level, Operation, Route, route, schema};
 use crate::protocol::http::parameters::{Parameter, ParameterType};
-use crate::protocol::http::{auth, check, explain, limits, lists, pages, policy, reply, reserve};
+use crate::protocol::http::terms::{self, COMMENT, EXPIRES, TTL};
+use crate::protocol::http::{
+    auth, bans, check, explain, limits, lists, overrides, pages, permits, policy, reply, reserve,
+};
 
 const PART: Parameter = Parameter {
     name: "part",
@@ -43,6 +46,24 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .takes(schema::<reserve::SettleBody<'static>>)
         .gives(schema::<reserve::Settled<'static>>)
         .fails(&[404, 409, 503]),
+    route(Method::POST, "/v1/permits", Operation::Acquire, Level::Client)
+        .says("Acquires permits of a concurrency limit, to be released or renewed in time.")
+        .takes(schema::<permits::AcquireBody<'static>>)
+        .gives(schema::<permits::AcquiredPermit<'static>>)
+        .fails(&[404, 422, 503]),
+    route(Method::POST, "/v1/permits/{permit}/renew", Operation::Renew, Level::Client)
+        .says("Extends the time in which a permit expires.")
+        .takes(schema::<permits::RenewBody>)
+        .gives(schema::<permits::Renewed>)
+        .fails(&[404, 422, 503]),
+    route(Method::DELETE, "/v1/permits/{permit}", Operation::Release, Level::Client)
+        .says("Releases a permit, once.")
+        .fails(&[404, 503]),
+    route(Method::POST, "/v1/strikes", Operation::Strike, Level::Client)
+        .says("Reports an offence under a limit that bans.")
+        .takes(schema::<bans::StrikeBody<'static>>)
+        .gives(schema::<bans::Struck>)
+        .fails(&[404, 503]),
     route(Method::GET, "/v1/limits", Operation::Limits, Level::Admin)
         .says("Lists the limits of the policy and their state.")
         .gives(schema::<limits::LimitList>),
@@ -58,12 +79,19 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
     route(Method::PUT, "/v1/limits/{limit}/keys/{key}/override", Operation::SetOverride, Level::Admin)
         .says("Sets a caller's own quota. What it has spent stays spent.")
         .asks(&[PART])
-        .takes(schema::<limits::OverrideBody<'static>>)
+        .takes(schema::<overrides::OverrideBody<'static>>)
         .fails(&[404, 422, 503]),
     route(Method::DELETE, "/v1/limits/{limit}/keys/{key}/override", Operation::RemoveOverride, Level::Admin)
-        .says("Removes a caller's own quota.")
+        .says("Removes a caller's own quota that was set at run time.")
         .asks(&[PART])
-        .fails(&[404, 503]),
+        .fails(&[404, 422, 503]),
+    route(Method::GET, "/v1/overrides", Operation::Overrides, Level::Admin)
+        .says("Lists the callers that have their own quota.")
+        .gives(schema::<overrides::OverrideList>),
+    route(Method::GET, "/v1/limits/{limit}/overrides", Operation::LimitOverrides, Level::Admin)
+        .says("Lists the callers that have their own quota under a limit.")
+        .gives(schema::<overrides::OverrideList>)
+        .fails(&[404]),
     route(Method::GET, "/v1/policy", Operation::Policy, Level::Admin)
         .says("Returns the policy in force.")
         .gives_text(policy::TOML),
@@ -76,14 +104,35 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .says("Lists the entries of the list allow or block.")
         .gives(schema::<lists::ListEntries>)
         .fails(&[404]),
-    route(Method::PUT, "/v1/lists/{list}/{entry}", Operation::AddToList, Level::Admin)
-        .says("Adds an entry to a list.")
-        .gives(schema::<lists::Edited>)
+    route(Method::GET, "/v1/lists/{list}/{entry}", Operation::ListEntry, Level::Admin)
+        .says("Returns one entry of a list.")
+        .gives(schema::<lists::ShownEntry>)
         .fails(&[404, 422]),
+    route(Method::PUT, "/v1/lists/{list}/{entry}", Operation::AddToList, Level::Admin)
+        .says("Adds an entry to a list, or replaces its expiry and comment.")
+        .asks(&[TTL, EXPIRES, COMMENT])
+        .may_take(schema::<terms::TermsBody<'static>>)
+        .gives(schema::<lists::Edited>)
+        .fails(&[404, 422, 503]),
     route(Method::DELETE, "/v1/lists/{list}/{entry}", Operation::RemoveFromList, Level::Admin)
         .says("Removes an entry from a list.")
         .gives(schema::<lists::Edited>)
         .fails(&[404, 422]),
+    route(Method::GET, "/v1/bans", Operation::Bans, Level::Admin)
+        .says("Lists the bans in force, by their end.")
+        .gives(schema::<bans::BanList>),
+    route(Method::GET, "/v1/bans/{caller}", Operation::ShowBan, Level::Admin)
+        .says("Returns the ban of a caller.")
+        .gives(schema::<bans::BanEntry>)
+        .fails(&[404, 422]),
+    route(Method::PUT, "/v1/bans/{caller}", Operation::SetBan, Level::Admin)
+        .says("Bans a caller, or changes when its ban ends.")
+        .takes(schema::<bans::BanBody<'static>>)
+        .gives(schema::<bans::BanEntry>)
+        .fails(&[422, 503]),
+    route(Method::DELETE, "/v1/bans/{caller}", Operation::LiftBan, Level::Admin)
+        .says("Lifts the ban of a caller, and forgets its strikes.")
+        .fails(&[404, 422, 503]),
     route(Method::POST, "/v1/explain", Operation::Explain, Level::Admin)
         .says("Explains how a request would be decided, without spending. As text if that is accepted.")
         .takes(schema::<explain::ExplainBody<'static>>)

@@ -1,7 +1,12 @@
 use std::sync::Arc;
 
+use spillgate::ManualClock;
+use spillgate_enforce::Enforcer;
+use spillgate_policy::store::Memory;
+use spillgate_policy::{Gate, Policy};
+
 use super::{Talk, endpoint};
-use crate::protocol::resp::Password;
+use crate::protocol::resp::{Endpoint, Password};
 
 #[tokio::test]
 async fn commands_are_answered_as_by_redis() {
@@ -30,7 +35,7 @@ async fn commands_are_answered_as_by_redis() {
         ("CONFIG GET app* nothing", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"),
         ("CONFIG GET nothing", "*0\r\n"),
         ("CONFIG SET save x", "-ERR unknown subcommand 'SET' of CONFIG\r\n"),
-        ("COMMAND COUNT", ":16\r\n"),
+        ("COMMAND COUNT", ":23\r\n"),
         ("COMMAND INFO nothing", "*1\r\n$-1\r\n"),
         (
             "COMMAND INFO CL.THROTTLE",
@@ -248,4 +253,20 @@ async fn a_password_that_nobody_has_to_give_can_be_given() {
     talk.ask("AUTH wrong", wrong).await;
     talk.ask("RESET", "+RESET\r\n").await;
     talk.ask("PING", "+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn a_banned_caller_is_limited_for_the_rest_of_its_ban() {
+    let ban = "[[limit]]\nname = 'api'\nquota = '1/h'\nban = { strikes = 1, duration = '90s' }";
+    let gate =
+        Gate::with_store(Policy::from_toml(ban).unwrap(), Memory::new(ManualClock::default()));
+    let endpoint = Endpoint::new(Arc::new(Enforcer::new(gate.unwrap())));
+    let mut talk = Talk::with(&Arc::new(endpoint));
+    for reply in [
+        "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n",
+        "*5\r\n:1\r\n:1\r\n:0\r\n:3600\r\n:3600\r\n",
+        "*5\r\n:1\r\n:0\r\n:0\r\n:90\r\n:0\r\n",
+    ] {
+        talk.ask("SG.CHECK api user:1", reply).await;
+    }
 }

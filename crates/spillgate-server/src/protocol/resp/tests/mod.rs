@@ -2,6 +2,7 @@
 
 mod commands;
 mod connection;
+mod permits_and_bans;
 mod pipeline;
 mod throttle;
 
@@ -73,6 +74,13 @@ impl Talk {
         let mut bytes = vec![0; reply.len()];
         self.io.read_exact(&mut bytes).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&bytes), reply);
+    }
+
+    /// The next bytes of a reply.
+    async fn take(&mut self, length: usize) -> String {
+        let mut bytes = vec![0; length];
+        self.io.read_exact(&mut bytes).await.unwrap();
+        String::from_utf8(bytes).unwrap()
     }
 
     /// Reads to the end of a line.

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate::{Decision, ManualClock, Quota, Settled, WhenFull};
-use spillgate_policy::store::{LimitSpec, Memory, MemoryLimits, Settlement, Spend, Store, Usage};
+use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp, WhenFull};
+use spillgate_policy::store::{
+    BanRule, BanStart, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Settlement, Spend,
+    Store, Usage,
+};
 use spillgate_policy::{Error, Key};
 use tokio::time::{Instant, sleep};
 
@@ -83,8 +86,57 @@ impl Store for Far {
         limit: usize,
         key: &Key,
         quota: Option<Quota>,
+        until: Option<Timestamp>,
     ) -> Result<(), Error> {
-        self.0.set_override(limits, limit, key, quota).await
+        self.0.set_override(limits, limit, key, quota, until).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    async fn hold(
+        &self,
+        limits: &Limits,
+        spends: &mut [Spend],
+        permits: &mut Permits,
+    ) -> Result<(), Error> {
+        self.0.hold(limits, spends, permits).await
+    }
+
+    fn hold_now(&self, _: &Limits, _: &mut [Spend], _: &mut Permits) -> Option<Result<(), Error>> {
+        None
+    }
+
+    async fn acquire(
+        &self,
+        limits: &Limits,
+        spend: &Spend,
+        ttl: Duration,
+    ) -> Result<(Decision, Option<PermitId>), Error> {
+        self.0.acquire(limits, spend, ttl).await
+    }
+
+    async fn renew(&self, limits: &Limits, id: PermitId, ttl: Duration) -> Result<bool, Error> {
+        self.0.renew(limits, id, ttl).await
+    }
+
+    async fn release(&self, limits: &Limits, id: PermitId) -> Result<bool, Error> {
+        self.0.release(limits, id).await
+    }
+
+    async fn strike(
+        &self,
+        limits: &Limits,
+        limit: usize,
+        key: &Key,
+        rule: &BanRule,
+    ) -> Result<Option<BanStart>, Error> {
+        self.0.strike(limits, limit, key, rule).await
+    }
+
+    async fn forgive(&self, limits: &Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.0.forgive(limits, limit, key).await
     }
 
     fn usage(&self, limits: &Limits, limit: usize) -> Option<Usage> {

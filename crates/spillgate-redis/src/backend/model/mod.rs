@@ -1,6 +1,9 @@
 //! A backend in memory that decides with the library itself: the reference for the scripts, and the
 //! base of simulations.
 
+mod edits;
+mod permits;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,8 +12,11 @@ use smallvec::SmallVec;
 use spillgate::Timestamp;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 
+use self::edits::Edits;
+use self::permits::HeldByAll;
 use super::{
-    Alive, Announcement, Backend, Entry, Exchange, Found, Member, Op, Reply, Result, taken,
+    Alive, Announcement, Backend, EditPage, Entry, Exchange, Found, Member, Op, PermitCall,
+    PermitReply, Reply, Result, SealedEdit, Swap, Swapped, taken,
 };
 use crate::{Fingerprint, Name, State};
 
@@ -26,6 +32,9 @@ struct Kept {
     nodes: HashMap<Member, Timestamp>,
     /// With their expiry.
     deposits: HashMap<Name, (Vec<u8>, Timestamp)>,
+    edits: Edits,
+    permits: HeldByAll,
+    strikes: HashMap<Name, (Vec<u8>, Timestamp)>,
 }
 
 impl Model {
@@ -99,6 +108,13 @@ impl Model {
             put(&mut kept.states, exchange.name, new);
         }
         is_there
+    }
+
+    /// [Holds](Backend::permits), renews or releases permits at once.
+    pub fn permits_now(&self, call: &PermitCall) -> PermitReply {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.permits.run(call, now)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -208,5 +224,33 @@ impl Backend for Model {
         let now = model.now;
         let found = model.deposits.remove(&name).filter(|(_, expires)| now < *expires);
         Ok(found.map(|(kept, _)| kept))
+    }
+
+    async fn publish(&self, edits: &[SealedEdit]) -> Result<bool> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        Ok(kept.edits.publish(edits, now))
+    }
+
+    async fn edits_since(&self, version: u64) -> Result<EditPage> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        Ok(kept.edits.since(version, now))
+    }
+
+    async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
+        Ok(self.permits_now(call))
+    }
+
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped> {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.strikes.retain(|_, (value, expires)| !value.is_empty() && *expires > now);
+        let value = kept.strikes.get(&name).map_or_else(Vec::new, |(value, _)| value.clone());
+        let Some(swap) = swap.filter(|swap| swap.old == value) else {
+            return Ok(Swapped { now, is_swapped: false, value });
+        };
+        kept.strikes.insert(name, (swap.new.clone(), now + swap.ttl));
+        Ok(Swapped { now, is_swapped: true, value: swap.new.clone() })
     }
 }

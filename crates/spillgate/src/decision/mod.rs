@@ -1,3 +1,5 @@
+mod hold;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -34,9 +36,17 @@ pub struct Decision {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Allowed,
-    Denied,
     /// A peek that would have been allowed.
     WouldPass,
+    /// Permits that are held until the call ends.
+    Held,
+    /// A peek at permits that would have been granted.
+    WouldHold,
+    Denied,
+    /// Too many permits are held, for nobody knows how long.
+    Busy,
+    /// There are permits, but no room for a new key.
+    NoRoom,
     /// The table has no slot for a new caller for this many nanoseconds, or ever.
     Full {
         nanos: Option<u64>,
@@ -106,10 +116,12 @@ impl Decision {
     #[inline]
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Allowed | Outcome::WouldPass)
+        use Outcome::{Allowed, Held, WouldHold, WouldPass};
+        matches!(self.outcome, Allowed | WouldPass | Held | WouldHold)
     }
 
-    /// What the call has spent, for settling it later; `None` if it was denied or a peek.
+    /// What the call has spent, for settling it later; `None` if it was denied, a peek, or
+    /// [holds permits](Self::of_hold).
     #[must_use]
     pub fn spent(&self) -> Option<SpendRecord> {
         let Self { algorithm, word, now, cost, outcome } = *self;
@@ -133,7 +145,7 @@ impl Decision {
     /// [`WhenFull`](crate::WhenFull).
     #[must_use]
     pub fn is_table_full(&self) -> bool {
-        matches!(self.outcome, Outcome::Full { .. })
+        matches!(self.outcome, Outcome::Full { .. } | Outcome::NoRoom)
     }
 
     /// The decision as an enum.
@@ -189,9 +201,12 @@ impl Decision {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.outcome {
-            Outcome::Allowed | Outcome::WouldPass => Some(Duration::ZERO),
+            Outcome::Allowed | Outcome::WouldPass | Outcome::Held | Outcome::WouldHold => {
+                Some(Duration::ZERO)
+            }
             Outcome::Denied => self.algorithm.retry_after(self.word, self.now, self.cost),
             Outcome::Full { nanos } => nanos.map(Duration::from_nanos),
+            Outcome::Busy | Outcome::NoRoom => self.hold_retry_after(),
         }
     }
 
@@ -211,14 +226,14 @@ impl Decision {
     /// [`idle_after`](Self::idle_after).
     #[must_use]
     pub fn reset_after(&self) -> Option<Duration> {
-        self.algorithm.nominal_reset_after(self.word, self.now)
+        self.refills()?.nominal_reset_after(self.word, self.now)
     }
 
     /// The time until the whole limit is available again, to the nanosecond: when a stored word
     /// may expire. `None` if the quota never refills.
     #[must_use]
     pub fn idle_after(&self) -> Option<Duration> {
-        self.algorithm.reset_after(self.word, self.now)
+        self.refills()?.reset_after(self.word, self.now)
     }
 
     /// The time until the caller is out of debt: zero unless it owes more than the
@@ -237,7 +252,7 @@ impl Decision {
             Outcome::WouldPass => {
                 self.algorithm.debit_up_to(self.word, self.now, self.cost, u64::MAX)
             }
-            Outcome::Denied | Outcome::Full { .. } => return Duration::ZERO,
+            _ => return Duration::ZERO,
         };
         self.algorithm.wait(word, self.now, self.cost)
     }

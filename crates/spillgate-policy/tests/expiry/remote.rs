@@ -1,0 +1,145 @@
+//! A store that behaves as one elsewhere: it is told of edits, knows overrides without an expiry, and
+//! can fail.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp};
+use spillgate_policy::store::{
+    BanRule, BanStart, Edit, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Spend, Store,
+    Usage,
+};
+use spillgate_policy::{Error, Key};
+
+#[derive(Clone, Default)]
+pub(crate) struct Remote {
+    pub(crate) memory: Memory<ManualClock>,
+    pub(crate) published: Arc<Mutex<Vec<Edit>>>,
+    pub(crate) is_gone: Arc<AtomicBool>,
+    /// True if it lets wait whoever publishes.
+    pub(crate) is_slow: Arc<AtomicBool>,
+    /// How many offences it was told of. Each takes it a millisecond.
+    pub(crate) struck: Arc<AtomicU32>,
+}
+
+impl Remote {
+    fn answer(&self) -> Result<(), Error> {
+        match self.is_gone.load(Ordering::Relaxed) {
+            true => Err(Error::store("gone")),
+            false => Ok(()),
+        }
+    }
+}
+
+type Limits = MemoryLimits<ManualClock>;
+
+impl Store for Remote {
+    type Limits = Limits;
+
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
+    fn open(&self, limits: &[LimitSpec]) -> Result<Limits, Error> {
+        self.memory.open(limits)
+    }
+
+    fn reopen(&self, old: &Limits, limits: &[LimitSpec]) -> Result<Limits, Error> {
+        self.memory.reopen(old, limits)
+    }
+
+    async fn decide(&self, limits: &Limits, spends: &mut [Spend]) -> Result<(), Error> {
+        self.memory.decide(limits, spends).await
+    }
+
+    fn decide_now(&self, _: &Limits, _: &mut [Spend]) -> Option<Result<(), Error>> {
+        None
+    }
+
+    async fn peek(&self, limits: &Limits, spend: &Spend) -> Result<Decision, Error> {
+        self.memory.peek(limits, spend).await
+    }
+
+    async fn settle(&self, limits: &Limits, spend: &Spend, actual: u64) -> Result<Settled, Error> {
+        self.memory.settle(limits, spend, actual).await
+    }
+
+    fn cancel(&self, limits: &Limits, spend: Spend) {
+        self.memory.cancel(limits, spend);
+    }
+
+    async fn reset(&self, limits: &Limits, limit: usize, key: &Key) -> Result<(), Error> {
+        self.memory.reset(limits, limit, key).await
+    }
+
+    async fn set_override(
+        &self,
+        limits: &Limits,
+        limit: usize,
+        key: &Key,
+        quota: Option<Quota>,
+        _until: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        self.answer()?;
+        self.memory.set_override(limits, limit, key, quota, None).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.memory.now()
+    }
+
+    async fn publish(&self, edits: &[Edit]) -> Result<(), Error> {
+        self.answer()?;
+        if self.is_slow.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        self.published.lock().unwrap().extend_from_slice(edits);
+        Ok(())
+    }
+
+    async fn hold(&self, _: &Limits, _: &mut [Spend], _: &mut Permits) -> Result<(), Error> {
+        Err(Error::store("there are no permits"))
+    }
+
+    fn hold_now(&self, _: &Limits, _: &mut [Spend], _: &mut Permits) -> Option<Result<(), Error>> {
+        None
+    }
+
+    async fn acquire(
+        &self,
+        _: &Limits,
+        _: &Spend,
+        _: Duration,
+    ) -> Result<(Decision, Option<PermitId>), Error> {
+        Err(Error::store("there are no permits"))
+    }
+
+    async fn renew(&self, _: &Limits, _: PermitId, _: Duration) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    async fn release(&self, _: &Limits, _: PermitId) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    async fn strike(
+        &self,
+        _: &Limits,
+        _: usize,
+        _: &Key,
+        _: &BanRule,
+    ) -> Result<Option<BanStart>, Error> {
+        self.struck.fetch_add(1, Ordering::Relaxed);
+        self.memory.clock().advance(Duration::from_millis(1));
+        Ok(None)
+    }
+
+    async fn forgive(&self, _: &Limits, _: usize, _: &Key) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn usage(&self, _: &Limits, _: usize) -> Option<Usage> {
+        None
+    }
+}

@@ -1,0 +1,48 @@
+//! Edits made at run time, which all nodes share: list entries, overrides and bans.
+
+use spillgate_policy::Error;
+use spillgate_policy::store::{Edit, EditLog};
+
+use super::RedisStore;
+use super::limits::store_error;
+use crate::backend::{Backend, MOST_EDITS, PAGE_OF_EDITS};
+
+/// How many pages are fetched per call: enough for a change of many entries.
+const PAGES: usize = 16;
+
+impl<B: Backend> RedisStore<B> {
+    /// Stores edits. Up to a thousand are stored together, all or none.
+    pub(super) async fn publish_edits(&self, edits: &[Edit]) -> Result<(), Error> {
+        for edits in edits.chunks(PAGE_OF_EDITS) {
+            let local = self.core.local();
+            let sealed: Result<Vec<_>, _> =
+                edits.iter().map(|edit| self.seal.seal(edit, local)).collect();
+            if !self.core.backend.publish(&sealed?).await.map_err(store_error)? {
+                return Err(Error::store(format!(
+                    "more than {MOST_EDITS} list entries, overrides and bans in Redis; write them \
+                     into the policy, or remove some: removed ones count for a day"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The edits since a version. There may be more: ask again while there are any.
+    pub(super) async fn fetch_edits(&self, since: u64) -> Result<EditLog, Error> {
+        let mut log = EditLog::new(since, Vec::new());
+        for _ in 0..PAGES {
+            let page = self.core.backend.edits_since(log.version).await.map_err(store_error)?;
+            if page.version < log.version {
+                // Redis has lost its state: what was fetched before does not count.
+                log.edits.clear();
+            }
+            log.version = page.version;
+            let local = self.core.local();
+            log.edits.extend(page.edits.iter().filter_map(|edit| self.seal.open(edit, local)));
+            if !page.has_more {
+                break;
+            }
+        }
+        Ok(log)
+    }
+}
