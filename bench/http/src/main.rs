@@ -1,7 +1,8 @@
 //! What Spillgate costs a request of a real server, what a policy costs a decision, how
 //! much the server answers that stands alone, also over gRPC, how much its proxy passes on,
-//! and what it costs to share limits.
+//! what it costs to share limits, and what adaptive limits do for a service under overload.
 
+mod adaptive;
 mod child;
 mod client;
 mod cluster;
@@ -46,6 +47,7 @@ fn run(args: &[String]) -> Result<()> {
     match Command::parse(args)? {
         Command::Measure(settings) => measure(&settings)?,
         Command::Serve(kind, allowance) => server::run(kind, allowance)?,
+        Command::Overload(cost, policy) => adaptive::service::run(cost, &policy)?,
         Command::Help => println!("{USAGE}"),
     }
     Ok(())
@@ -75,6 +77,9 @@ fn measure(settings: &Settings) -> Result<()> {
     }
     if settings.scope == Scope::Proxy {
         report.add(proxy::measure(settings)?)?;
+    }
+    if settings.scope == Scope::Adaptive {
+        report.add(adaptive::measure(settings)?)?;
     }
     let path = report.conclude()?;
     progress(format_args!("written to {}", path.display()));

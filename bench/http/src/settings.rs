@@ -9,14 +9,16 @@ use crate::server::Allowance;
 pub const USAGE: &str = "\
 Measures what Spillgate costs a request of an axum server, beside tower_governor, and
 what a policy costs a decision; how much `spillgate serve` answers, beside Redis and
-throttlecrab-server, and over gRPC; how much `spillgate proxy` passes on, beside nginx; or
-what it costs to share limits through Redis.
+throttlecrab-server, and over gRPC; how much `spillgate proxy` passes on, beside nginx;
+what it costs to share limits through Redis; or what adaptive limits do for a service that is asked for
+five times as much as it can do.
 
   scripts/bench-http [http | policy] [OPTIONS]
   scripts/bench-server [OPTIONS]
   scripts/bench-grpc [OPTIONS]
   scripts/bench-proxy [OPTIONS]
   scripts/bench-cluster [OPTIONS]
+  scripts/bench-adaptive [OPTIONS]
 
   http           only the axum servers: some six minutes
   policy         only decisions within this process: less than a minute
@@ -26,7 +28,9 @@ what it costs to share limits through Redis.
   --only TEXT    only what has TEXT in its name: `probe`, `http spillgate`,
                  `router`, `policy limits`, `policy block v6`, `policy met`;
                  `server resp`, `resp -P 16`, `/v1/check`; `grpc 50 streams`;
-                 `proxy small`, `proxy refused`; `cluster 64 tasks`
+                 `proxy small`, `proxy refused`; `cluster 64 tasks`;
+                 `adaptive axum`, `axum, auto`
+  --picture FILE where bench-adaptive draws (default: docs/adaptive.svg; nothing with --quick)
   --out DIR      where the results go (default: bench/results)
   --help         this text";
 
@@ -42,6 +46,8 @@ pub struct Settings {
     pub turn: Duration,
     only: Option<String>,
     pub out: PathBuf,
+    /// Where an overload is drawn.
+    pub picture: Option<PathBuf>,
     pub programs: Programs,
 }
 
@@ -65,6 +71,8 @@ pub enum Scope {
     Proxy,
     /// Limits that are shared through Redis.
     Cluster,
+    /// Services under overload.
+    Adaptive,
 }
 
 /// What the command line asks for.
@@ -72,6 +80,8 @@ pub enum Command {
     Measure(Settings),
     /// Be a server until the standard input ends.
     Serve(Kind, Allowance),
+    /// Be a service to overload, whose requests cost so much, with a policy.
+    Overload(Duration, String),
     Help,
 }
 
@@ -84,6 +94,7 @@ impl Settings {
             turn: Duration::from_millis(80),
             only: None,
             out: PathBuf::from("bench/results"),
+            picture: Some(PathBuf::from("docs/adaptive.svg")),
             programs: Programs {
                 spillgate: "target/release/spillgate".to_owned(),
                 throttlecrab: "target/peers/bin/throttlecrab-server".to_owned(),
@@ -92,7 +103,8 @@ impl Settings {
     }
 
     fn quick() -> Self {
-        Self { rounds: 3, seconds: 1, turn: Duration::from_millis(15), ..Self::full() }
+        let turn = Duration::from_millis(15);
+        Self { rounds: 3, seconds: 1, turn, picture: None, ..Self::full() }
     }
 
     /// How long a contender asks Redis in each round.
@@ -124,6 +136,7 @@ impl Scope {
             Self::Grpc => ("scripts/bench-grpc", "grpc"),
             Self::Proxy => ("scripts/bench-proxy", "proxy"),
             Self::Cluster => ("scripts/bench-cluster", "cluster"),
+            Self::Adaptive => ("scripts/bench-adaptive", "adaptive"),
         }
     }
 }
@@ -134,6 +147,11 @@ impl Command {
             && serve == "serve"
         {
             return Ok(Self::Serve(Kind::parse(kind)?, Allowance::parse(allowance)?));
+        }
+        if let [overload, millis, policy] = args
+            && overload == "overload"
+        {
+            return Ok(Self::Overload(Duration::from_millis(number(millis)?), policy.clone()));
         }
         let is_quick = args.iter().any(|arg| arg == "--quick");
         let mut settings = if is_quick { Settings::quick() } else { Settings::full() };
@@ -147,17 +165,20 @@ impl Command {
                 "grpc" => settings.scope = Scope::Grpc,
                 "proxy" => settings.scope = Scope::Proxy,
                 "cluster" => settings.scope = Scope::Cluster,
+                // One takes minutes, and looks at thousands of requests.
+                "adaptive" => (settings.scope, settings.rounds) = (Scope::Adaptive, 1),
                 "--spillgate" => settings.programs.spillgate.clone_from(value()?),
                 "--throttlecrab" => settings.programs.throttlecrab.clone_from(value()?),
                 "--quick" => {}
                 "--rounds" => settings.rounds = number(value()?)?,
                 "--only" => settings.only = Some(value()?.clone()),
+                "--picture" => settings.picture = Some(PathBuf::from(value()?)),
                 "--out" => settings.out = PathBuf::from(value()?),
                 "--help" | "-h" => return Ok(Self::Help),
                 _ => return Err(format!("{arg} is not known here; try --help")),
             }
         }
-        let least = if is_quick { 1 } else { ROUNDS };
+        let least = if is_quick || settings.scope == Scope::Adaptive { 1 } else { ROUNDS };
         if settings.rounds < least {
             return Err(format!("medians of fewer than {ROUNDS} rounds are for --quick"));
         }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use http::Response;
 use spillgate_policy::store::Store;
-use spillgate_policy::{Error, Outcome, RequestView};
+use spillgate_policy::{Error, Outcome, RequestView, Subject};
 
 use crate::{Delayed, Enforcer, OnStoreError, Reason, Refusal, Refuse};
 
 /// What becomes of a request.
 #[derive(Debug)]
 pub enum Admission<B> {
-    /// It goes ahead, perhaps after a [wait](Enforcer::delay). There is no outcome if the store
-    /// failed.
+    /// It goes ahead, perhaps after a [wait](Enforcer::delay). If the store failed, there is no
+    /// outcome, or one of adaptive limits alone.
     Pass(Option<Outcome<'static>>),
     /// It is refused with this response.
     Refuse(Response<B>),
@@ -29,15 +29,35 @@ impl<S: Store, R> Enforcer<S, R> {
     where
         R: Refuse<B>,
     {
-        match decided {
-            Ok(outcome) => match Reason::of(outcome.answer()) {
-                None => Admission::Pass(Some(outcome)),
-                Some(reason) => self.refuse(reason, request, Some(&outcome)),
+        match self.resolve(request, decided) {
+            Ok(outcome) => match outcome.as_ref().and_then(|it| Reason::of(it.answer())) {
+                None => Admission::Pass(outcome),
+                Some(reason) => self.refuse(reason, request, outcome.as_ref()),
             },
-            Err(error) => match (Reason::of_error(&error), self.on_store_error) {
-                (Reason::StoreFailed, OnStoreError::Allow) => Admission::Pass(None),
-                (reason, _) => self.refuse(reason, request, None),
-            },
+            Err(reason) => self.refuse(reason, request, None),
+        }
+    }
+
+    /// What a failure of the store means. A request that goes ahead nevertheless still meets its
+    /// adaptive limits: they are of this process, and protect the service also then.
+    fn resolve(
+        &self,
+        request: RequestView<'_>,
+        decided: Result<Outcome<'static>, Error>,
+    ) -> Result<Option<Outcome<'static>>, Reason> {
+        let error = match decided {
+            Ok(outcome) => return Ok(Some(outcome)),
+            Err(error) => error,
+        };
+        match (Reason::of_error(&error), self.on_store_error) {
+            (Reason::StoreFailed, OnStoreError::Allow) => {
+                let outcome = self.gate.decide_without_store(&request);
+                if let Some(outcome) = &outcome {
+                    self.note(Subject::Request(&request), Ok(outcome));
+                }
+                Ok(outcome)
+            }
+            (reason, _) => Err(reason),
         }
     }
 
@@ -50,10 +70,16 @@ impl<S: Store, R> Enforcer<S, R> {
     where
         R: Refuse<B>,
     {
-        let refusal = Refusal::new(reason, request, outcome);
-        let mut response = self.responder.refuse(&refusal);
-        self.headers.write_refusal(response.headers_mut(), &refusal, &self.quotas);
-        Admission::Refuse(response)
+        Admission::Refuse(self.response_to(&Refusal::new(reason, request, outcome)))
+    }
+
+    fn response_to<B>(&self, refusal: &Refusal<'_>) -> Response<B>
+    where
+        R: Refuse<B>,
+    {
+        let mut response = self.responder.refuse(refusal);
+        self.headers.write_refusal(response.headers_mut(), refusal, &self.quotas);
+        response
     }
 
     /// An allowed outcome with its turn under a shaper, to be waited for.
@@ -70,19 +96,21 @@ impl<S: Store, R> Enforcer<S, R> {
         R: Refuse<B>,
     {
         let decided = self.decide(&request).await;
-        let status = match &decided {
-            Ok(outcome) => Reason::of(outcome.answer())
-                .map(|reason| Refusal::new(reason, request, Some(outcome)).status()),
-            Err(error) => Some(Reason::of_error(error).status()),
+        let resolved = self.resolve(request, decided);
+        let refusal = match &resolved {
+            Ok(outcome) => outcome.as_ref().and_then(|outcome| {
+                let reason = Reason::of(outcome.answer())?;
+                Some(Refusal::new(reason, request, Some(outcome)))
+            }),
+            Err(reason) => Some(Refusal::new(*reason, request, None)),
         };
-        let outcome = match self.admit(request, decided) {
-            Admission::Refuse(mut response) => {
-                // A refusal in gRPC is a 200, and the proxy that asked would go ahead.
-                *response.status_mut() = status.unwrap_or(Reason::Denied.status());
-                return response;
-            }
-            Admission::Pass(outcome) => outcome,
-        };
+        if let Some(refusal) = refusal {
+            let mut response = self.response_to(&refusal);
+            // A refusal in gRPC is a 200, and the proxy that asked would go ahead.
+            *response.status_mut() = refusal.status();
+            return response;
+        }
+        let outcome = resolved.ok().flatten();
         let outcome = self.delay(outcome).wait().await;
         let mut response = Response::new(B::default());
         if let Some(headers) = outcome.and_then(|outcome| self.rate_limit_headers(&outcome)) {

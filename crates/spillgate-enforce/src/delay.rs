@@ -22,6 +22,7 @@ impl<S: Store> Delayed<S> {
         let wait = self.outcome.as_ref().map(Outcome::wait).unwrap_or_default();
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
+            self.outcome.iter_mut().for_each(|outcome| self.gate.start(outcome));
         }
         self.outcome.take()
     }

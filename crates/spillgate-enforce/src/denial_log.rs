@@ -25,6 +25,7 @@ impl DenialLog {
         let about = &About::of(subject);
         match outcome.answer() {
             Answer::Denied => self.denied(about, outcome),
+            Answer::Shed => self.shed(about, outcome),
             Answer::Blocked => refused(&self.blocked, about, outcome, "blocked"),
             Answer::Banned => refused(&self.banned, about, outcome, "refused: banned"),
             Answer::HostRequired => refused(&self.without_host, about, outcome, WITHOUT_HOST),
@@ -53,6 +54,26 @@ impl DenialLog {
             retry_after_ms = outcome.retry_after().map(whole_millis),
             suppressed,
             "denied"
+        );
+    }
+
+    /// Logs a request that the service could not take.
+    fn shed(&self, about: &About<'_>, outcome: &Outcome<'_>) {
+        if !event_enabled!(target: "spillgate", Level::WARN) {
+            return;
+        }
+        let Some(limit) = outcome.nearest() else { return };
+        let Some(suppressed) = self.admit(limit) else { return };
+        warn!(
+            target: "spillgate",
+            limit = limit.name(),
+            class = outcome.priority().unwrap_or_default().class().name(),
+            caller = outcome.refused_caller().map(field::display),
+            method = about.method.map(field::display),
+            path = about.path.map(field::display),
+            retry_after_ms = outcome.retry_after().map(whole_millis),
+            suppressed,
+            "shed"
         );
     }
 
@@ -149,20 +170,20 @@ fn refused(throttle: &Throttle, about: &About<'_>, outcome: &Outcome<'_>, messag
 }
 
 /// Passes 10 events per second, with a burst of 20.
-struct Throttle {
+pub(crate) struct Throttle {
     /// `None` if there was no memory for it: then nothing passes.
     limiter: Option<Limiter<()>>,
     suppressed: AtomicU64,
 }
 
 impl Throttle {
-    fn new(quota: QuotaBuilder) -> Self {
+    pub(crate) fn new(quota: QuotaBuilder) -> Self {
         let limiter = Limiter::builder(quota).capacity(1).build();
         Self { limiter: limiter.ok(), suppressed: AtomicU64::new(0) }
     }
 
     /// How many events were suppressed since the last; `None` if this one is, too.
-    fn admit(&self, now: Timestamp) -> Option<u64> {
+    pub(crate) fn admit(&self, now: Timestamp) -> Option<u64> {
         // Relaxed: the count orders nothing.
         if self.limiter.as_ref().is_some_and(|limiter| limiter.check_at(&(), 1, now).is_allowed()) {
             return Some(self.suppressed.swap(0, Ordering::Relaxed));

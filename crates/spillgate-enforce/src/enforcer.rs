@@ -6,6 +6,7 @@ use spillgate_policy::store::{Memory, Store};
 use spillgate_policy::{Decided, DescriptorOutcome, Error, Gate, Outcome, Question, Subject};
 
 use crate::ProblemJson;
+use crate::adaptive_log::AdaptiveLog;
 use crate::denial_log::DenialLog;
 use crate::headers::{Headers, Quotas, RateLimitHeaders, whole_seconds};
 use crate::metrics::{Meter, Metrics, Timer};
@@ -34,6 +35,7 @@ pub struct Enforcer<S: Store = Memory, R = ProblemJson> {
     pub(crate) on_store_error: OnStoreError,
     logs_denials: bool,
     pub(crate) log: Arc<DenialLog>,
+    pub(crate) adaptive: Arc<AdaptiveLog>,
     pub(crate) responder: Arc<R>,
 }
 
@@ -44,8 +46,9 @@ pub enum OnStoreError {
     /// It is refused with a 503.
     #[default]
     Refuse,
-    /// It goes ahead without limits; unless the store was not asked because it is overloaded:
-    /// then callers who ask too much would pass.
+    /// It goes ahead without limits, except for [adaptive](spillgate_policy::Adaptive) ones, which
+    /// do not need the store; unless the store was not asked because it is overloaded: then
+    /// callers who ask too much would pass.
     Allow,
 }
 
@@ -60,6 +63,7 @@ impl<S: Store> Enforcer<S> {
             on_store_error: OnStoreError::default(),
             logs_denials: true,
             log: Arc::default(),
+            adaptive: Arc::default(),
             responder: Arc::new(ProblemJson),
         }
     }
@@ -88,6 +92,7 @@ impl<S: Store, R> Enforcer<S, R> {
             on_store_error: self.on_store_error,
             logs_denials: self.logs_denials,
             log: self.log,
+            adaptive: self.adaptive,
             responder: Arc::new(responder),
         }
     }
@@ -167,6 +172,7 @@ impl<S: Store, R> Enforcer<S, R> {
             self.log.decided(subject, outcome);
         }
         self.note_bans();
+        self.note_steps_of(outcome);
     }
 
     /// Counts and logs an error of the store. Other errors are the asker's.
@@ -224,6 +230,7 @@ impl<S: Store, R> Clone for Enforcer<S, R> {
             on_store_error: self.on_store_error,
             logs_denials: self.logs_denials,
             log: Arc::clone(&self.log),
+            adaptive: Arc::clone(&self.adaptive),
             responder: Arc::clone(&self.responder),
         }
     }

@@ -20,6 +20,7 @@ impl<S: Store, R> Enforcer<S, R> {
                 self.note_error(&error);
             }
             self.note_bans();
+            self.note_steps();
             tokio::time::sleep(INTERVAL).await;
         }
     }

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod adaptive;
+mod adaptive_log;
 mod admission;
 mod bans;
 mod delay;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spillgate::adaptive::Ending;
 use spillgate_policy::store::{PermitId, Store};
 use spillgate_policy::{Acquired, Error, Subject};
 
@@ -44,5 +45,17 @@ impl<S: Store, R> Enforcer<S, R> {
     /// As for [`Gate::release`](spillgate_policy::Gate::release).
     pub async fn release(&self, id: PermitId) -> Result<bool, Error> {
         self.gate.release(id).await.inspect_err(|error| self.note_error(error))
+    }
+
+    /// Gives acquired permits back, and notes how the call ended that held them. See
+    /// [`Gate::release_as`](spillgate_policy::Gate::release_as).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Gate::release`](spillgate_policy::Gate::release).
+    pub async fn release_as(&self, id: PermitId, ending: Ending) -> Result<bool, Error> {
+        let released = self.gate.release_as(id, ending).await;
+        self.note_steps();
+        released.inspect_err(|error| self.note_error(error))
     }
 }

@@ -18,6 +18,7 @@ impl<S: Store, R> Enforcer<S, R> {
             && let Some(settled) = self.gate.settle_now(outcome, status, headers)
         {
             self.note_response(settled);
+            self.note_steps_of(outcome);
         }
     }
 
@@ -25,6 +26,7 @@ impl<S: Store, R> Enforcer<S, R> {
     /// [`Gate::settle`](spillgate_policy::Gate::settle).
     pub async fn settle(&self, outcome: &mut Outcome<'_>, status: StatusCode, headers: &HeaderMap) {
         self.note_response(self.gate.settle(outcome, status, headers).await);
+        self.note_steps_of(outcome);
     }
 
     fn note_response(&self, settled: Result<Vec<Uncharged>, Error>) {

@@ -37,17 +37,19 @@ pub use self::config::PolicyBuilder;
 pub use self::config::file::schema;
 pub use self::config::file::{PolicyFile, Settings, Tables};
 pub use self::config::spec::{
-    Accept, Acceptor, BanSpec, Domain, HeaderIdentity, Identity, Limit, Match, Metadata,
-    MetadataValue, Mode, Node, NodeLimit, NodeMode, NodeQuota, Override, Settle, Tier,
+    Accept, Acceptor, Adaptive, AdaptiveBounds, BanSpec, Domain, HeaderIdentity, Identity, Limit,
+    Match, Metadata, MetadataValue, Mode, Node, NodeLimit, NodeMode, NodeQuota, Override,
+    Priorities, PriorityRule, Settle, Tier,
 };
 pub use self::duration::parse_duration;
 pub use self::envoy::Descriptor;
 pub use self::error::{Error, Place, Problem};
 pub use self::gate::{
-    Acquired, Answer, Ban, BanExplanation, BanUsage, Changes, Decided, DescriptorKind,
-    DescriptorOutcome, DescriptorState, Descriptors, Explanation, Gate, LimitChange, LimitCheck,
-    LimitExplanation, LimitState, LimitSummary, Limits, ListChange, ListEntry, Origin, Outcome,
-    OverrideEntry, Question, Receipt, SavedState, StateExplanation, Subject, Throttle, Uncharged,
+    Acquired, AdaptiveExplanation, AdaptiveState, Answer, Ban, BanExplanation, BanUsage,
+    CallReport, Changes, Decided, DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors,
+    Explanation, Gate, LimitChange, LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits,
+    ListChange, ListEntry, Origin, Outcome, OverrideEntry, PriorityExplanation, Question, Receipt,
+    RequestPermits, SavedState, StateExplanation, Subject, Throttle, Uncharged,
 };
 pub use self::key::Key;
 pub use self::policy::Policy;

@@ -1,6 +1,7 @@
 //! Policies and gates, by what a program may call.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod adaptive;
 mod allocations;
 mod bans;
 mod common;

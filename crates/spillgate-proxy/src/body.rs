@@ -4,9 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use spillgate::{Clock, SystemClock, Timestamp};
 
 use super::failure::Failure;
 use super::response_guard::{Cut, ResponseGuard};
@@ -29,6 +31,16 @@ impl RequestBody {
     pub(super) fn new(incoming: Incoming, trailers: TrailerFilter) -> Self {
         let is_empty = incoming.is_end_stream();
         Self((!is_empty).then(|| Sending { incoming, trailers, progress: Arc::default() }))
+    }
+
+    /// Keeps the time of its end, for whoever asks for [`Progress::latency`], if there is one.
+    pub(super) fn note_end(&mut self, is_asked: impl FnOnce() -> bool) {
+        if let Some(sending) = &mut self.0
+            && is_asked()
+        {
+            sending.progress =
+                Arc::new(Progress { ended_at: Some(AtomicU64::new(0)), ..Progress::default() });
+        }
     }
 
     /// Its progress; `None` if it is empty.
@@ -68,6 +80,8 @@ impl HttpBody for RequestBody {
 pub(super) struct Progress {
     frames: AtomicU64,
     has_ended: AtomicBool,
+    /// When it ended, in nanoseconds, if that is asked for; 0 before.
+    ended_at: Option<AtomicU64>,
     has_failed: AtomicBool,
     awaits_client: AtomicBool,
 }
@@ -80,12 +94,31 @@ impl Progress {
             Poll::Pending => return,
             Poll::Ready(Some(Ok(_))) => {}
             Poll::Ready(Some(Err(_))) => self.has_failed.store(true, Ordering::Relaxed),
-            Poll::Ready(None) => self.has_ended.store(true, Ordering::Relaxed),
+            Poll::Ready(None) => self.end(),
         }
         self.frames.fetch_add(1, Ordering::Relaxed);
         if is_last {
-            self.has_ended.store(true, Ordering::Relaxed);
+            self.end();
         }
+    }
+
+    fn end(&self) {
+        if let Some(at) = self.ended_at.as_ref().filter(|_| !self.has_ended()) {
+            at.store(SystemClock.now().as_nanos(), Ordering::Relaxed);
+        }
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// True if it keeps the time of its end.
+    pub(super) const fn notes_end(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// How long ago it was sent to its end: until then, it was the client who took its time. `None` if
+    /// it was not, or nobody keeps the time.
+    pub(super) fn latency(&self, now: Timestamp) -> Option<Duration> {
+        let nanos = self.ended_at.as_ref()?.load(Ordering::Relaxed);
+        (nanos > 0).then(|| now.since(Timestamp::from_nanos(nanos)))
     }
 
     /// A number that changes whenever something is sent.

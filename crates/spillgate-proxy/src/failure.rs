@@ -3,6 +3,7 @@ use std::io;
 
 use http::header::{CONNECTION, HeaderValue};
 use http::{Response, StatusCode};
+use spillgate_tower::ServiceLatency;
 
 use super::body::Body;
 use crate::problem::Problem;
@@ -83,12 +84,20 @@ impl Failure {
         matches!(self, Self::ClientStalled | Self::ClientBroke)
     }
 
+    /// True if it is the upstream that failed, and not the client, or the proxy that did not ask.
+    const fn is_of_upstream(&self) -> bool {
+        !self.is_of_client() && !matches!(self, Self::NoneHealthy | Self::AllBusy)
+    }
+
     pub(super) fn response(&self) -> Response<Body> {
         let problem = match self {
             Self::NoneHealthy | Self::AllBusy => Problem::unavailable(self.detail()),
             _ => Problem::new(self.status(), self.detail()),
         };
         let mut response = problem.response();
+        if !self.is_of_upstream() {
+            response.extensions_mut().insert(ServiceLatency(None));
+        }
         if self.is_of_client() {
             // What follows may be the rest of this request.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -113,3 +122,27 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_learn_from_failures_of_upstreams_alone() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        for (failure, is_sample) in [
+            (Failure::NoneHealthy, false),
+            (Failure::AllBusy, false),
+            (Failure::ClientStalled, false),
+            (Failure::ClientBroke, false),
+            (Failure::Connect(refused()), true),
+            (Failure::ConnectTimeout, true),
+            (Failure::UpstreamStalled, true),
+            (Failure::Ambiguous("two lengths"), true),
+        ] {
+            let response = failure.response();
+            let mark = response.extensions().get();
+            assert_eq!(mark, (!is_sample).then_some(&ServiceLatency(None)), "{failure}");
+        }
+    }
+}

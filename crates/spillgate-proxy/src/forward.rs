@@ -61,7 +61,9 @@ impl Client {
         let named = request::prepare(&mut head, &self.sender, is_trusted, upgrade, via);
         let trailers = TrailerFilter::of_request(named, &self.policy, self.limits.max_headers);
         trailers.announce(&mut head.headers);
-        let request = Request::from_parts(head, RequestBody::new(body, trailers));
+        let mut body = RequestBody::new(body, trailers);
+        body.note_end(|| state.settings.upstream_controller.is_some() || self.policy.learns());
+        let request = Request::from_parts(head, body);
         self.try_upstreams(&state, request, upgrades.as_ref()).await
     }
 
@@ -78,7 +80,7 @@ impl Client {
         let mut tried = Vec::new();
         let mut last = Failure::NoneHealthy;
         while let Some(upstream) = state.upstreams.choose(&tried) {
-            let Some(in_flight) = upstream.begin(state.settings.max_concurrent_per_upstream) else {
+            let Some(mut in_flight) = state.upstreams.begin(upstream) else {
                 tried.push(Arc::clone(upstream));
                 last = Failure::AllBusy;
                 continue;
@@ -86,7 +88,10 @@ impl Client {
             if names_upstream {
                 host::set(request.headers_mut(), &upstream.url.authority);
             }
-            let answered = match upstream.send(request, upgrades.is_some()).await {
+            let answered = upstream.send(request, upgrades.is_some()).await;
+            let answered = answered.and_then(Answered::validated);
+            in_flight.record(&answered);
+            let answered = match answered {
                 Ok(answered) => self.answer(state, answered, in_flight, upgrades).await,
                 Err(unanswered) => Err(unanswered),
             };
@@ -99,7 +104,16 @@ impl Client {
             (request, last) = (*unsent, why);
             tried.push(Arc::clone(upstream));
         }
+        self.report_busy(&last);
         Err(last)
+    }
+
+    fn report_busy(&self, why: &Failure) {
+        if matches!(why, Failure::AllBusy) {
+            self.proxy.log_limit.log(|suppressed| {
+                warn!(suppressed, "every upstream has as many requests as it may have");
+            });
+        }
     }
 
     fn report(&self, upstream: &Upstream, why: &Failure) {
@@ -115,10 +129,9 @@ impl Client {
         &self,
         state: &State,
         answered: Answered,
-        in_flight: InFlight,
+        mut in_flight: InFlight,
         upgrades: Option<&UpgradePermits>,
     ) -> Result<Response<Body>, Unanswered> {
-        response::validate(&answered.response)?;
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let unasked = Failure::Ambiguous("101 without an Upgrade in the request");
             let (Some((mut head, connection)), Some(permits)) =
@@ -127,10 +140,15 @@ impl Client {
                 return Err(unasked.into());
             };
             response::prepare(&mut head, state.settings.via);
+            in_flight.release_limit();
             self.upgrade.set(Switched { connection, in_flight, permits: permits.clone() });
             return Ok(Response::from_parts(head, Body::from("")));
         }
+        let latency = answered.service_latency();
         let (mut head, body) = UpstreamBody::new(answered, in_flight).await;
+        if let Some(latency) = latency {
+            head.extensions.insert(latency);
+        }
         let trailers = response::prepare(&mut head, state.settings.via);
         Ok(Response::from_parts(head, Body::of_upstream(body, trailers)))
     }

@@ -36,7 +36,9 @@ use tokio::time::sleep;
 
 use self::metrics::Stats;
 pub use self::protocol::ProxyProtocol;
-pub use self::settings::{ClientLimits, HostHeader, ProxySettings, Scheme, UpstreamUrl};
+pub use self::settings::{
+    ClientLimits, HostHeader, ProxySettings, Scheme, UpstreamController, UpstreamUrl,
+};
 pub use self::streams::{Spawn, TokioSpawn};
 use self::upstream::Upstreams;
 
@@ -59,12 +61,14 @@ impl Proxy {
     /// A proxy without connections. The error names the setting or file that is wrong.
     pub fn new(settings: ProxySettings) -> Result<Self, String> {
         let upstreams = Upstreams::new(&settings, &[], false)?;
-        let state = ArcSwap::from_pointee(State { settings, upstreams });
+        let state = State { settings, upstreams };
+        state.upstreams.adopt_limits();
+        let state = ArcSwap::from_pointee(state);
         Ok(Self { state, stats: Stats::default(), log_limit: LogLimit::default() })
     }
 
     /// Prepares other settings, and fails like [`new`](Self::new). Upstreams that are in both keep
-    /// their connections.
+    /// their connections and limits.
     pub fn prepare(&self, settings: ProxySettings) -> Result<State, String> {
         let current = self.state.load();
         let keep = settings.connects_like(&current.settings);
@@ -74,6 +78,7 @@ impl Proxy {
 
     /// Puts prepared settings in force from the next request on.
     pub fn adopt(&self, state: State) {
+        state.upstreams.adopt_limits();
         self.state.store(Arc::new(state));
     }
 

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use spillgate::adaptive::AdaptiveStatus;
 
 use spillgate_net::metrics::{counters, gauges};
 use spillgate_net::{ConnectionCount, OpenConnection};
@@ -116,6 +119,52 @@ impl ProxyMetrics {
         counters(encoder, "proxy_upstream_cut_responses", help, cut)?;
         let idle = each(|upstream| upstream.idle_connections() as u64);
         let help = "Idle connections to an upstream";
-        gauges(encoder, "proxy_upstream_idle_connections", help, idle)
+        gauges(encoder, "proxy_upstream_idle_connections", help, idle)?;
+        self.limits(encoder)
     }
+
+    /// Of adaptive limits, if there are any.
+    fn limits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let state = self.0.state.load();
+        let limits = state.upstreams.all().iter().filter_map(|upstream| {
+            upstream.limit_status().map(|status| (upstream.url.to_string(), status))
+        });
+        let limits: Vec<_> = limits.collect();
+        if limits.is_empty() {
+            return Ok(());
+        }
+        let limit = limits.iter().map(|(name, status)| (name, status.limit));
+        let help = "Adaptive limit of an upstream: requests in flight, or a share of requests";
+        levels(encoder, "proxy_upstream_limit", help, limit)?;
+        let signals = limits.iter().filter_map(|(name, status)| Some((name, status.signal?)));
+        let help = "What the controller of an upstream's limit saw last: seconds, or a share";
+        levels(encoder, "proxy_upstream_limit_signal", help, signals)?;
+        let reasons = limits.iter().map(|(name, status)| {
+            ([("upstream", name.as_str()), ("reason", status.reason.name())], 1)
+        });
+        let help = "Why the adaptive limit of an upstream was moved or held last";
+        gauges(encoder, "proxy_upstream_limit_reason", help, reasons)?;
+        let counts = |count: fn(&AdaptiveStatus) -> u64| {
+            limits.iter().map(move |(name, status)| ([("upstream", name.as_str())], count(status)))
+        };
+        let help = "Steps that moved the adaptive limit of an upstream";
+        counters(encoder, "proxy_upstream_limit_changes", help, counts(|status| status.changes))?;
+        let help = "Requests that an upstream at its adaptive limit did not get";
+        counters(encoder, "proxy_upstream_shed", help, counts(|status| status.refused))
+    }
+}
+
+/// Encodes a family of gauges that are no whole numbers, by upstream.
+fn levels<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (&'a String, f64)>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (upstream, value) in values {
+        let labels = [("upstream", upstream.as_str())];
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }

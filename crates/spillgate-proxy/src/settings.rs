@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -107,6 +108,28 @@ pub enum HostHeader {
     Upstream,
 }
 
+/// What moves the limit of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UpstreamController {
+    /// Finds how many requests the upstream can take at once, by its latency.
+    Auto,
+    /// Keeps the latency that nine of ten requests do not exceed near this.
+    Target(Duration),
+    /// Adds one request while at least half are used, and takes a tenth away when requests fail.
+    Aimd,
+    /// Forwards a smaller share of requests to an upstream that fails.
+    Errors,
+}
+
+/// An adaptive limit for each upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LimitSettings {
+    pub(crate) controller: UpstreamController,
+    /// Requests in flight; nothing to [`Errors`](UpstreamController::Errors).
+    pub(crate) range: RangeInclusive<u32>,
+}
+
 /// Upstreams, and how requests are forwarded to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -133,11 +156,19 @@ pub struct ProxySettings {
     pub max_idle_per_upstream: usize,
     /// Requests in flight per upstream, upgraded connections included; `None` for no bound.
     pub max_concurrent_per_upstream: Option<usize>,
+    /// What moves the limit of each upstream between a minimum and a maximum; `None` for a fixed
+    /// bound, or none.
+    pub upstream_controller: Option<UpstreamController>,
+    /// The minimum of an adaptive limit. `None` is 1.
+    pub min_concurrent_per_upstream: Option<usize>,
     /// Whether messages get a `Via`.
     pub via: bool,
 }
 
 impl ProxySettings {
+    /// The maximum of an adaptive limit if `max_concurrent_per_upstream` says nothing.
+    pub const DEFAULT_MAX_CONCURRENT: usize = 1000;
+
     /// Defaults for these upstreams, of which there is at least one.
     #[must_use]
     pub fn new(upstreams: Vec<UpstreamUrl>) -> Self {
@@ -153,6 +184,8 @@ impl ProxySettings {
             ca: None,
             max_idle_per_upstream: 64,
             max_concurrent_per_upstream: None,
+            upstream_controller: None,
+            min_concurrent_per_upstream: None,
             via: false,
         }
     }
@@ -160,6 +193,21 @@ impl ProxySettings {
     /// All upstreams, for display.
     pub fn upstream_list(&self) -> String {
         self.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The adaptive limit of each upstream; `None` if there is none. The error says what is wrong.
+    pub(crate) fn limit(&self) -> Result<Option<LimitSettings>, String> {
+        let Some(controller) = self.upstream_controller else { return Ok(None) };
+        let min = self.min_concurrent_per_upstream.unwrap_or(1);
+        let max = self.max_concurrent_per_upstream.unwrap_or(Self::DEFAULT_MAX_CONCURRENT);
+        if min == 0 || min > max {
+            return Err(format!(
+                "proxy min-concurrent-per-upstream: {min} is not between 1 and \
+                 max-concurrent-per-upstream, which is {max}"
+            ));
+        }
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Some(LimitSettings { controller, range: count(min)..=count(max) }))
     }
 
     /// True if connections to an upstream would be made and kept in the same way.

@@ -177,6 +177,9 @@ pub(super) trait PolicyView: Send + Sync {
 
     /// True if the policy reads a header of which this is true.
     fn reads(&self, is: &dyn Fn(&HeaderName) -> bool) -> bool;
+
+    /// True if the policy has limits that learn from responses.
+    fn learns(&self) -> bool;
 }
 
 impl<S: Store> PolicyView for Gate<S> {
@@ -186,5 +189,9 @@ impl<S: Store> PolicyView for Gate<S> {
 
     fn reads(&self, is: &dyn Fn(&HeaderName) -> bool) -> bool {
         self.policy().headers().any(is)
+    }
+
+    fn learns(&self) -> bool {
+        self.policy().has_adaptive_limits()
     }
 }

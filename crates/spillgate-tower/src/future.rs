@@ -13,7 +13,7 @@ use spillgate_policy::{Outcome, RequestView};
 use tower_service::Service;
 
 use crate::layer::Shared;
-use crate::{HeldPermits, Refuse, ResponseBody};
+use crate::{HeldPermits, Refuse, ResponseBody, ServiceLatency};
 
 pin_project! {
     /// The response of a [`Spillgate`](crate::Spillgate).
@@ -93,12 +93,8 @@ where
             }
             StateProjection::Called { response, shared, outcome, permits } => {
                 let mut polled = response.poll(cx);
-                if let (Poll::Ready(Ok(response)), Some(outcome)) = (&mut polled, outcome) {
-                    let enforcer = &shared.enforcer;
-                    enforcer.try_settle(outcome, response.status(), response.headers());
-                    if let Some(headers) = enforcer.rate_limit_headers(outcome) {
-                        headers.write(response.headers_mut());
-                    }
+                if let (Poll::Ready(ready), Some(outcome)) = (&mut polled, outcome) {
+                    shared.finish(outcome, ready);
                 }
                 let permits = if polled.is_ready() { permits.take() } else { None };
                 hold(polled, permits)
@@ -107,6 +103,22 @@ where
                 hold(Pin::new(response).poll(cx).map(Ok), None)
             }
             StateProjection::Boxed { response } => response.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<S: Store, R> Shared<S, R> {
+    /// Notes how a request ended, and adds its headers to the response.
+    fn finish<B, E>(&self, outcome: &mut Outcome<'_>, response: &mut Result<Response<B>, E>) {
+        let Ok(response) = response else { return self.enforcer.fail(outcome) };
+        ServiceLatency::note(outcome, response);
+        self.enforcer.try_settle(outcome, response.status(), response.headers());
+        self.write_headers(outcome, response);
+    }
+
+    fn write_headers<B>(&self, outcome: &Outcome<'_>, response: &mut Response<B>) {
+        if let Some(headers) = self.enforcer.rate_limit_headers(outcome) {
+            headers.write(response.headers_mut());
         }
     }
 }
@@ -154,19 +166,29 @@ where
     I: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S: Store,
 {
-    let enforcer = &shared.enforcer;
     let mut outcome = delayed.wait().await;
     let permits = offer(outcome.as_mut(), &mut request);
-    // Made ready only now: a request that waits must not hold a slot of the service.
-    poll_fn(|cx| inner.poll_ready(cx)).await?;
-    let mut response = inner.call(request).await?;
+    let mut response = call(&mut inner, request)
+        .await
+        .inspect_err(|_| outcome.iter_mut().for_each(|outcome| shared.enforcer.fail(outcome)))?;
     if let Some(mut outcome) = outcome {
-        enforcer.settle(&mut outcome, response.status(), response.headers()).await;
-        if let Some(headers) = enforcer.rate_limit_headers(&outcome) {
-            headers.write(response.headers_mut());
-        }
+        ServiceLatency::note(&mut outcome, &response);
+        shared.enforcer.settle(&mut outcome, response.status(), response.headers()).await;
+        shared.write_headers(&outcome, &mut response);
     }
     Ok(response.map(|body| ResponseBody::new(body, permits)))
+}
+
+async fn call<I, ReqBody, ResBody>(
+    inner: &mut I,
+    request: Request<ReqBody>,
+) -> Result<Response<ResBody>, I::Error>
+where
+    I: Service<Request<ReqBody>, Response = Response<ResBody>>,
+{
+    // Made ready only now: a request that waits must not hold a slot of the service.
+    poll_fn(|cx| inner.poll_ready(cx)).await?;
+    inner.call(request).await
 }
 
 /// Takes the permits of an outcome, and offers them to whoever serves the request.

@@ -2,6 +2,7 @@
 
 mod body;
 mod future;
+mod latency;
 mod layer;
 mod peer;
 mod permits;
@@ -14,6 +15,7 @@ pub use spillgate_enforce::{
 
 pub use self::body::ResponseBody;
 pub use self::future::ResponseFuture;
+pub use self::latency::ServiceLatency;
 pub use self::layer::SpillgateLayer;
 pub use self::peer::PeerAddr;
 pub use self::permits::HeldPermits;

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use spillgate_policy::Outcome;
-use spillgate_policy::store::Permits;
+use spillgate_policy::{Outcome, RequestPermits};
 
-/// The permits that a request holds of the
-/// [concurrency limits](spillgate_policy::Limit::concurrent) that it met.
+/// The permits that a request holds of the concurrency limits that it met, be they
+/// [fixed](spillgate_policy::Limit::concurrent) or [adaptive](spillgate_policy::Limit::adaptive).
 ///
 /// They are released when the response body has ended. A request that goes on after that, such as a
 /// WebSocket, can hold them for longer: the layer puts them into the extensions of each request that
@@ -35,7 +34,9 @@ use spillgate_policy::store::Permits;
 /// ```
 #[derive(Clone)]
 #[must_use = "dropped, the permits are released"]
-pub struct HeldPermits(#[expect(dead_code, reason = "it is there to be dropped")] Arc<Permits>);
+pub struct HeldPermits(
+    #[expect(dead_code, reason = "it is there to be dropped")] Arc<RequestPermits>,
+);
 
 impl HeldPermits {
     /// Takes the permits of an outcome, if it has some.

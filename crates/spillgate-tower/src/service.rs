@@ -19,6 +19,10 @@ use crate::{ProblemJson, Refuse, ResponseBody};
 /// concurrency limits until it has ended, or is dropped. So does the future of the response: an
 /// error, a panic, or a client that goes away return them. A refused request never reaches the
 /// service.
+///
+/// [Adaptive](spillgate_policy::Adaptive) limits learn from responses: how long each took until
+/// its head was there, and that it failed if its status is 500 or above, or the service returned an
+/// error. A client that goes away before says nothing.
 pub struct Spillgate<I, S: Store = Memory, R = ProblemJson> {
     inner: I,
     shared: Arc<Shared<S, R>>,

@@ -4,6 +4,8 @@
 //! for the whole process: here it always is.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may stop")]
 
+#[path = "log/adaptive.rs"]
+mod adaptive;
 mod common;
 
 use std::collections::BTreeMap;

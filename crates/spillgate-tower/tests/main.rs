@@ -1,6 +1,7 @@
 //! The layer in front of services, and of real servers over real sockets.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod adaptive;
 mod bans;
 mod clients;
 mod common;

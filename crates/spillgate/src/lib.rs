@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod adaptive;
 pub mod algorithm;
 mod clock;
 mod concurrency;

@@ -38,12 +38,21 @@ pub(crate) fn back_off() {
 }
 
 mod plain {
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
     /// As [`lock`](super::lock), for what loom does not model.
     pub(crate) fn lock_plain<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Locks if nobody else has, ignoring poison too.
+    pub(crate) fn try_lock_plain<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        match mutex.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
-pub(crate) use self::plain::lock_plain;
+pub(crate) use self::plain::{lock_plain, try_lock_plain};

@@ -1,5 +1,6 @@
 //! A check allocates nothing, whatever it decides. Nor does a permit, once its key's shard has room.
 
+use spillgate::adaptive::{AdaptiveLimit, AdaptiveRate, Auto, Ending, Priority};
 use spillgate::{Concurrency, Limiter, check_all};
 
 fn allocations(act: impl FnOnce()) -> u64 {
@@ -64,4 +65,34 @@ fn keys_that_are_gone_give_their_memory_back() {
     // The permits themselves take 24 to 32 bytes each.
     assert!((2_000_000..12_000_000).contains(&most), "{most} bytes at most");
     assert!(left < 250_000, "{left} bytes are left");
+}
+
+#[test]
+fn no_adaptive_limit_allocates_between_its_steps() {
+    for by_priority in [false, true] {
+        let service = AdaptiveLimit::concurrency(Auto::default(), 2..=2).by_priority(by_priority);
+        let service = service.build();
+        let range = "10/s".parse().unwrap()..="10/s".parse().unwrap();
+        let rate = AdaptiveRate::<str>::builder(Auto::default(), range).by_priority(by_priority);
+        let rate = rate.build().unwrap();
+        let rounds = || {
+            // All at one time, at which no step is due.
+            let now = spillgate::Timestamp::from_secs(1_700_000_000);
+            let anyone = Priority::default();
+            for round in 0..1_000 {
+                let mut held = service.try_acquire_at(anyone, now).unwrap();
+                let (beyond, _) = service.acquire_beyond_at(anyone, now);
+                assert!(service.peek_at(anyone, now).is_err());
+                assert!(service.try_acquire_at(anyone, now).is_err());
+                held.record_at(if round % 3 == 0 { Ending::Failed } else { Ending::Ok }, now);
+                drop((held, beyond));
+                let _ = rate.check_at("alice", 1, anyone, now);
+                let _ = rate.peek_at("bob", 1, anyone, now);
+                rate.refund_at("alice", 1, now);
+                let _ = (service.status(), rate.status());
+            }
+        };
+        rounds();
+        assert_eq!(allocations(rounds), 0);
+    }
 }

@@ -1,6 +1,8 @@
 //! The library, by what a program may call.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod adaptive;
+mod adaptive_limit;
 mod algorithms;
 mod allocations;
 mod check_with;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::facts;
 use crate::settings::{Scope, Settings};
-use crate::{cluster, grpc, overhead, proxy, standalone, wrk};
+use crate::{adaptive, cluster, grpc, overhead, proxy, standalone, wrk};
 
 /// The crates that a result depends on.
 const CRATES: [&str; 11] = [
@@ -44,6 +44,7 @@ pub fn describe(settings: &Settings) -> String {
         Scope::Grpc => grpc::describe(settings),
         Scope::Proxy => proxy::describe(settings),
         Scope::Cluster => cluster::describe(settings),
+        Scope::Adaptive => adaptive::describe(settings),
         Scope::All | Scope::Http | Scope::Policy => String::new(),
     });
     // Of servers that stand alone nothing is in this program.

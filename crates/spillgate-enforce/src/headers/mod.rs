@@ -72,7 +72,13 @@ impl Headers {
         if !self.rate_limit && !self.x_rate_limit {
             return None;
         }
-        Some(RateLimitHeaders::of(outcome.nearest()?, self, quotas))
+        let limit = outcome.nearest()?;
+        // A share of all requests says nothing about how many of them a caller may send. Rates have
+        // a window, so that most responses need not ask.
+        if limit.decision().window().is_none() && limit.is_share() {
+            return None;
+        }
+        Some(RateLimitHeaders::of(limit, self, quotas))
     }
 
     /// The headers of the IETF's draft, if they are on.

@@ -2,16 +2,19 @@ use std::cell::Cell;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
+use spillgate::adaptive::{PriorityClass, StepReason};
 use spillgate::{Clock, SystemClock, Timestamp};
 use spillgate_policy::{Answer, LimitState, Mode, Outcome, Subject};
 
-use super::{Labels, LimitLabel, Metrics};
+use super::{Labels, LimitLabel, Metrics, ShedLabels, StepLabels};
 use crate::per_limit::PerLimit;
 
 /// Counts what one enforcer decides.
 pub(crate) struct Meter {
     metrics: Metrics,
     limits: PerLimit<Outcomes>,
+    /// By priority class, the lowest first.
+    shed: PerLimit<[Counter; PriorityClass::ALL.len()]>,
 }
 
 /// The counters of one limit.
@@ -23,7 +26,7 @@ struct Outcomes {
 
 impl Meter {
     pub(crate) fn new(metrics: Metrics) -> Self {
-        Self { metrics, limits: PerLimit::default() }
+        Self { metrics, limits: PerLimit::default(), shed: PerLimit::default() }
     }
 
     pub(crate) fn count(&self, subject: Subject<'_>, outcome: &Outcome<'_>) {
@@ -41,6 +44,7 @@ impl Meter {
                 self.metrics.without_host.inc();
                 return;
             }
+            Answer::Shed => return self.count_shed(outcome),
             _ => {}
         }
         if outcome.ban().is_some() {
@@ -69,6 +73,31 @@ impl Meter {
         });
     }
 
+    #[cold]
+    fn count_shed(&self, outcome: &Outcome<'_>) {
+        let class = outcome.priority().unwrap_or_default().class();
+        for limit in outcome.limits().filter(|limit| limit.decision().is_denied()) {
+            self.shed.with(
+                limit,
+                || self.shed_by_class(limit.name()),
+                |classes| {
+                    let mut classes = PriorityClass::ALL.iter().zip(classes);
+                    if let Some((_, counter)) = classes.find(|(known, _)| **known == class) {
+                        counter.inc();
+                    }
+                },
+            );
+        }
+    }
+
+    /// The counters of shed requests of a limit. They show 0 from then on.
+    pub(crate) fn shed_by_class(&self, limit: &str) -> [Counter; PriorityClass::ALL.len()] {
+        PriorityClass::ALL.map(|class| {
+            let labels = ShedLabels { limit: limit.to_owned(), class: class.name() };
+            self.metrics.shed.get_or_create_owned(&labels)
+        })
+    }
+
     fn outcomes(&self, limit: &str) -> Outcomes {
         let counter = |outcome| {
             let labels = Labels { limit: limit.to_owned(), outcome };
@@ -88,6 +117,12 @@ impl Meter {
     pub(crate) fn uncharged(&self, limit: &str, amount: u64) {
         let label = LimitLabel { limit: limit.to_owned() };
         self.metrics.uncharged.get_or_create(&label).inc_by(amount);
+    }
+
+    /// Counts steps that moved an adaptive limit.
+    pub(crate) fn stepped(&self, limit: &str, reason: StepReason, changes: u64) {
+        let labels = StepLabels { limit: limit.to_owned(), reason: reason.name() };
+        self.metrics.adaptive_changes.get_or_create(&labels).inc_by(changes);
     }
 
     pub(crate) fn missing_peer(&self) {

@@ -1,5 +1,6 @@
 //! What is counted.
 
+mod adaptive;
 mod bans;
 mod format;
 mod meter;
@@ -50,13 +51,20 @@ use self::usage::Usages;
 /// | `spillgate_evictions_total{limit}` | active callers evicted for want of room: raise the limit's capacity |
 /// | `spillgate_permits_held{limit}` | permits of concurrency limits that are held now |
 /// | `spillgate_permits_expired_total{limit}` | permits that expired before they were released: their holders may still run |
+/// | `spillgate_shed_total{limit, class}` | requests refused since the service was at an adaptive limit, by their priority class |
+/// | `spillgate_adaptive_changes_total{limit, reason}` | how often an adaptive limit was moved, and why |
+/// | `spillgate_adaptive_limit{limit}` | where an adaptive limit is now: permits, calls per second, or a share of all calls |
+/// | `spillgate_adaptive_limit_min{limit}`, `spillgate_adaptive_limit_max{limit}` | between what it moves |
+/// | `spillgate_adaptive_in_flight{limit}` | calls in flight under an adaptive limit |
+/// | `spillgate_adaptive_signal{limit, signal}` | what an adaptive limit follows: seconds or a share; absent if nothing was seen yet |
+/// | `spillgate_adaptive_signal_missing{limit}` | 1 while the signal is missing, so that the limit stays where it is |
 /// | `spillgate_bans{mode}` | bans in force, by `enforce` and `shadow` |
 /// | `spillgate_strikes_total{limit}` | offences that were counted |
 /// | `spillgate_bans_started_total{limit}` | bans that offences led to |
 /// | `spillgate_bans_evicted_total` | bans dropped for want of room |
 /// | `spillgate_strikes_lost_total` | offences not counted, since too many waited for the store |
 ///
-/// Labels are names of limits and nothing that clients choose. `spillgate_live_callers`
+/// Labels are names of limits, and nothing that clients choose. `spillgate_live_callers`
 /// and the rows below it look at every caller whenever they are read.
 ///
 /// Clones count together.
@@ -70,6 +78,8 @@ pub struct Metrics {
     without_host: Counter,
     store_errors: Counter,
     uncharged: Family<LimitLabel, Counter>,
+    shed: Family<ShedLabels, Counter>,
+    adaptive_changes: Family<StepLabels, Counter>,
     missing_peer: Counter,
     decision_seconds: Histogram,
     usages: Arc<Usages>,
@@ -84,6 +94,18 @@ struct Labels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LimitLabel {
     limit: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShedLabels {
+    limit: String,
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabels {
+    limit: String,
+    reason: &'static str,
 }
 
 /// From what a decision in memory takes to what one over a network may take.
@@ -105,6 +127,8 @@ impl Metrics {
             without_host: Counter::default(),
             store_errors: Counter::default(),
             uncharged: Family::default(),
+            shed: Family::default(),
+            adaptive_changes: Family::default(),
             missing_peer: Counter::default(),
             decision_seconds: Histogram::new(BUCKETS),
             usages: Arc::default(),
@@ -126,6 +150,10 @@ impl Metrics {
         registry.register("store_errors", help, self.store_errors.clone());
         let help = "Costs beyond the maximum debt, not charged";
         registry.register("uncharged", help, self.uncharged.clone());
+        let help = "Requests refused since the service was at an adaptive limit";
+        registry.register("shed", help, self.shed.clone());
+        let help = "How often an adaptive limit was moved, and why";
+        registry.register("adaptive_changes", help, self.adaptive_changes.clone());
         let help = "Requests without a known peer address";
         registry.register("missing_peer", help, self.missing_peer.clone());
         let help = "Duration of decisions, one in 64 sampled";

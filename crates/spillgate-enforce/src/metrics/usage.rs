@@ -8,8 +8,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use spillgate_policy::store::{Store, Usage};
-use spillgate_policy::{BanUsage, Gate};
+use spillgate_policy::{AdaptiveState, BanUsage, Gate};
 
+use super::adaptive::AdaptiveSums;
 use super::bans::BanSums;
 
 /// Collects the usage of limits whenever metrics are read.
@@ -23,6 +24,8 @@ trait Limits: Send + Sync {
     fn usage(&self) -> Vec<LimitUsage>;
 
     fn bans(&self) -> BanUsage;
+
+    fn adaptive(&self) -> Vec<AdaptiveState>;
 }
 
 struct LimitUsage {
@@ -45,6 +48,10 @@ impl<S: Store> Limits for Gate<S> {
 
     fn bans(&self) -> BanUsage {
         self.ban_usage()
+    }
+
+    fn adaptive(&self) -> Vec<AdaptiveState> {
+        self.adaptive_states()
     }
 }
 
@@ -110,7 +117,9 @@ impl Collector for Usages {
         }
         encode_permits(&mut encoder, &sums)?;
         let bans: BanSums = self.gates().iter().map(|gate| gate.bans()).collect();
-        bans.encode(&mut encoder)
+        bans.encode(&mut encoder)?;
+        let adaptive: AdaptiveSums = self.gates().iter().flat_map(|gate| gate.adaptive()).collect();
+        adaptive.encode(&mut encoder)
     }
 }
 

@@ -9,8 +9,9 @@ use crate::headers::whole_millis;
 /// Refuses as a gRPC service does: with a status and no message.
 ///
 /// A denied call has the code `RESOURCE_EXHAUSTED`, a blocked one `PERMISSION_DENIED`, a banned
-/// one either, by the status of its ban, one that names no host where it has to `INVALID_ARGUMENT`, and one about which the store could not
-/// decide, or was not asked for want of capacity, `UNAVAILABLE`. If waiting helps, the
+/// one either, by the status of its ban, one that names no host where it has to
+/// `INVALID_ARGUMENT`. One that is shed, or about which the store could not decide or was not asked
+/// for want of capacity, is `UNAVAILABLE`. If waiting helps, the
 /// details hold a `google.rpc.RetryInfo`; `grpc-retry-pushback-ms` tells clients that retry
 /// by themselves how long to wait, or not to.
 ///
@@ -69,7 +70,7 @@ fn code(refusal: &Refusal<'_>) -> u16 {
         Reason::Denied => 8,
         Reason::Blocked => 7,
         Reason::HostRequired => 3,
-        Reason::StoreFailed | Reason::Overloaded => 14,
+        Reason::Shed | Reason::StoreFailed | Reason::Overloaded => 14,
     }
 }
 

@@ -40,6 +40,9 @@ impl<B, F: Fn(&Refusal<'_>) -> Response<B>> Refuse<B> for F {
     }
 }
 
+/// When to try again, if nobody knows.
+const A_SECOND: Duration = Duration::from_secs(1);
+
 /// A request that is refused, and why.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal<'r> {
@@ -58,6 +61,8 @@ pub enum Reason {
     Blocked,
     /// The caller is banned.
     Banned,
+    /// The service is at its limit. It is not the caller's fault.
+    Shed,
     /// The policy has limits for hosts, and the request does not say clearly which host it is
     /// for.
     HostRequired,
@@ -74,6 +79,7 @@ impl Reason {
             Answer::Allowed => None,
             Answer::Blocked => Some(Self::Blocked),
             Answer::Banned => Some(Self::Banned),
+            Answer::Shed => Some(Self::Shed),
             Answer::HostRequired => Some(Self::HostRequired),
             // What later versions may answer beside these lets nobody pass.
             _ => Some(Self::Denied),
@@ -93,7 +99,7 @@ impl Reason {
             Self::Denied | Self::Banned => StatusCode::TOO_MANY_REQUESTS,
             Self::Blocked => StatusCode::FORBIDDEN,
             Self::HostRequired => StatusCode::BAD_REQUEST,
-            Self::StoreFailed | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Shed | Self::StoreFailed | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -135,13 +141,15 @@ impl<'r> Refusal<'r> {
     }
 
     /// The time until the same request would pass; `None` if no waiting helps. A second
-    /// if the store failed.
+    /// if the store failed. If the request is shed, when to try again: nobody knows whether it
+    /// passes then.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
             Reason::Denied | Reason::Banned => self.outcome?.retry_after(),
             Reason::Blocked | Reason::HostRequired => None,
-            Reason::StoreFailed | Reason::Overloaded => Some(Duration::from_secs(1)),
+            Reason::Shed => self.outcome.and_then(Outcome::retry_after).or(Some(A_SECOND)),
+            Reason::StoreFailed | Reason::Overloaded => Some(A_SECOND),
         }
     }
 
@@ -165,35 +173,34 @@ impl<'r> Refusal<'r> {
     /// that JSON and gRPC need not escape it. Names of limits are letters, digits, `-`,
     /// `_` and `.`.
     fn detail(&self) -> String {
-        match self.reason {
-            Reason::Blocked => "This caller is blocked.".to_owned(),
-            Reason::Banned => match self.retry_after() {
-                Some(time) => {
-                    let seconds = whole_seconds(time).max(1);
-                    format!("This caller is banned. Try again in {seconds} s.")
-                }
-                None => "This caller is banned.".to_owned(),
-            },
-            Reason::HostRequired => {
+        let name = || self.outcome.and_then(Outcome::denied_by).unwrap_or_default();
+        let seconds = self.retry_after().map(|time| whole_seconds(time).max(1));
+        match (self.reason, seconds) {
+            (Reason::Blocked, _) => "This caller is blocked.".to_owned(),
+            (Reason::Banned, Some(seconds)) => {
+                format!("This caller is banned. Try again in {seconds} s.")
+            }
+            (Reason::Banned, None) => "This caller is banned.".to_owned(),
+            (Reason::Shed, seconds) => {
+                let seconds = seconds.unwrap_or(1);
+                format!("The service can take no more requests now. Try again in {seconds} s.")
+            }
+            (Reason::HostRequired, _) => {
                 "The request does not say clearly which host it is for. Send one Host header."
                     .to_owned()
             }
-            Reason::StoreFailed => "The rate limit could not be checked. Try again.".to_owned(),
-            Reason::Overloaded => {
+            (Reason::StoreFailed, _) => {
+                "The rate limit could not be checked. Try again.".to_owned()
+            }
+            (Reason::Overloaded, _) => {
                 "Too many requests are waiting for their rate limit to be checked. Try again."
                     .to_owned()
             }
-            Reason::Denied => {
-                let name = self.outcome.and_then(Outcome::denied_by).unwrap_or_default();
-                match self.retry_after() {
-                    Some(time) => {
-                        let seconds = whole_seconds(time).max(1);
-                        format!("The limit {name} is exceeded. Try again in {seconds} s.")
-                    }
-                    None => format!(
-                        "The limit {name} never lets this request pass. Waiting does not help."
-                    ),
-                }
+            (Reason::Denied, Some(seconds)) => {
+                format!("The limit {} is exceeded. Try again in {seconds} s.", name())
+            }
+            (Reason::Denied, None) => {
+                format!("The limit {} never lets this request pass. Waiting does not help.", name())
             }
         }
     }

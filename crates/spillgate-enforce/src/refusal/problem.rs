@@ -61,7 +61,7 @@ fn kind(reason: Reason, status: StatusCode) -> (&'static str, &'static str) {
             "https://iana.org/assignments/http-problem-types#quota-exceeded",
             "Request cannot be satisfied as assigned quota has been exceeded",
         ),
-        Reason::Overloaded => (
+        Reason::Overloaded | Reason::Shed => (
             "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
             "Request cannot be satisfied due to temporary server capacity constraints",
         ),

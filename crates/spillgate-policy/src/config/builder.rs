@@ -8,8 +8,8 @@ use crate::config::spec::{At, ListItem, Spec, all};
 use crate::policy::identity::IdentifyClosure;
 use crate::policy::tiers::TierClosure;
 use crate::{
-    Accept, Caller, Domain, Error, Identity, Limit, ListKind, PathSpelling, Policy, Problem,
-    RequestView, Terms, Tier,
+    Accept, Caller, Domain, Error, Identity, Limit, ListKind, PathSpelling, Policy, Priorities,
+    Problem, RequestView, Terms, Tier,
 };
 
 /// Builds a [`Policy`].
@@ -196,6 +196,13 @@ impl PolicyBuilder {
     /// Adds a tier, or replaces the one of that name.
     pub fn tier(mut self, name: impl Into<String>, tier: Tier) -> Self {
         self.spec.tiers.insert(name.into(), tier);
+        self
+    }
+
+    /// Sets how much requests matter, when limits that [follow load](Limit::adaptive) cannot let
+    /// all of them through.
+    pub fn priority(mut self, priorities: Priorities) -> Self {
+        self.spec.priority = Some(priorities);
         self
     }
 

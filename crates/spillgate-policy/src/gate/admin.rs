@@ -5,6 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use spillgate::{Decision, Settled};
 
+use super::adaptive::Asked;
 use super::{Active, Changes, Gate};
 use crate::config::key_of;
 use crate::policy::per_text;
@@ -26,15 +27,18 @@ impl<S: Store> Gate<S> {
     /// If the store cannot keep the limits. Then nothing has changed.
     pub fn replace(&self, mut policy: Policy) -> Result<Changes, Error> {
         let mut edits = self.lock();
-        let lists = edits.in_force(&policy.lists, self.store.now());
+        let now = self.store.now();
+        let lists = edits.in_force(&policy.lists, now);
         // Before anyone has to wait: lists may be long.
         let changes = Changes::between(&self.active().policy, &policy);
         let mut pause = self.pause();
         let old = &pause.next;
+        let adaptive = old.adaptive.next(&policy, now)?;
         let limits = Arc::new(self.store.reopen(&old.limits, &edits.specs(&policy, &self.store))?);
         edits.replaced = edits.replaced.wrapping_add(1);
         carry_on(&old.policy, &mut policy, edits.replaced);
-        pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits });
+        let adaptive = Arc::new(adaptive.put_in_force(&policy, now));
+        pause.next = Arc::new(Active { policy: Arc::new(policy), lists, limits, adaptive });
         Ok(changes)
     }
 
@@ -43,8 +47,9 @@ impl<S: Store> Gate<S> {
         let pause = Pause { gate: self, next: Arc::clone(&self.active()) };
         if self.store.is_in_process() {
             self.active.store(None);
-            // Nobody begins to decide now. Whoever still does, ends: that takes nanoseconds,
-            // unless its thread is not running just now.
+            // Nobody begins to decide now. Whoever still does, ends: that takes nanoseconds, or
+            // microseconds if an adaptive limit reads its signal, unless its thread is not running
+            // just now.
             let in_use = |pause: &Pause<'_, S>| {
                 Arc::strong_count(&pause.next) > 1 || Arc::strong_count(&pause.next.limits) > 1
             };
@@ -73,7 +78,20 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let (limit, key) = find(&active.policy, limit, values)?;
         active.policy.rules[limit].expect_own_quota()?;
-        self.store.peek(&active.limits, &Spend::new(limit, key, cost)).await
+        self.peek(&active, &Spend::new(limit, key, cost), &Asked::by_name(&active.policy)).await
+    }
+
+    /// What would be decided about a spend.
+    pub(super) async fn peek(
+        &self,
+        active: &Active<S::Limits>,
+        spend: &Spend,
+        asked: &Asked,
+    ) -> Result<Decision, Error> {
+        match active.adaptive.get(spend.limit) {
+            Some(live) => self.peek_decision(active, live, spend, asked),
+            None => self.store.peek(&active.limits, spend).await,
+        }
     }
 
     /// Replaces a reservation under one limit with the actual cost: debits what is missing, into
@@ -115,9 +133,8 @@ impl<S: Store> Gate<S> {
         // A new policy waits for this rather than for whoever holds the old one.
         let _changing = self.lock();
         let active = self.active();
-        let usage = |(place, name): (usize, &str)| {
-            Some((name.to_owned(), self.store.usage(&active.limits, place)?))
-        };
+        let usage =
+            |(place, name): (usize, &str)| Some((name.to_owned(), self.usage_of(&active, place)?));
         active.policy.limits().enumerate().filter_map(usage).collect()
     }
 }
@@ -139,12 +156,19 @@ impl<S: Store> Drop for Pause<'_, S> {
 /// for ever, in receipts until they are settled.
 const LONGEST_KEY: usize = 1024;
 
-/// The place of a limit and the key of a caller.
-pub(super) fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
-    let place = policy.rule(name).ok_or_else(|| {
+/// The place of a limit.
+// Inlined, since checks by name begin with it.
+#[inline(always)]
+pub(super) fn find_rule(policy: &Policy, name: &str) -> Result<usize, Error> {
+    policy.rule(name).ok_or_else(|| {
         let hint = hint(name, policy.limits());
         Error::unknown(format!("there is no limit {}{hint}", quoted(name)))
-    })?;
+    })
+}
+
+/// The place of a limit and the key of a caller.
+pub(super) fn find(policy: &Policy, name: &str, values: &[&str]) -> Result<(usize, Key), Error> {
+    let place = find_rule(policy, name)?;
     let per = &policy.rules[place].per;
     if values.len() != per.len() {
         let parts = per_text(per);

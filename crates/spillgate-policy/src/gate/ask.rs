@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::adaptive::{Asked, Asking};
 use super::bans::BansAt;
 use super::descriptors::{DescriptorOutcome, Refunds};
 use super::{Gate, Outcome};
@@ -33,6 +34,11 @@ pub trait Ask: Sync {
         in_force: InForce<'_>,
         outcome: &mut Self::Outcome<'_>,
     ) -> Result<Plan<'q>, Error>;
+
+    /// What adaptive limits look at.
+    fn asked(&self, _plan: &Plan<'_>, asking: Asking<'_>) -> Asked {
+        Asked::by_name(asking.policy)
+    }
 
     /// True if the store has to be asked again after it has decided.
     fn asks_again(_plan: &Plan<'_>, _outcome: &Self::Outcome<'_>) -> bool {

@@ -95,8 +95,9 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
     let values = |rule: &Rule| {
         let spec = &rule.spec;
         [
-            ("quota", rule.amount(&spec.quota)),
-            ("ttl", spec.hold.map_or("none".to_owned(), |hold| format!("{:?}", hold.ttl))),
+            ("quota", quota(rule)),
+            ("adaptive", adaptive(rule)),
+            ("ttl", ttl(rule)),
             ("algorithm", spec.algorithm.name().to_owned()),
             ("per", spec.per.clone()),
             ("mode", word(&rule.mode)),
@@ -122,7 +123,7 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
         .filter(|(old, new)| old != new)
         .map(|((key, from), (_, to))| change(key, from, to))
         .collect();
-    let quota = |rule: &Rule, tier: &str| {
+    let tier_quota = |rule: &Rule, tier: &str| {
         let found = rule.spec.tiers.iter().find(|(name, _)| name == tier);
         found.map_or("none".to_owned(), |(_, quota)| rule.amount(quota))
     };
@@ -131,7 +132,7 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
     tiers.sort_unstable();
     tiers.dedup();
     changes.extend(tiers.into_iter().filter_map(|tier| {
-        let (from, to) = (quota(old, tier), quota(new, tier));
+        let (from, to) = (tier_quota(old, tier), tier_quota(new, tier));
         (from != to).then(|| change(&format!("tier.{tier}"), from, to))
     }));
     let others = [
@@ -143,6 +144,22 @@ fn limit_changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
     let others = others.into_iter().filter(|(_, differs)| *differs);
     changes.extend(others.map(|(key, _)| change(key, String::new(), String::new())));
     changes
+}
+
+fn quota(rule: &Rule) -> String {
+    match rule.adaptive {
+        Some(_) => "adaptive".to_owned(),
+        None => rule.amount(&rule.spec.quota),
+    }
+}
+
+fn adaptive(rule: &Rule) -> String {
+    rule.adaptive.as_ref().map_or("none".to_owned(), ToString::to_string)
+}
+
+fn ttl(rule: &Rule) -> String {
+    let hold = rule.spec.hold.filter(|_| rule.adaptive.is_none());
+    hold.map_or("none".to_owned(), |hold| format!("{:?}", hold.ttl))
 }
 
 fn overrides(rule: &Rule) -> impl Iterator<Item = (&[u8], &Quota, Terms)> {

@@ -1,6 +1,7 @@
 //! Deciding questions of any kind.
 
-use super::ask::InForce;
+use super::adaptive::Asked;
+use super::ask::{InForce, Plan};
 use super::bans::BansAt;
 use super::{Active, Decided, Gate, Outcome, Question, at_once};
 use crate::Error;
@@ -31,13 +32,12 @@ impl<S: Store> Gate<S> {
             let mut plan = question.plan(in_force, &mut outcome)?;
             if plan.asks_store {
                 let whole = outcome.whole_mut();
-                let decided = match active.policy.has_holds {
-                    false => self.store.decide(&active.limits, &mut whole.spends).await,
-                    true => self.hold_and_decide(&active, whole).await,
-                };
-                whole.conclude(decided)?;
-                if active.policy.has_holds_or_bans {
-                    self.count_denials(&active, whole);
+                if active.policy.has_more_than_rates {
+                    let asked = self.asked(&active, question, &plan);
+                    self.decide_and_count(&active, asked, whole).await?;
+                } else {
+                    let decided = self.store.decide(&active.limits, &mut whole.spends).await;
+                    whole.conclude(decided)?;
                 }
                 if Q::FOLLOWS_UP {
                     Q::follow_up(self, &active.limits, &mut plan, &mut outcome).await?;
@@ -76,7 +76,7 @@ impl<S: Store> Gate<S> {
                 if Q::asks_again(&plan, &outcome) && !self.store.is_in_process() {
                     return None;
                 }
-                decided = self.decide_now(&active, outcome.whole_mut())?;
+                decided = self.decide_now(&active, question, &plan, outcome.whole_mut())?;
                 if Q::FOLLOWS_UP && decided.is_ok() {
                     decided = at_once(Q::follow_up(self, &active.limits, &mut plan, &mut outcome))?;
                 }
@@ -90,33 +90,72 @@ impl<S: Store> Gate<S> {
 
     // Inlined, so that an outcome is not written and read again.
     #[inline(always)]
-    fn decide_now(
+    fn decide_now<Q: Question>(
         &self,
         active: &Active<S::Limits>,
+        question: &Q,
+        plan: &Plan<'_>,
         outcome: &mut Outcome<'_>,
     ) -> Option<Result<(), Error>> {
-        if active.policy.has_holds_or_bans {
-            return self.decide_and_count_now(active, outcome);
+        if active.policy.has_more_than_rates {
+            return self.decide_and_count_now(active, question, plan, outcome);
         }
         let done = self.store.decide_now(&active.limits, &mut outcome.spends)?;
         Some(outcome.conclude(done))
     }
 
-    /// Decides under a policy with concurrency limits or bans.
+    /// Decides under a policy with concurrency limits, bans or adaptive limits.
     // Not inlined, so that other policies pay for one branch.
     #[inline(never)]
-    fn decide_and_count_now(
+    fn decide_and_count_now<Q: Question>(
         &self,
         active: &Active<S::Limits>,
+        question: &Q,
+        plan: &Plan<'_>,
         outcome: &mut Outcome<'_>,
     ) -> Option<Result<(), Error>> {
-        let done = match active.policy.has_holds {
-            false => self.store.decide_now(&active.limits, &mut outcome.spends)?,
-            true => self.hold_and_decide_now(active, outcome)?,
+        let decided = match active.policy.has_adaptive {
+            true => {
+                let asked = self.asked(active, question, plan);
+                self.decide_by_load_now(active, asked, outcome)?
+            }
+            false => {
+                let done = self.decide_by_store_now(active, outcome)?;
+                outcome.conclude(done)
+            }
         };
-        let decided = outcome.conclude(done);
         self.count_denials(active, outcome);
         Some(decided)
+    }
+
+    /// The same, waiting for the store.
+    async fn decide_and_count(
+        &self,
+        active: &Active<S::Limits>,
+        asked: Asked,
+        outcome: &mut Outcome<'_>,
+    ) -> Result<(), Error> {
+        if active.policy.has_adaptive {
+            self.decide_by_load(active, asked, outcome).await?;
+        } else {
+            let decided = self.decide_by_store(active, outcome).await;
+            outcome.conclude(decided)?;
+        }
+        self.count_denials(active, outcome);
+        Ok(())
+    }
+
+    /// What adaptive limits look at, if there are any.
+    fn asked<Q: Question>(
+        &self,
+        active: &Active<S::Limits>,
+        question: &Q,
+        plan: &Plan<'_>,
+    ) -> Asked {
+        match active.policy.has_adaptive {
+            true => question.asked(plan, active.asking(self.store.now())),
+            false => Asked::default(),
+        }
     }
 
     #[inline]

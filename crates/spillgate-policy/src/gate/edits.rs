@@ -192,8 +192,7 @@ impl<S: Store> Gate<S> {
     /// Replaces the lists that requests are decided by, while the lock is held.
     pub(super) fn put_in_force(&self, lists: Arc<Lists>) {
         let active = self.active();
-        let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
-        self.active.store(Some(Arc::new(Active { policy, lists, limits })));
+        self.active.store(Some(Arc::new(Active { lists, ..Active::clone(&active) })));
     }
 
     /// Tells the other nodes of a change, if there are any.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use spillgate::Decision;
 
+use super::adaptive::{AdaptiveExplanation, Asked, PriorityExplanation, answer_of};
 use super::bans::{BanExplanation, BansAt};
 use super::{Answer, Gate, Spends};
 use crate::key::Described;
@@ -39,6 +40,9 @@ pub struct Explanation {
     pub from_trusted_proxy: bool,
     /// The caller's tier.
     pub tier: Option<String>,
+    /// How much the request matters to adaptive limits; absent if the policy does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityExplanation>,
     /// The list that decides: `allow` or `block`.
     pub listed: Option<&'static str>,
     /// The narrowest range of that list that holds the client's address.
@@ -63,6 +67,13 @@ pub struct LimitExplanation {
     pub not_met: Option<String>,
     /// How it would be counted, if the request meets it.
     pub state: Option<StateExplanation>,
+    /// Where it is, and why; absent if it does not follow load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<AdaptiveExplanation>,
+    /// What a refusal of it is.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    refusal: Answer,
 }
 
 /// How a request would be counted under one limit.
@@ -112,13 +123,15 @@ impl<S: Store> Gate<S> {
         let mut spends = Spends::new();
         let has_host = policy.spend(request, &sender, &mut spends);
         let (path, host) = (policy.path(request), request.host().and_then(canonical_host));
+        let now = self.store.now();
+        let asked = Asked::of_request(request, &sender, active.asking(now));
         let mut limits = Vec::with_capacity(policy.rules.len());
         let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
         for (place, rule) in policy.rules.iter().enumerate().filter(for_requests) {
             let state = match spends.iter().find(|spend| spend.limit == place) {
                 None => None,
                 Some(spend) => {
-                    let decision = self.store.peek(&active.limits, spend).await?;
+                    let decision = self.peek(&active, spend, &asked).await?;
                     Some(StateExplanation::new(rule, spend, &decision))
                 }
             };
@@ -128,9 +141,11 @@ impl<S: Store> Gate<S> {
                 mode: rule.mode,
                 not_met: mismatch.filter(|_| state.is_none()).map(|why| why.to_string()),
                 state,
+                adaptive: active.adaptive_state(place).as_ref().map(AdaptiveExplanation::from),
+                refusal: active.refusal_of(place),
             });
         }
-        let bans = BansAt { bans: &self.bans, now: self.store.now() };
+        let bans = BansAt { bans: &self.bans, now };
         let ban = bans.of_sender(request, &sender, identifier).map(BanExplanation::from);
         Ok(Explanation {
             answer: answer(listed, ban.as_ref(), has_host, &limits),
@@ -143,6 +158,7 @@ impl<S: Store> Gate<S> {
             client_ip_from: client_ip_from(&sender),
             from_trusted_proxy: sender.from_trusted,
             tier: policy.tier_name(request, &sender).map(str::to_owned),
+            priority: active.explain_priority(request, &sender, now),
             listed_range: listed.zip(sender.client).and_then(|(listed, client)| {
                 let range = active.lists.list(listed).range(client.address)?;
                 Some(range.to_string())
@@ -162,7 +178,9 @@ impl StateExplanation {
             passes: decision.is_allowed(),
             limit: decision.limit(),
             remaining: decision.remaining(),
-            in_flight: rule.is_hold.then(|| decision.limit().saturating_sub(decision.remaining())),
+            in_flight: rule
+                .has_permits()
+                .then(|| decision.limit().saturating_sub(decision.remaining())),
             retry_after: decision.retry_after(),
             reset_after: decision.reset_after(),
         }
@@ -181,16 +199,14 @@ fn answer(
     has_host: bool,
     limits: &[LimitExplanation],
 ) -> Answer {
-    let denies = |limit: &LimitExplanation| {
-        limit.mode == Mode::Enforce && limit.state.as_ref().is_some_and(|state| !state.passes)
-    };
+    let denies = |limit: &&LimitExplanation| limit.state.as_ref().is_some_and(|it| !it.passes);
+    let refusals = || limits.iter().filter(denies).map(|limit| (limit.mode, limit.refusal));
     match listed {
         Some(ListKind::Block) => Answer::Blocked,
         Some(ListKind::Allow) => Answer::Allowed,
         None if ban.is_some_and(|ban| ban.mode == Mode::Enforce) => Answer::Banned,
         None if !has_host => Answer::HostRequired,
-        None if limits.iter().any(denies) => Answer::Denied,
-        None => Answer::Allowed,
+        None => answer_of(refusals()),
     }
 }
 
@@ -230,6 +246,7 @@ impl fmt::Display for Explanation {
             Answer::Denied => "denied",
             Answer::Blocked => "blocked",
             Answer::Banned => "banned",
+            Answer::Shed => "shed: the service can take no more at present",
             Answer::HostRequired => {
                 "refused: the policy has limits for hosts, and no host is named"
             }
@@ -251,6 +268,9 @@ impl fmt::Display for Explanation {
         if let Some(tier) = &self.tier {
             writeln!(f, "tier     {tier}")?;
         }
+        if let Some(priority) = &self.priority {
+            write!(f, "{priority}")?;
+        }
         self.limits.iter().try_for_each(|limit| write!(f, "{limit}"))
     }
 }
@@ -260,9 +280,14 @@ impl fmt::Display for LimitExplanation {
         let shadow = if self.mode == Mode::Shadow { " (shadow)" } else { "" };
         let Some(state) = &self.state else {
             let why = self.not_met.as_deref().unwrap_or("other requests");
-            return writeln!(f, "limit    {}{shadow}: not met, {why}", self.name);
+            writeln!(f, "limit    {}{shadow}: not met, {why}", self.name)?;
+            return self.adaptive.iter().try_for_each(|adaptive| write!(f, "{adaptive}"));
         };
-        let passes = if state.passes { "passes" } else { "denies" };
+        let passes = match (state.passes, self.refusal) {
+            (true, _) => "passes",
+            (false, Answer::Shed) => "sheds",
+            (false, _) => "denies",
+        };
         writeln!(f, "limit    {}{shadow}: {passes}", self.name)?;
         writeln!(f, "           counted under {}, cost {}", state.key, state.cost)?;
         match state.in_flight {
@@ -277,6 +302,7 @@ impl fmt::Display for LimitExplanation {
         if let Some(reset_after) = state.reset_after.filter(|after| !after.is_zero()) {
             write!(f, ", all back in {reset_after:?}")?;
         }
-        writeln!(f)
+        writeln!(f)?;
+        self.adaptive.iter().try_for_each(|adaptive| write!(f, "{adaptive}"))
     }
 }

@@ -55,10 +55,24 @@ impl<'p> LimitState<'p> {
         self.rule.scope.as_ref().is_some_and(|scope| scope.mode == NodeMode::Quota)
     }
 
-    /// True if the limit is on [concurrency](crate::Limit::concurrent): what remains are permits.
+    /// True if the limit is on concurrency, be it [fixed](crate::Limit::concurrent) or
+    /// [adaptive](crate::Limit::adaptive): what remains are permits.
     #[must_use]
     pub fn is_concurrency(&self) -> bool {
-        self.rule.is_hold
+        self.rule.is_hold && !self.is_share()
+    }
+
+    /// True if the limit [follows load](crate::Limit::adaptive).
+    #[must_use]
+    pub fn is_adaptive(&self) -> bool {
+        self.rule.adaptive.is_some()
+    }
+
+    /// True if the limit lets a share of all requests through: its decision has no numbers that
+    /// would tell a caller anything.
+    #[must_use]
+    pub fn is_share(&self) -> bool {
+        self.rule.adaptive.as_ref().is_some_and(|adaptive| adaptive.is_share())
     }
 
     /// The metadata that responses carry while a limit of a [tree](crate::Domain) is not exceeded.

@@ -155,8 +155,7 @@ impl<S: Store> Gate<S> {
         let now = self.store.now();
         let mut lists = Lists::clone(&active.lists);
         lists.expire(now);
-        let (policy, limits) = (Arc::clone(&active.policy), Arc::clone(&active.limits));
-        let next = Arc::new(Active { policy, lists: Arc::new(lists), limits });
+        let next = Arc::new(Active { lists: Arc::new(lists), ..Active::clone(active) });
         // If something else is in force by now, that is looked at next.
         self.active.compare_and_swap(&**active, Some(next));
     }

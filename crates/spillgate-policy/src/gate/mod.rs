@@ -1,8 +1,10 @@
 //! The whole decision about a request.
 
+mod adaptive;
 mod admin;
 mod ask;
 mod bans;
+mod by_store;
 mod changes;
 mod decide;
 mod descriptors;
@@ -30,6 +32,10 @@ use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwapOption, Guard};
 
+use self::adaptive::LiveLimits;
+pub use self::adaptive::{
+    AdaptiveExplanation, AdaptiveState, CallReport, PriorityExplanation, RequestPermits,
+};
 pub use self::ask::Decided;
 use self::bans::Bans;
 pub use self::bans::{Ban, BanExplanation, BanUsage};
@@ -97,6 +103,19 @@ struct Active<L> {
     policy: Arc<Policy>,
     lists: Arc<Lists>,
     limits: Arc<L>,
+    /// Adaptive limits: not the store's, since they are of this process.
+    adaptive: Arc<LiveLimits>,
+}
+
+impl<L> Clone for Active<L> {
+    fn clone(&self) -> Self {
+        Self {
+            policy: Arc::clone(&self.policy),
+            lists: Arc::clone(&self.lists),
+            limits: Arc::clone(&self.limits),
+            adaptive: Arc::clone(&self.adaptive),
+        }
+    }
 }
 
 impl Gate {
@@ -120,7 +139,9 @@ impl<S: Store> Gate<S> {
         let mut edits = Edits::default();
         let limits = store.open(&edits.specs(&policy, &store))?;
         let lists = Arc::clone(&policy.lists);
-        let active = Active { policy: Arc::new(policy), lists, limits: Arc::new(limits) };
+        let adaptive = Arc::new(LiveLimits::open(&policy, store.now())?);
+        let (policy, limits) = (Arc::new(policy), Arc::new(limits));
+        let active = Active { policy, lists, limits, adaptive };
         Ok(Self {
             store,
             active: ArcSwapOption::from_pointee(active),

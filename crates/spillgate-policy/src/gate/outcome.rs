@@ -5,11 +5,12 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use spillgate::Decision;
 
+use super::adaptive::RequestPermits;
 use super::bans::{Ban, Banned};
 use super::limit_state::{LimitState, nearest};
 use super::rare::Rare;
 use crate::policy::identity::Sender;
-use crate::store::{Permits, Spend};
+use crate::store::Spend;
 use crate::{Caller, Error, Mode, Policy};
 
 /// What was decided about a request, with the state of every limit that it met.
@@ -43,6 +44,8 @@ pub enum Answer {
     Blocked,
     /// No: the caller is banned until [`Outcome::retry_after`] has passed.
     Banned,
+    /// No: the service can take no more at present. It is not the caller's fault.
+    Shed,
     /// No: the policy has limits for hosts, and the request does not say clearly which host it
     /// is for.
     HostRequired,
@@ -67,7 +70,8 @@ impl<'g> Outcome<'g> {
         let enforced = || self.spends.iter().filter(|spend| !spend.is_shadow);
         let is_denied = enforced().any(Spend::is_denied);
         if let Err(error) = decided {
-            if enforced().next().is_some() {
+            let of_store = |spend: &Spend| self.policy.rules[spend.limit].adaptive.is_none();
+            if enforced().any(of_store) {
                 return Err(error);
             }
             // A limit in shadow never changes the answer, also if its store fails.
@@ -121,10 +125,10 @@ impl<'g> Outcome<'g> {
         }
     }
 
-    /// Takes the permits of the [concurrency limits](crate::Limit::concurrent) that the request
-    /// met. They are released when they are dropped, with this outcome or apart from it: keep them
+    /// Takes the permits of the concurrency limits that the request met, be they
+    /// [fixed](crate::Limit::concurrent) or [adaptive](crate::Limit::adaptive). They are released when they are dropped, with this outcome or apart from it: keep them
     /// until the request has ended.
-    pub fn take_permits(&mut self) -> Permits {
+    pub fn take_permits(&mut self) -> RequestPermits {
         self.rare.as_mut().map(|rare| std::mem::take(&mut rare.permits)).unwrap_or_default()
     }
 
@@ -207,6 +211,7 @@ impl<'g> Outcome<'g> {
             Answer::Allowed => Some(Duration::ZERO),
             Answer::Blocked | Answer::HostRequired => None,
             Answer::Denied => self.nearest()?.decision().retry_after(),
+            Answer::Shed => self.shed_retry_after(),
             Answer::Banned => self.banned().map(|banned| banned.rest),
         }
     }

@@ -221,8 +221,7 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let specs = edits.specs(&active.policy, &self.store);
         let limits = Arc::new(self.store.reopen(&active.limits, &specs)?);
-        let (policy, lists) = (Arc::clone(&active.policy), Arc::clone(&active.lists));
-        self.active.store(Some(Arc::new(Active { policy, lists, limits })));
+        self.active.store(Some(Arc::new(Active { limits, ..Active::clone(&active) })));
         Ok(())
     }
 }

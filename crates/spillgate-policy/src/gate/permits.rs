@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use spillgate::Decision;
 
+use super::adaptive::of_store;
 use super::admin::find;
 use super::{Active, Gate, Outcome};
 use crate::policy::Rule;
@@ -88,7 +89,7 @@ impl<S: Store> Gate<S> {
         let active = self.active();
         let (place, key) = find(&active.policy, limit, values)?;
         let rule = &active.policy.rules[place];
-        let Some(hold) = rule.spec.hold else {
+        let Some(hold) = rule.spec.hold.filter(|_| rule.has_permits()) else {
             return Err(Error::unknown(format!(
                 "limit {limit:?} is not on concurrency, so it has no permits; check it instead"
             )));
@@ -103,6 +104,10 @@ impl<S: Store> Gate<S> {
             return Ok(Acquired { outcome: outcome.take(), id: None, ttl });
         }
         let mut spend = Spend::new(place, key, count).in_mode(rule.mode);
+        if let Some(live) = active.adaptive.get(place) {
+            let id = self.acquire_live(&active, live, spend, ttl, &mut outcome)?;
+            return Ok(Acquired { outcome: outcome.take(), id, ttl });
+        }
         let (decision, id) = self.store.acquire(&active.limits, &spend, ttl).await?;
         spend.decision = Some(decision);
         outcome.spends.push(spend);
@@ -133,7 +138,11 @@ impl<S: Store> Gate<S> {
     /// If the `ttl` is not between 1 second and 1 day, or the store could not answer.
     pub async fn renew(&self, id: PermitId, ttl: Duration) -> Result<bool, Error> {
         let ttl = expect_ttl(ttl)?;
-        self.store.renew(&self.active().limits, id, ttl).await
+        let active = self.active();
+        if active.adaptive.acquired.renew(id, self.store.now(), ttl) {
+            return Ok(true);
+        }
+        self.store.renew(&active.limits, id, ttl).await
     }
 
     /// Gives permits back that were [acquired](Self::acquire), once. Returns false if they had
@@ -143,7 +152,7 @@ impl<S: Store> Gate<S> {
     ///
     /// If the store could not answer.
     pub async fn release(&self, id: PermitId) -> Result<bool, Error> {
-        self.store.release(&self.active().limits, id).await
+        self.release_with(id, None).await
     }
 
     /// Takes permits, then spends; gives the permits back if that is denied or fails. Permits of
@@ -156,7 +165,8 @@ impl<S: Store> Gate<S> {
         // Dropped before they are the outcome's, they are released.
         let mut permits = Permits::new();
         let mut shadow_error = None;
-        let Parts { enforced, rates, shadow } = Parts::of(&active.policy, &mut outcome.spends);
+        let spends = of_store(&active.policy, &mut outcome.spends);
+        let Parts { enforced, rates, shadow } = Parts::of(&active.policy, spends);
         if !enforced.is_empty() {
             self.store.hold(&active.limits, enforced, &mut permits).await?;
             if enforced.iter().any(Spend::is_denied) {
@@ -187,7 +197,8 @@ impl<S: Store> Gate<S> {
     ) -> Option<Result<(), Error>> {
         let mut permits = Permits::new();
         let mut shadow_error = None;
-        let Parts { enforced, rates, shadow } = Parts::of(&active.policy, &mut outcome.spends);
+        let spends = of_store(&active.policy, &mut outcome.spends);
+        let Parts { enforced, rates, shadow } = Parts::of(&active.policy, spends);
         if !shadow.is_empty() && !self.store.is_in_process() {
             // By then something would have happened.
             return None;

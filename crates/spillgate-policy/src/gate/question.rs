@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::adaptive::{Asked, Asking};
 use super::admin::find;
 use super::ask::{Ask, InForce, Plan, Rest};
 use super::bans::BansAt;
@@ -122,6 +123,13 @@ impl Ask for RequestView<'_> {
             None => outcome.answer = Answer::HostRequired,
         }
         Ok(Plan { asks_store, rest: Rest::Sender(sender) })
+    }
+
+    fn asked(&self, plan: &Plan<'_>, asking: Asking<'_>) -> Asked {
+        match &plan.rest {
+            Rest::Sender(sender) => Asked::of_request(self, sender, asking),
+            _ => Asked::by_name(asking.policy),
+        }
     }
 
     #[inline]

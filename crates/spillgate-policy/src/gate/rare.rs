@@ -1,4 +1,5 @@
 use super::Outcome;
+use super::adaptive::{AdaptiveOutcome, RequestPermits};
 use super::bans::Banned;
 use crate::Error;
 use crate::store::Permits;
@@ -9,16 +10,17 @@ use crate::store::Permits;
 pub(super) struct Rare {
     pub(super) shadow_error: Option<Error>,
     /// What the request holds until it ends.
-    pub(super) permits: Permits,
+    pub(super) permits: RequestPermits,
     pub(super) ban: Option<Banned>,
+    pub(super) adaptive: Option<AdaptiveOutcome>,
 }
 
 impl Rare {
     /// True if the request is like any other.
     #[cold]
     fn is_empty(&self) -> bool {
-        let Self { shadow_error, permits, ban } = self;
-        shadow_error.is_none() && permits.is_empty() && ban.is_none()
+        let Self { shadow_error, permits, ban, adaptive } = self;
+        shadow_error.is_none() && permits.is_empty() && ban.is_none() && adaptive.is_none()
     }
 }
 
@@ -44,7 +46,7 @@ impl Outcome<'_> {
     /// Holds permits until the outcome is dropped, or they are taken.
     pub(super) fn hold(&mut self, permits: Permits) {
         if !permits.is_empty() {
-            self.rare_mut().permits = permits;
+            self.rare_mut().permits.store = permits;
         }
     }
 }

@@ -29,7 +29,7 @@ impl Outcome<'_> {
         match &self.spends[..] {
             [spend] if self.is_allowed() => {
                 let rule = &self.policy().rules[spend.limit];
-                (!rule.is_hold).then(|| Receipt::new(rule, spend))
+                (!rule.is_hold && rule.adaptive.is_none()).then(|| Receipt::new(rule, spend))
             }
             _ => None,
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 use spillgate::Settled;
+use spillgate::adaptive::Ending;
 
 use super::{Gate, Outcome, at_once};
 use crate::Error;
@@ -30,6 +31,7 @@ impl<S: Store> Gate<S> {
         if !outcome.needs_settling() {
             return Ok(uncharged);
         }
+        outcome.record(ending(status), self.store.now());
         let policy = Arc::clone(outcome.policy());
         let settles = |spend: &Spend| policy.rules[spend.limit].settle.as_ref();
         // Before the limits are held: a closure may call the gate.
@@ -81,11 +83,23 @@ impl<S: Store> Gate<S> {
         for spend in std::mem::take(&mut outcome.spends) {
             let place = active.policy.place_of(outcome.policy(), &spend);
             let is_spent = spend.is_allowed() && !outcome.policy().rules[spend.limit].is_hold;
+            if let Some((limit, key)) = &place
+                && let Some(live) = active.adaptive.get(*limit).filter(|_| is_spent)
+            {
+                let spend = Spend { key: key.clone(), ..spend };
+                live.give_back(&spend, self.store.now());
+                continue;
+            }
             if let Some((limit, key)) = place.filter(|_| is_spent) {
                 self.store.cancel(&active.limits, Spend { limit, key, ..spend });
             }
         }
     }
+}
+
+/// What a status says of the service.
+fn ending(status: StatusCode) -> Ending {
+    if status.is_server_error() { Ending::Failed } else { Ending::Ok }
 }
 
 /// The part of a cost beyond the limit's [maximum debt](crate::Limit::max_debt).

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Gate;
+use super::adaptive::AdaptiveExplanation;
 use crate::Mode;
 use crate::policy::Rule;
 use crate::store::{Store, Usage};
@@ -14,10 +15,11 @@ use crate::store::{Store, Usage};
 pub struct LimitSummary {
     /// The limit's name.
     pub name: String,
-    /// How much, over how long; `50 concurrent` if the limit is on concurrency; `set by each call`
-    /// if the quota comes with the call.
+    /// How much, over how long; `50 concurrent` if the limit is on concurrency; the lowest and the
+    /// highest if it follows load; `set by each call` if the quota comes with the call.
     pub quota: String,
-    /// How the quota is spent; `concurrency` if permits are held.
+    /// How the quota is spent; `concurrency` if permits are held; `share` if a share of all requests
+    /// is let through.
     pub algorithm: &'static str,
     /// What is counted apart.
     pub per: String,
@@ -42,6 +44,9 @@ pub struct LimitSummary {
     /// Permits that expired before they were released; absent like `held`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expired: Option<u64>,
+    /// Where it is, and why; absent if it does not follow load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<AdaptiveExplanation>,
 }
 
 impl<S: Store> Gate<S> {
@@ -51,7 +56,11 @@ impl<S: Store> Gate<S> {
         let _changing = self.lock();
         let active = self.active();
         let rules = active.policy.rules.iter().enumerate();
-        rules.map(|(place, rule)| rule.summary(self.store.usage(&active.limits, place))).collect()
+        let summary = |(place, rule): (usize, &Rule)| LimitSummary {
+            adaptive: active.adaptive_state(place).as_ref().map(AdaptiveExplanation::from),
+            ..rule.summary(self.usage_of(&active, place))
+        };
+        rules.map(summary).collect()
     }
 }
 
@@ -63,7 +72,11 @@ impl Rule {
                 true => "set by each call".to_owned(),
                 false => self.amount(&self.spec.quota),
             },
-            algorithm: if self.is_hold { "concurrency" } else { self.spec.algorithm.name() },
+            algorithm: match (&self.adaptive, self.is_hold) {
+                (Some(adaptive), true) => adaptive.kind(),
+                (None, true) => "concurrency",
+                (_, false) => self.spec.algorithm.name(),
+            },
             per: self.spec.per.clone(),
             mode: self.mode,
             by_name: self.is_by_name,
@@ -73,6 +86,7 @@ impl Rule {
             evictions: usage.map(|usage| usage.evictions),
             held: usage.filter(|_| self.is_hold).map(|usage| usage.held),
             expired: usage.filter(|_| self.is_hold).map(|usage| usage.expired),
+            adaptive: None,
         }
     }
 }

@@ -1,14 +1,17 @@
 //! A policy, checked and ready to be applied.
 
+pub(crate) mod adaptive;
 pub(crate) mod address;
 pub(crate) mod ban;
 pub(crate) mod client_ip;
 pub(crate) mod identity;
 pub(crate) mod lists;
 pub(crate) mod part;
-mod reads;
+pub(crate) mod priority;
+pub(crate) mod reads;
 pub(crate) mod route;
 pub(crate) mod rule;
+pub(crate) mod settle;
 pub(crate) mod terms;
 pub(crate) mod tiers;
 
@@ -21,6 +24,7 @@ use std::time::Duration;
 use spillgate::KeyedState;
 
 pub(crate) use self::part::{Part, per_text};
+use self::priority::PriorityRules;
 pub(crate) use self::rule::{Cost, Mismatch, Rule};
 use self::tiers::Tiers;
 use crate::config::PolicyBuilder;
@@ -76,11 +80,16 @@ pub struct Policy {
     pub(crate) has_paths: bool,
     /// True if no limit delays, settles, or is in shadow.
     pub(crate) is_plain: bool,
-    /// True if any limit is on concurrency.
+    /// True if any limit is on concurrency, and its permits are the store's.
     pub(crate) has_holds: bool,
-    /// True if any limit is on concurrency or bans.
-    pub(crate) has_holds_or_bans: bool,
+    /// True if any limit follows load.
+    pub(crate) has_adaptive: bool,
+    /// True if any limit is on concurrency, bans, or follows load: then rates are not all that a
+    /// request is decided by.
+    pub(crate) has_more_than_rates: bool,
     pub(crate) tiers: Tiers,
+    /// How much requests matter; `None` if all matter the same.
+    pub(crate) priorities: Option<Box<PriorityRules>>,
 }
 
 impl Policy {
@@ -146,14 +155,20 @@ impl Policy {
     /// life of their holder. `None` if there is no such limit, or it is not on concurrency.
     #[must_use]
     pub fn permit_ttl(&self, limit: &str) -> Option<Duration> {
-        let hold = self.rule(limit).and_then(|place| self.rules[place].spec.hold);
-        hold.map(|hold| hold.ttl)
+        let rule = self.rule(limit).map(|place| &self.rules[place]);
+        rule.filter(|rule| rule.is_hold)?.spec.hold.map(|hold| hold.ttl)
     }
 
     /// True if the policy names this address as a proxy that may speak for its clients.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.identifier.trusted.contains(address.into())
+    }
+
+    /// True if there is an [adaptive](crate::Limit::adaptive) limit.
+    #[must_use]
+    pub fn has_adaptive_limits(&self) -> bool {
+        self.has_adaptive
     }
 
     /// Adds a spend for every limit that a request meets: enforced ones first, then those in

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
+use http::Method;
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Method, StatusCode};
 use spillgate::{AlgorithmKind, Quota};
 
+use super::adaptive::AdaptiveTerms;
 use super::ban::BanTerms;
 use super::part::{Part, Per};
-use crate::config::spec::SettleClosure;
+use super::settle::{Settle, number};
 use crate::envoy::{Scope, only_value};
 use crate::key::Value;
 use crate::policy::identity::{Identifier, Sender, Who};
@@ -33,6 +34,8 @@ pub(crate) struct Rule {
     pub(crate) is_by_name: bool,
     /// True if it is on concurrency: requests hold permits until they end.
     pub(crate) is_hold: bool,
+    /// What moves it, if it follows load. Then the store is not asked.
+    pub(crate) adaptive: Option<Box<AdaptiveTerms>>,
     /// For each tier of the policy, its place among those that have a quota here, counted
     /// from one; zero if it has none.
     pub(crate) tier_places: Box<[u16]>,
@@ -63,28 +66,6 @@ pub(crate) enum Cost {
     Closure(Arc<dyn Fn(&RequestView<'_>) -> u64 + Send + Sync>),
 }
 
-/// How a cost is settled by the response.
-pub(crate) struct Settle {
-    /// Statuses with which the cost stands; any if empty.
-    pub(crate) statuses: Vec<Statuses>,
-    pub(crate) header: Option<HeaderName>,
-    pub(crate) closure: Option<SettleClosure>,
-}
-
-impl std::fmt::Debug for Settle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let has_closure = self.closure.is_some();
-        write!(f, "{:?} {:?} {has_closure}", self.statuses, self.header)
-    }
-}
-
-/// One status, or all of a hundred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Statuses {
-    One(u16),
-    Hundred(u16),
-}
-
 /// Why a limit does not apply to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch<'a> {
@@ -103,11 +84,22 @@ impl Rule {
 
     /// A quota of the limit, for people.
     pub(crate) fn amount(&self, quota: &Quota) -> String {
-        if self.is_hold { format!("{} concurrent", quota.burst()) } else { quota.to_string() }
+        match &self.adaptive {
+            Some(adaptive) => adaptive.amount(),
+            None if self.is_hold => format!("{} concurrent", quota.burst()),
+            None => quota.to_string(),
+        }
     }
 
-    /// Refuses a limit on concurrency, for what only makes sense of rates.
+    /// Refuses a limit on concurrency, for what only makes sense of rates, and one that follows
+    /// load.
     pub(crate) fn expect_rate(&self, remedy: &str) -> Result<(), Error> {
+        if self.adaptive.is_some() {
+            return Err(Error::unknown(format!(
+                "limit {:?} follows load, so there is nothing to settle or reset",
+                self.name
+            )));
+        }
         match self.is_hold {
             false => Ok(()),
             true => {
@@ -137,6 +129,7 @@ impl Rule {
             is_conditional: !matches.methods.is_empty() || !matches.headers.is_empty(),
             is_by_name: false,
             is_hold: spec.hold.is_some(),
+            adaptive: None,
             tier_places: Box::default(),
             settle: None,
             ban: None,
@@ -255,15 +248,15 @@ impl Rule {
         self.spec.algorithm == other.spec.algorithm
             && self.per == other.per
             && self.is_hold == other.is_hold
+            && self.kind() == other.kind()
     }
 
     /// True if the limit only allows and denies: it delays nobody, is not settled, is not in
-    /// shadow, and nothing is held.
+    /// shadow, nothing is held, and nothing moves it.
     pub(crate) fn is_plain(&self) -> bool {
         self.mode == Mode::Enforce
-            && self.settle.is_none()
             && !self.is_hold
-            && !self.bans_by_status()
+            && !self.is_settled()
             && self.spec.algorithm != AlgorithmKind::LeakyShaper
     }
 
@@ -275,9 +268,9 @@ impl Rule {
         }
     }
 
-    /// True if a response changes what was counted.
+    /// True if a response changes what was counted, or tells an adaptive limit something.
     pub(crate) fn is_settled(&self) -> bool {
-        self.settle.is_some() || self.bans_by_status()
+        self.settle.is_some() || self.bans_by_status() || self.adaptive.is_some()
     }
 
     /// True if responses of some statuses are offences.
@@ -301,17 +294,22 @@ impl Rule {
     /// limits are asked only of what passes. Of those that enforce, permits come first, since
     /// they can be returned exactly if a rate denies; of shadow limits they come last. Of each,
     /// those that most callers share come last, where a race is lost most often. The fewer parts a
-    /// limit is counted by, the more callers share it.
+    /// limit is counted by, the more callers share it. Adaptive limits come first and last:
+    /// what is between is the store's.
     pub(crate) fn turn(&self) -> impl Ord + use<> {
         let is_shadow = self.mode == Mode::Shadow;
-        let kind = usize::from(is_shadow) * 2 + usize::from(self.is_hold == is_shadow);
+        let kind = match (&self.adaptive, is_shadow) {
+            (Some(_), false) => 0,
+            (Some(_), true) => 5,
+            (None, _) => 1 + usize::from(is_shadow) * 2 + usize::from(self.is_hold == is_shadow),
+        };
         // One number, since requests are compared by it. Nothing is counted by so many parts.
         (kind + 1) * (usize::MAX / 8) - self.per.len()
     }
 }
 
 impl Matches {
-    fn mismatch(&self, request: &RequestView<'_>) -> Option<Mismatch<'_>> {
+    pub(super) fn mismatch(&self, request: &RequestView<'_>) -> Option<Mismatch<'_>> {
         if !self.methods.is_empty() && !self.is_for(request.method()) {
             return Some(Mismatch::Method);
         }
@@ -349,33 +347,4 @@ impl Matches {
         }
         self.mismatch(request)
     }
-}
-
-impl Settle {
-    /// The actual cost of a request with this response; `None` if it stands.
-    pub(crate) fn actual(&self, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
-        if let Some(closure) = &self.closure {
-            return closure(status, headers);
-        }
-        let counts = self.statuses.is_empty()
-            || self.statuses.iter().any(|statuses| statuses.contains(status));
-        if !counts {
-            return Some(0);
-        }
-        number(headers, self.header.as_ref()?)
-    }
-}
-
-impl Statuses {
-    pub(crate) fn contains(self, status: StatusCode) -> bool {
-        match self {
-            Self::One(one) => status.as_u16() == one,
-            Self::Hundred(hundred) => status.as_u16() / 100 == hundred,
-        }
-    }
-}
-
-/// The number in a header.
-fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
-    only(headers, name)?.to_str().ok()?.trim().parse().ok()
 }

@@ -8,21 +8,25 @@ use super::connect::Connector;
 use super::health::Health;
 use super::http2::Http2;
 use super::pool::Pool;
-use super::{Timeouts, Upstream};
+use super::{InFlight, Timeouts, Upstream};
 use spillgate_net::tls;
 
-use crate::settings::{ProxySettings, Scheme, UpstreamUrl};
+use crate::settings::{LimitSettings, ProxySettings, Scheme, UpstreamUrl};
 
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     all: Vec<Arc<Upstream>>,
     /// Round-robin start of the next choice.
     next: AtomicUsize,
+    /// Requests in flight that each may have.
+    bound: Option<usize>,
+    /// The adaptive limit of each.
+    limit: Option<LimitSettings>,
 }
 
 impl Upstreams {
     /// The upstreams of these settings. Of those in `known`, connections are reused if `keep`
-    /// is true, and requests in flight count in any case.
+    /// is true. Requests in flight count in any case, and limits are kept.
     pub(crate) fn new(
         settings: &ProxySettings,
         known: &[Arc<Upstream>],
@@ -43,6 +47,7 @@ impl Upstreams {
                 return Ok(Arc::clone(same));
             }
             let in_flight = same.map(|same| Arc::clone(&same.in_flight)).unwrap_or_default();
+            let limit = same.map(|same| Arc::clone(&same.limit)).unwrap_or_default();
             Ok::<_, String>(Arc::new(Upstream {
                 connector: Connector::new(url, trusted.as_ref())?,
                 url: url.clone(),
@@ -51,11 +56,28 @@ impl Upstreams {
                 http2: Http2::default(),
                 health: Health::default(),
                 in_flight,
+                limit,
                 cut: AtomicU64::new(0),
             }))
         };
         let all = settings.upstreams.iter().map(upstream).collect::<Result<_, _>>()?;
-        Ok(Self { all, next: AtomicUsize::new(0) })
+        let (bound, limit) = (settings.max_concurrent_per_upstream, settings.limit()?);
+        Ok(Self { all, next: AtomicUsize::new(0), bound, limit })
+    }
+
+    /// Puts the adaptive limits of these settings in force.
+    pub(crate) fn adopt_limits(&self) {
+        self.all.iter().for_each(|upstream| upstream.limit.adopt(self.limit.as_ref()));
+    }
+
+    /// Counts a request as in flight for as long as the result lives; `None` if the upstream has as
+    /// many as it may.
+    pub(crate) fn begin(&self, upstream: &Arc<Upstream>) -> Option<InFlight> {
+        let mut in_flight = upstream.begin(self.bound)?;
+        if self.limit.is_some() {
+            in_flight.permit = upstream.limit.try_acquire().ok()?;
+        }
+        Some(in_flight)
     }
 
     /// The healthy upstream with the fewest requests in flight that was not tried, round-robin among
@@ -82,6 +104,7 @@ impl Upstreams {
     pub(crate) async fn maintain(&self, health_path: Option<&PathAndQuery>) {
         let each = self.all.iter().map(|upstream| async {
             upstream.pool.evict();
+            upstream.limit.log(&upstream.url);
             if let Some(path) = health_path {
                 upstream.probe(path).await;
             }

@@ -43,7 +43,7 @@ impl UpstreamBody {
     pub(crate) async fn new(answered: Answered, in_flight: InFlight) -> (Parts, Self) {
         let Answered { response, source, request } = answered;
         let (head, incoming) = response.into_parts();
-        let idle = in_flight.0.timeouts.idle;
+        let idle = in_flight.upstream.timeouts.idle;
         let from = Some((source, in_flight));
         let frames = request.as_ref().map_or(0, |request| request.frames());
         let mut body = Self { incoming, from, request, frames, idle, is_fresh: true };
@@ -88,7 +88,7 @@ impl UpstreamBody {
 
     fn cut(&mut self) {
         if let Some((_, in_flight)) = self.from.take() {
-            in_flight.0.cut.fetch_add(1, Ordering::Relaxed);
+            in_flight.upstream.cut.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -116,7 +116,7 @@ impl UpstreamBody {
         if let Some((Source::Http1(mut connection), in_flight)) = self.from.take() {
             connection.poll(context);
             if connection.is_ready() {
-                in_flight.0.pool.put(connection);
+                in_flight.upstream.pool.put(connection);
             }
         }
     }

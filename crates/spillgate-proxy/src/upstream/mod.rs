@@ -7,6 +7,7 @@ mod deadline;
 mod health;
 mod http1;
 mod http2;
+mod limit;
 mod pool;
 
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use http::response::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
+use spillgate::adaptive::{AdaptivePermit, AdaptiveStatus};
+use spillgate::{Clock, SystemClock};
+use spillgate_tower::ServiceLatency;
 
 pub(super) use self::balance::Upstreams;
 use self::body::Source;
@@ -25,9 +29,11 @@ use self::connect::Connector;
 use self::health::Health;
 pub(super) use self::http1::Http1;
 use self::http2::Http2;
+use self::limit::UpstreamLimit;
 use self::pool::Pool;
 use super::body::{Progress, RequestBody};
 use super::failure::Failure;
+use super::response;
 use crate::settings::{Scheme, UpstreamUrl};
 
 /// How long an upstream, or a client, may take.
@@ -50,6 +56,8 @@ pub(super) struct Upstream {
     health: Health,
     /// Shared with upstreams of the same URL in earlier settings, whose requests may go on.
     in_flight: Arc<AtomicUsize>,
+    /// Shared likewise.
+    limit: Arc<UpstreamLimit>,
     cut: AtomicU64,
 }
 
@@ -90,6 +98,21 @@ pub(super) struct Answered {
 }
 
 impl Answered {
+    /// Refuses a response that is ambiguous.
+    pub(super) fn validated(self) -> Result<Self, Unanswered> {
+        response::validate(&self.response)?;
+        Ok(self)
+    }
+
+    /// What the policy's adaptive limits are to learn, if that is not the time since the decision: the
+    /// client may have taken its time to send its body.
+    pub(super) fn service_latency(&self) -> Option<ServiceLatency> {
+        let body = self.request.as_ref().filter(|body| body.notes_end())?;
+        // However long it took, a failure is one.
+        let is_failure = self.response.status().is_server_error();
+        (!is_failure).then(|| ServiceLatency(body.latency(SystemClock.now())))
+    }
+
     /// The head of a response without a body, and the connection, if it is not shared.
     pub(super) fn into_connection(self) -> Option<(Parts, Http1)> {
         match self.source {
@@ -117,7 +140,7 @@ impl Upstream {
 
     /// Counts a request as in flight for as long as the result lives; `None` if there are as many
     /// as there may be.
-    pub(super) fn begin(self: &Arc<Self>, most: Option<usize>) -> Option<InFlight> {
+    fn begin(self: &Arc<Self>, most: Option<usize>) -> Option<InFlight> {
         // Relaxed: a count orders nothing, and is never above the bound by itself.
         match most {
             None => drop(self.in_flight.fetch_add(1, Ordering::Relaxed)),
@@ -127,11 +150,16 @@ impl Upstream {
                 self.in_flight.fetch_update(relaxed, relaxed, one_more).ok()?;
             }
         }
-        Some(InFlight(Arc::clone(self)))
+        Some(InFlight { upstream: Arc::clone(self), permit: None })
     }
 
     pub(super) fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Where its adaptive limit is; `None` if it has none.
+    pub(super) fn limit_status(&self) -> Option<AdaptiveStatus> {
+        self.limit.status()
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -139,11 +167,30 @@ impl Upstream {
     }
 }
 
+/// A request that an upstream has not answered to the end.
 #[derive(Debug)]
-pub(super) struct InFlight(Arc<Upstream>);
+pub(super) struct InFlight {
+    upstream: Arc<Upstream>,
+    /// Of the upstream's adaptive limit.
+    permit: Option<AdaptivePermit>,
+}
+
+impl InFlight {
+    /// Tells the upstream's adaptive limit how an attempt ended.
+    pub(super) fn record(&mut self, answered: &Result<Answered, Unanswered>) {
+        if let Some(permit) = &mut self.permit {
+            limit::record(permit, answered);
+        }
+    }
+
+    /// The connection has switched protocols: whether it is idle or busy, its latency is unknown.
+    pub(super) fn release_limit(&mut self) {
+        self.permit = None;
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.upstream.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod grpc;
 pub mod http;
+mod report;
 pub mod resp;
 
 use std::sync::Arc;

@@ -5,18 +5,37 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
-use spillgate_proxy::{HostHeader, UpstreamUrl};
+use spillgate_proxy::{HostHeader, UpstreamController, UpstreamUrl};
 
 use super::declare::{Section, SettingChange, key, settings};
 use super::types::Listen;
+use super::value::words;
 
 /// A proxy may keep no connection; more would be more than a service accepts.
 const IDLE_CONNECTIONS: RangeInclusive<u64> = 0..=100_000;
 /// With none, nothing would be forwarded; more would be no bound.
 const CONCURRENT_REQUESTS: RangeInclusive<u64> = 1..=1_000_000;
+/// With less, no service would meet it; more would be no target.
+const LATENCY: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(60 * 60);
 /// With less, healthy upstreams would be given up; nobody waits for weeks.
 const TIMEOUT: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(30 * 24 * 60 * 60);
+
+/// What moves the limit of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControllerName {
+    Auto,
+    Target,
+    Aimd,
+    Errors,
+}
+
+words!(ControllerName, [
+    "auto" => ControllerName::Auto,
+    "target" => ControllerName::Target,
+    "aimd" => ControllerName::Aimd,
+    "errors" => ControllerName::Errors,
+]);
 
 settings! {
     /// A reverse proxy.
@@ -46,6 +65,14 @@ settings! {
         max_idle_per_upstream: usize = 64, live, IDLE_CONNECTIONS;
         /// Maximum number of requests in flight per upstream, WebSockets included; unbounded if not set
         max_concurrent_per_upstream: Option<usize> = None, live, CONCURRENT_REQUESTS;
+        /// What moves the limit of each upstream: auto finds what it can take, target keeps its
+        /// latency near upstream-latency-target, aimd and errors look at failures; no adaptive limit if not set
+        upstream_controller: Option<ControllerName> = None, live;
+        /// Latency that the controller target keeps nine of ten requests below
+        upstream_latency_target: Option<Duration> = None, live, LATENCY;
+        /// Minimum of an upstream's adaptive limit; 1 if not set. The maximum is
+        /// max-concurrent-per-upstream, or 1000
+        min_concurrent_per_upstream: Option<usize> = None, live, CONCURRENT_REQUESTS;
         /// Add a Via header to requests and responses; some services do not compress responses
         /// to requests that have one
         via: bool = false, live;
@@ -69,7 +96,55 @@ impl ProxySettings {
         if let Some((_, twice)) = twice.next() {
             problems.push(format!("proxy to: {twice} is there twice; write it once"));
         }
+        self.check_limit(problems);
         Some(self)
+    }
+
+    /// Reports settings of the adaptive limit that mean nothing together.
+    fn check_limit(&self, problems: &mut Vec<String>) {
+        let mut report = |problem: &str| problems.push(format!("proxy {problem}"));
+        match (self.upstream_controller, self.upstream_latency_target) {
+            (Some(ControllerName::Target), None) => report(
+                "upstream-controller: \"target\" has no target; add upstream-latency-target = \
+                 \"40ms\", or write \"auto\", which needs none",
+            ),
+            (Some(ControllerName::Target), Some(_)) | (_, None) => {}
+            (_, Some(_)) => report(
+                "upstream-latency-target: only the controller \"target\" has one; add \
+                 upstream-controller = \"target\", or remove it",
+            ),
+        }
+        let Some(min) = self.min_concurrent_per_upstream else { return };
+        let max = self.max_concurrent_per_upstream;
+        match self.upstream_controller {
+            None => report(
+                "min-concurrent-per-upstream: only an adaptive limit has a minimum; add \
+                 upstream-controller = \"auto\", or remove it",
+            ),
+            Some(ControllerName::Errors) => report(
+                "min-concurrent-per-upstream: the controller \"errors\" limits the share of \
+                 requests, not how many are in flight; remove it, or write another controller",
+            ),
+            Some(_)
+                if min > max.unwrap_or(spillgate_proxy::ProxySettings::DEFAULT_MAX_CONCURRENT) =>
+            {
+                let max = max.map_or("1000 if not set".to_owned(), |max| max.to_string());
+                report(&format!(
+                    "min-concurrent-per-upstream: {min} is above max-concurrent-per-upstream, \
+                     which is {max}; lower the one, or raise the other"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn controller(&self) -> Option<UpstreamController> {
+        Some(match self.upstream_controller? {
+            ControllerName::Auto => UpstreamController::Auto,
+            ControllerName::Target => UpstreamController::Target(self.upstream_latency_target?),
+            ControllerName::Aimd => UpstreamController::Aimd,
+            ControllerName::Errors => UpstreamController::Errors,
+        })
     }
 
     /// Reports an upstream that is one of the server's own listeners.
@@ -94,6 +169,8 @@ impl ProxySettings {
         runtime.ca.clone_from(&self.upstream_ca);
         runtime.max_idle_per_upstream = self.max_idle_per_upstream;
         runtime.max_concurrent_per_upstream = self.max_concurrent_per_upstream;
+        runtime.upstream_controller = self.controller();
+        runtime.min_concurrent_per_upstream = self.min_concurrent_per_upstream;
         runtime.via = self.via;
         runtime
     }

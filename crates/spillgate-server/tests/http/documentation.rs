@@ -51,10 +51,11 @@ async fn the_examples_of_the_page_print_what_it_shows() {
     let policy = "[[limit]]\nname = 'api'\nquota = '10/h burst 20'\n\
                   [[limit]]\nname = 'login'\nby-name = true\nper = 'user'\nquota = '5/day'\n";
     let server = Server::with_policy(policy).await;
-    // Of the sections about permits and bans.
+    // Of the sections about permits, reports and bans.
     let other = "[[limit]]\nname = 'jobs'\nby-name = true\nper = 'user'\nconcurrent = 2\n\
                  [[limit]]\nname = 'login'\nby-name = true\nper = 'user'\nquota = '5/day'\n\
-                 ban = { strikes = 2, window = '10m', duration = '10m' }\n";
+                 ban = { strikes = 2, window = '10m', duration = '10m' }\n\
+                 [[limit]]\nname = 'service'\nadaptive = { min = 10, max = 500 }\n";
     let other = Server::with_policy(other).await;
     let (mut reservation, mut permit) = (String::new(), String::new());
     let shown_reservation = "1f0c7d9a6b4e3f52a8d0c1b2e3f4a5b6";
@@ -62,8 +63,9 @@ async fn the_examples_of_the_page_print_what_it_shows() {
     let examples = examples();
     assert!(examples.len() > 15);
     for (command, expected) in examples {
-        let is_other =
-            ["/v1/permits", "/v1/strikes", "/v1/bans"].iter().any(|it| command.contains(it));
+        let is_other = ["/v1/permits", "/v1/reports", "/v1/strikes", "/v1/bans"]
+            .iter()
+            .any(|it| command.contains(it));
         let server = if is_other { &other } else { &server };
         let here = command.replace("127.0.0.1:8390", &server.address.to_string());
         let here = here.replace(shown_reservation, &reservation).replace(&shown_permit, &permit);

@@ -1,5 +1,6 @@
 //! HTTP over real sockets, and by the programs that people use.
 
+mod adaptive;
 mod admin;
 mod auth;
 mod bans;

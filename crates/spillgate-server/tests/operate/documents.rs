@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::common::redis::Redis;
-use crate::common::server::{Home, run, spillgate};
-use crate::operate::clients::Http;
+use crate::common::server::{Home, run, spillgate, until};
+use crate::operate::clients::{Http, Resp};
 
 pub(crate) fn read(path: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
@@ -31,8 +31,19 @@ fn alerts_look_at_metrics_that_there_are() {
     let server = (server.start(&[]), server);
     assert!(Http::connect(server.0.http).unwrap().check("api", "203.0.113.7").unwrap());
     // Some are only there if callers are in memory.
-    let own = Home::new("[server]\nhttp = '127.0.0.1:0'\n[[limit]]\nname = 'api'\nquota = '5/s'\n");
+    let own = Home::new(
+        "[server]\nhttp = '127.0.0.1:0'\n[[limit]]\nname = 'api'\nquota = '5/s'\n\
+         [[limit]]\nname = 'service'\nadaptive = { min = 1, max = 2 }\n\
+         [[limit]]\nname = 'upstream'\nadaptive = { controller = 'errors' }\n",
+    );
     let own = (own.start(&["--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]), own);
+    // Some are only there once a limit was moved.
+    let mut resp = Resp::connect(own.0.resp).unwrap();
+    until("an adaptive limit is moved", || {
+        resp.send("SG.REPORT upstream 1 FAILED COUNT 50").unwrap();
+        assert_eq!(resp.line().unwrap(), "+OK");
+        own.0.get("/metrics").contains("spillgate_adaptive_changes_total{")
+    });
     let shown = server.0.get("/metrics");
     assert!(!shown.contains("spillgate_live_callers{"), "who is in Redis is not known: {shown}");
     let shown = shown + &own.0.get("/metrics");
@@ -40,6 +51,7 @@ fn alerts_look_at_metrics_that_there_are() {
         shown.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
     for document in [
         "deploy/alerts.yml",
+        "docs/adaptive.md",
         "docs/alerts.md",
         "docs/server.md",
         "docs/sizing.md",

@@ -1,6 +1,7 @@
 //! The `spillgate` program itself: how it is told what to do, how it changes while it
 //! serves, what it bears, how it ends, and what the next one knows.
 
+mod adaptive;
 mod clients;
 mod cluster;
 mod commands;

@@ -1,5 +1,6 @@
 //! The reverse proxy between real sockets: what it forwards, what it refuses, what it bears.
 
+mod adaptive;
 mod balance;
 mod concurrency;
 mod cut;
@@ -22,6 +23,7 @@ mod operate;
 mod programs;
 mod requests;
 mod responses;
+mod samples;
 mod setup;
 mod streaming;
 mod tls;

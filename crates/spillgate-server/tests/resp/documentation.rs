@@ -1,4 +1,4 @@
-use spillgate_policy::Limit;
+use spillgate_policy::{Adaptive, Limit};
 
 use super::start_with;
 use crate::common::program::run;
@@ -9,11 +9,12 @@ const PAGE: &str = include_str!("../../../../docs/redis.md");
 async fn the_examples_of_the_page_print_what_it_shows() {
     let login = Limit::new("login", "5/min").by_name().per(["user"]);
     let jobs = Limit::concurrent("jobs", 2).by_name().per(["user"]);
-    let server = start_with([Limit::new("api", "10/s burst 20"), login, jobs], None).await;
+    let service = Limit::adaptive("service", Adaptive::auto(10..=500));
+    let server = start_with([Limit::new("api", "10/s burst 20"), login, jobs, service], None).await;
     let port = server.address.port();
     let blocks = PAGE.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let examples: Vec<_> = blocks.flat_map(|block| block.split("$ ").skip(1)).collect();
-    assert_eq!(examples.len(), 7);
+    assert_eq!(examples.len(), 9);
     let shown_permit = "9b1f3c5d7e80a2b4c6d8e0f1a3b5c7d9".repeat(2);
     let mut permit = String::new();
     for example in examples {

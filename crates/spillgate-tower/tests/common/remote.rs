@@ -13,13 +13,23 @@ use spillgate_policy::{Error, Gate, Key, Policy};
 use spillgate_tower::SpillgateLayer;
 
 /// Answers later, and not at all while it is down.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Remote {
+    pub(crate) clock: Arc<ManualClock>,
     memory: Memory<Arc<ManualClock>>,
     is_down: Arc<AtomicBool>,
     /// While it is down, it is so because it is asked too much.
     is_overloaded: bool,
     published: Arc<Mutex<Vec<Edit>>>,
+}
+
+impl Default for Remote {
+    fn default() -> Self {
+        let clock = Arc::<ManualClock>::default();
+        let memory = Memory::new(Arc::clone(&clock));
+        let (is_down, published) = Default::default();
+        Self { clock, memory, is_down, is_overloaded: false, published }
+    }
 }
 
 impl Remote {

@@ -81,7 +81,7 @@ impl TokenBucket {
     }
 
     #[inline(always)]
-    pub(super) const fn from_raw(
+    pub(crate) const fn from_raw(
         [interval, span, start]: [u64; 3],
         rounding: u64,
         refills: bool,

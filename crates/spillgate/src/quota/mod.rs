@@ -108,6 +108,21 @@ impl Quota {
         }
     }
 
+    /// How much refills per second, whatever the [`period`](Self::period): to compare quotas. Zero if
+    /// the quota never refills.
+    ///
+    /// ```
+    /// use spillgate::Quota;
+    ///
+    /// assert_eq!(Quota::per_minute(90).build()?.rate(), 1.5);
+    /// assert_eq!(Quota::once(5).build()?.rate(), 0.0);
+    /// # Ok::<(), spillgate::Error>(())
+    /// ```
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.period().map_or(0.0, |period| self.amount() as f64 / period.as_secs_f64())
+    }
+
     /// How much an idle caller can spend at once.
     #[must_use]
     pub const fn burst(&self) -> u64 {

@@ -12,7 +12,7 @@ use crate::Mode;
 use crate::config::spec::{At, BanSpec, Limit};
 use crate::policy::ban::{BanRule, BanTerms, MOST_STRIKES};
 use crate::policy::part::{Part, per_text};
-use crate::policy::rule::Statuses;
+use crate::policy::settle::Statuses;
 use crate::suggest::hint;
 
 /// What is refused, as a file writes it. True for what comes after the offence.

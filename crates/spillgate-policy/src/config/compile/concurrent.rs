@@ -25,6 +25,10 @@ impl Compiler<'_> {
     /// How permits are held, if the limit is on concurrency. What would be said of a rate means
     /// nothing then.
     pub(super) fn hold(&mut self, place: &str, limit: &Limit) -> Option<HoldSpec> {
+        if limit.adaptive.is_some() {
+            // The store has nothing to count for it: no words, as if it were of permits.
+            return Some(HoldSpec::new(TTL));
+        }
         let concurrent = limit.concurrent.as_ref()?;
         let at = &concurrent.limit;
         if limit.quota.is_some() {
@@ -83,13 +87,18 @@ impl Compiler<'_> {
         algorithm: spillgate::AlgorithmKind,
         start: Start,
     ) -> Option<Quota> {
+        if limit.adaptive.is_some() {
+            return Quota::once(1).build().ok();
+        }
         match (&limit.concurrent, &limit.quota) {
             (Some(concurrent), _) => self.permits(place, &concurrent.limit),
             (None, Some(at)) => self.quota(place, at, algorithm, start),
             (None, None) => {
                 // A file that says neither was reported when it was read.
                 if !self.is_partial {
-                    let message = format!("{place} has neither `quota` nor `concurrent`; add one");
+                    let message = format!(
+                        "{place} has neither `quota` nor `concurrent` nor `adaptive`; add one"
+                    );
                     self.report(&limit.name, message);
                 }
                 None
@@ -106,6 +115,11 @@ impl Compiler<'_> {
         algorithm: spillgate::AlgorithmKind,
         start: Start,
     ) -> Option<Quota> {
+        if limit.adaptive.is_some() {
+            let why = "the limit follows load, and is the same for all tiers";
+            self.report(at, format!("{place}: {why}; remove it, or give the tier a priority"));
+            return None;
+        }
         match (&at.value, &limit.concurrent) {
             (Amount::Quota(quota), None) => {
                 let at = At { value: quota.clone(), span: at.span.clone() };
@@ -134,6 +148,10 @@ impl Compiler<'_> {
         written: &Override,
         rule: &Rule,
     ) -> Option<Quota> {
+        if rule.adaptive.is_some() {
+            // Reported with the other keys that mean nothing there.
+            return None;
+        }
         match (&written.quota, &written.concurrent, rule.is_hold) {
             (Some(at), None, false) => self.quota(place, at, rule.spec.algorithm, rule.spec.start),
             (None, Some(at), true) => self.permits(place, at),
@@ -156,6 +174,9 @@ impl Compiler<'_> {
 impl Rule {
     /// Refuses a quota that the limit cannot count.
     pub(crate) fn counted(&self, quota: &Quota) -> Result<(), String> {
+        if self.adaptive.is_some() {
+            return Err("it follows load, and is the same for all callers".to_owned());
+        }
         if self.is_hold {
             return match quota.period() {
                 None if quota.burst() <= MOST_PERMITS => Ok(()),

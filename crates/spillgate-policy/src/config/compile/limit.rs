@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use http::Method;
-use http::header::{HeaderName, HeaderValue};
 use spillgate::{AlgorithmKind, Quota, Start, Timestamp};
 
 use super::Compiler;
 use crate::config::spec::{self, At, Limit, Tier};
 use crate::policy::identity::Identifier;
 use crate::policy::part::per_text;
-use crate::policy::route::{HostPattern, PathSpelling, Pattern};
-use crate::policy::rule::{Cost, Matches, Rule, Settle, Statuses};
+use crate::policy::route::{PathSpelling, Pattern};
+use crate::policy::rule::{Cost, Matches, Rule};
+use crate::policy::settle::{Settle, Statuses};
 use crate::policy::tiers::Tiers;
 use crate::store::LimitSpec;
 use crate::suggest::hint;
@@ -43,17 +42,13 @@ impl Compiler<'_> {
             self.check_shaper(&place, limit, algorithm);
         }
         let start = self.word(&place, "start", limit.start.as_ref(), &spec::START);
+        let adaptive = self.adaptive(&place, limit);
         let hold = self.hold(&place, limit);
         let quota = self.base_quota(&place, limit, algorithm, start);
         let quotas = self.tier_quotas(limit, written, algorithm, start, quota);
         let all: Vec<_> = quota.into_iter().chain(quotas.iter().map(|(_, quota)| *quota)).collect();
         let max_debt = self.max_debt(&place, limit, algorithm, &all);
-        let matches = Matches {
-            methods: self.each(&limit.matches.method, &place, method),
-            hosts: self.each(&limit.matches.host, &place, HostPattern::parse),
-            headers: self.headers(&place, &limit.matches.header),
-            paths,
-        };
+        let matches = Matches { paths, ..self.conditions(&place, &limit.matches) };
         let tier_places = places(written, &quotas);
         let spec = LimitSpec {
             name: limit.name.value.clone(),
@@ -73,6 +68,7 @@ impl Compiler<'_> {
         };
         let mode = limit.mode.as_ref().map(|at| at.value).unwrap_or_default();
         let mut rule = Rule::new(spec, per, matches, mode, self.cost(&place, limit));
+        adaptive.into_iter().for_each(|adaptive| rule.follow_load(adaptive));
         rule.scope = scope.map(Box::new);
         rule.is_by_name = is_by_name;
         rule.settle = limit.settle.as_ref().map(|settle| Box::new(self.settle(&place, settle)));
@@ -108,7 +104,7 @@ impl Compiler<'_> {
     }
 
     /// What each of several texts stands for.
-    fn each<V>(
+    pub(super) fn each<V>(
         &mut self,
         texts: &[At<String>],
         place: &str,
@@ -120,26 +116,6 @@ impl Compiler<'_> {
             .into_iter()
             .filter_map(|(at, value)| self.take(at, value.map_err(|why| format!("{place}: {why}"))))
             .collect()
-    }
-
-    fn headers(
-        &mut self,
-        place: &str,
-        written: &BTreeMap<String, At<String>>,
-    ) -> Vec<(HeaderName, Option<HeaderValue>)> {
-        let mut headers = Vec::new();
-        for (name, at) in written {
-            let name_at = At { value: name.clone(), span: at.span.clone() };
-            let Some(name) = self.header_name(place, &name_at) else { continue };
-            if at.value == "*" {
-                headers.push((name, None));
-                continue;
-            }
-            let value = HeaderValue::from_str(&at.value)
-                .map_err(|_| format!("{place}: the header {name} cannot have this value"));
-            headers.extend(self.take(at, value).map(|value| (name, Some(value))));
-        }
-        headers
     }
 
     fn algorithm(&mut self, place: &str, limit: &Limit) -> AlgorithmKind {
@@ -291,15 +267,6 @@ impl Compiler<'_> {
 fn places(tiers: &BTreeMap<String, Tier>, quotas: &[(String, Quota)]) -> Vec<u16> {
     let place = |name: &String| quotas.iter().position(|(other, _)| other == name);
     tiers.keys().map(|name| place(name).map_or(0, |place| place as u16 + 1)).collect()
-}
-
-fn method(text: &str) -> Result<Method, String> {
-    let upper = text.to_ascii_uppercase();
-    match Method::from_bytes(text.as_bytes()) {
-        Ok(method) if text == upper => Ok(method),
-        Ok(_) => Err(format!("methods are in capitals; write {upper:?} for {text:?}")),
-        Err(_) => Err(format!("{text:?} is not a method; write one such as \"GET\"")),
-    }
 }
 
 pub(super) fn statuses(text: &str) -> Result<Statuses, String> {

@@ -1,7 +1,9 @@
 //! From a policy as it is written to one that can be applied. Everything that is wrong
 //! is reported, not only the first.
 
+mod adaptive;
 mod ban;
+mod bounds;
 mod by_call;
 mod concurrent;
 mod descriptor;
@@ -9,9 +11,11 @@ mod domain;
 mod duration;
 mod identity;
 mod limit;
+mod matches;
 mod overlap;
 mod overrides;
 mod per;
+mod priority;
 mod tiers;
 
 use std::collections::HashSet;
@@ -86,10 +90,9 @@ impl<'s> Compiler<'s> {
         let rule = |limit| self.rule(limit, &spec.tiers, &tiers, &identifier, &spelling);
         let mut rules: Vec<Option<Rule>> = limits.iter().map(rule).collect();
         self.check_tier_limits(spec);
-        if !self.is_partial {
-            self.check_overlap(&spec.limits, &rules);
-        }
+        self.check_overlap(&spec.limits, &rules);
         let trees = self.domains(&spec.domains, &mut rules);
+        let priorities = self.priorities(spec, &tiers, &identifier);
         if !self.problems.is_empty() {
             return Err(in_order(self.problems, self.more));
         }
@@ -97,18 +100,15 @@ impl<'s> Compiler<'s> {
         let descriptors = descriptors(&mut rules, trees, spec.call_quotas);
         let named = |(place, rule): (usize, &Rule)| (Arc::clone(&rule.name), place);
         let places = rules.iter().enumerate().map(named).collect();
-        let mut routes = Routes::new();
-        let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
-        for (place, rule) in rules.iter().enumerate().filter(for_requests) {
-            routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
-        }
+        let routes = routes_of(&rules);
         let mut with_hosts = rules.iter().filter(|rule| !rule.matches.hosts.is_empty());
         let has_hosts = with_hosts.clone().next().is_some();
         let needs_host = with_hosts.any(|rule| rule.mode == Mode::Enforce);
         let has_paths = rules.iter().any(|rule| !rule.matches.paths.is_empty());
         let is_plain = rules.iter().all(|rule| rule.scope.is_some() || rule.is_plain());
-        let has_holds = rules.iter().any(|rule| rule.is_hold);
-        let has_holds_or_bans = has_holds || rules.iter().any(|rule| rule.ban.is_some());
+        let has_holds = rules.iter().any(|rule| rule.is_hold && rule.adaptive.is_none());
+        let has_adaptive = rules.iter().any(|rule| rule.adaptive.is_some());
+        let has_bans = rules.iter().any(|rule| rule.ban.is_some());
         Ok(Policy {
             identifier,
             lists,
@@ -123,8 +123,10 @@ impl<'s> Compiler<'s> {
             has_paths,
             is_plain,
             has_holds,
-            has_holds_or_bans,
+            has_adaptive,
+            has_more_than_rates: has_holds || has_adaptive || has_bans,
             tiers,
+            priorities: priorities.map(Box::new),
         })
     }
 
@@ -242,4 +244,14 @@ fn in_order(mut problems: Vec<Problem>, more: usize) -> Vec<Problem> {
         problems.push(Problem::new(format!("and {more} more problems")));
     }
     problems
+}
+
+/// The limits that requests may meet, by host and path.
+fn routes_of(rules: &[Rule]) -> Routes<usize> {
+    let mut routes = Routes::new();
+    let for_requests = |(_, rule): &(usize, &Rule)| rule.is_for_requests();
+    for (place, rule) in rules.iter().enumerate().filter(for_requests) {
+        routes.insert(&rule.matches.hosts, &rule.matches.paths, place);
+    }
+    routes
 }

@@ -15,6 +15,10 @@ impl Compiler<'_> {
     /// Reports limits that another one always forestalls. Most likely a condition was
     /// forgotten or two numbers were mixed up.
     pub(super) fn check_overlap(&mut self, limits: &[Limit], rules: &[Option<Rule>]) {
+        if self.is_partial {
+            // What is missing may be what tells two limits apart.
+            return;
+        }
         // Limits for descriptors are left alone: which descriptors there are, only a proxy knows.
         // So are limits by name, each of which is asked alone.
         let is_for_requests = |rule: &&Rule| rule.is_for_requests();
@@ -72,6 +76,7 @@ fn forestalls(other: &Rule, rule: &Rule) -> bool {
     let plain = |rule: &Rule| {
         rule.spec.algorithm == AlgorithmKind::TokenBucket
             && !rule.is_hold
+            && rule.adaptive.is_none()
             && rule.spec.tiers.is_empty()
             && rule.spec.overrides.is_empty()
             && rule.settle.is_none()

@@ -21,7 +21,9 @@ impl Compiler<'_> {
     ) -> Per {
         let mut parts = Per::new();
         let Some(written) = &limit.per else {
-            parts.push(Part::Caller);
+            if !limit.is_of_service() {
+                parts.push(Part::Caller);
+            }
             return parts;
         };
         for at in written {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
+use super::adaptive::{adaptive, priority};
 use super::ban::ban;
 use super::section::Section;
 use super::value::Value;
@@ -35,6 +36,7 @@ pub(super) fn policy(file: &mut Section<'_>) -> Spec {
         limits: file.sections("limit", "[[limit]]", limit),
         overrides: file.sections("override", "[[override]]", named_override),
         tiers: file.section("tier", "[tier.gold]", tiers).unwrap_or_default(),
+        priority: file.section("priority", "[priority]", priority),
         ..Spec::default()
     }
 }
@@ -117,9 +119,10 @@ fn limit(section: &mut Section<'_>) -> Option<Limit> {
         section.rename(format!("limit {}", quoted(&name.value)));
     }
     let concurrent = section.value("concurrent").map(|value| concurrent(&value));
-    let quota = match &concurrent {
-        Some(_) => section.text("quota", QUOTA),
-        None => section.required("quota", QUOTA),
+    let adaptive = section.section("adaptive", "{ min = 10, max = 500 }", adaptive);
+    let quota = match concurrent.is_some() || section.has("adaptive") {
+        true => section.text("quota", QUOTA),
+        false => section.required("quota", QUOTA),
     };
     Some(Limit {
         matches: section.section("match", r#"{ path = "/public" }"#, matches).unwrap_or_default(),
@@ -142,6 +145,7 @@ fn limit(section: &mut Section<'_>) -> Option<Limit> {
         name: name?,
         quota,
         concurrent: concurrent.flatten(),
+        adaptive,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The policy file: a text becomes a [`Spec`], with everything that is wrong in its
 //! structure. What the values mean is not judged here.
 
+mod adaptive;
 mod ban;
 mod decode;
 mod extra_tables;

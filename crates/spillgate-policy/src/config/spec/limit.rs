@@ -6,7 +6,7 @@ use spillgate::{Start, WhenFull};
 
 #[cfg(feature = "schema")]
 use super::matches::OneOrMore;
-use super::{At, BanSpec, Concurrent, Match, Settle, WrittenTerms};
+use super::{Adaptive, At, BanSpec, Concurrent, Match, Settle, WrittenTerms};
 use crate::RequestView;
 use crate::store::{Outage, Sharing};
 
@@ -42,13 +42,15 @@ pub struct Limit {
     /// values that `match.descriptor` leaves open.
     #[cfg_attr(feature = "schema", schemars(default, with = "Option<OneOrMore>"))]
     pub(crate) per: Option<Vec<At<String>>>,
-    /// How much, over how long: `10/s burst 20`, `1000/day`, `5 per 10 s`. Either this or
-    /// `concurrent` is required.
+    /// How much, over how long: `10/s burst 20`, `1000/day`, `5 per 10 s`. One of this,
+    /// `concurrent` and `adaptive` is required.
     pub(crate) quota: Option<At<String>>,
     /// How many requests may be in progress at once, in place of `quota`: `50`, or
     /// `{ limit = 50, ttl = "30s" }`, 1 to 1000000. `ttl` is how long permits live without a sign
     /// of life of the node or program that holds them, 1s to 1d. Default: 30s.
     pub(crate) concurrent: Option<Concurrent>,
+    /// Lets the limit follow load, in place of `quota`: what moves it, and between which bounds.
+    pub(crate) adaptive: Option<Adaptive>,
     /// `token-bucket`, `leaky-bucket`, `leaky-shaper`, `interval-bucket`,
     /// `fixed-window`, `first-hit-window` or `sliding-window`. Default: `token-bucket`.
     pub(crate) algorithm: Option<At<String>>,

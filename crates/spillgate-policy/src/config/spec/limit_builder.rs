@@ -7,7 +7,8 @@ use spillgate::{Start, WhenFull};
 
 use super::limit::{OUTAGE, SHARING, START, WHEN_FULL};
 use super::{
-    At, BanSpec, Concurrent, Cost, Limit, Match, Mode, Override, Settle, WrittenTerms, all,
+    Adaptive, At, BanSpec, Concurrent, Cost, Limit, Match, Mode, Override, Settle, WrittenTerms,
+    all,
 };
 use crate::store::{Outage, Sharing};
 use crate::{RequestView, Terms};
@@ -27,6 +28,7 @@ impl Limit {
             per: None,
             quota: Some(At::from(quota.into())),
             concurrent: None,
+            adaptive: None,
             algorithm: None,
             start: None,
             capacity: None,
@@ -67,8 +69,28 @@ impl Limit {
         self
     }
 
+    /// An adaptive limit. One on requests in flight, or a share, is counted for the whole
+    /// service; a rate per caller, unless [`per`](Self::per) says otherwise.
+    ///
+    /// ```
+    /// use spillgate_policy::{Adaptive, Limit};
+    ///
+    /// let service = Limit::adaptive("service", Adaptive::auto(10..=500));
+    /// ```
+    pub fn adaptive(name: impl Into<String>, adaptive: Adaptive) -> Self {
+        Self { quota: None, adaptive: Some(adaptive), ..Self::new(name, "") }
+    }
+
+    /// True if the limit is on what the whole service can take.
+    pub(crate) fn is_of_service(&self) -> bool {
+        self.adaptive.as_ref().is_some_and(|adaptive| !adaptive.has_quotas())
+    }
+
     /// True if all that meet the limit are counted together, so that it needs room for one.
     pub(crate) fn counts_together(&self) -> bool {
+        if self.is_of_service() {
+            return true;
+        }
         match (&self.per, &self.matches.descriptor) {
             (Some(per), _) => per.iter().any(|part| part.value == "global"),
             (None, Some(entries)) => entries.value.values().all(|at| !at.value.ends_with('*')),

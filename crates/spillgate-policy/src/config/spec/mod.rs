@@ -3,6 +3,7 @@
 //! The file is decoded into these types, a builder is one of them, and the JSON
 //! schema is generated from them: what one can say, all can.
 
+mod adaptive;
 mod ban;
 mod concurrent;
 mod domain;
@@ -11,6 +12,7 @@ mod item;
 mod limit;
 mod limit_builder;
 mod matches;
+mod priority;
 mod settle;
 mod tier;
 
@@ -18,6 +20,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+pub use self::adaptive::{Adaptive, AdaptiveBounds};
+pub(crate) use self::adaptive::{Level, SignalClosure};
 pub use self::ban::BanSpec;
 pub(crate) use self::concurrent::{Amount, Concurrent};
 pub use self::domain::{Domain, Metadata, MetadataValue, Node, NodeLimit, NodeMode, NodeQuota};
@@ -27,6 +31,7 @@ pub(crate) use self::item::{ListItem, WrittenTerms};
 pub(crate) use self::limit::{Cost, MODE, NamedOverride, OUTAGE, SHARING, START, WHEN_FULL};
 pub use self::limit::{Limit, Mode, Override};
 pub use self::matches::Match;
+pub use self::priority::{Priorities, PriorityRule};
 pub use self::settle::Settle;
 pub(crate) use self::settle::SettleClosure;
 pub use self::tier::Tier;
@@ -68,6 +73,8 @@ pub(crate) struct Spec {
     /// The tiers by name: callers who have quotas of their own.
     #[cfg_attr(feature = "schema", schemars(default, rename = "tier"))]
     pub(crate) tiers: BTreeMap<String, Tier>,
+    /// How much requests matter, when adaptive limits cannot let all of them through.
+    pub(crate) priority: Option<Priorities>,
     /// Trees of limits for descriptors, which only a program can give.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) domains: Vec<Domain>,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use http::StatusCode;
 
 use super::BanRule;
-use crate::policy::rule::Statuses;
+use crate::policy::settle::Statuses;
 use crate::{Key, Mode};
 
 /// Whom a limit bans, and for what.

@@ -25,6 +25,7 @@ mod policy;
 mod problem;
 mod protocol;
 mod reply;
+mod reports;
 mod request_reader;
 mod reservations;
 mod reserve;

@@ -139,7 +139,7 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Map<String, Valu
 
 fn success(route: &Route) -> &'static str {
     match (&route.response, route.level) {
-        (Content::None, Level::Admin) => "204",
+        (Content::None, Level::Client | Level::Admin) => "204",
         _ => "200",
     }
 }
@@ -166,6 +166,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         let schema = match kind {
             ParameterType::Text => json!({ "type": "string", "minLength": 1 }),
             ParameterType::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            ParameterType::OneOf(values) => json!({ "type": "string", "enum": values }),
             ParameterType::Whole(from, to) => {
                 json!({ "type": "integer", "minimum": from, "maximum": to })
             }

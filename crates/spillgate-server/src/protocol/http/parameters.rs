@@ -18,6 +18,8 @@ pub(super) enum ParameterType {
     Text,
     /// A text, as often as there are parts.
     Texts,
+    /// One of these.
+    OneOf(&'static [&'static str]),
     /// A whole number within these bounds.
     Whole(u64, u64),
 }

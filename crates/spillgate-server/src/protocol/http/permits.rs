@@ -8,9 +8,10 @@ use spillgate_policy::store::PermitId;
 use super::HttpServer;
 use super::check::{CheckResult, Key, Seconds, Text};
 use super::json::{Integer, parse};
-use super::parameters::segment;
+use super::parameters::{Query, segment};
 use super::problem::Problem;
 use super::reply::{Reply, json, no_content};
+use super::reports;
 use super::terms::Ttl;
 
 /// Permits to be acquired.
@@ -84,8 +85,17 @@ pub(super) async fn renew(
     if is_renewed { json(&Renewed { expires_in: Seconds(Some(ttl)) }) } else { Err(unknown()) }
 }
 
-pub(super) async fn release(server: &HttpServer, [permit, _]: [&str; 2]) -> Result<Reply, Problem> {
-    let is_released = server.app.enforcer().release(id(permit)?).await.map_err(failed)?;
+pub(super) async fn release(
+    server: &HttpServer,
+    [permit, _]: [&str; 2],
+    query: &Query,
+) -> Result<Reply, Problem> {
+    let (ending, id, enforcer) = (reports::ending(query)?, id(permit)?, server.app.enforcer());
+    let released = match ending {
+        Some(ending) => enforcer.release_as(id, ending).await,
+        None => enforcer.release(id).await,
+    };
+    let is_released = released.map_err(failed)?;
     if is_released { Ok(no_content()) } else { Err(unknown()) }
 }
 

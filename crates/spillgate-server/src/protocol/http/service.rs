@@ -15,7 +15,7 @@ use super::reply::{Reply, Unchanged};
 use super::routes::{Content, Found, Level, Operation, find};
 use super::{
     HttpServer, access, auth, bans, body, check, explain, home, limits, lists, openapi, overrides,
-    pages, permits, policy, reserve,
+    pages, permits, policy, reports, reserve,
 };
 
 pub(super) async fn answer(
@@ -81,8 +81,9 @@ async fn carry_out(
         Operation::Settle => reserve::settle(server, &body).await,
         Operation::Acquire => permits::acquire(server, &body).await,
         Operation::Renew => permits::renew(server, segments, &body).await,
-        Operation::Release => permits::release(server, segments).await,
+        Operation::Release => permits::release(server, segments, query).await,
         Operation::Strike => bans::strike(app, &body).await,
+        Operation::Report => reports::run(server, &body),
         Operation::Bans => bans::list(app),
         Operation::ShowBan => bans::show(app, segments),
         Operation::SetBan => bans::set(app, segments, &body).await,

@@ -57,7 +57,9 @@ commands! {
         "generic" "Acquires permits of a concurrency limit.";
     Renew = "sg.renew" "permit EX seconds | PX milliseconds" (4, 4) WRITE 0 "generic"
         "Extends the time in which a permit expires.";
-    Release = "sg.release" "permit" (2, 2) WRITE 0 "generic" "Releases a permit.";
+    Release = "sg.release" "permit [OK | FAILED]" (2, 3) WRITE 0 "generic" "Releases a permit.";
+    Report = "sg.report" "limit latency OK | FAILED [COUNT n]" (4, 6) WRITE 0 "generic"
+        "Reports how calls ended, to an adaptive limit.";
     Strike = "sg.strike" "limit key" (3, ANY) WRITE 0 "generic"
         "Reports an offence, which may lead to a ban.";
     Ping = "ping" "[message]" (1, 2) FAST 0 "connection" "Returns PONG, or the message.";

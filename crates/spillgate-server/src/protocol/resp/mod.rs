@@ -6,6 +6,7 @@
 //! | `SG.CHECK limit key [cost]` | spends under a limit of the policy |
 //! | `SG.CHECK limit PARTS n part … [cost]` | the same, for a limit per several parts, or none |
 //! | `SG.ACQUIRE`, `SG.RENEW`, `SG.RELEASE` | hold permits of a concurrency limit |
+//! | `SG.REPORT limit latency ending` | reports how calls ended, to an adaptive limit |
 //! | `SG.STRIKE limit key` | reports an offence |
 //! | `SG.BANS`, `SG.BAN`, `SG.LIFT` | list, set and lift bans; for operators |
 //! | `PING`, `ECHO`, `HELLO`, `AUTH`, `CLIENT`, `SELECT`, `RESET`, `QUIT` | about the connection |
@@ -35,6 +36,7 @@ mod pipeline;
 mod protocol;
 mod read_ahead;
 mod reply;
+mod reports;
 mod session;
 mod stats;
 #[cfg(test)]

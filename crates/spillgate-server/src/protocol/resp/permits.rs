@@ -4,7 +4,7 @@
 //! SG.ACQUIRE limit key [COUNT n] [EX seconds | PX milliseconds]
 //! SG.ACQUIRE limit PARTS n part1 … partn [COUNT n] [EX seconds | PX milliseconds]
 //! SG.RENEW permit EX seconds | PX milliseconds
-//! SG.RELEASE permit
+//! SG.RELEASE permit [OK | FAILED]
 //! ```
 //!
 //! `SG.ACQUIRE` replies with the permit, or nil if all are held; then the limit, what remains, and
@@ -20,6 +20,7 @@ use super::Endpoint;
 use super::codec::{Args, Writer};
 use super::error::{CommandError, positive};
 use super::key_args::KeyArgs;
+use super::reports::ending;
 
 /// `SG.ACQUIRE`
 pub(super) async fn acquire<S: Store>(
@@ -71,9 +72,14 @@ pub(super) async fn release<S: Store>(
     args: Args<'_>,
     out: &mut Writer,
 ) -> Result<(), CommandError> {
-    let is_released = match permit(args.at(1)) {
-        Some(id) => endpoint.enforcer.release(id).await?,
-        None => false,
+    let ending = match args.len() {
+        3 => Some(ending(args, 2).ok_or(CommandError::SYNTAX)?),
+        _ => None,
+    };
+    let is_released = match (permit(args.at(1)), ending) {
+        (Some(id), Some(ending)) => endpoint.enforcer.release_as(id, ending).await?,
+        (Some(id), None) => endpoint.enforcer.release(id).await?,
+        (None, _) => false,
     };
     out.integer(is_released.into());
     Ok(())

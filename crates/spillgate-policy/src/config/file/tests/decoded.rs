@@ -5,7 +5,7 @@ use spillgate::Timestamp;
 use super::super::decode;
 use super::{COMPLETE, LIMIT, check};
 use crate::PathSpelling;
-use crate::config::spec::{Accept, At, Cost, ListItem, Mode};
+use crate::config::spec::{Accept, Adaptive, At, Cost, Limit, ListItem, Mode};
 
 #[test]
 fn the_settings_of_a_server_are_skipped() {
@@ -47,9 +47,41 @@ fn the_complete_example_is_decoded_whole() {
     assert_eq!(identity.ipv4_prefix.as_ref().unwrap().value, 32);
     assert_eq!(identity.ipv6_prefix.as_ref().unwrap().value, 64);
 
-    let [public, login, tokens, uploads, messages, address] = &spec.limits[..] else {
+    let [public, login, tokens, uploads, service, fair, payments, messages, address] =
+        &spec.limits[..]
+    else {
         panic!("{:#?}", spec.limits)
     };
+    let shown = |limit: &Limit| {
+        let it = limit.adaptive.as_ref().unwrap();
+        let Adaptive { controller, signal, target, threshold, aggression, .. } = it;
+        let shares = format!("{threshold:?} {aggression:?}");
+        format!(
+            "{controller:?} {signal:?} {target:?} {shares} {:?} {:?} {:?}",
+            it.min, it.max, it.start
+        )
+    };
+    assert_eq!(
+        shown(service),
+        r#"Some("auto") None None None None Some(10.0) Some(500.0) Some(50.0)"#
+    );
+    assert_eq!(
+        shown(fair),
+        r#"None Some("cpu") Some(0.8) None None Some("10/s") Some("200/s") None"#
+    );
+    assert_eq!(
+        shown(payments),
+        r#"Some("errors") None None Some(0.95) Some(1.0) Some(0.2) None None"#
+    );
+    let priority = spec.priority.as_ref().unwrap();
+    assert_eq!(priority.default.as_ref().unwrap().value, "normal");
+    assert_eq!(priority.header.as_ref().unwrap().value, "x-priority");
+    assert_eq!(priority.tier["gold"].value, "high");
+    assert_eq!(priority.rules[0].class.value, "critical");
+    assert_eq!(values(&priority.rules[0].matches.path), ["/pay"]);
+    assert_eq!(values(&priority.rules[0].matches.method), ["POST"]);
+    assert_eq!(values(&priority.rules[0].matches.host), ["example.com"]);
+    assert_eq!(priority.rules[1].matches.header["x-prefetch"].value, "*");
     assert_eq!(spec.path_spelling, PathSpelling::default());
     assert!(messages.by_name.as_ref().unwrap().value && !spec.lacks_limits);
     assert_eq!(public.name.value, "public");

@@ -73,7 +73,7 @@ fn a_text_as_deep_as_the_parser_allows_does_not_exhaust_the_stack() {
     assert_eq!(
         problems(&text),
         [
-            "1:1: unknown key \"k\"; known are server, store, proxy, identity, allow, block, path-spelling, limit, override, tier"
+            "1:1: unknown key \"k\"; known are server, store, proxy, identity, allow, block, path-spelling, limit, override, tier, priority"
         ],
     );
 }

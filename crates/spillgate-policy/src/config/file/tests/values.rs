@@ -7,7 +7,7 @@ fn an_unknown_key_is_told_with_the_one_that_was_meant_or_all_there_are() {
         (
             "zone = 1",
             &[
-                "1:1: unknown key \"zone\"; known are server, store, proxy, identity, allow, block, path-spelling, limit, override, tier",
+                "1:1: unknown key \"zone\"; known are server, store, proxy, identity, allow, block, path-spelling, limit, override, tier, priority",
             ],
         ),
         (

@@ -21,6 +21,11 @@ pub(in crate::protocol::http) struct CheckResult<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     banned: bool,
+    /// True if the service is at its limit, which is not the caller's fault. Otherwise it is not
+    /// there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    shed: bool,
     /// The name of the limit; null if none was met.
     limit: Option<&'a str>,
     /// The most that can be spent at once.
@@ -104,6 +109,7 @@ impl<'a> CheckResult<'a> {
             allowed: outcome.is_allowed(),
             blocked: outcome.answer() == Verdict::Blocked,
             banned: outcome.answer() == Verdict::Banned,
+            shed: outcome.answer() == Verdict::Shed,
             limit: first.map(|limit| limit.name()),
             max: decision.map(Decision::limit),
             remaining: decision.map(Decision::remaining),
@@ -120,6 +126,7 @@ impl<'a> CheckResult<'a> {
             allowed: decision.is_allowed(),
             blocked: false,
             banned: false,
+            shed: false,
             limit: Some(limit),
             max: Some(decision.limit()),
             remaining: Some(decision.remaining()),

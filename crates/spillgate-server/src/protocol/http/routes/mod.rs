@@ -87,6 +87,7 @@ operations! {
     Renew "renew",
     Release "release",
     Strike "strike",
+    Report "report",
     Auth "auth",
     Limits "limits",
     Peek "peek",

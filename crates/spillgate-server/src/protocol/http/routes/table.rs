@@ -6,7 +6,8 @@ use super::{Level, Operation, Route, route, schema};
 use crate::protocol::http::parameters::{Parameter, ParameterType};
 use crate::protocol::http::terms::{self, COMMENT, EXPIRES, TTL};
 use crate::protocol::http::{
-    auth, bans, check, explain, limits, lists, overrides, pages, permits, policy, reply, reserve,
+    auth, bans, check, explain, limits, lists, overrides, pages, permits, policy, reply, reports,
+    reserve,
 };
 
 const PART: Parameter = Parameter {
@@ -58,12 +59,17 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .fails(&[404, 422, 503]),
     route(Method::DELETE, "/v1/permits/{permit}", Operation::Release, Level::Client)
         .says("Releases a permit, once.")
+        .asks(&[reports::ENDING])
         .fails(&[404, 503]),
     route(Method::POST, "/v1/strikes", Operation::Strike, Level::Client)
         .says("Reports an offence under a limit that bans.")
         .takes(schema::<bans::StrikeBody<'static>>)
         .gives(schema::<bans::Struck>)
         .fails(&[404, 503]),
+    route(Method::POST, "/v1/reports", Operation::Report, Level::Client)
+        .says("Reports how calls ended, to adaptive limits.")
+        .takes(schema::<reports::ReportsBody<'static>>)
+        .fails(&[404]),
     route(Method::GET, "/v1/limits", Operation::Limits, Level::Admin)
         .says("Lists the limits of the policy and their state.")
         .gives(schema::<limits::LimitList>),

@@ -4,6 +4,7 @@ mod commands;
 mod connection;
 mod permits_and_bans;
 mod pipeline;
+mod reports;
 mod throttle;
 
 use std::future::pending;
@@ -85,7 +86,16 @@ impl Talk {
 
     /// Reads to the end of a line.
     async fn skip_line(&mut self) {
-        while self.io.read_u8().await.unwrap() != b'\n' {}
+        self.line().await;
+    }
+
+    /// The rest of a line.
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        while !line.ends_with("\r\n") {
+            line.push(self.io.read_u8().await.unwrap().into());
+        }
+        line
     }
 
     async fn ask(&mut self, line: &str, reply: &str) {
