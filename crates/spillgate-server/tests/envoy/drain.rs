@@ -5,26 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonic::Code;
 
+use crate::common::goaway::is_goaway;
 use crate::common::server::until;
 use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, metric, start};
 
 const FILE: &str = "domain: edge\ndescriptors:\n\
     - {key: k, rate_limit: {unit: day, requests_per_unit: 3000}}\n";
-
-/// Whether the server had announced that it ends: tonic names a call that it could not send any
-/// more for that reason `INTERNAL`.
-fn is_goaway(error: &tonic::Status) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<h2::Error>() {
-            return error.is_go_away()
-                && error.is_remote()
-                && error.reason() == Some(h2::Reason::NO_ERROR);
-        }
-        source = cause.source();
-    }
-    false
-}
 
 /// Asks until the server is gone, and counts what was allowed.
 async fn ask_on(mut client: Client, allowed: Arc<AtomicU64>) {
