@@ -23,6 +23,7 @@ impl<S: Store> Gate<S> {
     }
 
     /// The same without waiting, if the store can. Otherwise nothing has happened.
+    #[inline]
     pub(super) fn decide_by_store_now(
         &self,
         active: &Active<S::Limits>,

@@ -12,7 +12,7 @@ pub(super) struct Rare {
     /// What the request holds until it ends.
     pub(super) permits: RequestPermits,
     pub(super) ban: Option<Banned>,
-    pub(super) adaptive: Option<AdaptiveOutcome>,
+    pub(super) adaptive: Option<Box<AdaptiveOutcome>>,
 }
 
 impl Rare {

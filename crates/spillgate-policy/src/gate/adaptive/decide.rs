@@ -16,6 +16,7 @@ use crate::{Error, Policy};
 
 /// The spends of a question that the store decides about: those between the adaptive limits
 /// and enforce, and those that follow load in shadow mode.
+#[inline]
 pub(in crate::gate) fn of_store<'s>(policy: &Policy, spends: &'s mut [Spend]) -> &'s mut [Spend] {
     if !policy.has_adaptive {
         return spends;
@@ -48,6 +49,8 @@ impl<S: Store> Gate<S> {
     }
 
     /// The same without waiting, if the store can. Otherwise nothing has happened.
+    // Not inlined, so that other policies pay for one branch.
+    #[inline(never)]
     pub(in crate::gate) fn decide_by_load_now(
         &self,
         active: &Active<S::Limits>,
@@ -156,8 +159,8 @@ impl<S: Store> Gate<S> {
         }
         if !held.is_empty() || !noted.samples.is_empty() {
             let rare = outcome.rare_mut();
-            rare.permits.adaptive = held;
-            rare.adaptive = Some(noted);
+            rare.permits.adaptive = (!held.is_empty()).then(|| Box::new(held));
+            rare.adaptive = Some(Box::new(noted));
         }
         true
     }
@@ -261,10 +264,10 @@ impl Outcome<'_> {
             return;
         }
         self.answer = Answer::Shed;
-        self.rare_mut().adaptive = Some(AdaptiveOutcome {
+        self.rare_mut().adaptive = Some(Box::new(AdaptiveOutcome {
             priority: asked.priority,
             shed: Some((place, refusal.retry_after)),
             ..AdaptiveOutcome::default()
-        });
+        }));
     }
 }

@@ -53,7 +53,7 @@ impl Outcome<'_> {
     }
 
     fn adaptive(&self) -> Option<&AdaptiveOutcome> {
-        self.rare.as_ref()?.adaptive.as_ref()
+        self.rare.as_ref()?.adaptive.as_deref()
     }
 
     /// Says how long the service took, where that is not the time since the request was allowed;
@@ -68,7 +68,7 @@ impl Outcome<'_> {
     }
 
     fn adaptive_mut(&mut self) -> Option<&mut AdaptiveOutcome> {
-        self.rare.as_mut()?.adaptive.as_mut()
+        self.rare.as_mut()?.adaptive.as_deref_mut()
     }
 
     /// Measures latency from now on.

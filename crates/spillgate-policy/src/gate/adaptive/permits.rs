@@ -31,7 +31,8 @@ use crate::store::Permits;
 #[must_use = "dropped, the permits are released"]
 pub struct RequestPermits {
     pub(in crate::gate) store: Permits,
-    pub(in crate::gate) adaptive: AdaptivePermits,
+    /// Boxed, so that requests without them drop a null pointer.
+    pub(in crate::gate) adaptive: Option<Box<AdaptivePermits>>,
 }
 
 /// Permits of adaptive limits.
@@ -41,13 +42,13 @@ impl RequestPermits {
     /// How many limits something is held of.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.store.len() + self.adaptive.len()
+        self.store.len() + self.adaptive.as_ref().map_or(0, |permits| permits.len())
     }
 
     /// True if nothing is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.store.is_empty() && self.adaptive.is_empty()
+        self.len() == 0
     }
 }
 
