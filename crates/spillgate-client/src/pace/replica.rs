@@ -1,0 +1,231 @@
+use std::time::Duration;
+
+use spillgate::algorithm::{Algorithm, TokenBucket, Word};
+use spillgate::{Error, Quota, Timestamp};
+
+use super::supply::Supply;
+use crate::headers::{AnnouncedLimit, Unit};
+use crate::status::LimitStatus;
+
+/// A limit of the far side, as it must be there now: what the last response said, less what was sent
+/// since, plus what has been refilled.
+///
+/// Requests in flight count as spent. So far sides that answer late or out of order are never
+/// overestimated, and only the [measured](Supply) refill is a guess, which the next response corrects.
+#[derive(Debug)]
+pub(super) struct Replica {
+    /// The limit with its measured refill. A debt is what is in flight beyond what remains.
+    bucket: TokenBucket,
+    word: Word,
+    limit: u64,
+    unit: Unit,
+    supply: Supply,
+    /// Average cost of a request.
+    cost: f64,
+    /// Requests in flight, and how many have been answered.
+    in_flight: u64,
+    answered: u64,
+    last: Option<Last>,
+    learnt_at: Timestamp,
+    reset_at: Timestamp,
+    /// The length that the reserve is spread over.
+    window: Duration,
+    blocked_until: Timestamp,
+    /// When the last request was sent of which nobody knew what it would find.
+    probed_at: Timestamp,
+}
+
+/// The response that the replica follows.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// The number of its request.
+    number: u64,
+    remaining: u64,
+    answered: u64,
+}
+
+/// The share of a limit that is spread over the time until it is reset: one in so many.
+const RESERVE: u64 = 8;
+/// Where a far side announces no reset.
+const DEFAULT_RESET: Duration = Duration::from_secs(1);
+
+impl Replica {
+    pub(super) fn new(announced: &AnnouncedLimit, in_flight: u64) -> Result<Self, Error> {
+        let bucket = bucket(1, 0.0)?;
+        Ok(Self {
+            word: bucket.fresh(Timestamp::ZERO),
+            bucket,
+            limit: 1,
+            unit: announced.unit,
+            supply: Supply::default(),
+            cost: 1.0,
+            in_flight,
+            answered: 0,
+            last: None,
+            learnt_at: Timestamp::ZERO,
+            reset_at: Timestamp::ZERO,
+            window: DEFAULT_RESET,
+            blocked_until: Timestamp::ZERO,
+            probed_at: Timestamp::ZERO,
+        })
+    }
+
+    /// When a request may be sent, as far as this limit is concerned: now, or not before some time. An
+    /// answer that arrives in the meantime may change it.
+    pub(super) fn ready_at(&self, now: Timestamp) -> Timestamp {
+        if now < self.blocked_until {
+            return self.blocked_until;
+        }
+        if self.is_stale(now) {
+            // Nobody knows what there is now. One request finds out, another if that takes long.
+            let is_probed = self.probed_at >= self.reset_at.max(self.blocked_until);
+            let again = self.probed_at + self.window.min(DEFAULT_RESET);
+            return if is_probed { again.max(now) } else { now };
+        }
+        let (cost, remaining) = (self.cost(), self.bucket.remaining(self.word, now));
+        if remaining >= cost.saturating_add(self.reserve(now)) {
+            return now;
+        }
+        let refilled = self.bucket.retry_after(self.word, now, cost.saturating_add(self.reserve(now)));
+        let refilled = refilled.map_or(self.reset_at, |time| now + time);
+        let spread = if remaining >= cost { self.spread_at(remaining - cost) } else { self.reset_at };
+        refilled.min(spread).min(self.reset_at).max(now + Duration::from_nanos(1))
+    }
+
+    /// What is held back at `now`: it falls to nothing until the reset, so that what remains is spread
+    /// over that time.
+    fn reserve(&self, now: Timestamp) -> u64 {
+        let share = self.reset_at.since(now).as_secs_f64() / self.window.as_secs_f64().max(1e-9);
+        ((self.limit / RESERVE) as f64 * share.min(1.0)) as u64
+    }
+
+    /// When the reserve will have fallen to `left`.
+    fn spread_at(&self, left: u64) -> Timestamp {
+        let reserve = (self.limit / RESERVE).max(1) as f64;
+        let share = ((left.saturating_add(1)) as f64 / reserve).min(1.0);
+        self.reset_at - self.window.mul_f64(share)
+    }
+
+    pub(super) fn send(&mut self, now: Timestamp) {
+        self.in_flight += 1;
+        if self.is_stale(now) {
+            self.probed_at = now;
+        }
+        self.word = self.bucket.debit_up_to(self.word, now, self.cost(), u64::MAX);
+    }
+
+    /// Undoes [`send`](Self::send) for a request that was not sent after all.
+    pub(super) fn unsend(&mut self, now: Timestamp) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.word = self.bucket.refund(self.word, now, self.cost());
+    }
+
+    /// A request has ended, with or without a response.
+    pub(super) fn end(&mut self, is_answered: bool) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.answered += u64::from(is_answered);
+    }
+
+    /// Follows a response to the request with this number.
+    pub(super) fn learn(&mut self, announced: &AnnouncedLimit, number: u64, now: Timestamp, longest: Duration) {
+        let Some(remaining) = announced.remaining else { return };
+        self.learnt_at = now;
+        self.limit = announced.limit.unwrap_or(self.limit.max(remaining)).max(1);
+        let is_newest = self.last.is_none_or(|last| last.number < number);
+        self.learn_cost(remaining);
+        self.measure(remaining, now);
+        self.learn_reset(announced, now, longest);
+        let refill = self.supply.per_second();
+        let Ok(bucket) = bucket(self.limit, refill).or_else(|_| bucket(self.limit, 0.0)) else { return };
+        let in_flight = (self.in_flight as f64 * self.cost) as u64;
+        let owed = self.limit.saturating_sub(remaining).saturating_add(in_flight);
+        let word = bucket.debit_up_to(bucket.fresh(now), now, owed, u64::MAX);
+        let known = bucket.carry_over(self.word, now, &self.bucket);
+        // An older response knows less of what was sent: it must not raise what remains.
+        let is_less = bucket.spent(word, now) > bucket.spent(known, now);
+        self.word = if is_newest || is_less { word } else { known };
+        self.bucket = bucket;
+        if is_newest {
+            self.last = Some(Last { number, remaining, answered: self.answered });
+        }
+    }
+
+    /// What requests cost on average, if they do not count as one.
+    fn learn_cost(&mut self, remaining: u64) {
+        let Some(last) = self.last.filter(|_| self.unit != Unit::Requests) else { return };
+        let answers = self.answered.saturating_sub(last.answered);
+        if let Some(spent) = last.remaining.checked_sub(remaining).filter(|_| answers > 0) {
+            let cost = spent as f64 / answers as f64;
+            self.cost = (0.8 * self.cost.max(1.0) + 0.2 * cost).max(1.0);
+        }
+    }
+
+    /// Measures the refill, except across a reset.
+    fn measure(&mut self, remaining: u64, now: Timestamp) {
+        let few = (self.limit / 4).max(2);
+        let risen = self.last.map_or(0, |last| remaining.saturating_sub(last.remaining));
+        let spent = (self.answered as f64 * self.cost) as i128;
+        if risen > few {
+            self.supply.restart();
+        } else if self.in_flight <= few && self.unit == Unit::Requests {
+            let is_full = remaining.saturating_add(2) >= self.limit;
+            self.supply.measure(now, spent + i128::from(remaining), is_full);
+        }
+    }
+
+    /// Resets are rounded up to seconds, so of several for one window the earliest is the best.
+    fn learn_reset(&mut self, announced: &AnnouncedLimit, now: Timestamp, longest: Duration) {
+        let after = announced.reset_after.unwrap_or(DEFAULT_RESET).min(longest);
+        let reset_at = now + after;
+        let risen = self.last.is_some_and(|last| announced.remaining > Some(last.remaining));
+        let is_same_window = now < self.reset_at && !risen;
+        self.reset_at = if is_same_window { self.reset_at.min(reset_at) } else { reset_at };
+        let window = announced.window.unwrap_or(after).min(longest);
+        self.window = if is_same_window { self.window.max(window) } else { window.max(after) };
+    }
+
+    pub(super) fn block(&mut self, until: Timestamp) {
+        self.blocked_until = self.blocked_until.max(until);
+    }
+
+    /// Requests in flight of another route that meets this limit.
+    pub(super) fn join(&mut self, in_flight: u64) {
+        self.in_flight += in_flight;
+    }
+
+    /// When a response last spoke of it.
+    pub(super) fn learnt_at(&self) -> Timestamp {
+        self.learnt_at
+    }
+
+    /// True once the announced reset has passed.
+    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
+        now >= self.reset_at && now >= self.blocked_until
+    }
+
+    fn cost(&self) -> u64 {
+        self.cost as u64
+    }
+
+    pub(super) fn status(&self, now: Timestamp) -> LimitStatus {
+        LimitStatus {
+            limit: self.limit,
+            remaining: self.bucket.remaining(self.word, now),
+            reset_after: self.reset_at.max(self.blocked_until).since(now),
+            refill_per_second: self.supply.per_second(),
+        }
+    }
+}
+
+/// A bucket that holds `limit` and refills at a measured rate.
+fn bucket(limit: u64, per_second: f64) -> Result<TokenBucket, Error> {
+    // Below this, one unit takes longer to refill than any reset that is waited for.
+    const SLOWEST: f64 = 1e-6;
+    let quota = if per_second < SLOWEST {
+        Quota::once(limit).build()?
+    } else {
+        let interval = Duration::from_secs_f64(1.0 / per_second);
+        Quota::per(1, interval.max(Duration::from_nanos(1))).burst(limit).build()?
+    };
+    TokenBucket::new(&quota)
+}

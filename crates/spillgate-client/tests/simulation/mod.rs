@@ -1,0 +1,3 @@
+//! A thousand tasks in simulated time.
+
+mod quotas;
