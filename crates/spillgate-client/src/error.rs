@@ -66,7 +66,9 @@ impl fmt::Display for Error {
             Kind::Limited { host, retry_after: Some(time) } => {
                 let millis = time.as_nanos().div_ceil(1_000_000);
                 write!(f, "the rate limit of {host:?} leaves no room for {millis} ms, ")?;
-                f.write_str("which is longer than this request may wait; retry then, or raise `max_wait`")
+                f.write_str(
+                    "which is longer than this request may wait; retry then, or raise `max_wait`",
+                )
             }
             Kind::Limited { host, retry_after: None } => {
                 write!(f, "the time to wait for room under the rate limit of {host:?} is over; ")?;

@@ -50,7 +50,11 @@ impl Collector for Collected {
             ("limited", "Requests not sent, with too long to wait", counts.limited),
             ("queue_full", "Requests not sent, since too many waited", counts.queue_full),
             ("retries", "Requests sent again", counts.retries),
-            ("retries_denied", "Requests not sent again for want of a retry budget", counts.retries_denied),
+            (
+                "retries_denied",
+                "Requests not sent again for want of a retry budget",
+                counts.retries_denied,
+            ),
             ("blocks", "How often the far side made the client stop", counts.blocks),
         ] {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;

@@ -34,7 +34,11 @@ pub(super) fn limits(headers: &HeaderMap, sent: Timestamp, found: &mut Vec<Annou
 }
 
 /// `limit=100, remaining=50, reset=30`, as in draft 7.
-fn dictionary(headers: &HeaderMap, members: &[Item<'_>], sent: Timestamp) -> Option<AnnouncedLimit> {
+fn dictionary(
+    headers: &HeaderMap,
+    members: &[Item<'_>],
+    sent: Timestamp,
+) -> Option<AnnouncedLimit> {
     let value = |key: &str| {
         let pairs = members.iter().filter_map(|member| member.bare.split_once('='));
         pairs.map(|(name, value)| (name.trim(), value.trim())).find(|pair| pair.0 == key)
@@ -63,7 +67,8 @@ impl<'t> Item<'t> {
     fn parse(text: &'t str) -> Self {
         let mut parts = outside_quotes(text, ';').map(str::trim);
         let bare = parts.next().unwrap_or_default();
-        let pair = |part: &'t str| part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let pair =
+            |part: &'t str| part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         Self { bare, parameters: parts.filter_map(pair).collect() }
     }
 

@@ -14,14 +14,86 @@ const NAMED: [(Dialect, Unit, &str, Names); 8] = {
     use Dialect::{Anthropic, Linear, OpenAi};
     use Unit::{Other, Requests};
     [
-        (OpenAi, Requests, "requests", ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]),
-        (OpenAi, Other, "tokens", ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]),
-        (Anthropic, Requests, "requests", ["anthropic-ratelimit-requests-limit", "anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"]),
-        (Anthropic, Other, "tokens", ["anthropic-ratelimit-tokens-limit", "anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"]),
-        (Anthropic, Other, "input-tokens", ["anthropic-ratelimit-input-tokens-limit", "anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"]),
-        (Anthropic, Other, "output-tokens", ["anthropic-ratelimit-output-tokens-limit", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"]),
-        (Linear, Requests, "requests", ["x-ratelimit-requests-limit", "x-ratelimit-requests-remaining", "x-ratelimit-requests-reset"]),
-        (Linear, Other, "complexity", ["x-ratelimit-complexity-limit", "x-ratelimit-complexity-remaining", "x-ratelimit-complexity-reset"]),
+        (
+            OpenAi,
+            Requests,
+            "requests",
+            [
+                "x-ratelimit-limit-requests",
+                "x-ratelimit-remaining-requests",
+                "x-ratelimit-reset-requests",
+            ],
+        ),
+        (
+            OpenAi,
+            Other,
+            "tokens",
+            [
+                "x-ratelimit-limit-tokens",
+                "x-ratelimit-remaining-tokens",
+                "x-ratelimit-reset-tokens",
+            ],
+        ),
+        (
+            Anthropic,
+            Requests,
+            "requests",
+            [
+                "anthropic-ratelimit-requests-limit",
+                "anthropic-ratelimit-requests-remaining",
+                "anthropic-ratelimit-requests-reset",
+            ],
+        ),
+        (
+            Anthropic,
+            Other,
+            "tokens",
+            [
+                "anthropic-ratelimit-tokens-limit",
+                "anthropic-ratelimit-tokens-remaining",
+                "anthropic-ratelimit-tokens-reset",
+            ],
+        ),
+        (
+            Anthropic,
+            Other,
+            "input-tokens",
+            [
+                "anthropic-ratelimit-input-tokens-limit",
+                "anthropic-ratelimit-input-tokens-remaining",
+                "anthropic-ratelimit-input-tokens-reset",
+            ],
+        ),
+        (
+            Anthropic,
+            Other,
+            "output-tokens",
+            [
+                "anthropic-ratelimit-output-tokens-limit",
+                "anthropic-ratelimit-output-tokens-remaining",
+                "anthropic-ratelimit-output-tokens-reset",
+            ],
+        ),
+        (
+            Linear,
+            Requests,
+            "requests",
+            [
+                "x-ratelimit-requests-limit",
+                "x-ratelimit-requests-remaining",
+                "x-ratelimit-requests-reset",
+            ],
+        ),
+        (
+            Linear,
+            Other,
+            "complexity",
+            [
+                "x-ratelimit-complexity-limit",
+                "x-ratelimit-complexity-remaining",
+                "x-ratelimit-complexity-reset",
+            ],
+        ),
     ]
 };
 

@@ -121,7 +121,11 @@ impl Budget {
         let now = self.settings.now();
         let is_taken = self.lock().retries.withdraw(now);
         let counters = &self.settings.counters;
-        if is_taken { counters.retries.add() } else { counters.retries_denied.add() }
+        if is_taken {
+            counters.retries.add()
+        } else {
+            counters.retries_denied.add()
+        }
         is_taken
     }
 
@@ -189,7 +193,7 @@ impl Ticket {
         let now = settings.now();
         let mut state = self.budget.lock();
         state.end(&self.route, !is_refused);
-        state.learn(&self.route, self.sent.number, &info.limits, now, settings.max_block);
+        state.learn(&self.route, self.sent.at, &info.limits, now, settings.max_block);
         if is_refused {
             settings.counters.refused.add();
             let wait = |refusals| settings.block(info, refusals);

@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use spillgate::algorithm::{Algorithm, TokenBucket, Word};
@@ -26,6 +27,8 @@ pub(super) struct Replica {
     in_flight: u64,
     answered: u64,
     last: Option<Last>,
+    /// Responses of late, each with what it said remains: the newest last.
+    recent: VecDeque<(Timestamp, u64)>,
     learnt_at: Timestamp,
     reset_at: Timestamp,
     /// The length that the reserve is spread over.
@@ -35,17 +38,17 @@ pub(super) struct Replica {
     probed_at: Timestamp,
 }
 
-/// The response that the replica follows.
+/// The last response.
 #[derive(Clone, Copy, Debug)]
 struct Last {
-    /// The number of its request.
-    number: u64,
     remaining: u64,
     answered: u64,
 }
 
 /// The share of a limit that is spread over the time until it is reset: one in so many.
 const RESERVE: u64 = 8;
+/// The same of one that refills continuously.
+const MARGIN: u64 = 1000;
 /// Where a far side announces no reset.
 const DEFAULT_RESET: Duration = Duration::from_secs(1);
 
@@ -62,6 +65,7 @@ impl Replica {
             in_flight,
             answered: 0,
             last: None,
+            recent: VecDeque::new(),
             learnt_at: Timestamp::ZERO,
             reset_at: Timestamp::ZERO,
             window: DEFAULT_RESET,
@@ -86,9 +90,11 @@ impl Replica {
         if remaining >= cost.saturating_add(self.reserve(now)) {
             return now;
         }
-        let refilled = self.bucket.retry_after(self.word, now, cost.saturating_add(self.reserve(now)));
+        let refilled =
+            self.bucket.retry_after(self.word, now, cost.saturating_add(self.reserve(now)));
         let refilled = refilled.map_or(self.reset_at, |time| now + time);
-        let spread = if remaining >= cost { self.spread_at(remaining - cost) } else { self.reset_at };
+        let spread =
+            if remaining >= cost { self.spread_at(remaining - cost) } else { self.reset_at };
         refilled.min(spread).min(self.reset_at).max(now + Duration::from_nanos(1))
     }
 
@@ -96,12 +102,19 @@ impl Replica {
     /// over that time.
     fn reserve(&self, now: Timestamp) -> u64 {
         let share = self.reset_at.since(now).as_secs_f64() / self.window.as_secs_f64().max(1e-9);
-        ((self.limit / RESERVE) as f64 * share.min(1.0)) as u64
+        (self.low() as f64 * share.min(1.0)) as u64
+    }
+
+    /// Below this, what remains is low. A limit that refills all the time is spread by its refill: there it
+    /// is only a margin.
+    fn low(&self) -> u64 {
+        let refilled = self.supply.per_second() * self.window.as_secs_f64();
+        self.limit / if refilled * 4.0 >= self.limit as f64 { MARGIN } else { RESERVE }
     }
 
     /// When the reserve will have fallen to `left`.
     fn spread_at(&self, left: u64) -> Timestamp {
-        let reserve = (self.limit / RESERVE).max(1) as f64;
+        let reserve = self.low().max(1) as f64;
         let share = ((left.saturating_add(1)) as f64 / reserve).min(1.0);
         self.reset_at - self.window.mul_f64(share)
     }
@@ -126,28 +139,40 @@ impl Replica {
         self.answered += u64::from(is_answered);
     }
 
-    /// Follows a response to the request with this number.
-    pub(super) fn learn(&mut self, announced: &AnnouncedLimit, number: u64, now: Timestamp, longest: Duration) {
+    /// Follows a response to a request that was sent at `sent_at`.
+    pub(super) fn learn(
+        &mut self,
+        announced: &AnnouncedLimit,
+        sent_at: Timestamp,
+        now: Timestamp,
+        longest: Duration,
+    ) {
         let Some(remaining) = announced.remaining else { return };
         self.learnt_at = now;
         self.limit = announced.limit.unwrap_or(self.limit.max(remaining)).max(1);
-        let is_newest = self.last.is_none_or(|last| last.number < number);
+        let remaining = self.lowest_since(sent_at, remaining, now);
         self.learn_cost(remaining);
         self.measure(remaining, now);
-        self.learn_reset(announced, now, longest);
+        self.learn_reset(announced, remaining, now, longest);
+        self.last = Some(Last { remaining, answered: self.answered });
         let refill = self.supply.per_second();
-        let Ok(bucket) = bucket(self.limit, refill).or_else(|_| bucket(self.limit, 0.0)) else { return };
+        let bucket = bucket(self.limit, refill).or_else(|_| bucket(self.limit, 0.0));
+        self.bucket = bucket.unwrap_or(self.bucket);
         let in_flight = (self.in_flight as f64 * self.cost) as u64;
         let owed = self.limit.saturating_sub(remaining).saturating_add(in_flight);
-        let word = bucket.debit_up_to(bucket.fresh(now), now, owed, u64::MAX);
-        let known = bucket.carry_over(self.word, now, &self.bucket);
-        // An older response knows less of what was sent: it must not raise what remains.
-        let is_less = bucket.spent(word, now) > bucket.spent(known, now);
-        self.word = if is_newest || is_less { word } else { known };
-        self.bucket = bucket;
-        if is_newest {
-            self.last = Some(Last { number, remaining, answered: self.answered });
+        self.word = self.bucket.debit_up_to(self.bucket.fresh(now), now, owed, u64::MAX);
+    }
+
+    /// The least that remained by any response since a request was sent. Its own response may have been
+    /// decided before all of those, although it comes last: it must not raise what remains.
+    fn lowest_since(&mut self, sent_at: Timestamp, remaining: u64, now: Timestamp) -> u64 {
+        const MOST: usize = 1_024;
+        if self.recent.len() == MOST {
+            self.recent.pop_front();
         }
+        self.recent.push_back((now, remaining));
+        let since = self.recent.iter().rev().take_while(|(received_at, _)| *received_at > sent_at);
+        since.map(|(_, remaining)| *remaining).min().unwrap_or(remaining)
     }
 
     /// What requests cost on average, if they do not count as one.
@@ -160,25 +185,28 @@ impl Replica {
         }
     }
 
-    /// Measures the refill, except across a reset.
+    /// Measures the refill, while few enough requests are in flight not to blur it.
     fn measure(&mut self, remaining: u64, now: Timestamp) {
-        let few = (self.limit / 4).max(2);
-        let risen = self.last.map_or(0, |last| remaining.saturating_sub(last.remaining));
-        let spent = (self.answered as f64 * self.cost) as i128;
-        if risen > few {
-            self.supply.restart();
-        } else if self.in_flight <= few && self.unit == Unit::Requests {
+        let few = self.few();
+        if self.in_flight <= few && self.unit == Unit::Requests {
+            let supplied = i128::from(self.answered) + i128::from(remaining);
             let is_full = remaining.saturating_add(2) >= self.limit;
-            self.supply.measure(now, spent + i128::from(remaining), is_full);
+            self.supply.measure(now, supplied, few, is_full);
         }
     }
 
     /// Resets are rounded up to seconds, so of several for one window the earliest is the best.
-    fn learn_reset(&mut self, announced: &AnnouncedLimit, now: Timestamp, longest: Duration) {
+    fn learn_reset(
+        &mut self,
+        announced: &AnnouncedLimit,
+        remaining: u64,
+        now: Timestamp,
+        longest: Duration,
+    ) {
         let after = announced.reset_after.unwrap_or(DEFAULT_RESET).min(longest);
         let reset_at = now + after;
-        let risen = self.last.is_some_and(|last| announced.remaining > Some(last.remaining));
-        let is_same_window = now < self.reset_at && !risen;
+        let before = self.last.map_or(0, |last| last.remaining.saturating_add(self.few()));
+        let is_same_window = now < self.reset_at && remaining <= before;
         self.reset_at = if is_same_window { self.reset_at.min(reset_at) } else { reset_at };
         let window = announced.window.unwrap_or(after).min(longest);
         self.window = if is_same_window { self.window.max(window) } else { window.max(after) };
@@ -201,6 +229,11 @@ impl Replica {
     /// True once the announced reset has passed.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         now >= self.reset_at && now >= self.blocked_until
+    }
+
+    /// More than this at once is no refill, and no effect of responses out of order.
+    fn few(&self) -> u64 {
+        (self.limit / 4).max(2)
     }
 
     fn cost(&self) -> u64 {

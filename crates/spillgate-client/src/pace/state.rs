@@ -21,8 +21,6 @@ pub(super) struct State {
     pub(super) routes: HashMap<Arc<str>, Route>,
     pub(super) in_flight: u64,
     pub(super) waiting: usize,
-    /// The number of the next request.
-    next: u64,
     pub(super) blocked_until: Timestamp,
     /// When the last refusal came that was not one of a wave before it.
     refused_at: Timestamp,
@@ -52,7 +50,6 @@ pub(super) enum Ready {
 /// A request that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    pub(super) number: u64,
     pub(super) at: Timestamp,
     /// The program's own quota after it.
     own: Option<Word>,
@@ -72,7 +69,6 @@ impl State {
             routes: HashMap::new(),
             in_flight: 0,
             waiting: 0,
-            next: 0,
             blocked_until: Timestamp::ZERO,
             refused_at: Timestamp::ZERO,
             refusals: 0,
@@ -96,7 +92,8 @@ impl State {
     pub(super) fn try_send(&mut self, route: &Arc<str>, now: Timestamp) -> Ready {
         let limits = self.routes.get(route).map_or(&[][..], |route| &route.limits);
         let replicas = limits.iter().filter_map(|key| self.replicas.get(key));
-        let ready = replicas.map(|it| it.ready_at(now)).max().unwrap_or(now).max(self.blocked_until);
+        let ready =
+            replicas.map(|it| it.ready_at(now)).max().unwrap_or(now).max(self.blocked_until);
         if ready > now {
             return Ready::At(ready);
         }
@@ -113,9 +110,8 @@ impl State {
         }
         self.each_replica(route, |replica| replica.send(now));
         self.count(route, |in_flight| in_flight + 1);
-        self.next += 1;
         let own = self.own.map(|(_, word)| word);
-        Ready::Now(Sent { number: self.next, at: now, own })
+        Ready::Now(Sent { at: now, own })
     }
 
     /// Undoes a send: the request did not leave this program.
@@ -151,7 +147,7 @@ impl State {
     pub(super) fn learn(
         &mut self,
         route: &Arc<str>,
-        number: u64,
+        sent_at: Timestamp,
         limits: &[AnnouncedLimit],
         now: Timestamp,
         longest: Duration,
@@ -166,7 +162,7 @@ impl State {
             let key = key_of(announced);
             self.attach(route, announced, &key);
             if let Some(replica) = self.replicas.get_mut(&key) {
-                replica.learn(announced, number, now, longest);
+                replica.learn(announced, sent_at, now, longest);
             }
             seen.push(key);
         }
@@ -254,7 +250,11 @@ impl State {
     pub(super) fn is_idle(&self, now: Timestamp) -> bool {
         let is_spent = self.own.is_some_and(|(bucket, word)| bucket.spent(word, now) > 0);
         let is_known = self.replicas.values().any(|replica| !replica.is_stale(now));
-        self.in_flight == 0 && self.waiting == 0 && now >= self.blocked_until && !is_spent && !is_known
+        self.in_flight == 0
+            && self.waiting == 0
+            && now >= self.blocked_until
+            && !is_spent
+            && !is_known
     }
 }
 

@@ -10,6 +10,7 @@ use spillgate::Timestamp;
 #[derive(Debug, Default)]
 pub(super) struct Supply {
     anchor: Option<(Timestamp, i128)>,
+    last: i128,
     per_second: f64,
 }
 
@@ -17,13 +18,13 @@ pub(super) struct Supply {
 const SPAN: Duration = Duration::from_secs(1);
 
 impl Supply {
-    /// Adds what is supplied so far. `is_full` says that nothing more could be supplied for a while:
-    /// then the slope is too low.
-    pub(super) fn measure(&mut self, now: Timestamp, supplied: i128, is_full: bool) {
-        let Some((then, before)) = self.anchor else {
-            self.anchor = Some((now, supplied));
-            return;
-        };
+    /// Adds what is supplied so far. More than `jump` at once is a reset, and no refill. `is_full` says
+    /// that nothing more could be supplied for a while: then the slope is too low.
+    pub(super) fn measure(&mut self, now: Timestamp, supplied: i128, jump: u64, is_full: bool) {
+        let is_reset = supplied - self.last > i128::from(jump);
+        self.last = supplied;
+        let anchor = self.anchor.filter(|_| !is_reset);
+        let (then, before) = *self.anchor.insert(anchor.unwrap_or((now, supplied)));
         let time = now.since(then);
         if time < SPAN {
             return;
@@ -35,11 +36,6 @@ impl Supply {
             false => (self.per_second + slope) / 2.0,
         };
         self.anchor = Some((now, supplied));
-    }
-
-    /// Begins a new measurement: after a reset, or where nothing can be said.
-    pub(super) fn restart(&mut self) {
-        self.anchor = None;
     }
 
     pub(super) fn per_second(&self) -> f64 {

@@ -10,8 +10,8 @@ use std::time::Duration;
 pub use self::body::{CloneBody, NoRetryBody, ReplayBody};
 pub(crate) use self::budget::RetryBudget;
 pub use self::not_sent::is_not_sent;
-pub(crate) use self::rules::{Attempt, RetryRules};
 pub use self::rules::Idempotent;
+pub(crate) use self::rules::{Attempt, RetryRules};
 
 /// The longest wait that is not announced by the far side.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);

@@ -49,7 +49,9 @@ impl RetryRules {
     /// True if the request may be repeated, whatever becomes of it.
     pub(crate) fn is_idempotent(&self, request: &Parts) -> bool {
         let has_key = || self.idempotency_key && request.headers.contains_key("idempotency-key");
-        is_idempotent(&request.method) || request.extensions.get::<Idempotent>().is_some() || has_key()
+        is_idempotent(&request.method)
+            || request.extensions.get::<Idempotent>().is_some()
+            || has_key()
     }
 
     /// True if it is safe, and may help, to send a request again.

@@ -60,12 +60,13 @@ impl Dice {
 
 /// A service behind a Spillgate gate, with one limit.
 pub(crate) fn gated(quota: &str, algorithm: &str, headers: Headers, clock: TokioClock) -> Far {
-    let policy = format!(
-        "[[limit]]\nname = \"public\"\nquota = \"{quota}\"\nalgorithm = \"{algorithm}\"\n"
-    );
+    let policy =
+        format!("[[limit]]\nname = \"public\"\nquota = \"{quota}\"\nalgorithm = \"{algorithm}\"\n");
     let gate = Gate::with_store(Policy::from_toml(&policy).unwrap(), Memory::new(clock)).unwrap();
     let layer = SpillgateLayer::new(gate).headers(headers).log(false);
-    let hello = service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::from("hello"))));
+    let hello = service_fn(async |_: Request<Body>| {
+        Ok::<_, Infallible>(Response::new(Body::from("hello")))
+    });
     let service = layer.layer(hello);
     let peer = PeerAddr(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)));
     far(move |mut request| {
@@ -76,6 +77,20 @@ pub(crate) fn gated(quota: &str, algorithm: &str, headers: Headers, clock: Tokio
             response.map(|body| body.into_parts().0)
         }
     })
+}
+
+/// How many requests pass a gate at most, if one comes every millisecond and nothing else matters.
+pub(crate) fn capacity(quota: &str, algorithm: &str, time: Duration, clock: TokioClock) -> u64 {
+    let limiter = spillgate::Limiter::<str>::builder(quota).algorithm(algorithm.parse().unwrap());
+    let limiter = limiter.capacity(1).build().unwrap();
+    let start = clock.now();
+    let millis = 0..time.as_millis() as u64;
+    let spend = |millis| {
+        let now = start + Duration::from_millis(millis);
+        let all = limiter.peek_at("", 0, now).remaining();
+        limiter.check_at("", all, now).cost()
+    };
+    millis.map(spend).sum()
 }
 
 /// A far side that is a function.
@@ -147,6 +162,9 @@ where
                 let sent = client.clone().oneshot(get());
                 let Ok(result) = tokio::time::timeout_at(end, sent).await else { break };
                 tally.count(&result);
+                if let Err(error) = result {
+                    sleep(error.retry_after().unwrap_or(Duration::from_secs(1))).await;
+                }
             }
             tally
         })

@@ -2,49 +2,104 @@
 
 use std::time::Duration;
 
-use spillgate::Quota;
 use spillgate_client::ClientLayer;
 use spillgate_tower::Headers;
 use tower::Layer;
 
-use crate::common::{Dice, Tally, TokioClock, distant, gated, hurry};
+use crate::common::{Dice, Tally, TokioClock, capacity, distant, gated, hurry};
 
 const TASKS: usize = 1_000;
-const TIME: Duration = Duration::from_secs(60);
 
-fn families() -> [(&'static str, Headers); 3] {
-    let default = Headers::default();
-    [
-        ("both", default),
-        ("RateLimit", default.x_rate_limit(false)),
-        ("X-RateLimit", default.rate_limit(false)),
-    ]
+/// A limit, and for how long it is used.
+struct Case {
+    algorithm: &'static str,
+    quota: &'static str,
+    seconds: u64,
 }
 
-async fn run(quota: &str, algorithm: &str, headers: Headers, own: bool, network: [u64; 2]) -> Tally {
+const fn case(algorithm: &'static str, quota: &'static str, seconds: u64) -> Case {
+    Case { algorithm, quota, seconds }
+}
+
+/// Short windows, long ones, and bursts that refill in less than the second that headers can express.
+const CASES: [Case; 12] = [
+    case("token-bucket", "100/s", 60),
+    case("token-bucket", "100/s burst 20", 60),
+    case("token-bucket", "1000/s burst 100", 20),
+    case("token-bucket", "600/min", 600),
+    case("leaky-bucket", "50/s burst 10", 60),
+    case("fixed-window", "100/s", 60),
+    case("fixed-window", "20/s", 60),
+    case("fixed-window", "600/min", 600),
+    case("first-hit-window", "1000 per 10 s", 300),
+    case("interval-bucket", "1000 per 10 s", 300),
+    case("sliding-window", "1000 per 10 s", 300),
+    case("sliding-window", "600/min", 600),
+];
+
+async fn run(case: &Case, headers: Headers, own: Option<&str>) -> (Tally, u64) {
     let clock = TokioClock::start();
     let dice = Dice::new(7);
-    let [least, most] = network.map(Duration::from_millis);
-    let far = distant(gated(quota, algorithm, headers, clock), least, most, dice.clone());
+    let time = Duration::from_secs(case.seconds);
+    let all = capacity(case.quota, case.algorithm, time, clock);
+    let gate = gated(case.quota, case.algorithm, headers, clock);
+    let far = distant(gate, Duration::from_millis(5), Duration::from_millis(40), dice.clone());
     let builder = ClientLayer::builder().clock(clock).random(move || dice.roll()).max_retries(0);
-    let builder = if own { builder.quota(quota) } else { builder };
-    hurry(builder.build().unwrap().layer(far), TASKS, TIME).await
+    let builder = match own {
+        Some(quota) => builder.quota(quota),
+        None => builder,
+    };
+    (hurry(builder.build().unwrap().layer(far), TASKS, time).await, all)
+}
+
+fn assert_used(what: &str, (tally, all): (Tally, u64)) {
+    let (used, refused) =
+        (tally.passed as f64 / all as f64, tally.refused as f64 / tally.sent() as f64);
+    println!("{what}: used {used:.4}, refused {refused:.4}");
+    assert!(used >= 0.98, "{what}: {used:.4} of {all} used: {tally:?}");
+    assert!(refused < 0.01, "{what}: {refused:.4} refused: {tally:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn explore() {
-    for algorithm in ["token-bucket", "fixed-window", "sliding-window", "leaky-bucket", "interval-bucket", "first-hit-window"] {
-        for quota in ["100/s", "100/s burst 20", "1000/s burst 100", "600/min", "20/s"] {
-            let parsed: Quota = quota.parse().unwrap();
-            if algorithm.contains("window") && quota.contains("burst") { continue; }
-            let all = parsed.rate() * TIME.as_secs_f64();
-            for (family, headers) in families() {
-                for own in [false, true] {
-                    let tally = run(quota, algorithm, headers, own, [5, 40]).await;
-                    println!("{algorithm:>16} {quota:>18} {family:>12} own={own:5} used {:.3} refused {:.4} {tally:?}",
-                        tally.passed as f64 / all, tally.refused as f64 / tally.sent() as f64);
-                }
-            }
+async fn a_client_that_knows_nothing_learns_to_use_the_whole_quota() {
+    for case in &CASES {
+        let what = format!("{} {}", case.algorithm, case.quota);
+        assert_used(&what, run(case, Headers::default(), None).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn either_family_of_headers_is_enough() {
+    let families = [
+        ("RateLimit", Headers::default().x_rate_limit(false)),
+        ("X-RateLimit", Headers::default().rate_limit(false)),
+    ];
+    for (name, headers) in families {
+        for case in [&CASES[1], &CASES[5], &CASES[10]] {
+            let what = format!("{name}, {} {}", case.algorithm, case.quota);
+            assert_used(&what, run(case, headers, None).await);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_knows_its_quota_uses_it() {
+    for case in [&CASES[0], &CASES[1], &CASES[2]] {
+        assert_used(case.quota, run(case, Headers::default(), Some(case.quota)).await);
+    }
+    // Of what it does not announce, the far side refuses what the network compresses: a smaller burst
+    // leaves room for that.
+    let none = Headers::none();
+    assert_used("nothing announced", run(&CASES[0], none, Some("100/s burst 80")).await);
+}
+
+/// What a naive client would do to the same far side.
+#[tokio::test(start_paused = true)]
+async fn without_pacing_nearly_everything_is_refused() {
+    let clock = TokioClock::start();
+    let gate = gated("100/s burst 20", "token-bucket", Headers::default(), clock);
+    let far = distant(gate, Duration::from_millis(5), Duration::from_millis(40), Dice::new(7));
+    let naive = tower::ServiceExt::map_err(far, |never| match never {});
+    let tally = hurry(naive, TASKS, Duration::from_secs(10)).await;
+    assert!(tally.refused > 50 * tally.passed, "{tally:?}");
 }
