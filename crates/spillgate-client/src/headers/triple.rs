@@ -4,7 +4,7 @@ use http::HeaderMap;
 use spillgate::Timestamp;
 
 use super::value::{amount, limit, lines, parts, time};
-use super::{AnnouncedLimit, Dialect, Unit, ietf, name};
+use super::{AnnouncedLimit, Dialect, RateLimitInfo, Unit, ietf, name};
 
 /// The headers of one limit: limit, remaining, reset.
 type Names = [&'static str; 3];
@@ -126,7 +126,8 @@ fn x_rate_limit(headers: &HeaderMap, sent: Timestamp) -> Option<AnnouncedLimit> 
 }
 
 fn limit_of(remaining: u64, used: u64) -> Option<u64> {
-    Some(remaining.saturating_add(used)).filter(|limit| *limit > 0)
+    let limit = remaining.saturating_add(used).min(RateLimitInfo::MOST);
+    (limit > 0).then_some(limit)
 }
 
 /// `RateLimit-Limit: 100, 100;w=60`, as in the IETF's drafts up to 6.

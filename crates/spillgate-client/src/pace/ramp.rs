@@ -38,7 +38,7 @@ impl Ramp {
         self.window.most_in_flight = self.window.most_in_flight.max(in_flight);
         self.window.completed += 1;
         if self.limit < self.threshold {
-            let is_used = f64::from(in_flight) * 2.0 >= self.limit;
+            let is_used = f64::from(self.window.most_in_flight) * 2.0 >= self.limit;
             self.limit += f64::from(u8::from(is_used));
         } else if now.since(self.began) >= STEP {
             self.limit = Aimd::default().step(self.limit, &self.window).limit;

@@ -1,5 +1,5 @@
 use std::error::Error;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 /// True if an error says that the request never reached the far side, so that any request can be
 /// repeated: the connection was refused, or there is no way to the host.
@@ -12,18 +12,16 @@ pub fn is_not_sent(error: &(dyn Error + 'static)) -> bool {
     let chain = std::iter::successors(Some(error), |error| (*error).source());
     // A chain that contains itself would not end.
     chain.take(32).any(|error| {
-        let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        let is_unreachable = matches!(
-            io,
-            Some(
-                ErrorKind::ConnectionRefused
-                    | ErrorKind::HostUnreachable
-                    | ErrorKind::NetworkUnreachable
-                    | ErrorKind::AddrNotAvailable
-            )
-        );
-        is_unreachable || says_hyper(error)
+        let io = error.downcast_ref::<io::Error>();
+        // What such an error wraps is not among its sources.
+        let wrapped = io.and_then(io::Error::get_ref).is_some_and(|error| is_not_sent(error));
+        io.is_some_and(|error| is_unreachable(error.kind())) || wrapped || says_hyper(error)
     })
+}
+
+fn is_unreachable(kind: ErrorKind) -> bool {
+    use ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(kind, AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }
 
 #[cfg(feature = "hyper")]
