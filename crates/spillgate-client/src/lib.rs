@@ -12,6 +12,8 @@ mod retry;
 mod service;
 mod status;
 
+pub use spillgate::{Error as QuotaError, Quota};
+
 pub use self::builder::ClientBuilder;
 pub use self::error::{BoxError, Error};
 pub use self::exchange::ResponseFuture;

@@ -30,6 +30,9 @@ fn millis(millis: u64) -> Option<Duration> {
 /// Dialect, name, unit, limit, remaining, milliseconds to the reset.
 type Row<'a> = (Dialect, Option<&'a str>, Unit, Option<u64>, Option<u64>, Option<u64>);
 
+/// Whose headers, the headers, and the limits in them.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [Row<'a>]);
+
 fn row(it: &AnnouncedLimit) -> Row<'_> {
     let reset = it.reset_after.map(|time| time.as_millis() as u64);
     (it.dialect, it.name.as_deref(), it.unit, it.limit, it.remaining, reset)
@@ -39,7 +42,7 @@ fn row(it: &AnnouncedLimit) -> Row<'_> {
 fn every_dialect_is_read() {
     use Dialect::*;
     use Unit::{ConcurrentRequests, Other, Requests};
-    let cases: &[(&str, &[(&str, &str)], &[Row<'_>])] = &[
+    let cases: &[Case<'_>] = &[
         (
             "IETF draft 8 and later",
             &[

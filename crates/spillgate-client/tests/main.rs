@@ -1,5 +1,5 @@
 //! The client in front of services whose time is simulated, and of real servers over real sockets.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cancel;
 mod common;

@@ -98,11 +98,11 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
     let (local, offset) = text.split_at_checked(text.len().checked_sub("+01:00".len())?)?;
     let moment = timestamp(humantime::parse_rfc3339(&format!("{local}Z")).ok()?);
     let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-    let minutes = hours.parse::<u8>().ok()? as u64 * 60 + minutes.parse::<u8>().ok()? as u64;
-    let offset_time = Duration::from_secs(minutes * 60);
+    let minutes = 60 * hours.parse::<u32>().ok()? + minutes.parse::<u32>().ok()?;
+    let ahead = Duration::from_secs(60) * minutes;
     match offset.as_bytes().first()? {
-        b'+' => Some(moment - offset_time),
-        b'-' => Some(moment + offset_time),
+        b'+' => Some(moment - ahead),
+        b'-' => Some(moment + ahead),
         _ => None,
     }
 }

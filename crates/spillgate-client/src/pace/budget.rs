@@ -121,11 +121,8 @@ impl Budget {
         let now = self.settings.now();
         let is_taken = self.lock().retries.withdraw(now);
         let counters = &self.settings.counters;
-        if is_taken {
-            counters.retries.add()
-        } else {
-            counters.retries_denied.add()
-        }
+        let counter = if is_taken { &counters.retries } else { &counters.retries_denied };
+        counter.add();
         is_taken
     }
 
