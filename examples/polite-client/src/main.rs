@@ -44,14 +44,19 @@ async fn main() -> Result<(), BoxError> {
     for (limit, state) in layer.status().iter().flat_map(|budget| &budget.limits) {
         let name = limit.name.as_deref().unwrap_or("without a name");
         let (all, rate) = (state.limit, state.refill_per_second);
-        println!("  limit {name}: {} of {all} left, measured refill {rate:.0} per second", state.remaining);
+        println!(
+            "  limit {name}: {} of {all} left, measured refill {rate:.0} per second",
+            state.remaining
+        );
     }
     Ok(())
 }
 
 /// The service, on a free port.
 async fn serve() -> Result<SocketAddr, BoxError> {
-    let app = Router::new().route("/", get(async || "hello")).layer(SpillgateLayer::per_ip("50/s burst 10")?);
+    let app = Router::new()
+        .route("/", get(async || "hello"))
+        .layer(SpillgateLayer::per_ip("50/s burst 10")?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let service = app.into_make_service_with_connect_info::<SocketAddr>();

@@ -4,7 +4,7 @@ use std::time::Duration;
 use spillgate::algorithm::{Algorithm, TokenBucket, Word};
 use spillgate::{Error, Quota, Timestamp};
 
-use super::supply::Supply;
+use super::supply::{Sample, Supply};
 use crate::headers::{AnnouncedLimit, Unit};
 use crate::status::LimitStatus;
 
@@ -49,6 +49,8 @@ struct Last {
 const RESERVE: u64 = 8;
 /// The same of one that refills continuously.
 const MARGIN: u64 = 1000;
+/// The share of a window before its reset in which nothing is held back.
+const UNHELD: f64 = 0.2;
 /// Where a far side announces no reset.
 const DEFAULT_RESET: Duration = Duration::from_secs(1);
 
@@ -98,25 +100,29 @@ impl Replica {
         refilled.min(spread).min(self.reset_at).max(now + Duration::from_nanos(1))
     }
 
-    /// What is held back at `now`: it falls to nothing until the reset, so that what remains is spread
-    /// over that time.
+    /// What is held back at `now`: it falls to nothing before the reset, so that what remains is spread
+    /// over that time, and is used.
     fn reserve(&self, now: Timestamp) -> u64 {
         let share = self.reset_at.since(now).as_secs_f64() / self.window.as_secs_f64().max(1e-9);
-        (self.low() as f64 * share.min(1.0)) as u64
-    }
-
-    /// Below this, what remains is low. A limit that refills all the time is spread by its refill: there it
-    /// is only a margin.
-    fn low(&self) -> u64 {
-        let refilled = self.supply.per_second() * self.window.as_secs_f64();
-        self.limit / if refilled * 4.0 >= self.limit as f64 { MARGIN } else { RESERVE }
+        let held = (share.min(1.0) - UNHELD).max(0.0) / (1.0 - UNHELD);
+        (self.low() as f64 * held).ceil() as u64
     }
 
     /// When the reserve will have fallen to `left`.
     fn spread_at(&self, left: u64) -> Timestamp {
-        let reserve = self.low().max(1) as f64;
-        let share = ((left.saturating_add(1)) as f64 / reserve).min(1.0);
-        self.reset_at - self.window.mul_f64(share)
+        let held = (left as f64 / self.low().max(1) as f64).min(1.0);
+        self.reset_at - self.window.mul_f64(UNHELD + (1.0 - UNHELD) * held)
+    }
+
+    /// Below this, what remains is low. A limit that refills all the time is spread by its refill. Of
+    /// others a few are kept in any case, since they find out whether it does.
+    fn low(&self) -> u64 {
+        let refilled = self.supply.per_second() * self.window.as_secs_f64();
+        if refilled * 4.0 >= self.limit as f64 {
+            self.limit / MARGIN
+        } else {
+            (self.limit / RESERVE).max(3.min(self.limit / 3))
+        }
     }
 
     pub(super) fn send(&mut self, now: Timestamp) {
@@ -191,7 +197,8 @@ impl Replica {
         if self.in_flight <= few && self.unit == Unit::Requests {
             let supplied = i128::from(self.answered) + i128::from(remaining);
             let is_full = remaining.saturating_add(2) >= self.limit;
-            self.supply.measure(now, supplied, few, is_full);
+            let sample = Sample { jump: few, window: self.window, is_full };
+            self.supply.measure(now, supplied, &sample);
         }
     }
 
@@ -210,6 +217,11 @@ impl Replica {
         self.reset_at = if is_same_window { self.reset_at.min(reset_at) } else { reset_at };
         let window = announced.window.unwrap_or(after).min(longest);
         self.window = if is_same_window { self.window.max(window) } else { window.max(after) };
+    }
+
+    /// The far side has refused, although there was something left by what was known.
+    pub(super) fn refuse(&mut self) {
+        self.supply.refuse();
     }
 
     pub(super) fn block(&mut self, until: Timestamp) {

@@ -225,11 +225,17 @@ impl State {
         let exhausted = info.limits.iter().filter(|it| it.remaining == Some(0)).map(key_of);
         let exhausted: Vec<_> = exhausted.collect();
         let is_named = exhausted.iter().any(|key| key.name.is_some());
-        if is_named && !info.is_global {
-            for key in &exhausted {
-                self.replicas.get_mut(key).into_iter().for_each(|it| it.block(now + wait));
+        let is_partial = is_named && !info.is_global;
+        for key in &exhausted {
+            let Some(replica) = self.replicas.get_mut(key) else { continue };
+            if is_news {
+                replica.refuse();
             }
-        } else {
+            if is_partial {
+                replica.block(now + wait);
+            }
+        }
+        if !is_partial {
             self.blocked_until = self.blocked_until.max(now + wait);
             if is_news {
                 self.ramp.refused(self.in_flight + 1, now);

@@ -37,13 +37,27 @@ const CASES: [Case; 12] = [
     case("sliding-window", "600/min", 600),
 ];
 
+/// The least and the most that a network takes per direction.
+type Network = [Duration; 2];
+
+const WIDE: Network = [Duration::from_millis(5), Duration::from_millis(40)];
+
 async fn run(case: &Case, headers: Headers, own: Option<&str>) -> (Tally, u64) {
+    run_over(case, headers, own, WIDE).await
+}
+
+async fn run_over(
+    case: &Case,
+    headers: Headers,
+    own: Option<&str>,
+    [least, most]: Network,
+) -> (Tally, u64) {
     let clock = TokioClock::start();
     let dice = Dice::new(7);
     let time = Duration::from_secs(case.seconds);
     let all = capacity(case.quota, case.algorithm, time, clock);
     let gate = gated(case.quota, case.algorithm, headers, clock);
-    let far = distant(gate, Duration::from_millis(5), Duration::from_millis(40), dice.clone());
+    let far = distant(gate, least, most, dice.clone());
     let builder = ClientLayer::builder().clock(clock).random(move || dice.roll()).max_retries(0);
     let builder = match own {
         Some(quota) => builder.quota(quota),
@@ -53,8 +67,8 @@ async fn run(case: &Case, headers: Headers, own: Option<&str>) -> (Tally, u64) {
 }
 
 fn assert_used(what: &str, (tally, all): (Tally, u64)) {
-    let (used, refused) =
-        (tally.passed as f64 / all as f64, tally.refused as f64 / tally.sent() as f64);
+    let used = tally.passed as f64 / all as f64;
+    let refused = tally.refused as f64 / tally.sent() as f64;
     println!("{what}: used {used:.4}, refused {refused:.4}");
     assert!(used >= 0.98, "{what}: {used:.4} of {all} used: {tally:?}");
     assert!(refused < 0.01, "{what}: {refused:.4} refused: {tally:?}");
@@ -65,6 +79,29 @@ async fn a_client_that_knows_nothing_learns_to_use_the_whole_quota() {
     for case in &CASES {
         let what = format!("{} {}", case.algorithm, case.quota);
         assert_used(&what, run(case, Headers::default(), None).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn next_door_the_quota_is_used() {
+    let network = [0, 1].map(Duration::from_millis);
+    for case in &CASES {
+        let what = format!("near, {} {}", case.algorithm, case.quota);
+        assert_used(&what, run_over(case, Headers::default(), None, network).await);
+    }
+}
+
+/// What is in flight counts as spent: that has to be a small part of the limit, and a round trip one
+/// of its window.
+#[tokio::test(start_paused = true)]
+async fn overseas_the_quota_is_used_if_limits_are_large_enough() {
+    let network = [60, 90].map(Duration::from_millis);
+    for case in CASES.iter().filter(|case| case.quota == "100/s" || case.seconds > 60) {
+        if (case.algorithm, case.quota) == ("fixed-window", "100/s") {
+            continue;
+        }
+        let what = format!("far, {} {}", case.algorithm, case.quota);
+        assert_used(&what, run_over(case, Headers::default(), None, network).await);
     }
 }
 
