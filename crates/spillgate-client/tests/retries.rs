@@ -73,6 +73,8 @@ async fn only_what_is_safe_is_sent_again() {
         (Status(200, &[]), 1, 1),
         (Status(404, &[]), 1, 1),
         (Status(400, RETRY_AFTER), 1, 1),
+        (Status(403, &[]), 1, 1),
+        (Status(403, RETRY_AFTER), 2, 1),
         (Status(429, RETRY_AFTER), 2, 2),
         (Status(429, &[("retry-after-ms", "30")]), 2, 2),
         (Status(429, &[]), 2, 1),

@@ -15,7 +15,7 @@ use http::header::HOST;
 use http::request::Parts;
 use spillgate::Timestamp;
 
-pub(crate) use self::budget::{Budget, Ticket};
+pub(crate) use self::budget::{Budget, Ticket, is_refusal};
 pub(crate) use self::settings::Settings;
 use crate::status::BudgetStatus;
 

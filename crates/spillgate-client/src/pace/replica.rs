@@ -27,7 +27,7 @@ pub(super) struct Replica {
     in_flight: u64,
     answered: u64,
     last: Option<Last>,
-    /// Responses of late, each with what it said remains: the newest last.
+    /// When responses came and what they said remains: both rise, the newest is the last.
     recent: VecDeque<(Timestamp, u64)>,
     learnt_at: Timestamp,
     reset_at: Timestamp,
@@ -172,13 +172,17 @@ impl Replica {
     /// The least that remained by any response since a request was sent. Its own response may have been
     /// decided before all of those, although it comes last: it must not raise what remains.
     fn lowest_since(&mut self, sent_at: Timestamp, remaining: u64, now: Timestamp) -> u64 {
-        const MOST: usize = 1_024;
-        if self.recent.len() == MOST {
-            self.recent.pop_front();
+        const MOST: usize = 256;
+        // A response that is later and lower stands for all that are not.
+        while self.recent.back().is_some_and(|(_, earlier)| *earlier >= remaining) {
+            self.recent.pop_back();
         }
         self.recent.push_back((now, remaining));
-        let since = self.recent.iter().rev().take_while(|(received_at, _)| *received_at > sent_at);
-        since.map(|(_, remaining)| *remaining).min().unwrap_or(remaining)
+        if self.recent.len() > MOST {
+            self.recent.pop_front();
+        }
+        let first = self.recent.partition_point(|(received_at, _)| *received_at <= sent_at);
+        self.recent.get(first).map_or(remaining, |(_, lowest)| *lowest)
     }
 
     /// What requests cost on average, if they do not count as one.

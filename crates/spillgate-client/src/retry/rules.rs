@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 
 use super::{backoff, is_not_sent};
 use crate::headers::RateLimitInfo;
+use crate::pace::is_refusal;
 
 /// Marks a request, in its extensions, as safe to repeat whatever its method.
 ///
@@ -63,7 +64,8 @@ impl RetryRules {
                 let is_asked_to = info.should_retry == Some(true)
                     && (status.is_client_error() || status.is_server_error());
                 refused_unprocessed(*status, info)
-                    || is_idempotent && (is_asked_to || is_transient(*status))
+                    || is_idempotent
+                        && (is_asked_to || is_transient(*status) || is_refusal(*status, info))
             }
         }
     }

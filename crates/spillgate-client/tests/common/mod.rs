@@ -64,8 +64,8 @@ pub(crate) fn gated(quota: &str, algorithm: &str, headers: Headers, clock: Tokio
         format!("[[limit]]\nname = \"public\"\nquota = \"{quota}\"\nalgorithm = \"{algorithm}\"\n");
     let gate = Gate::with_store(Policy::from_toml(&policy).unwrap(), Memory::new(clock)).unwrap();
     let layer = SpillgateLayer::new(gate).headers(headers).log(false);
-    let hello = service_fn(async |_: Request<Body>| {
-        Ok::<_, Infallible>(Response::new(Body::from("hello")))
+    let hello = service_fn(|_: Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(Response::new(Body::from("hello"))))
     });
     let service = layer.layer(hello);
     let peer = PeerAddr(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)));
