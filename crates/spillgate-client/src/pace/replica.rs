@@ -36,6 +36,8 @@ pub(super) struct Replica {
     blocked_until: Timestamp,
     /// When the last request was sent of which nobody knew what it would find.
     probed_at: Timestamp,
+    /// The share of what remains that this client takes at once: less than all if others use it, too.
+    share: f64,
 }
 
 /// The last response.
@@ -51,6 +53,10 @@ const RESERVE: u64 = 8;
 const MARGIN: u64 = 1000;
 /// The share of a window before its reset in which nothing is held back.
 const UNHELD: f64 = 0.2;
+/// How little of what remains is taken at once, after many refusals.
+const LEAST_SHARE: f64 = 1.0 / 16.0;
+/// After how many seconds without a refusal all of it is.
+const RECOVERY: f64 = 60.0;
 /// Where a far side announces no reset.
 const DEFAULT_RESET: Duration = Duration::from_secs(1);
 
@@ -73,6 +79,7 @@ impl Replica {
             window: DEFAULT_RESET,
             blocked_until: Timestamp::ZERO,
             probed_at: Timestamp::ZERO,
+            share: 1.0,
         })
     }
 
@@ -89,8 +96,13 @@ impl Replica {
             return if is_probed { again.max(now) } else { now };
         }
         let (cost, remaining) = (self.cost(), self.bucket.remaining(self.word, now));
-        if remaining >= cost.saturating_add(self.reserve(now)) {
+        let others = self.left_to_others(remaining);
+        if remaining >= cost.saturating_add(self.reserve(now).max(others)) {
             return now;
+        }
+        if remaining >= cost.saturating_add(self.reserve(now)) {
+            // The next response says what they have taken.
+            return now + Duration::from_millis(10);
         }
         let refilled =
             self.bucket.retry_after(self.word, now, cost.saturating_add(self.reserve(now)));
@@ -106,6 +118,12 @@ impl Replica {
         let share = self.reset_at.since(now).as_secs_f64() / self.window.as_secs_f64().max(1e-9);
         let held = (share.min(1.0) - UNHELD).max(0.0) / (1.0 - UNHELD);
         (self.low() as f64 * held).ceil() as u64
+    }
+
+    /// What other clients may be about to take.
+    fn left_to_others(&self, remaining: u64) -> u64 {
+        let all = remaining as f64 + self.in_flight as f64 * self.cost;
+        ((1.0 - self.share) * all) as u64
     }
 
     /// When the reserve will have fallen to `left`.
@@ -154,6 +172,7 @@ impl Replica {
         longest: Duration,
     ) {
         let Some(remaining) = announced.remaining else { return };
+        self.share = (self.share + now.since(self.learnt_at).as_secs_f64() / RECOVERY).min(1.0);
         self.learnt_at = now;
         self.limit = announced.limit.unwrap_or(self.limit.max(remaining)).max(1);
         let remaining = self.lowest_since(sent_at, remaining, now);
@@ -223,9 +242,11 @@ impl Replica {
         self.window = if is_same_window { self.window.max(window) } else { window.max(after) };
     }
 
-    /// The far side has refused, although there was something left by what was known.
+    /// The far side has refused, although there was something left by what was known: perhaps others took
+    /// it.
     pub(super) fn refuse(&mut self) {
         self.supply.refuse();
+        self.share = (self.share / 2.0).max(LEAST_SHARE);
     }
 
     pub(super) fn block(&mut self, until: Timestamp) {

@@ -130,6 +130,46 @@ async fn a_client_that_knows_its_quota_uses_it() {
     assert_used("nothing announced", run(&CASES[0], none, Some("100/s burst 80")).await);
 }
 
+/// What is in flight is unused there: the README says so.
+#[tokio::test(start_paused = true)]
+async fn a_sliding_window_of_one_second_is_not_used_to_the_last_percent() {
+    let case = case("sliding-window", "100/s", 120);
+    let (tally, all) = run(&case, Headers::default(), None).await;
+    let used = tally.passed as f64 / all as f64;
+    println!("sliding-window 100/s: used {used:.4}, {tally:?}");
+    assert!((0.93..0.98).contains(&used) && tally.refused == 0, "{used:.4} {tally:?}");
+}
+
+/// Processes that know nothing of each other.
+#[tokio::test(start_paused = true)]
+async fn three_clients_share_a_limit_through_what_it_announces() {
+    for case in [&CASES[0], &CASES[5], &CASES[10]] {
+        let (clock, time) = (TokioClock::start(), Duration::from_secs(case.seconds));
+        let all = capacity(case.quota, case.algorithm, time, clock);
+        let gate = gated(case.quota, case.algorithm, Headers::default(), clock);
+        let clients = [1, 2, 3].map(|seed| {
+            let dice = Dice::new(seed);
+            let far = distant(gate.clone(), WIDE[0], WIDE[1], dice.clone());
+            let layer = ClientLayer::builder().clock(clock).random(move || dice.roll());
+            let client = layer.max_retries(0).build().unwrap().layer(far);
+            tokio::spawn(hurry(client, TASKS / 10, time))
+        });
+        let mut sum = Tally::default();
+        for client in clients {
+            let tally = client.await.unwrap();
+            sum.passed += tally.passed;
+            sum.refused += tally.refused;
+        }
+        let (used, refused) =
+            (sum.passed as f64 / all as f64, sum.refused as f64 / sum.sent() as f64);
+        println!(
+            "three clients, {} {}: used {used:.4}, refused {refused:.4}",
+            case.algorithm, case.quota
+        );
+        assert!(used >= 0.85 && refused < 0.05, "{}: {used:.4} {refused:.4}", case.algorithm);
+    }
+}
+
 /// What a naive client would do to the same far side.
 #[tokio::test(start_paused = true)]
 async fn without_pacing_nearly_everything_is_refused() {
