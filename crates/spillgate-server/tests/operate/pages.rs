@@ -14,6 +14,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
 const DOC_TESTS: &[(&str, &str)] = &[
     ("README.md", "crates/spillgate-testing/src/lib.rs"),
     ("docs/migrating.md", "examples/migrating/src/lib.rs"),
+    ("docs/client.md", "examples/polite-client/src/lib.rs"),
 ];
 
 /// A block of code: where it is, what the fence says, and its text.

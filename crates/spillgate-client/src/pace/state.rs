@@ -1,0 +1,270 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillgate::algorithm::{Algorithm, TokenBucket, Word};
+use spillgate::{Decision, Timestamp};
+
+use super::ramp::Ramp;
+use super::replica::Replica;
+use crate::headers::{AnnouncedLimit, RateLimitInfo, Unit};
+use crate::retry::RetryBudget;
+use crate::status::LimitKey;
+
+/// What is known of a far side. All of it is under one lock.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The quota that the program gave, and what is spent of it.
+    own: Option<(TokenBucket, Word)>,
+    pub(super) ramp: Ramp,
+    pub(super) replicas: HashMap<LimitKey, Replica>,
+    pub(super) routes: HashMap<Arc<str>, Route>,
+    pub(super) in_flight: u64,
+    pub(super) waiting: usize,
+    pub(super) blocked_until: Timestamp,
+    /// When the last refusal came that was not one of a wave before it.
+    refused_at: Timestamp,
+    /// Refusals in a row.
+    refusals: u32,
+    pub(super) retries: RetryBudget,
+}
+
+/// Requests that meet the same limits.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    /// First come, first served.
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    limits: Vec<LimitKey>,
+    in_flight: u64,
+}
+
+/// When a request may be sent.
+pub(super) enum Ready {
+    Now(Sent),
+    /// Not before this time, unless a response changes it.
+    At(Timestamp),
+    /// When another one has ended.
+    Later,
+}
+
+/// A request that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at: Timestamp,
+    /// The program's own quota after it.
+    own: Option<Word>,
+}
+
+/// Hard limits, so that a far side cannot choose how much memory a client takes.
+const MAX_REPLICAS: usize = 64;
+const MAX_ROUTES: usize = 256;
+
+impl State {
+    pub(super) fn new(own: Option<TokenBucket>, retries: RetryBudget, now: Timestamp) -> Self {
+        Self {
+            // A quota is full at the start, whatever the clock.
+            own: own.map(|bucket| (bucket, bucket.fresh(Timestamp::ZERO))),
+            ramp: Ramp::new(now),
+            replicas: HashMap::new(),
+            routes: HashMap::new(),
+            in_flight: 0,
+            waiting: 0,
+            blocked_until: Timestamp::ZERO,
+            refused_at: Timestamp::ZERO,
+            refusals: 0,
+            retries,
+        }
+    }
+
+    /// The route of this name. Beyond so many, all others are one.
+    pub(super) fn route(&mut self, name: &Arc<str>) -> Arc<str> {
+        let is_full = self.routes.len() >= MAX_ROUTES && !self.routes.contains_key(name);
+        if is_full {
+            self.routes.retain(|_, it| it.in_flight > 0 || Arc::strong_count(&it.turn) > 1);
+        }
+        let is_full = is_full && self.routes.len() >= MAX_ROUTES;
+        let name = if is_full { Arc::from("") } else { Arc::clone(name) };
+        self.routes.entry(Arc::clone(&name)).or_default();
+        name
+    }
+
+    /// Sends a request if all that is known allows it.
+    pub(super) fn try_send(&mut self, route: &Arc<str>, now: Timestamp) -> Ready {
+        let limits = self.routes.get(route).map_or(&[][..], |route| &route.limits);
+        let replicas = limits.iter().filter_map(|key| self.replicas.get(key));
+        let ready =
+            replicas.map(|it| it.ready_at(now)).max().unwrap_or(now).max(self.blocked_until);
+        if ready > now {
+            return Ready::At(ready);
+        }
+        if self.in_flight >= self.ramp.limit(now) {
+            return Ready::Later;
+        }
+        if let Some((bucket, word)) = &mut self.own {
+            let (decision, spent) = Decision::of(*bucket, *word, now, 1);
+            match decision.retry_after() {
+                Some(Duration::ZERO) => *word = spent.unwrap_or(*word),
+                Some(time) => return Ready::At(now + time),
+                None => return Ready::At(Timestamp::MAX),
+            }
+        }
+        self.each_replica(route, |replica| replica.send(now));
+        self.count(route, |in_flight| in_flight + 1);
+        let own = self.own.map(|(_, word)| word);
+        Ready::Now(Sent { at: now, own })
+    }
+
+    /// Undoes a send: the request did not leave this program.
+    pub(super) fn unsend(&mut self, route: &Arc<str>, sent: Sent, now: Timestamp) {
+        if let (Some((bucket, word)), Some(spent)) = (&mut self.own, sent.own) {
+            *word = bucket.refund_call(*word, now, 1, spent);
+        }
+        self.each_replica(route, |replica| replica.unsend(now));
+        self.count(route, |in_flight| in_flight.saturating_sub(1));
+    }
+
+    /// A request has ended. Without a response nobody knows whether it was counted, so it stays spent.
+    pub(super) fn end(&mut self, route: &Arc<str>, is_counted: bool) {
+        self.each_replica(route, |replica| replica.end(is_counted));
+        self.count(route, |in_flight| in_flight.saturating_sub(1));
+    }
+
+    fn count(&mut self, route: &Arc<str>, change: impl Fn(u64) -> u64) {
+        self.in_flight = change(self.in_flight);
+        if let Some(route) = self.routes.get_mut(route) {
+            route.in_flight = change(route.in_flight);
+        }
+    }
+
+    fn each_replica(&mut self, route: &Arc<str>, act: impl Fn(&mut Replica)) {
+        let limits = self.routes.get(route).map_or(&[][..], |route| &route.limits);
+        for key in limits {
+            self.replicas.get_mut(key).into_iter().for_each(&act);
+        }
+    }
+
+    /// Follows the limits that the response to a request announces.
+    pub(super) fn learn(
+        &mut self,
+        route: &Arc<str>,
+        sent_at: Timestamp,
+        limits: &[AnnouncedLimit],
+        now: Timestamp,
+        longest: Duration,
+    ) {
+        let mut seen = Vec::with_capacity(limits.len());
+        for announced in limits {
+            if announced.unit == Unit::ConcurrentRequests {
+                let limit = announced.limit.or(announced.remaining).unwrap_or(1);
+                self.ramp.cap(limit, now + longest);
+                continue;
+            }
+            let key = key_of(announced);
+            self.attach(route, announced, &key);
+            if let Some(replica) = self.replicas.get_mut(&key) {
+                replica.learn(announced, sent_at, now, longest);
+            }
+            seen.push(key);
+        }
+        self.forget_stale(route, &seen, now);
+    }
+
+    /// Makes a limit one of a route's.
+    fn attach(&mut self, name: &Arc<str>, announced: &AnnouncedLimit, key: &LimitKey) {
+        let Some(route) = self.routes.get_mut(name) else { return };
+        if route.limits.contains(key) && self.replicas.contains_key(key) {
+            return;
+        }
+        // What was in flight already is spent on it, too.
+        match self.replicas.get_mut(key) {
+            Some(replica) => replica.join(route.in_flight),
+            None if announced.remaining.is_none() => return,
+            None => {
+                let Ok(replica) = Replica::new(announced, route.in_flight) else { return };
+                self.replicas.insert(key.clone(), replica);
+            }
+        }
+        route.limits.retain(|known| known != key);
+        route.limits.push(key.clone());
+        if self.replicas.len() > MAX_REPLICAS {
+            let oldest = self.replicas.iter().min_by_key(|(_, it)| it.learnt_at());
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.into_iter().for_each(|key| drop(self.replicas.remove(&key)));
+        }
+    }
+
+    /// Forgets limits of a route whose reset has passed and that a new response does not mention.
+    fn forget_stale(&mut self, route: &Arc<str>, seen: &[LimitKey], now: Timestamp) {
+        let Some(route) = self.routes.get_mut(route) else { return };
+        let replicas = &mut self.replicas;
+        route.limits.retain(|key| {
+            let is_stale = replicas.get(key).is_none_or(|replica| replica.is_stale(now));
+            seen.contains(key) || !is_stale
+        });
+        let routes = &self.routes;
+        let is_used = |key: &LimitKey| routes.values().any(|route| route.limits.contains(key));
+        replicas.retain(|key, replica| !replica.is_stale(now) || is_used(key));
+    }
+
+    /// The far side refused a request that was sent at `sent_at`: nobody sends for a while. Returns how
+    /// long, if it is news.
+    pub(super) fn refuse(
+        &mut self,
+        info: &RateLimitInfo,
+        sent_at: Timestamp,
+        now: Timestamp,
+        wait: impl Fn(u32) -> Duration,
+    ) -> Option<Duration> {
+        // Those that were in flight when another one was refused are the same wave.
+        let is_news = sent_at >= self.refused_at;
+        if is_news {
+            self.refusals = self.refusals.saturating_add(1);
+            self.refused_at = now;
+        }
+        let wait = wait(self.refusals);
+        let exhausted = info.limits.iter().filter(|it| it.remaining == Some(0)).map(key_of);
+        let exhausted: Vec<_> = exhausted.collect();
+        let is_named = exhausted.iter().any(|key| key.name.is_some());
+        let is_partial = is_named && !info.is_global;
+        for key in &exhausted {
+            let Some(replica) = self.replicas.get_mut(key) else { continue };
+            if is_news {
+                replica.refuse();
+            }
+            if is_partial {
+                replica.block(now + wait);
+            }
+        }
+        if !is_partial {
+            self.blocked_until = self.blocked_until.max(now + wait);
+            if is_news {
+                self.ramp.refused(self.in_flight + 1, now);
+            }
+        }
+        is_news.then_some(wait)
+    }
+
+    /// The far side answered a request that was sent at `sent_at`, and did not refuse it.
+    pub(super) fn accept(&mut self, sent_at: Timestamp, now: Timestamp) {
+        if sent_at >= self.refused_at {
+            self.refusals = 0;
+        }
+        self.ramp.answered(self.in_flight + 1, now);
+    }
+
+    /// True if forgetting all of it would change nothing.
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        let is_spent = self.own.is_some_and(|(bucket, word)| bucket.spent(word, now) > 0);
+        let is_known = self.replicas.values().any(|replica| !replica.is_stale(now));
+        self.in_flight == 0
+            && self.waiting == 0
+            && now >= self.blocked_until
+            && !is_spent
+            && !is_known
+    }
+}
+
+fn key_of(announced: &AnnouncedLimit) -> LimitKey {
+    let AnnouncedLimit { name, dialect, unit, .. } = announced;
+    LimitKey { name: name.clone(), dialect: *dialect, unit: *unit }
+}

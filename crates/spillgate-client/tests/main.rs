@@ -1,0 +1,13 @@
+//! The client in front of services whose time is simulated, and of real servers over real sockets.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cancel;
+mod common;
+mod dialects;
+mod hostile;
+mod limits;
+mod reports;
+mod retries;
+mod simulation;
+mod sockets;
+mod tcp;

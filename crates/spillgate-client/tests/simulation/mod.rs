@@ -1,0 +1,4 @@
+//! A thousand tasks in simulated time.
+
+mod quotas;
+mod storm;
