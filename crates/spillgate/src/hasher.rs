@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::sync::lock_plain;
 
@@ -71,7 +71,6 @@ impl KeyedState {
     pub fn with_seed(seed: Seed) -> Self {
         // A `Hasher` cannot borrow from its state, and copying the keys into it
         // would cost more than hashing. So they are leaked, one set per seed.
-        static KNOWN: OnceLock<Mutex<HashMap<Seed, &'static Keys>>> = OnceLock::new();
         let known = KNOWN.get_or_init(Mutex::default);
         let mut known = lock_plain(known);
         let keys = known.entry(seed).or_insert_with(|| Box::leak(Box::new(Keys::expand(seed))));
@@ -83,6 +82,16 @@ impl KeyedState {
     pub fn seed(&self) -> Seed {
         self.keys.seed
     }
+}
+
+/// The keys of every seed there was.
+static KNOWN: OnceLock<Mutex<KnownKeys>> = OnceLock::new();
+
+pub(crate) type KnownKeys = HashMap<Seed, &'static Keys>;
+
+/// Prevents keys of new seeds.
+pub(crate) fn hold_known() -> Option<MutexGuard<'static, KnownKeys>> {
+    KNOWN.get().map(lock_plain)
 }
 
 impl Default for KeyedState {
@@ -112,7 +121,7 @@ const WORDS: usize = 32;
 /// A prime, over which the blocks of a long string are a polynomial.
 const PRIME: u64 = (1 << 61) - 1;
 
-struct Keys {
+pub(crate) struct Keys {
     seed: Seed,
     /// For the words of a key.
     initial: u128,

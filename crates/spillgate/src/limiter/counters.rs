@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::Decision;
 use crate::sync::lock_plain;
@@ -138,8 +138,15 @@ fn thread_index() -> usize {
 /// them up.
 struct Owned(usize);
 
-static FREE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+static FREE: Mutex<FreeIndices> = Mutex::new(FreeIndices::new());
 static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) type FreeIndices = BTreeSet<usize>;
+
+/// Prevents threads from taking or releasing an index.
+pub(crate) fn hold_threads() -> MutexGuard<'static, FreeIndices> {
+    lock_plain(&FREE)
+}
 
 impl Owned {
     fn take() -> Self {

@@ -54,6 +54,9 @@ impl Caller {
     }
 }
 
+/// All quotas, which do not change while this is held.
+pub(super) type Quotas<'t> = MutexGuard<'t, Vec<Quota>>;
+
 /// The limiter's own quota, its tiers, and the function that assigns them.
 pub(super) struct Tiers<K: ?Sized> {
     names: Vec<String>,
@@ -94,7 +97,7 @@ impl<K: ?Sized> Tiers<K> {
     }
 
     /// The quotas, the limiter's own first. While they are held, none changes.
-    pub(super) fn quotas(&self) -> MutexGuard<'_, Vec<Quota>> {
+    pub(super) fn quotas(&self) -> Quotas<'_> {
         lock_plain(&self.quotas)
     }
 

@@ -1,0 +1,109 @@
+//! Handles: what a C program holds of a limiter, a clock or a reservation.
+//!
+//! A handle is a small shell around a value. When the value is freed, the shell is marked and kept,
+//! so a pointer to it can still be read: a second free, or a use after it, is an error instead of a
+//! crash. A shell is used again after [`KEPT`] more have been freed; a stale pointer that
+//! is older than that may mean another value, but never foreign memory.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Failure;
+
+/// How many free shells are kept before one is used again: at 16 or 24 bytes each.
+const KEPT: usize = 1024;
+
+/// The mark of a shell without a value.
+const FREED: u64 = 0xdead_dead_dead_dead;
+
+/// A value that a C program refers to by a pointer.
+pub(crate) struct Handle<T> {
+    /// [`FREED`], or the mark of the pool: tells handles of one kind from another.
+    mark: AtomicU64,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: a shared handle gives out `&T`, and the value to the one thread that frees it.
+unsafe impl<T: Send + Sync> Sync for Handle<T> {}
+
+/// All handles of one kind.
+pub(crate) struct Pool<T: 'static> {
+    name: &'static str,
+    mark: u64,
+    free: Mutex<VecDeque<&'static Handle<T>>>,
+}
+
+impl<T: Send + Sync> Pool<T> {
+    pub(crate) const fn new(name: &'static str, mark: u64) -> Self {
+        Self { name, mark, free: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Makes a handle of a value.
+    pub(crate) fn put(&self, value: T) -> *mut Handle<T> {
+        let mut free = self.free();
+        let oldest = if free.len() > KEPT { free.pop_front() } else { None };
+        drop(free);
+        let handle = oldest.unwrap_or_else(|| {
+            let value = UnsafeCell::new(MaybeUninit::uninit());
+            Box::leak(Box::new(Handle { mark: AtomicU64::new(FREED), value }))
+        });
+        // SAFETY: the shell has no value and nobody else has it: it is new, or was in the list.
+        unsafe { (*handle.value.get()).write(value) };
+        // Pairs with the load in `get`: who sees the mark sees the value.
+        handle.mark.store(self.mark, Ordering::Release);
+        std::ptr::from_ref(handle).cast_mut()
+    }
+
+    /// The value of a handle.
+    ///
+    /// # Safety
+    ///
+    /// The pointer is NULL or came from [`put`](Self::put), and the value is not freed while it
+    /// is in use.
+    #[inline(always)]
+    pub(crate) unsafe fn get<'h>(&self, handle: *const Handle<T>) -> Result<&'h T, Failure> {
+        // SAFETY: a shell is never deallocated.
+        let Some(handle) = (unsafe { handle.as_ref() }) else {
+            return Err(Failure::null(self.name));
+        };
+        // Pairs with the store in `put`.
+        if handle.mark.load(Ordering::Acquire) != self.mark {
+            return Err(Failure::stale(self.name));
+        }
+        // SAFETY: a shell with this mark has a value.
+        Ok(unsafe { (*handle.value.get()).assume_init_ref() })
+    }
+
+    /// Takes the value out of a handle, which is freed by that. Of two threads, one gets it.
+    ///
+    /// # Safety
+    ///
+    /// The pointer is NULL or came from [`put`](Self::put), and the value is not in use.
+    pub(crate) unsafe fn take(&self, handle: *const Handle<T>) -> Result<T, Failure> {
+        // SAFETY: a shell is never deallocated.
+        let Some(handle) = (unsafe { handle.as_ref() }) else {
+            return Err(Failure::null(self.name));
+        };
+        let order = Ordering::AcqRel;
+        if handle.mark.compare_exchange(self.mark, FREED, order, Ordering::Acquire).is_err() {
+            return Err(Failure::stale(self.name));
+        }
+        // SAFETY: the mark was there, so there is a value; it is gone, so nobody reads it again.
+        let value = unsafe { (*handle.value.get()).assume_init_read() };
+        self.free().push_back(handle);
+        Ok(value)
+    }
+
+    /// The lock of the pool, for `fork`.
+    pub(crate) fn hold(&'static self) -> Box<dyn Any> {
+        Box::new(self.free())
+    }
+
+    fn free(&self) -> MutexGuard<'_, VecDeque<&'static Handle<T>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
