@@ -56,12 +56,14 @@ impl WindowStore {
 
     /// Count of a fixed window.
     fn get(&self, key: &Bound<'_, PyString>, now: f64) -> PyResult<u64> {
-        Ok(self.lock().counter(&bytes(key)?, now).map_or(0, |counter| counter.count))
+        let key = bytes(key)?;
+        Ok(self.lock().counter(&key, now).map_or(0, |counter| counter.count))
     }
 
     /// When a fixed window ends; now if there is none.
     fn get_expiry(&self, key: &Bound<'_, PyString>, now: f64) -> PyResult<f64> {
-        Ok(self.lock().counter(&bytes(key)?, now).map_or(now, |counter| counter.expires))
+        let key = bytes(key)?;
+        Ok(self.lock().counter(&key, now).map_or(now, |counter| counter.expires))
     }
 
     /// Adds to a moving window, unless that would exceed the limit.
@@ -84,7 +86,8 @@ impl WindowStore {
         expiry: f64,
         now: f64,
     ) -> PyResult<(f64, u64)> {
-        Ok(self.lock().moving_window(&bytes(key)?, positive(expiry)?, finite(now)?))
+        let (key, expiry, now) = (bytes(key)?, positive(expiry)?, finite(now)?);
+        Ok(self.lock().moving_window(&key, expiry, now))
     }
 
     /// Adds to a sliding window, unless that would exceed the limit.

@@ -2,8 +2,8 @@ use std::collections::VecDeque;
 
 /// Longest log of times that is kept per key: 64 KiB.
 ///
-/// Up to this limit, a log is exact. Above, hits less than `expiry / MAX_RUNS` apart share the
-/// later time, which denies for that much longer and never admits more.
+/// Up to this limit, a log is exact. Above, hits within `expiry / MAX_RUNS` share the time of the
+/// last of them, which denies for that much longer and never admits more.
 pub(super) const MAX_RUNS: usize = 4096;
 
 /// What has been counted for a key, and until when it matters.
@@ -65,16 +65,19 @@ pub(super) struct Log {
     pub(super) runs: VecDeque<(f64, u64)>,
     pub(super) expiry: f64,
     total: u64,
+    /// Time of the first hit in the last run.
+    last_run_began: f64,
 }
 
 impl Log {
     pub(super) fn new(expiry: f64) -> Self {
-        Self { runs: VecDeque::new(), expiry, total: 0 }
+        Self::restore(expiry, Vec::new())
     }
 
     pub(super) fn restore(expiry: f64, runs: Vec<(f64, u64)>) -> Self {
         let total = runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.1));
-        Self { runs: runs.into(), expiry, total }
+        let last_run_began = runs.last().map_or(0.0, |run| run.0);
+        Self { runs: runs.into(), expiry, total, last_run_began }
     }
 
     fn expires(&self) -> f64 {
@@ -100,21 +103,22 @@ impl Log {
         let first = self.runs.partition_point(|run| run.0 < now - expiry);
         let Some(oldest) = self.runs.get(first) else { return (now, 0) };
         let before = self.runs.range(..first).fold(0, |sum: u64, run| sum.saturating_add(run.1));
-        (oldest.0, self.total - before)
+        (oldest.0, self.total.saturating_sub(before))
     }
 
     fn push(&mut self, limit: u64, amount: u64, now: f64) {
         self.total = self.total.saturating_add(amount);
         let coarse = limit > MAX_RUNS as u64;
+        let resolution = if coarse { self.expiry / MAX_RUNS as f64 } else { 0.0 };
         if let Some(last) = self.runs.back_mut() {
-            let resolution = if coarse { self.expiry / MAX_RUNS as f64 } else { 0.0 };
-            // Also if the clock was set back: the log stays in order, and nothing expires early.
-            if now <= last.0 + resolution {
+            // If the clock was set back, the log stays in order and nothing expires early.
+            if now <= last.0.max(self.last_run_began + resolution) {
                 *last = (last.0.max(now), last.1.saturating_add(amount));
                 return;
             }
         }
         self.runs.push_back((now, amount));
+        self.last_run_began = now;
     }
 
     fn forget(&mut self, now: f64) {

@@ -1,0 +1,185 @@
+"""What the middleware for ASGI and for WSGI have in common."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+from collections.abc import Iterable
+from functools import lru_cache
+from http import HTTPStatus
+from math import ceil
+from typing import Literal, Protocol, TypeVar
+from urllib.parse import quote
+
+from ._spillgate import Decision, Gate, Limiter, Policy
+
+OnError = Literal["raise", "allow"]
+Text = TypeVar("Text", str, bytes)
+
+logger = logging.getLogger("spillgate")
+
+_EXCEEDED = {
+    "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+    "title": "Request cannot be satisfied as assigned quota has been exceeded",
+}
+
+
+class Decided(Protocol):
+    """The part of an `Outcome` that middleware uses."""
+
+    @property
+    def allowed(self) -> bool: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> list[tuple[str, str]]: ...
+    @property
+    def raw_headers(self) -> list[tuple[bytes, bytes]]: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def wait(self) -> float: ...
+    @property
+    def permits(self) -> int: ...
+    def start(self) -> None: ...
+    def cancel(self) -> None: ...
+    def settle(self, status: int, headers: Iterable[tuple[str | bytes, str | bytes]] = ()) -> None: ...
+    def fail(self) -> None: ...
+    def release(self) -> None: ...
+
+
+class Plain:
+    """An answer that holds nothing and learns nothing from the response."""
+
+    permits = 0
+
+    def __init__(
+        self, status: int, headers: list[tuple[str, str]], body: bytes = b"", wait: float = 0
+    ) -> None:
+        self.allowed = status == 200
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.wait = wait
+
+    @property
+    def raw_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers]
+
+    def start(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def settle(self, status: int, headers: Iterable[tuple[str | bytes, str | bytes]] = ()) -> None: ...
+
+    def fail(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+def gate_of(gate: Gate | Policy | str | None, limiter: Limiter | str | None) -> Gate | None:
+    """The gate of a middleware's arguments; None if it has a limiter instead."""
+    if (gate is None) == (limiter is None):
+        raise TypeError("pass either gate or limiter")
+    return gate if gate is None or isinstance(gate, Gate) else Gate(gate)
+
+
+def limiter_of(limiter: Limiter | str | None) -> Limiter | None:
+    return Limiter(limiter) if isinstance(limiter, str) else limiter
+
+
+def check_on_error(on_error: str) -> None:
+    if on_error not in ("raise", "allow"):
+        raise ValueError(f'on_error "{on_error}" is invalid; use "raise" or "allow"')
+
+
+def of_decision(decision: Decision) -> Plain:
+    """The response that a limiter's decision means, as a gate's limit "default" would have it."""
+    headers = [("ratelimit-policy", f'"default";q={decision.limit}')]
+    if decision.window is not None:
+        headers = [("ratelimit-policy", f'"default";q={decision.limit};w={ceil(decision.window)}')]
+    state = f'"default";r={decision.remaining}'
+    reset = None if decision.reset_after is None else str(ceil(decision.reset_after))
+    headers.append(("ratelimit", state if reset is None else f"{state};t={reset}"))
+    headers.append(("x-ratelimit-limit", str(decision.limit)))
+    headers.append(("x-ratelimit-remaining", str(decision.remaining)))
+    if reset is not None:
+        headers.append(("x-ratelimit-reset", reset))
+    if decision.allowed:
+        return Plain(200, headers, wait=decision.wait)
+    detail = "The limit default never lets this request pass. Waiting does not help."
+    if decision.retry_after_secs is not None:
+        seconds = max(decision.retry_after_secs, 1)
+        headers.append(("retry-after", str(seconds)))
+        detail = f"The limit default is exceeded. Try again in {seconds} s."
+    problem = {**_EXCEEDED, "status": 429, "detail": detail, "violated-policies": ["default"]}
+    return _problem(problem, headers)
+
+
+def bad_request(error: Exception) -> Plain:
+    """The response to a request that a gate cannot read."""
+    problem = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": str(error)}
+    return _problem(problem, [])
+
+
+def _problem(problem: dict[str, object], headers: list[tuple[str, str]]) -> Plain:
+    status = problem["status"]
+    assert isinstance(status, int)
+    headers.append(("content-type", "application/problem+json"))
+    return Plain(status, headers, json.dumps(problem, separators=(",", ":")).encode())
+
+
+def status_line(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} Refused"
+
+
+@lru_cache(maxsize=4096)
+def address(peer: str | None) -> str | None:
+    """The peer's address; None for a Unix socket or a test client."""
+    try:
+        return str(ipaddress.ip_address((peer or "").partition("%")[0]))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def address_key(peer: str | None) -> str:
+    """What a limiter counts by if there is no key function: an IPv6 client has a whole /64. All
+    requests without an address share one key."""
+    known = address(peer)
+    if known is None:
+        return ""
+    parsed = ipaddress.ip_address(known)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return known
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
+
+
+def quoted_path(path: bytes) -> str:
+    """A decoded path as it could have been sent."""
+    return quote(path, safe="/:@!$&'()*+,;=-._~")
+
+
+def merged(
+    own: list[tuple[Text, Text]], added: list[tuple[Text, Text]], prefix: Text, remaining: Text
+) -> list[tuple[Text, Text]]:
+    """The headers of the service and of the gate. `ratelimit` is a list, which both extend. If both
+    have `x-ratelimit-…`, the limit with less remaining is shown."""
+    ours = [header for header in own if header[0].lower().startswith(prefix)]
+    if not ours:
+        return [*own, *added]
+    left = {name.lower(): value for name, value in ours}.get(remaining)
+    shown = dict(added).get(remaining)
+    if left is None or shown is None or not left.strip().isdigit():
+        keeps = shown is None
+    else:
+        keeps = int(left) <= int(shown)
+    if keeps:
+        return [*own, *(header for header in added if not header[0].startswith(prefix))]
+    return [*(header for header in own if header not in ours), *added]
