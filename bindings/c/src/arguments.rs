@@ -1,16 +1,18 @@
 //! What C programs pass: keys, texts, and places for results.
 
 use std::ffi::{CStr, c_char};
+use std::slice;
 
 use spillgate_bindings::{ANONYMOUS, Error, ErrorCode, key_or_anonymous};
 
-use crate::error::Failure;
+use crate::error::{Result, error, invalid, null, sg_status};
 
-/// As the length of a key: it ends at its first NUL.
+/// As the length of a key: it ends at its first NUL. In the header, as all constants that cbindgen
+/// cannot write, by `cbindgen.toml`.
 pub const SG_CSTR: usize = usize::MAX;
 
 /// The longest key, in bytes: a longer length is more likely a mistake than a caller.
-pub const SG_MAX_KEY: usize = 1 << 20;
+pub const SG_MAX_KEY: usize = 1_048_576;
 
 /// A key of a caller. Without one, it is that of anonymous callers.
 ///
@@ -18,31 +20,40 @@ pub const SG_MAX_KEY: usize = 1 << 20;
 ///
 /// The pointer is NULL, or to so many bytes, or to a string that ends with NUL.
 #[inline(always)]
-pub(crate) unsafe fn key<'k>(key: *const c_char, length: usize) -> Result<&'k [u8], Failure> {
-    if key.is_null() {
-        return match length {
-            0 | SG_CSTR => Ok(ANONYMOUS),
-            _ => Err(null_key(length)),
-        };
-    }
-    let bytes = match length {
-        // SAFETY: the string ends with NUL.
-        SG_CSTR => unsafe { CStr::from_ptr(key) }.to_bytes(),
+pub(crate) unsafe fn key<'k>(key: *const c_char, length: usize) -> Result<&'k [u8]> {
+    match length {
         // SAFETY: there are so many bytes.
-        ..=SG_MAX_KEY => unsafe { std::slice::from_raw_parts(key.cast(), length) },
-        _ => return Err(long_key(length)),
-    };
-    Ok(key_or_anonymous(bytes))
+        1..=SG_MAX_KEY if !key.is_null() => {
+            Ok(unsafe { slice::from_raw_parts(key.cast(), length) })
+        }
+        // SAFETY: the string ends with NUL.
+        SG_CSTR => Ok(unsafe { string_key(key) }),
+        0 => Ok(ANONYMOUS),
+        _ => Err(wrong_length(key, length)),
+    }
+}
+
+/// A key that ends with NUL.
+///
+/// # Safety
+///
+/// The pointer is NULL, or to a string that ends with NUL.
+#[inline(always)]
+pub(crate) unsafe fn string_key<'k>(key: *const c_char) -> &'k [u8] {
+    if key.is_null() {
+        return ANONYMOUS;
+    }
+    // SAFETY: the string ends with NUL.
+    key_or_anonymous(unsafe { CStr::from_ptr(key) }.to_bytes())
 }
 
 #[cold]
-fn null_key(length: usize) -> Failure {
-    Failure::argument(format!("key is NULL, but its length is {length}; use 0 for no key"))
-}
-
-#[cold]
-fn long_key(length: usize) -> Failure {
-    Failure::argument(format!(
+#[inline(never)]
+fn wrong_length(key: *const c_char, length: usize) -> sg_status {
+    if key.is_null() {
+        return invalid(&format!("key is NULL, but its length is {length}; use 0 for no key"));
+    }
+    invalid(&format!(
         "key of {length} bytes; use at most {SG_MAX_KEY}, or SG_CSTR for a string that ends with NUL"
     ))
 }
@@ -52,7 +63,7 @@ fn long_key(length: usize) -> Failure {
 /// # Safety
 ///
 /// The pointer is NULL or to a string that ends with NUL, which outlives the result.
-pub(crate) unsafe fn text<'t>(name: &str, text: *const c_char) -> Result<Option<&'t str>, Failure> {
+pub(crate) unsafe fn text<'t>(name: &str, text: *const c_char) -> Result<Option<&'t str>> {
     if text.is_null() {
         return Ok(None);
     }
@@ -60,11 +71,10 @@ pub(crate) unsafe fn text<'t>(name: &str, text: *const c_char) -> Result<Option<
     let bytes = unsafe { CStr::from_ptr(text) };
     match bytes.to_str() {
         Ok(text) => Ok(Some(text)),
-        Err(error) => Err(Error::new(
+        Err(wrong) => Err(error(Error::new(
             ErrorCode::Encoding,
-            format!("{name} {bytes:?} is not UTF-8 from byte {} on", error.valid_up_to()),
-        )
-        .into()),
+            format!("{name} {bytes:?} is not UTF-8 from byte {} on", wrong.valid_up_to()),
+        ))),
     }
 }
 
@@ -73,9 +83,9 @@ pub(crate) unsafe fn text<'t>(name: &str, text: *const c_char) -> Result<Option<
 /// # Safety
 ///
 /// As for [`text`].
-pub(crate) unsafe fn required<'t>(name: &str, value: *const c_char) -> Result<&'t str, Failure> {
+pub(crate) unsafe fn required<'t>(name: &str, value: *const c_char) -> Result<&'t str> {
     // SAFETY: the caller's promise.
-    unsafe { text(name, value) }?.ok_or_else(|| Failure::null(name))
+    unsafe { text(name, value) }?.ok_or_else(|| null(name))
 }
 
 /// Writes a result to a place that must be there.
@@ -84,9 +94,9 @@ pub(crate) unsafe fn required<'t>(name: &str, value: *const c_char) -> Result<&'
 ///
 /// The place is NULL or can be written.
 #[inline(always)]
-pub(crate) unsafe fn store<T>(name: &str, place: *mut T, value: T) -> Result<(), Failure> {
+pub(crate) unsafe fn store<T>(name: &str, place: *mut T, value: T) -> Result<()> {
     if place.is_null() {
-        return Err(Failure::null(name));
+        return Err(null(name));
     }
     // SAFETY: the place can be written.
     unsafe { place.write(value) };

@@ -2,26 +2,32 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Failure, sg_status};
+use crate::error::{Result, fail, sg_status};
 
 /// Runs a call, and returns its status. A panic becomes an internal error: no lock of the library
 /// guards state that a panic leaves half changed.
 #[inline(always)]
-pub(crate) fn status(call: impl FnOnce() -> Result<(), Failure>) -> sg_status {
+pub(crate) fn status(call: impl FnOnce() -> Result<()>) -> sg_status {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => sg_status::SG_OK,
-        Ok(Err(failure)) => failure.report(),
-        Err(_) => Failure::internal().report(),
+        Ok(Err(status)) => status,
+        Err(_) => fault(),
     }
 }
 
 /// The same for a call that answers yes or no: an error is a no.
 #[inline(always)]
-pub(crate) fn answer(call: impl FnOnce() -> Result<bool, Failure>) -> bool {
-    let mut answer = false;
-    let _ = status(|| {
-        answer = call()?;
-        Ok(())
-    });
-    answer
+pub(crate) fn answer(call: impl FnOnce() -> Result<bool>) -> bool {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(answer) => answer.unwrap_or(false),
+        Err(_) => {
+            fault();
+            false
+        }
+    }
+}
+
+#[cold]
+fn fault() -> sg_status {
+    fail(sg_status::SG_ERROR_INTERNAL, "a fault of libspillgate")
 }

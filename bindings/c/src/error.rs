@@ -29,66 +29,54 @@ pub enum sg_status {
 
 use sg_status::*;
 
-/// Why a call failed.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    status: sg_status,
-    message: String,
+/// The result of a part of a call. The text of an error has been set already: a status alone is
+/// returned in a register, also where calls are hot.
+pub(crate) type Result<T> = std::result::Result<T, sg_status>;
+
+/// Sets the last error of this thread.
+#[cold]
+#[inline(never)]
+pub(crate) fn fail(status: sg_status, message: &str) -> sg_status {
+    // No message has a NUL: texts of a C program cannot contain one.
+    let text = CString::new(message).unwrap_or_default();
+    // A thread that is exiting has no last error any more.
+    let _ = LAST.try_with(|last| last.replace(text));
+    status
 }
 
-impl Failure {
-    #[cold]
-    pub(crate) fn argument(message: impl Into<String>) -> Self {
-        Self { status: SG_ERROR_ARGUMENT, message: message.into() }
-    }
-
-    #[cold]
-    pub(crate) fn null(name: &str) -> Self {
-        Self::argument(format!("{name} is NULL"))
-    }
-
-    #[cold]
-    pub(crate) fn stale(name: &str) -> Self {
-        let message = format!("{name} has been freed, or is a handle of another kind");
-        Self { status: SG_ERROR_HANDLE, message }
-    }
-
-    #[cold]
-    pub(crate) fn internal() -> Self {
-        Self { status: SG_ERROR_INTERNAL, message: "a fault of libspillgate".to_owned() }
-    }
-
-    /// Makes it the last error of this thread.
-    #[cold]
-    pub(crate) fn report(self) -> sg_status {
-        // No message has a NUL: texts of a C program cannot contain one.
-        let text = CString::new(self.message).unwrap_or_default();
-        // A thread that is exiting has no last error any more.
-        let _ = LAST.try_with(|last| last.replace(text));
-        self.status
-    }
+#[cold]
+#[inline(never)]
+pub(crate) fn invalid(message: &str) -> sg_status {
+    fail(SG_ERROR_ARGUMENT, message)
 }
 
-impl From<Error> for Failure {
-    #[cold]
-    fn from(error: Error) -> Self {
-        let status = match error.code() {
-            ErrorCode::Encoding => SG_ERROR_ENCODING,
-            ErrorCode::Quota => SG_ERROR_QUOTA,
-            ErrorCode::Algorithm => SG_ERROR_ALGORITHM,
-            ErrorCode::Capacity => SG_ERROR_CAPACITY,
-            ErrorCode::Tier => SG_ERROR_TIER,
-            _ => SG_ERROR_ARGUMENT,
-        };
-        Self { status, message: error.to_string() }
-    }
+#[cold]
+#[inline(never)]
+pub(crate) fn null(name: &str) -> sg_status {
+    invalid(&format!("{name} is NULL"))
 }
 
-impl From<spillgate::Error> for Failure {
-    #[cold]
-    fn from(error: spillgate::Error) -> Self {
-        Error::from(error).into()
-    }
+#[cold]
+#[inline(never)]
+pub(crate) fn stale(name: &str) -> sg_status {
+    let message = format!("{name} has been freed, or is a handle of another kind");
+    fail(SG_ERROR_HANDLE, &message)
+}
+
+/// An error of the library or of the bindings' core.
+#[cold]
+#[inline(never)]
+pub(crate) fn error(error: impl Into<Error>) -> sg_status {
+    let error = error.into();
+    let status = match error.code() {
+        ErrorCode::Encoding => SG_ERROR_ENCODING,
+        ErrorCode::Quota => SG_ERROR_QUOTA,
+        ErrorCode::Algorithm => SG_ERROR_ALGORITHM,
+        ErrorCode::Capacity => SG_ERROR_CAPACITY,
+        ErrorCode::Tier => SG_ERROR_TIER,
+        _ => SG_ERROR_ARGUMENT,
+    };
+    fail(status, &error.to_string())
 }
 
 thread_local! {
@@ -107,9 +95,10 @@ pub extern "C" fn sg_last_error() -> *const c_char {
 /// The version of the library, such as "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn sg_version() -> *const c_char {
-    const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-        Ok(version) => version,
-        Err(_) => c"",
-    };
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => c"",
+        };
     VERSION.as_ptr()
 }

@@ -9,37 +9,36 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::Failure;
+use crate::error::{Result, null, stale};
 
 /// How many free shells are kept before one is used again: at 16 or 24 bytes each.
 const KEPT: usize = 1024;
 
 /// The mark of a shell without a value.
-const FREED: u64 = 0xdead_dead_dead_dead;
+const FREED: u32 = 0xdead_dead;
 
 /// A value that a C program refers to by a pointer.
 pub(crate) struct Handle<T> {
     /// [`FREED`], or the mark of the pool: tells handles of one kind from another.
-    mark: AtomicU64,
+    mark: AtomicU32,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
 // SAFETY: a shared handle gives out `&T`, and the value to the one thread that frees it.
 unsafe impl<T: Send + Sync> Sync for Handle<T> {}
 
-/// All handles of one kind.
-pub(crate) struct Pool<T: 'static> {
+/// All handles of one kind, which have its mark.
+pub(crate) struct Pool<T: 'static, const MARK: u32> {
     name: &'static str,
-    mark: u64,
     free: Mutex<VecDeque<&'static Handle<T>>>,
 }
 
-impl<T: Send + Sync> Pool<T> {
-    pub(crate) const fn new(name: &'static str, mark: u64) -> Self {
-        Self { name, mark, free: Mutex::new(VecDeque::new()) }
+impl<T: Send + Sync, const MARK: u32> Pool<T, MARK> {
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self { name, free: Mutex::new(VecDeque::new()) }
     }
 
     /// Makes a handle of a value.
@@ -49,12 +48,12 @@ impl<T: Send + Sync> Pool<T> {
         drop(free);
         let handle = oldest.unwrap_or_else(|| {
             let value = UnsafeCell::new(MaybeUninit::uninit());
-            Box::leak(Box::new(Handle { mark: AtomicU64::new(FREED), value }))
+            Box::leak(Box::new(Handle { mark: AtomicU32::new(FREED), value }))
         });
         // SAFETY: the shell has no value and nobody else has it: it is new, or was in the list.
         unsafe { (*handle.value.get()).write(value) };
         // Pairs with the load in `get`: who sees the mark sees the value.
-        handle.mark.store(self.mark, Ordering::Release);
+        handle.mark.store(MARK, Ordering::Release);
         std::ptr::from_ref(handle).cast_mut()
     }
 
@@ -65,14 +64,14 @@ impl<T: Send + Sync> Pool<T> {
     /// The pointer is NULL or came from [`put`](Self::put), and the value is not freed while it
     /// is in use.
     #[inline(always)]
-    pub(crate) unsafe fn get<'h>(&self, handle: *const Handle<T>) -> Result<&'h T, Failure> {
+    pub(crate) unsafe fn get<'h>(&self, handle: *const Handle<T>) -> Result<&'h T> {
         // SAFETY: a shell is never deallocated.
         let Some(handle) = (unsafe { handle.as_ref() }) else {
-            return Err(Failure::null(self.name));
+            return Err(null(self.name));
         };
         // Pairs with the store in `put`.
-        if handle.mark.load(Ordering::Acquire) != self.mark {
-            return Err(Failure::stale(self.name));
+        if handle.mark.load(Ordering::Acquire) != MARK {
+            return Err(stale(self.name));
         }
         // SAFETY: a shell with this mark has a value.
         Ok(unsafe { (*handle.value.get()).assume_init_ref() })
@@ -83,19 +82,49 @@ impl<T: Send + Sync> Pool<T> {
     /// # Safety
     ///
     /// The pointer is NULL or came from [`put`](Self::put), and the value is not in use.
-    pub(crate) unsafe fn take(&self, handle: *const Handle<T>) -> Result<T, Failure> {
+    pub(crate) unsafe fn take(&self, handle: *const Handle<T>) -> Result<T> {
         // SAFETY: a shell is never deallocated.
         let Some(handle) = (unsafe { handle.as_ref() }) else {
-            return Err(Failure::null(self.name));
+            return Err(null(self.name));
         };
         let order = Ordering::AcqRel;
-        if handle.mark.compare_exchange(self.mark, FREED, order, Ordering::Acquire).is_err() {
-            return Err(Failure::stale(self.name));
+        if handle.mark.compare_exchange(MARK, FREED, order, Ordering::Acquire).is_err() {
+            return Err(stale(self.name));
         }
         // SAFETY: the mark was there, so there is a value; it is gone, so nobody reads it again.
         let value = unsafe { (*handle.value.get()).assume_init_read() };
         self.free().push_back(handle);
         Ok(value)
+    }
+
+    /// Takes the value out of the handle in a place, and sets the place to NULL.
+    ///
+    /// # Safety
+    ///
+    /// The place is NULL, or has NULL or a handle whose value is not in use.
+    pub(crate) unsafe fn take_at(&self, place: *mut *mut Handle<T>) -> Result<T> {
+        // SAFETY: the place is NULL or can be used.
+        let Some(place) = (unsafe { place.as_mut() }) else {
+            return Err(null(self.name));
+        };
+        let handle = std::mem::replace(place, std::ptr::null_mut());
+        // SAFETY: the caller's promise.
+        unsafe { self.take(handle) }
+    }
+
+    /// Frees the value of the handle in a place, and sets the place to NULL. Without a handle,
+    /// there is nothing to free.
+    ///
+    /// # Safety
+    ///
+    /// As for [`take_at`](Self::take_at).
+    pub(crate) unsafe fn free_at(&self, place: *mut *mut Handle<T>) -> Result<()> {
+        // SAFETY: the place is NULL or can be used.
+        match unsafe { place.as_ref() } {
+            // SAFETY: the caller's promise.
+            Some(handle) if !handle.is_null() => unsafe { self.take_at(place) }.map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// The lock of the pool, for `fork`.

@@ -10,18 +10,24 @@
 #![expect(non_camel_case_types, reason = "names as in the header")]
 #![expect(clippy::missing_safety_doc, reason = "the header says what pointers must be")]
 
-mod arguments;
-mod boundary;
-mod check;
-mod clock;
+// In the order of the header.
+mod error;
+
 mod config;
 mod decision;
-mod error;
-mod handle;
 mod limiter;
+
+mod check;
 mod overrides;
 mod reservation;
 
+mod clock;
+
+mod arguments;
+mod boundary;
+mod handle;
+
+pub use self::arguments::{SG_CSTR, SG_MAX_KEY};
 pub use self::check::*;
 pub use self::clock::*;
 pub use self::config::*;

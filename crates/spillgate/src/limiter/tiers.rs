@@ -92,7 +92,12 @@ impl<K: ?Sized> Tiers<K> {
 
     #[inline(always)]
     pub(super) fn tier_of(&self, key: &K) -> TierIndex {
-        let Some(resolver) = &self.resolver else { return 0 };
+        self.resolver.as_ref().map_or(0, |resolver| self.resolve(&**resolver, key))
+    }
+
+    /// Out of line: with it in every check, those without tiers take 3 % more instructions.
+    #[inline(never)]
+    fn resolve(&self, resolver: &dyn TierOf<K>, key: &K) -> TierIndex {
         resolver.tier_of(key).and_then(|name| self.index(name)).unwrap_or(0)
     }
 
