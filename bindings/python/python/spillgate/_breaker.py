@@ -56,7 +56,7 @@ class Breaker:
             self._reason = reason
             if not began:
                 return None
-            pause = min(FIRST_PAUSE * 2**min(self._failures, 30), self._max_pause)
+            pause = min(FIRST_PAUSE * 2.0 ** min(self._failures, 30), self._max_pause)
             self._failures += 1
             self._is_trying = False
             self._until = self._clock() + pause * uniform(0.8, 1.0)

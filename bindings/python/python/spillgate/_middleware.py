@@ -9,13 +9,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from math import ceil
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 from urllib.parse import quote
 
 from ._spillgate import Decision, Gate, Limiter, Policy
 
 OnError = Literal["raise", "allow"]
-Text = TypeVar("Text", str, bytes)
 
 logger = logging.getLogger("spillgate")
 
@@ -65,7 +64,7 @@ class Plain:
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:
-        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers]
+        return encoded(self.headers)
 
     def start(self) -> None: ...
 
@@ -76,6 +75,10 @@ class Plain:
     def fail(self) -> None: ...
 
     def release(self) -> None: ...
+
+
+def encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 def gate_of(gate: Gate | Policy | str | None, limiter: Limiter | str | None) -> Gate | None:
@@ -166,20 +169,23 @@ def quoted_path(path: bytes) -> str:
     return quote(path, safe="/:@!$&'()*+,;=-._~")
 
 
-def merged(
-    own: list[tuple[Text, Text]], added: list[tuple[Text, Text]], prefix: Text, remaining: Text
-) -> list[tuple[Text, Text]]:
-    """The headers of the service and of the gate. `ratelimit` is a list, which both extend. If both
-    have `x-ratelimit-…`, the limit with less remaining is shown."""
-    ours = [header for header in own if header[0].lower().startswith(prefix)]
-    if not ours:
-        return [*own, *added]
-    left = {name.lower(): value for name, value in ours}.get(remaining)
-    shown = dict(added).get(remaining)
-    if left is None or shown is None or not left.strip().isdigit():
-        keeps = shown is None
-    else:
-        keeps = int(left) <= int(shown)
-    if keeps:
-        return [*own, *(header for header in added if not header[0].startswith(prefix))]
-    return [*(header for header in own if header not in ours), *added]
+def merged(own: list[tuple[str, str]], added: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The headers of the service and those of its limits. `ratelimit` is a list, which both extend. If
+    both have `x-ratelimit-…`, the limit with less remaining is shown."""
+    left, shown = _remaining(own), _remaining(added)
+    if shown is not None and (left is None or left > shown):
+        own = [header for header in own if not _is_x(header)]
+    elif shown is not None:
+        added = [header for header in added if not _is_x(header)]
+    return [*own, *added]
+
+
+def _is_x(header: tuple[str, str]) -> bool:
+    return header[0].lower().startswith("x-ratelimit-")
+
+
+def _remaining(headers: list[tuple[str, str]]) -> int | None:
+    for name, value in headers:
+        if name.lower() == "x-ratelimit-remaining" and value.isascii() and value.isdigit():
+            return int(value)
+    return None

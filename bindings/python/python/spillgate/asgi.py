@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _middleware as common
-from ._spillgate import Gate, Limiter, Outcome, Policy, SpillgateError
+from ._spillgate import Gate, Limiter, Outcome, Policy
 
 if TYPE_CHECKING:
     from ._spillgate import Key
@@ -91,12 +91,11 @@ class SpillgateMiddleware:
     async def _decide(self, scope: Scope) -> common.Decided | None:
         if self.gate is not None:
             return await _ask(self.gate, scope)
+        assert self.limiter is not None
         key = self._key(scope)
         if isawaitable(key):
             key = await key
-        if key is None:
-            return None
-        return common.of_decision(cast(Limiter, self.limiter).check(cast("Key", key)))
+        return None if key is None else common.of_decision(self.limiter.check(key))
 
 
 class _Response:
@@ -124,13 +123,17 @@ class _Response:
             self._started = True
             headers = [(bytes(name), bytes(value)) for name, value in message.get("headers") or ()]
             await self._settle(message.get("status", 101), headers)
-            added = self._outcome.raw_headers
-            headers = common.merged(headers, added, b"x-ratelimit-", b"x-ratelimit-remaining")
-            message = {**message, "headers": headers}
+            message = {**message, "headers": self._with_limits(headers)}
         await self._send(message)
         if kind == "http.response.body" and not message.get("more_body"):
             # A framework may run background tasks before it returns.
             self._outcome.release()
+
+    def _with_limits(self, own: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        if not any(name.lower().startswith(b"x-ratelimit-") for name, _ in own):
+            return [*own, *self._outcome.raw_headers]
+        decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in own]
+        return common.encoded(common.merged(decoded, self._outcome.headers))
 
     async def _settle(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         if self._is_remote and isinstance(self._outcome, Outcome):
@@ -140,19 +143,19 @@ class _Response:
 
 
 async def _ask(gate: Gate, scope: Scope) -> common.Decided:
-    raw = scope.get("raw_path")
-    if not raw or b"%" in raw:
+    path = scope.get("raw_path")
+    if not path or b"%" in path:
         # What the application sees is what is limited.
-        raw = common.quoted_path(scope["path"].encode("utf-8", "surrogateescape"))
+        path = common.quoted_path(scope["path"].encode("utf-8", "surrogatepass"))
     request: dict[str, Any] = {
         "method": scope.get("method", "GET"),
-        "path": raw,
+        "path": path or "/",
         "headers": scope["headers"],
         "peer": common.address(_peer(scope)),
     }
     try:
         return gate.decide(**request) if gate.in_process else await gate.decide_async(**request)
-    except SpillgateError as error:
+    except ValueError as error:
         return common.bad_request(error)
 
 

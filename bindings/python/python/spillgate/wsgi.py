@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _middleware as common
-from ._spillgate import Gate, Limiter, Policy, SpillgateError
+from ._spillgate import Gate, Limiter, Policy
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -102,7 +102,7 @@ def _run(
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
         code = status[:3]
         outcome.settle(int(code) if code.isdigit() else 500, headers)
-        headers = common.merged(headers, outcome.headers, "x-ratelimit-", "x-ratelimit-remaining")
+        headers = common.merged(headers, outcome.headers)
         # Some servers do not take an absent exc_info as None.
         rest = () if exc_info is None else (exc_info,)
         return start_response(status, headers, *rest)
@@ -156,7 +156,7 @@ def _ask(gate: Gate, environ: WSGIEnvironment) -> common.Decided:
             headers=_headers(environ),
             peer=common.address(_peer(environ)),
         )
-    except SpillgateError as error:
+    except ValueError as error:
         return common.bad_request(error)
 
 

@@ -43,13 +43,7 @@ impl WindowStore {
     }
 
     /// Adds to a fixed window; returns its count.
-    fn incr(
-        &self,
-        key: &Bound<'_, PyString>,
-        expiry: f64,
-        amount: u64,
-        now: f64,
-    ) -> PyResult<u64> {
+    fn incr(&self, key: &Bound<'_, PyString>, expiry: f64, amount: u64, now: f64) -> PyResult<u64> {
         let (key, expiry, now) = (bytes(key)?, positive(expiry)?, finite(now)?);
         Ok(self.lock().incr(&key, expiry, amount, now))
     }
@@ -214,7 +208,9 @@ fn unpickled((kind, name, time, runs): Pickled) -> PyResult<(Key, Record)> {
         (0, [(_, count)]) => {
             (Space::Counter, Record::Counter(Counter { count: *count, expires: finite(time)? }))
         }
-        (1, _) if ordered => (Space::Log, Record::Log(Box::new(Log::restore(positive(time)?, runs)))),
+        (1, _) if ordered => {
+            (Space::Log, Record::Log(Box::new(Log::restore(positive(time)?, runs))))
+        }
         (2, [(index, previous), (_, current)]) if ordered => {
             let (index, previous, current) = (index.floor(), *previous, *current);
             let sliding = Sliding { expiry: positive(time)?, index, previous, current };

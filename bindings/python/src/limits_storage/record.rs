@@ -88,7 +88,7 @@ impl Log {
         self.expiry = self.expiry.max(expiry);
         self.forget(now);
         let (_, admitted) = self.window(expiry, now);
-        if admitted.saturating_add(amount) > limit {
+        if exceeds(admitted, amount, limit) {
             return false;
         }
         if amount > 0 {
@@ -163,7 +163,7 @@ impl Sliding {
     pub(super) fn acquire(&mut self, limit: u64, amount: u64, now: f64) -> bool {
         *self = self.at(now);
         let weighted = self.previous as f64 * self.remaining(now) + self.current as f64;
-        if (weighted as u64).saturating_add(amount) > limit {
+        if exceeds(weighted as u64, amount, limit) {
             return false;
         }
         self.current = self.current.saturating_add(amount);
@@ -174,4 +174,9 @@ impl Sliding {
     pub(super) fn remaining(&self, now: f64) -> f64 {
         (1.0 - (now / self.expiry - self.index)).clamp(0.0, 1.0)
     }
+}
+
+/// Without a sum, which would have to stop at the largest number.
+fn exceeds(spent: u64, amount: u64, limit: u64) -> bool {
+    limit.checked_sub(amount).is_none_or(|room| spent > room)
 }

@@ -22,7 +22,7 @@ pub(super) enum Space {
     Sliding(u64),
 }
 
-#[derive(Debug, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) space: Space,
     pub(super) name: Box<[u8]>,
@@ -34,14 +34,6 @@ struct KeyRef<'k> {
     space: Space,
     name: &'k [u8],
 }
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.space == other.space && self.name == other.name
-    }
-}
-
-impl Eq for Key {}
 
 impl Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
@@ -124,12 +116,16 @@ impl Store {
     ) -> bool {
         let fresh = || Record::Sliding(Sliding::new(expiry, now));
         amount <= limit
-            && self.change(Space::Sliding(expiry.to_bits()), name, now, fresh, |record| {
-                match record {
+            && self.change(
+                Space::Sliding(expiry.to_bits()),
+                name,
+                now,
+                fresh,
+                |record| match record {
                     Record::Sliding(sliding) => sliding.acquire(limit, amount, now),
                     _ => false,
-                }
-            })
+                },
+            )
     }
 
     pub(super) fn sliding_window(&self, name: &[u8], expiry: f64, now: f64) -> Sliding {
