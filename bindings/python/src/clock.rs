@@ -60,7 +60,7 @@ impl ManualClock {
     }
 
     fn __repr__(&self) -> String {
-        format!("ManualClock({})", self.now())
+        format!("ManualClock({:?})", self.now())
     }
 }
 

@@ -84,6 +84,13 @@ impl Decision {
         self.0.reset_after().map(nanos)
     }
 
+    /// Nanoseconds until the whole limit is available, to the nanosecond: `reset_after` is as the
+    /// quota states it.
+    #[getter]
+    fn idle_after_ns(&self) -> Option<u64> {
+        self.0.idle_after().map(nanos)
+    }
+
     /// Seconds in which the whole limit refills; None if it never does.
     #[getter]
     fn window(&self) -> Option<f64> {
@@ -110,7 +117,7 @@ impl Decision {
         let allowed = if self.0.is_allowed() { "True" } else { "False" };
         let (limit, remaining) = (self.0.limit(), self.0.remaining());
         let retry_after = match self.retry_after() {
-            Some(seconds) => seconds.to_string(),
+            Some(seconds) => format!("{seconds:?}"),
             None => "None".to_owned(),
         };
         format!(

@@ -1,31 +1,34 @@
 """The native module: limiters, policies and gates. Import its names from `spillgate`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, final
 
+from spillgate.types import Algorithm, Answer, Headers, Key, Seconds
 from typing_extensions import Self
 
-__version__: str
+__all__ = [
+    "AllDecision",
+    "Counts",
+    "Decision",
+    "Gate",
+    "LimitState",
+    "Limiter",
+    "ManualClock",
+    "Outcome",
+    "Policy",
+    "Reservation",
+    "Settled",
+    "SpillgateError",
+    "WindowStore",
+    "__version__",
+    "check_all",
+]
 
-Key: TypeAlias = str | bytes | int | IPv4Address | IPv6Address | tuple["Key", ...]
-Seconds: TypeAlias = float | timedelta
-Algorithm: TypeAlias = Literal[
-    "token-bucket",
-    "leaky-bucket",
-    "leaky-shaper",
-    "interval-bucket",
-    "fixed-window",
-    "first-hit-window",
-    "sliding-window",
-]
-Answer: TypeAlias = Literal[
-    "allowed", "denied", "blocked", "banned", "shed", "host-required", "store-failed", "overloaded"
-]
-Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str | bytes, str | bytes]]
+__version__: str
 
 class SpillgateError(ValueError):
     """A quota, a policy, a request or a setting is invalid. The text says what would be right."""
@@ -77,6 +80,9 @@ class Decision:
     @property
     def reset_after_ns(self) -> int | None: ...
     @property
+    def idle_after_ns(self) -> int | None:
+        """`reset_after` to the nanosecond; that one is as the quota states it."""
+    @property
     def window(self) -> float | None: ...
     @property
     def wait(self) -> float:
@@ -84,8 +90,6 @@ class Decision:
     @property
     def wait_ns(self) -> int: ...
     def __bool__(self) -> bool: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
 
 @final
 class Settled:
@@ -290,9 +294,9 @@ class Outcome:
         """Call it after `wait`: adaptive limits measure latency from here."""
     def cancel(self) -> None:
         """Takes back a request that did not go ahead, since its client did not `wait`."""
-    def settle(self, status: int, headers: Headers = ()) -> None:
+    def settle(self, status: int, headers: Headers | None = None) -> None:
         """Corrects the cost by the response, once. Blocks if the store is in Redis."""
-    async def settle_async(self, status: int, headers: Headers = ()) -> None: ...
+    async def settle_async(self, status: int, headers: Headers | None = None) -> None: ...
     def fail(self) -> None:
         """The service failed to answer at all, once."""
     def release(self) -> None:
@@ -321,10 +325,7 @@ class Gate:
         secret: str | None = None,
         nodes: int | None = None,
         on_store_error: Literal["refuse", "allow"] = "refuse",
-        headers: Iterable[Literal["rate-limit", "x-rate-limit", "retry-after-ms"]] = (
-            "rate-limit",
-            "x-rate-limit",
-        ),
+        headers: Iterable[Literal["rate-limit", "x-rate-limit", "retry-after-ms"]] | None = None,
     ) -> Self: ...
     @property
     def in_process(self) -> bool:
@@ -333,8 +334,8 @@ class Gate:
         self,
         *,
         method: str = "GET",
-        path: str | bytes = "/",
-        headers: Headers = (),
+        path: str | bytes | None = None,
+        headers: Headers | None = None,
         peer: str | IPv4Address | IPv6Address | None = None,
         host: str | None = None,
         caller: str | None = None,
@@ -344,19 +345,19 @@ class Gate:
         self,
         *,
         method: str = "GET",
-        path: str | bytes = "/",
-        headers: Headers = (),
+        path: str | bytes | None = None,
+        headers: Headers | None = None,
         peer: str | IPv4Address | IPv6Address | None = None,
         host: str | None = None,
         caller: str | None = None,
     ) -> Outcome: ...
-    def check_limit(self, limit: str, values: Sequence[str] = (), cost: int = 1) -> Outcome:
+    def check_limit(self, limit: str, values: Sequence[str] = ..., cost: int = 1) -> Outcome:
         """Spends under a limit by name, one value for each part of its `per`."""
     async def check_limit_async(
-        self, limit: str, values: Sequence[str] = (), cost: int = 1
+        self, limit: str, values: Sequence[str] = ..., cost: int = 1
     ) -> Outcome: ...
-    def peek_limit(self, limit: str, values: Sequence[str] = (), cost: int = 1) -> Decision: ...
-    def reset_limit(self, limit: str, values: Sequence[str] = ()) -> None: ...
+    def peek_limit(self, limit: str, values: Sequence[str] = ..., cost: int = 1) -> Decision: ...
+    def reset_limit(self, limit: str, values: Sequence[str] = ...) -> None: ...
     def replace(self, policy: Policy | str) -> None:
         """Puts another policy in force; what was spent stays spent where limits are the same."""
     def limits(self) -> list[str]: ...
