@@ -10,14 +10,14 @@ use std::sync::MutexGuard;
 use crate::limiter::LimiterLocks;
 use crate::{Limiter, clock, hasher, limiter};
 
-/// Every lock of some limiters, and of what all limiters share. Calls that need one wait until
-/// this is dropped; calls of known callers need none.
+/// Every lock of some limiters, and of what all limiters share. A call that needs one waits until
+/// this is dropped: so make none in the thread that holds it.
 #[must_use = "the locks are released when it is dropped"]
 pub struct Held<'l> {
     _limiters: Vec<LimiterLocks<'l>>,
     _clock: Option<MutexGuard<'static, clock::Last>>,
     _threads: MutexGuard<'static, limiter::FreeIndices>,
-    _seeds: Option<MutexGuard<'static, hasher::KnownKeys>>,
+    _seeds: MutexGuard<'static, hasher::KnownKeys>,
 }
 
 /// Takes the locks of all limiters that are used in the child, and those that they share.

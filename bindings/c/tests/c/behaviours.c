@@ -244,7 +244,7 @@ static void windows_and_shapers(void) {
 // Calls of many new callers, and how many of them are allowed.
 static int flood(sg_limiter *limiter, int callers) {
     int allowed = 0;
-    char key[16];
+    char key[32];
     for (int caller = 0; caller < callers; caller++) {
         snprintf(key, sizeof key, "caller %d", caller);
         allowed += sg_allow(limiter, key);

@@ -11,7 +11,7 @@ pub(crate) struct LimiterLocks<'l> {
     _overrides: Vec<MutexGuard<'l, Stripe>>,
     _table: Stripes<'l>,
     #[cfg(feature = "tokio")]
-    _queues: std::sync::MutexGuard<'l, super::until_ready::Turns>,
+    _queues: super::until_ready::HeldQueues<'l>,
 }
 
 impl<K: ?Sized, C, S> Limiter<K, C, S> {

@@ -147,7 +147,10 @@ impl<K: ?Sized, C: Clock, S> Drop for ShaperSlot<'_, K, C, S> {
     }
 }
 
-pub(super) type Turns = HashMap<Fingerprint, Arc<tokio::sync::Mutex<()>>>;
+type Turns = HashMap<Fingerprint, Arc<tokio::sync::Mutex<()>>>;
+
+/// Nobody joins a queue or leaves it while this is held.
+pub(super) type HeldQueues<'q> = MutexGuard<'q, Turns>;
 
 /// A queue per caller with waiting calls. An entry exists only while calls wait.
 #[derive(Default)]
@@ -163,8 +166,7 @@ struct Waiter<'q> {
 }
 
 impl Queues {
-    /// Prevents calls from joining a queue or leaving it.
-    pub(super) fn hold(&self) -> MutexGuard<'_, Turns> {
+    pub(super) fn hold(&self) -> HeldQueues<'_> {
         lock_plain(&self.waiting)
     }
 
