@@ -38,13 +38,19 @@ struct AllHeld {
 pub(crate) fn registered(
     build: impl FnOnce() -> Result<Limiter, Error>,
 ) -> Result<Arc<Limiter>, Error> {
-    static HANDLERS: Once = Once::new();
-    HANDLERS.call_once(set_handlers);
+    watch();
     let mut registry = registry();
     let limiter = Arc::new(build()?);
     registry.limiters.retain(|limiter| limiter.strong_count() > 0);
     registry.limiters.push(Arc::downgrade(&limiter));
     Ok(limiter)
+}
+
+/// Holds the locks that limiters share while a thread forks, from now on. Building a limiter does
+/// it too.
+pub fn watch() {
+    static HANDLERS: Once = Once::new();
+    HANDLERS.call_once(set_handlers);
 }
 
 /// Adds a function that takes a lock of a binding and returns its guard. The lock must be one
