@@ -43,14 +43,10 @@ def free_port():
 
 
 def binary():
-    """The server as `scripts/test` has built it; SPILLGATE_BIN names another."""
-    if "SPILLGATE_BIN" in os.environ:
-        return Path(os.environ["SPILLGATE_BIN"])
-    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    subprocess.run(
-        ["cargo", "build", "-q", "--locked", "-p", "spillgate-server"], cwd=REPOSITORY, check=True
-    )
-    return target / "debug" / "spillgate"
+    """The server as `run-tests` has built it."""
+    path = os.environ.get("SPILLGATE_BIN", REPOSITORY / "target" / "debug" / "spillgate")
+    assert Path(path).exists(), f"{path} is missing: cargo build -p spillgate-server"
+    return path
 
 
 class Spillgate:

@@ -21,6 +21,7 @@ from spillgate._spillgate import (
     __version__,
     check_all,
 )
+from spillgate.decorators import limit
 from spillgate.errors import RateLimited, SpillgateError
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "SpillgateError",
     "__version__",
     "check_all",
+    "limit",
 ]

@@ -20,7 +20,7 @@ from . import _middleware as common
 from ._spillgate import Gate, Limiter, Outcome, Policy
 
 if TYPE_CHECKING:
-    from ._spillgate import Key
+    from .types import Key
 
 __all__ = ["SpillgateMiddleware"]
 

@@ -11,7 +11,7 @@ from ._spillgate import Limiter
 from .errors import RateLimited
 
 if TYPE_CHECKING:
-    from ._spillgate import Key, Seconds
+    from .types import Key, Seconds
 
 __all__ = ["limit"]
 

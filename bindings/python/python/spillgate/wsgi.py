@@ -21,7 +21,7 @@ from ._spillgate import Gate, Limiter, Policy
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from ._spillgate import Key
+    from .types import Key
 
 __all__ = ["SpillgateMiddleware"]
 
