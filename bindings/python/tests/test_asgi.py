@@ -305,7 +305,7 @@ def test_a_limiter_writes_the_same_response_as_a_gate(clock):
 
 def test_the_path_is_what_the_application_sees():
     text = '[[limit]]\nname = "login"\nquota = "1/min"\nmatch = { path = "/login" }\n'
-    for raw in (b"/login", b"/log%69n", b"/%6Cogin", None):
+    for raw in (b"/login", b"/log%69n", b"/%6Cogin", b"/rewritten", None):
         app = SpillgateMiddleware(echo, Gate(text))
         assert statuses(app, 2, path="/login", raw_path=raw) == [200, 429], raw
         assert statuses(app, 2, path="/other") == [200, 200]
@@ -361,6 +361,16 @@ def test_a_request_that_cannot_be_read_gets_a_400(request_):
     start, body = call(SpillgateMiddleware(echo, TWO_PER_MINUTE), **request_)
     assert start["status"] == 400 and (b"content-type", PROBLEM.encode()) in start["headers"]
     assert json.loads(body["body"])["status"] == 400
+
+
+def test_a_response_that_cannot_be_read_is_the_servers_to_refuse(caplog):
+    async def odd(scope, receive, send):
+        await send({"type": "http.response.start", "status": 99, "headers": [(b"x y", b"1")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    start, _ = call(SpillgateMiddleware(odd, TWO_PER_MINUTE))
+    assert start["status"] == 99 and (b"x y", b"1") in start["headers"]
+    assert "the cost stands" in caplog.text
 
 
 def test_head_gets_no_body():

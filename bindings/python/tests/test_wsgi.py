@@ -275,6 +275,17 @@ def test_a_request_that_cannot_be_read_gets_a_400(value):
     assert json.loads(body)["status"] == 400
 
 
+def test_a_response_that_cannot_be_read_is_the_servers_to_refuse(caplog):
+    def odd(environ, start_response):
+        start_response("odd", [("x y", "1")])
+        return [b""]
+
+    started = []
+    SpillgateMiddleware(odd, TWO_PER_MINUTE)(environment(), lambda *args: started.append(args))
+    assert started[0][0] == "odd" and ("x y", "1") in started[0][1]
+    assert "the cost stands" in caplog.text
+
+
 def test_head_gets_no_body():
     app = SpillgateMiddleware(echo, limiter="1/min")
     call(app)

@@ -18,6 +18,9 @@ OnError = Literal["raise", "allow"]
 
 logger = logging.getLogger("spillgate")
 
+#: What a response raises that is no HTTP. It is the server's to refuse it, not the limiter's.
+UNREADABLE = (ValueError, TypeError, OverflowError)
+
 _EXCEEDED = {
     "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
     "title": "Request cannot be satisfied as assigned quota has been exceeded",

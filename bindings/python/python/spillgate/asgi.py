@@ -136,20 +136,21 @@ class _Response:
         return common.encoded(common.merged(decoded, self._outcome.headers))
 
     async def _settle(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        if self._is_remote and isinstance(self._outcome, Outcome):
-            await self._outcome.settle_async(status, headers)
-        else:
-            self._outcome.settle(status, headers)
+        try:
+            if self._is_remote and isinstance(self._outcome, Outcome):
+                await self._outcome.settle_async(status, headers)
+            else:
+                self._outcome.settle(status, headers)
+        except common.UNREADABLE as error:
+            common.logger.warning("response not read, the cost stands: %s", error)
 
 
 async def _ask(gate: Gate, scope: Scope) -> common.Decided:
-    path = scope.get("raw_path")
-    if not path or b"%" in path:
-        # What the application sees is what is limited.
-        path = common.quoted_path(scope["path"].encode("utf-8", "surrogatepass"))
+    # Not `raw_path`: what the application sees is what is limited.
+    path = scope["path"].encode("utf-8", "surrogatepass")
     request: dict[str, Any] = {
         "method": scope.get("method", "GET"),
-        "path": path or "/",
+        "path": common.quoted_path(path) or "/",
         "headers": scope["headers"],
         "peer": common.address(_peer(scope)),
     }

@@ -234,9 +234,7 @@ class Client(_Settings):
             response = self._try(connection, request, deadline, is_fresh=False)
             if response is not None:
                 return response
-        connection = socket.create_connection(
-            (self._target.host, self._target.port), timeout=_remaining(deadline)
-        )
+        connection = _connect(self._target, deadline)
         response = self._try(connection, request, deadline, is_fresh=True)
         assert response is not None
         return response
@@ -413,6 +411,24 @@ def _request_question(
 ) -> dict[str, object]:
     request = {"path": path, "method": method, "host": host, "headers": headers, "ip": ip}
     return {"request": {name: value for name, value in request.items() if value is not None}}
+
+
+def _connect(target: _http.Target, deadline: float) -> socket.socket:
+    """A connection to the first address that answers; `create_connection` would give each of them
+    the whole time."""
+    failure: OSError = ConnectionError(f"no address of {target.host}")
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        target.host, target.port, type=socket.SOCK_STREAM
+    ):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(_remaining(deadline))
+            connection.connect(address)
+            return connection
+        except OSError as error:
+            connection.close()
+            failure = error
+    raise failure
 
 
 def _remaining(deadline: float) -> float:

@@ -100,8 +100,10 @@ def _run(
     outcome: common.Decided,
 ) -> Iterable[bytes]:
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-        code = status[:3]
-        outcome.settle(int(code) if code.isdigit() else 500, headers)
+        try:
+            outcome.settle(int(status[:3]), headers)
+        except common.UNREADABLE as error:
+            common.logger.warning("response not read, the cost stands: %s", error)
         headers = common.merged(headers, outcome.headers)
         # Some servers do not take an absent exc_info as None.
         rest = () if exc_info is None else (exc_info,)
