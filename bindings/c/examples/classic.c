@@ -66,7 +66,7 @@ int main(void) {
     if (!rate_limit_init(NULL)) {
         return 1;
     }
-    printf("with defaults: %d of 30 requests\n", allowed_of(30, "carol"));
+    printf("with defaults: %d of 8 requests\n", allowed_of(8, "carol"));
     rate_limit_shutdown();
     return 0;
 }

@@ -14,13 +14,13 @@
  * who share one allowance. Times are in nanoseconds. Texts are UTF-8 and end with NUL.
  *
  * Threads: every function can be called from any thread at any time. Only, a handle must not be
- * freed while another thread uses it.
+ * freed while another thread uses it. No function is async-signal-safe.
  *
  * fork: a child has a copy of every limiter, with what was spent until then; both go on independently.
  * Calls in progress in other threads do no harm. Do not fork in a signal handler.
  *
  * Handles: NULL and handles that have been freed are recognised and reported as errors; a handle freed
- * long ago, with more than 1,024 others since, may be taken for a new one. Any other invalid pointer
+ * long ago, with more than 64 of its kind since, may be taken for a new one. Any other invalid pointer
  * is undefined behaviour, as everywhere in C.
  *
  * Made by cbindgen from bindings/c/src. */

@@ -31,3 +31,19 @@ pub(crate) fn answer(call: impl FnOnce() -> Result<bool>) -> bool {
 fn fault() -> sg_status {
     fail(sg_status::SG_ERROR_INTERNAL, "a fault of libspillgate")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error() {
+        assert_eq!(status(|| panic!("on purpose")), sg_status::SG_ERROR_INTERNAL);
+        // SAFETY: a text that ends with NUL.
+        let text = unsafe { CStr::from_ptr(crate::sg_last_error()) };
+        assert_eq!(text, c"a fault of libspillgate");
+        assert!(!answer(|| panic!("on purpose")));
+    }
+}

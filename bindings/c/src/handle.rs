@@ -14,8 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Result, null, stale};
 
-/// How many free shells are kept before one is used again: at 16 or 24 bytes each.
-const KEPT: usize = 1024;
+/// How many free shells are kept before one is used again: few enough to stay in the processor's
+/// cache.
+const KEPT: usize = 64;
 
 /// The mark of a shell without a value.
 const FREED: u32 = 0xdead_dead;
@@ -134,5 +135,46 @@ impl<T: Send + Sync, const MARK: u32> Pool<T, MARK> {
 
     fn free(&self) -> MutexGuard<'_, VecDeque<&'static Handle<T>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::sg_status::{SG_ERROR_ARGUMENT, SG_ERROR_HANDLE};
+
+    static ONE: Pool<String, 1> = Pool::new("one");
+    static OTHER: Pool<String, 2> = Pool::new("other");
+
+    #[test]
+    fn a_freed_handle_is_recognised_until_so_many_more_are_freed() {
+        let first = ONE.put("first".to_owned());
+        // SAFETY: handles of this pool.
+        unsafe {
+            assert_eq!(ONE.get(first).unwrap(), "first");
+            assert_eq!(ONE.take(first).unwrap(), "first");
+            for number in 0..KEPT {
+                let handle = ONE.put(number.to_string());
+                assert_ne!(handle, first);
+                assert_eq!(ONE.get(first), Err(SG_ERROR_HANDLE));
+                assert_eq!(ONE.take(first), Err(SG_ERROR_HANDLE));
+                assert_eq!(ONE.take(handle).unwrap(), number.to_string());
+            }
+            // The oldest is the next to be used again.
+            assert_eq!(ONE.put("next".to_owned()), first);
+            assert_eq!(ONE.get(first).unwrap(), "next");
+        }
+    }
+
+    #[test]
+    fn null_and_handles_of_another_kind_are_recognised() {
+        let other = OTHER.put("other".to_owned());
+        // SAFETY: NULL, and handles of the same layout.
+        unsafe {
+            assert_eq!(ONE.get(std::ptr::null()), Err(SG_ERROR_ARGUMENT));
+            assert_eq!(ONE.get(other), Err(SG_ERROR_HANDLE));
+            assert_eq!(ONE.take(other), Err(SG_ERROR_HANDLE));
+            assert_eq!(OTHER.take(other).unwrap(), "other");
+        }
     }
 }

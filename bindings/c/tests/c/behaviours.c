@@ -363,6 +363,18 @@ static void the_version_is_that_of_the_package(void) {
     CHECK(strcmp(sg_version(), VERSION) == 0);
 }
 
+static sg_limiter *until_exit;
+
+static void call_at_exit(void) {
+    CHECK(sg_allow(until_exit, "alice"));
+    OK(sg_limiter_free(&until_exit));
+}
+
+static void calls_at_exit_work(void) {
+    OK(sg_limiter_new(NULL, &until_exit));
+    CHECK(atexit(call_at_exit) == 0);
+}
+
 int main(void) {
     const struct test tests[] = {
         TEST(without_a_configuration_there_are_defaults),
@@ -385,6 +397,7 @@ int main(void) {
         TEST(the_system_clock_refills),
         TEST(shutting_down_twice_does_no_harm),
         TEST(the_version_is_that_of_the_package),
+        TEST(calls_at_exit_work),
     };
     return RUN(tests);
 }

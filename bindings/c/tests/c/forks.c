@@ -92,10 +92,38 @@ static void a_child_has_a_copy_of_what_was_spent(void) {
     freed(limiter, clock);
 }
 
+static pid_t forked;
+
+// In the middle of a check.
+static const char *fork_once(const char *key, size_t length, void *context) {
+    (void)key, (void)length, (void)context;
+    if (forked == 0) {
+        forked = fork();
+        CHECK(forked >= 0);
+        forked = forked == 0 ? -1 : forked;
+    }
+    return NULL;
+}
+
+static void both_processes_finish_a_call_in_which_one_forked(void) {
+    sg_clock *clock;
+    limiter = made((sg_config){.quota = "2/h", .tier_of = fork_once}, &clock);
+    CHECK(sg_allow(limiter, "alice"));
+    CHECK(allowed_of(5, limiter, "alice") == 1);
+    if (forked < 0) {
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(forked, &status, 0) == forked);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    freed(limiter, clock);
+}
+
 int main(void) {
     const struct test tests[] = {
         TEST(a_child_can_call_everything_whatever_other_threads_do),
         TEST(a_child_has_a_copy_of_what_was_spent),
+        TEST(both_processes_finish_a_call_in_which_one_forked),
     };
     return RUN(tests);
 }

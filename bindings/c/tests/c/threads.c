@@ -144,12 +144,43 @@ static void of_many_threads_that_free_a_limiter_one_does(void) {
     }
 }
 
+// Runs when a thread exits, after what the library has of that thread may be gone.
+static void call_while_exiting(void *key) {
+    sg_decision d;
+    CHECK(sg_allow(limiter, "exiting"));
+    CHECK(sg_check(limiter, NULL, 1, 1, &d) == SG_ERROR_ARGUMENT);
+    CHECK(sg_last_error() != NULL);
+    CHECK(pthread_setspecific(*(pthread_key_t *)key, NULL) == 0);
+}
+
+static pthread_key_t exiting;
+
+static void *exit_with_a_call(void *thread) {
+    (void)thread;
+    CHECK(sg_allow(limiter, "exiting") && !sg_allow_n(limiter, NULL, 1, 1));
+    CHECK(pthread_setspecific(exiting, &exiting) == 0);
+    return NULL;
+}
+
+static void calls_while_a_thread_exits_are_counted(void) {
+    void *results[CROWD];
+    sg_counts counts;
+    limiter = made((sg_config){.quota = "1000/h"}, &clock_of_all);
+    CHECK(pthread_key_create(&exiting, call_while_exiting) == 0);
+    each(WORKERS, exit_with_a_call, results);
+    CHECK(pthread_key_delete(exiting) == 0);
+    OK(sg_limiter_counts(limiter, &counts));
+    CHECK(counts.allowed == 2 * WORKERS);
+    freed(limiter, clock_of_all);
+}
+
 int main(void) {
     const struct test tests[] = {
         TEST(two_hundred_threads_against_a_burst_of_100_admit_100),
         TEST(sixteen_threads_call_everything_and_one_caller_is_counted_exactly),
         TEST(every_thread_has_its_own_last_error),
         TEST(of_many_threads_that_free_a_limiter_one_does),
+        TEST(calls_while_a_thread_exits_are_counted),
     };
     return RUN(tests);
 }
