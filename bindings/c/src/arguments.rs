@@ -22,8 +22,8 @@ pub const SG_MAX_KEY: usize = 1_048_576;
 #[inline(always)]
 pub(crate) unsafe fn key<'k>(key: *const c_char, length: usize) -> Result<&'k [u8]> {
     match length {
-        // SAFETY: there are so many bytes.
         1..=SG_MAX_KEY if !key.is_null() => {
+            // SAFETY: there are so many bytes.
             Ok(unsafe { slice::from_raw_parts(key.cast(), length) })
         }
         // SAFETY: the string ends with NUL.
