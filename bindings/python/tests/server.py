@@ -52,12 +52,13 @@ def binary():
 class Spillgate:
     """`spillgate serve` on a free port."""
 
-    def __init__(self, folder, policy):
+    def __init__(self, folder, policy, tls=None):
         self._file = folder / "spillgate.toml"
         self._file.write_text(policy)
         self._log = (folder / "log").open("wb+")
         port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{port}"
+        self._tls = tls
         listen = ["--http", f"127.0.0.1:{port}", "--resp", "off"]
         self._command = [binary(), "serve", "--config", self._file, *listen]
 
@@ -66,7 +67,7 @@ class Spillgate:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
-                urllib.request.urlopen(f"{self.url}/readyz", timeout=5).close()
+                urllib.request.urlopen(f"{self.url}/readyz", timeout=5, context=self._tls).close()
                 return self
             except (urllib.error.URLError, OSError):
                 time.sleep(0.02)

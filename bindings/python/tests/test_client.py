@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import socket
+import ssl
+import subprocess
 import threading
 
 import pytest
@@ -172,6 +174,24 @@ def test_a_child_of_a_fork_has_connections_of_its_own(server, key):
     assert os.waitpid(child, 0)[1] == 0
     assert client.check("login", key).remaining == 2
     client.close()
+
+
+def test_tls_is_spoken_and_checked(connect, tmp_path, key):
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "certificate.pem"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject, *files]
+    subprocess.run(command, check=True, capture_output=True)
+    tls = '[server]\ntls-cert = "certificate.pem"\ntls-key = "key.pem"\n'
+    trusting = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
+    with Spillgate(tmp_path, POLICY + tls, trusting) as server:
+        settings = {"timeout": PATIENT, "on_failure": "raise"}
+        client = connect(server.url, ssl_context=trusting, **settings)
+        assert [client.check("login", key).remaining for _ in range(3)] == [4, 3, 2]
+        with pytest.raises(ServerUnavailable, match="certificate verify failed"):
+            connect(server.url, **settings).check("login", key)
+        plain = connect(server.url.replace("https", "http"), **settings)
+        with pytest.raises(ServerUnavailable):
+            plain.check("login", key)
 
 
 def test_a_token_is_sent(connect):
