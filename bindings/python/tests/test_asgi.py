@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import random
 import threading
 
 import httpx
@@ -15,6 +16,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.testclient import TestClient, WebSocketDenialResponse
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect as websocket_connect
 
 from spillgate import Gate, Limiter, ManualClock, Policy
 from spillgate.asgi import SpillgateMiddleware
@@ -254,6 +257,73 @@ def test_websockets_are_limited_by_their_handshake():
         assert refused.value.status_code == 429
         first.send_text("bye")
     eventually(lambda: gate.decide().allowed)
+
+
+def test_a_real_server_refuses_a_websocket_and_takes_the_next():
+    gate = Gate(ONE_AT_A_TIME)
+
+    async def chat(websocket):
+        await websocket.accept()
+        await websocket.receive_text()
+
+    app = starlette(WebSocketRoute("/ws", chat), gate=gate)
+    with serve(app) as url:
+        url = url.replace("http", "ws") + "/ws"
+        with websocket_connect(url):
+            with pytest.raises(InvalidStatus) as refused, websocket_connect(url):
+                pass
+            assert refused.value.response.status_code == 429
+            assert refused.value.response.headers["retry-after"] == "1"
+        # The client has gone without a word to the application.
+        eventually(lambda: gate.decide().allowed)
+        with websocket_connect(url) as websocket:
+            websocket.send("bye")
+
+
+def test_in_flight_never_exceeds_the_limit_and_every_permit_comes_back():
+    gate = Gate(ONE_AT_A_TIME.replace("concurrent = 1", "concurrent = 5"))
+    in_flight, most, served = 0, 0, 0
+    draw = random.Random(7)
+
+    async def service(scope, receive, send):
+        nonlocal in_flight, most, served
+        in_flight, served = in_flight + 1, served + 1
+        most = max(most, in_flight)
+        try:
+            for _ in range(draw.randrange(5)):
+                await asyncio.sleep(0)
+            if draw.random() < 0.3:
+                raise Broken("before the head")
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await asyncio.sleep(0)
+            if draw.random() < 0.3:
+                raise Broken("in the body")
+        finally:
+            in_flight -= 1
+        await send({"type": "http.response.body", "body": b""})
+
+    async def request(app):
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": None}
+
+        async def send(message):
+            if draw.random() < 0.1:
+                raise OSError("the client has gone")
+
+        await app(scope, None, send)
+
+    async def main():
+        app = SpillgateMiddleware(service, gate)
+        for _ in range(100):
+            tasks = [asyncio.ensure_future(request(app)) for _ in range(20)]
+            await asyncio.sleep(0)
+            for task in draw.sample(tasks, 5):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+    assert most == 5 and served > 400
+    held = [gate.decide() for _ in range(6)]
+    assert [outcome.allowed for outcome in held] == [True] * 5 + [False]
 
 
 def test_a_websocket_is_closed_if_the_server_can_send_no_response():
