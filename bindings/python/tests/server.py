@@ -88,6 +88,7 @@ class Scripted:
         self.connections = 0
         self.requests = []
         self.written = 0
+        self.before_response = lambda: None
         self._keep_alive = keep_alive
         self._drip = drip
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -118,6 +119,7 @@ class Scripted:
         try:
             while (request := self._read(connection)) is not None:
                 self.requests.append(request)
+                self.before_response()
                 self._write(connection)
                 if not self._keep_alive:
                     # Without a reset, which would race with the response.

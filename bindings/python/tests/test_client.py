@@ -134,6 +134,22 @@ def test_a_connection_closed_while_idle_is_replaced(connect):
         assert server.connections == 3
 
 
+def test_after_a_failure_no_idle_connection_is_trusted():
+    with Scripted(allowed()) as server:
+        client = Client(server.url, timeout=PATIENT, clock=Clock())
+        barrier = threading.Barrier(4)
+        server.before_response = barrier.wait
+        threads = [threading.Thread(target=client.check, args=("api", "k")) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        server.before_response = lambda: None
+        assert len(client._idle) == 4
+        server.response = b"garbage"
+        assert client.check("api", "k").failure and not client._idle
+
+
 def test_threads_share_a_client(server, key):
     client = Client(server.url, timeout=PATIENT, on_failure="raise")
     admitted = []
