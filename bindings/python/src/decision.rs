@@ -4,7 +4,7 @@ use spillgate::Verdict;
 use crate::seconds::nanos;
 
 /// What a check has decided. True if the call may proceed.
-#[pyclass(frozen, module = "spillgate")]
+#[pyclass(frozen, freelist = 64, module = "spillgate")]
 pub(crate) struct Decision(pub(crate) spillgate::Decision);
 
 #[pymethods]

@@ -9,6 +9,7 @@ mod batch;
 mod clock;
 mod decision;
 mod errors;
+mod fast_calls;
 mod fork;
 mod gate;
 mod key;
@@ -49,6 +50,7 @@ mod _spillgate {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         fork::watch(py)?;
+        fast_calls::install(py)?;
         let close_all = wrap_pyfunction!(gate::close_all, py)?;
         py.import("atexit")?.call_method1("register", (close_all,))?;
         Ok(())

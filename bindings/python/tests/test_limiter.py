@@ -1,5 +1,6 @@
 """Limiters decide as the library does; time is a ManualClock."""
 
+import inspect
 import math
 from datetime import datetime, timedelta, timezone
 
@@ -44,6 +45,37 @@ def test_a_decision_has_what_a_response_needs(clock):
     never = limiter.check("ann", 21)
     assert never.never and never.retry_after is None and never.retry_after_secs is None
     assert repr(decision) == "Decision(allowed=True, limit=20, remaining=15, retry_after=0.0)"
+
+
+@pytest.mark.parametrize("method", ["check", "allow", "peek", "reserve"])
+def test_arguments_have_names(clock, method):
+    call = getattr(Limiter("10/s", clock=clock), method)
+    for arguments, names in [
+        (["ann"], {}),
+        (["ann", 4], {}),
+        (["ann"], {"cost": 4}),
+        ([], {"key": "ann"}),
+        ([], {"cost": 1, "key": "ann"}),
+    ]:
+        assert call(*arguments, **names), (arguments, names)
+    assert not call("ann", cost=11)
+    assert str(inspect.signature(call)) == "(key, cost=1)"
+    with pytest.raises(TypeError):
+        call(key="ann", costs=1)
+    with pytest.raises(TypeError):
+        call("ann", key="ann")
+    with pytest.raises(TypeError):
+        call()
+
+
+def test_methods_know_their_class(clock):
+    limiter = Limiter("10/s", clock=clock)
+    assert Limiter.check(limiter, "ann").remaining == 9
+    for wrong in [(), ("ann",), (None, "ann"), (clock, "ann")]:
+        with pytest.raises(TypeError):
+            Limiter.check(*wrong)
+        with pytest.raises(TypeError):
+            Limiter.allow(*wrong)
 
 
 def test_peek_spends_nothing_and_debit_goes_into_bounded_debt(clock):

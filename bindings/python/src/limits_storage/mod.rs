@@ -20,6 +20,13 @@ use self::store::{Key, Space, Store};
 /// A log of one key fits with room to spare.
 const MIN_CAPACITY: usize = 1_000;
 
+/// Longest key that is kept as it is. Of a longer one the hash is kept, so that callers who choose
+/// their keys cannot fill the memory with them.
+const MAX_KEY: usize = 128;
+
+/// What a hash begins with, and no key: it is no UTF-8.
+const HASHED: u8 = 0xFF;
+
 /// A record as it is pickled: kind, key, a time, and times with counts.
 type Pickled = (u8, Vec<u8>, f64, Vec<(f64, u64)>);
 
@@ -165,8 +172,17 @@ impl WindowStore {
     }
 }
 
-/// The bytes of a key. Python's strings may contain surrogates, which UTF-8 has none for.
+/// The bytes of a key, or their hash.
 fn bytes<'k>(key: &'k Bound<'_, PyString>) -> PyResult<Cow<'k, [u8]>> {
+    let name = encoded(key)?;
+    if name.len() <= MAX_KEY {
+        return Ok(name);
+    }
+    Ok(Cow::Owned([&[HASHED], &blake3::hash(&name).as_bytes()[..]].concat()))
+}
+
+/// Python's strings may contain surrogates, which UTF-8 has none for.
+fn encoded<'k>(key: &'k Bound<'_, PyString>) -> PyResult<Cow<'k, [u8]>> {
     match key.to_cow() {
         Ok(Cow::Borrowed(text)) => Ok(Cow::Borrowed(text.as_bytes())),
         Ok(Cow::Owned(text)) => Ok(Cow::Owned(text.into_bytes())),
