@@ -252,6 +252,17 @@ def test_keys_may_be_any_text(store):
     assert len(store) == 6
 
 
+def test_long_keys_are_told_apart_and_kept_short(store):
+    keys = ["x" * length for length in range(100, 160)] + ["x" * 100_000 + end for end in "ab"]
+    for amount, key in enumerate(keys, 1):
+        store.incr(key, 60, amount, START)
+    assert [store.get(key, START) for key in keys] == list(range(1, len(keys) + 1))
+    assert max(len(name) for _, name, _, _ in store.dump()) <= 128
+    restored = WindowStore(1_000)
+    restored.load(store.dump(), START)
+    assert restored.get(keys[-1], START) == len(keys)
+
+
 def test_pickles_keep_what_was_counted():
     storage = storage_from_string("spillgate://?capacity=5000")
     item = RateLimitItemPerMinute(3, 60)
