@@ -232,7 +232,9 @@ fn every_command_exists_with_the_flags_that_are_shown() {
                     let error = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{place}: {error}");
                 }
-                [script, ..] if script.starts_with("./scripts/") || script.starts_with("./bindings/") => {
+                [script, ..]
+                    if script.starts_with("./scripts/") || script.starts_with("./bindings/") =>
+                {
                     assert!(Path::new(ROOT).join(script).exists(), "{place}");
                 }
                 [_, ..] if command.contains(":8390") || command.contains("-p 6390") => {
