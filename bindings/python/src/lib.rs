@@ -49,6 +49,7 @@ mod _spillgate {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
+        spillgate_bindings::fork::watch();
         fork::watch(py)?;
         fast_calls::install(py)?;
         let close_all = wrap_pyfunction!(gate::close_all, py)?;
