@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use spillgate::{Clock, Timestamp};
 
 use crate::fork;
 use crate::seconds::{Moment, Seconds, unix};
-use crate::wait::Waker;
+use crate::wait::{Ticket, Waker};
 
 /// A clock that the test moves. It wakes calls that wait for its time.
 ///
@@ -21,7 +22,8 @@ pub(crate) struct ManualClock {
 #[derive(Default)]
 struct Sleepers {
     generation: u64,
-    wakers: Vec<(u64, Waker)>,
+    /// In the order in which they came.
+    wakers: BTreeMap<Ticket, Waker>,
 }
 
 #[pymethods]
@@ -66,28 +68,21 @@ impl ManualClock {
 
 impl ManualClock {
     /// Wakes a waiter once, when the clock next moves.
-    pub(crate) fn wake_when_moved(&self, ticket: u64, waker: Waker) {
-        self.with(|wakers| {
-            wakers.retain(|(known, _)| *known != ticket);
-            wakers.push((ticket, waker));
-        });
+    pub(crate) fn wake_when_moved(&self, ticket: Ticket, waker: Waker) {
+        // What is replaced is dropped outside of the lock: that may run Python code.
+        let _replaced = self.with(|wakers| wakers.insert(ticket, waker));
     }
 
-    pub(crate) fn forget(&self, ticket: u64) {
-        // Dropped outside of the lock: it may run Python code.
-        let forgotten = self.with(|wakers| {
-            let place = wakers.iter().position(|(known, _)| *known == ticket)?;
-            Some(wakers.swap_remove(place))
-        });
-        drop(forgotten);
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        let _forgotten = self.with(|wakers| wakers.remove(&ticket));
     }
 
     fn wake(&self, py: Python<'_>) {
         let woken = self.with(std::mem::take);
-        woken.into_iter().for_each(|(_, waker)| waker.wake(py));
+        woken.into_values().for_each(|waker| waker.wake(py));
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Vec<(u64, Waker)>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<Ticket, Waker>) -> T) -> T {
         let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
         if sleepers.generation != fork::generation() {
             // Those who slept in the parent are not here.

@@ -18,6 +18,7 @@ POLICY = '[[limit]]\nname = "api"\nquota = "1/s"\n'
         (["1/s"], {"start": "half"}, "use one of full, empty"),
         (["1/s"], {"start": "empty", "algorithm": "fixed-window"}, "cannot start empty"),
         (["1/s"], {"capacity": 0}, "capacity"),
+        (["1/s"], {"capacity": 2**60}, "capacity"),
         (["1/s"], {"tiers": {"gold": "2/s"}}, "tier_of"),
         (["1/s"], {"tiers": {"gold": "?"}, "tier_of": str}, "not a number"),
     ],

@@ -1,7 +1,9 @@
 """Limiters decide as the library does; time is a ManualClock."""
 
+import gc
 import inspect
 import math
+import weakref
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -273,3 +275,16 @@ def test_a_manual_clock_is_moved_and_shown():
     clock.set_ns(5)
     assert clock.now_ns() == 5
     assert repr(ManualClock(2)) == "ManualClock(2.0)"
+
+
+def test_a_limiter_in_a_reference_cycle_is_collected():
+    class TierOf:
+        def __call__(self, key):
+            return None
+
+    tier_of = TierOf()
+    tier_of.limiter = Limiter("1/s", tiers={"gold": "2/s"}, tier_of=tier_of)
+    gone = weakref.ref(tier_of)
+    del tier_of
+    gc.collect()
+    assert gone() is None

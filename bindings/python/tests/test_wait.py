@@ -59,6 +59,21 @@ def test_callers_do_not_wait_for_one_another():
     asyncio.run(main())
 
 
+def test_limiters_with_one_clock_wake_all_of_their_waiters():
+    async def main():
+        clock = ManualClock()
+        limiters = [Limiter("1/s", clock=clock) for _ in range(5)]
+        for limiter in limiters:
+            limiter.check("ann")
+        tasks = [asyncio.create_task(limiter.wait("ann")) for limiter in limiters]
+        await settle()
+        clock.advance(1)
+        await settle()
+        assert all(task.done() and task.result() for task in tasks)
+
+    asyncio.run(main())
+
+
 def test_a_wait_that_would_exceed_its_timeout_fails_at_once():
     async def main():
         clock = ManualClock()

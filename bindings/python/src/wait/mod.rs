@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-pub(crate) use self::queue::Queues;
+pub(crate) use self::queue::{Queues, Ticket};
 pub(crate) use self::waiter::{Step, Waiter};
 pub(crate) use self::waker::Waker;
 use crate::aio;

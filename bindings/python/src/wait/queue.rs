@@ -1,4 +1,5 @@
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -12,16 +13,20 @@ pub(crate) struct Queues {
     state: Mutex<State>,
 }
 
+/// Names a call that waits, among those of all limiters: they may share a clock.
+pub(crate) type Ticket = u64;
+
+static LAST_TICKET: AtomicU64 = AtomicU64::new(0);
+
 #[derive(Default)]
 struct State {
     generation: u64,
-    next_ticket: u64,
     waiting: usize,
     queues: HashMap<Box<[u8]>, VecDeque<Place>>,
 }
 
 struct Place {
-    ticket: u64,
+    ticket: Ticket,
     waker: Option<Waker>,
 }
 
@@ -36,21 +41,22 @@ impl Queues {
     }
 
     /// A place at the end of a queue; `None` if too many calls wait already.
-    pub(super) fn join(&self, key: &[u8]) -> Option<u64> {
+    pub(super) fn join(&self, key: &[u8]) -> Option<Ticket> {
         self.with(|state| {
             if state.waiting >= self.most {
                 return None;
             }
-            state.next_ticket += 1;
             state.waiting += 1;
-            let place = Place { ticket: state.next_ticket, waker: None };
+            // Relaxed: only different numbers matter.
+            let ticket = LAST_TICKET.fetch_add(1, Ordering::Relaxed);
+            let place = Place { ticket, waker: None };
             state.queues.entry(key.into()).or_default().push_back(place);
-            Some(state.next_ticket)
+            Some(ticket)
         })
     }
 
     /// True if the call is the first of its queue. Otherwise it is woken once it is.
-    pub(super) fn is_first(&self, key: &[u8], ticket: u64, waker: Waker) -> bool {
+    pub(super) fn is_first(&self, key: &[u8], ticket: Ticket, waker: Waker) -> bool {
         // What is replaced is dropped outside of the lock: that may run Python code.
         let (is_first, _replaced) = self.with(|state| {
             let places = state.queues.get_mut(key).into_iter().flatten();
@@ -65,7 +71,7 @@ impl Queues {
     }
 
     /// Leaves a queue, and wakes the next if this was the first.
-    pub(super) fn leave(&self, key: &[u8], ticket: u64, py: Python<'_>) {
+    pub(super) fn leave(&self, key: &[u8], ticket: Ticket, py: Python<'_>) {
         let (next, _left) = self.with(|state| {
             let Some(queue) = state.queues.get_mut(key) else { return (None, None) };
             let Some(index) = queue.iter().position(|place| place.ticket == ticket) else {
@@ -86,8 +92,7 @@ impl Queues {
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.generation != fork::generation() {
-            let next_ticket = state.next_ticket;
-            *state = State { generation: fork::generation(), next_ticket, ..State::default() };
+            *state = State { generation: fork::generation(), ..State::default() };
         }
         act(&mut state)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use spillgate::{Clock, Decision, Timestamp};
 
-use super::Waker;
+use super::{Ticket, Waker};
 use crate::errors::RateLimited;
 use crate::key::with_key;
 use crate::limiter::Limiter;
@@ -25,7 +25,7 @@ pub(crate) struct Waiter {
 #[derive(Default)]
 struct State {
     /// Its place in the queue.
-    ticket: Option<u64>,
+    ticket: Option<Ticket>,
     deadline: Option<Timestamp>,
     /// A slot of a shaper, and when it begins.
     slot: Option<(spillgate_bindings::Reservation, Timestamp)>,
@@ -106,13 +106,17 @@ impl Waiter {
                 ticket
             }
         };
-        if let Some(clock) = &limiter.clock {
-            clock.get().wake_when_moved(ticket, waker.clone_ref(py));
+        let is_first = limiter.queues.is_first(&self.key, ticket, waker.clone_ref(py));
+        // Time means nothing to those who wait for others alone.
+        if let Some(clock) = &limiter.clock
+            && (is_first || state.deadline.is_some())
+        {
+            clock.get().wake_when_moved(ticket, waker);
         }
-        let is_first = limiter.queues.is_first(&self.key, ticket, waker);
         // Read again, after word was left: what it was may be over.
         let now = limiter.inner.clock().now();
-        let step = if is_first { self.decide(&mut state, now) } else { self.queue(&state, now) };
+        let step =
+            if is_first { self.decide(&mut state, now) } else { self.wait_for_others(&state, now) };
         Ok(match step {
             // Only the manual clock knows when its time comes, and wakes.
             Step::Sleep(_) if limiter.clock.is_some() => Step::Sleep(None),
@@ -121,7 +125,7 @@ impl Waiter {
     }
 
     /// Waits for those before it.
-    fn queue(&self, state: &State, now: Timestamp) -> Step {
+    fn wait_for_others(&self, state: &State, now: Timestamp) -> Step {
         match state.deadline {
             Some(deadline) if deadline <= now => self.give_up(self.peek()),
             deadline => Step::Sleep(deadline.map(|deadline| deadline.since(now))),
