@@ -1,6 +1,7 @@
 //! What C programs pass: keys, texts, and places for results.
 
 use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
 use std::slice;
 
 use spillgate_bindings::{ANONYMOUS, Error, ErrorCode, key_or_anonymous};
@@ -88,19 +89,15 @@ pub(crate) unsafe fn required<'t>(name: &str, value: *const c_char) -> Result<&'
     unsafe { text(name, value) }?.ok_or_else(|| null(name))
 }
 
-/// Writes a result to a place that must be there.
+/// A place for a result, which must be there.
 ///
 /// # Safety
 ///
-/// The place is NULL or can be written.
+/// The pointer is NULL, or what it points to can be written.
 #[inline(always)]
-pub(crate) unsafe fn store<T>(name: &str, place: *mut T, value: T) -> Result<()> {
-    if place.is_null() {
-        return Err(null(name));
-    }
-    // SAFETY: the place can be written.
-    unsafe { place.write(value) };
-    Ok(())
+pub(crate) unsafe fn place<'p, T>(name: &str, place: *mut T) -> Result<&'p mut MaybeUninit<T>> {
+    // SAFETY: nothing is read that was not written.
+    unsafe { place.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
 }
 
 /// Writes a result if the program wants it.

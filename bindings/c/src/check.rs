@@ -3,7 +3,7 @@ use std::slice;
 
 use spillgate::Settled;
 
-use crate::arguments::{self, SG_CSTR, offer, store};
+use crate::arguments::{self, SG_CSTR, offer, place};
 use crate::boundary::{answer, status};
 use crate::decision::sg_decision;
 use crate::error::{invalid, null, sg_status};
@@ -50,12 +50,10 @@ pub unsafe extern "C" fn sg_check(
     status(|| {
         // SAFETY: NULL or a handle; a key of this length.
         let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
-        if decision.is_null() {
-            return Err(null("decision"));
-        }
-        let made = limiter.check_n(key, cost);
-        // SAFETY: a place for a decision.
-        unsafe { store("decision", decision, (&made).into()) }
+        // SAFETY: NULL, or a place for a decision.
+        let place = unsafe { place("decision", decision) }?;
+        place.write((&limiter.check_n(key, cost)).into());
+        Ok(())
     })
 }
 
@@ -72,7 +70,9 @@ pub unsafe extern "C" fn sg_peek(
         // SAFETY: NULL or a handle; a key of this length.
         let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
         // SAFETY: NULL, or a place for a decision.
-        unsafe { store("decision", decision, (&limiter.peek_n(key, cost)).into()) }
+        let place = unsafe { place("decision", decision) }?;
+        place.write((&limiter.peek_n(key, cost)).into());
+        Ok(())
     })
 }
 

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use spillgate::{Clock, ManualClock, Timestamp};
 
-use crate::arguments::store;
+use crate::arguments::place;
 use crate::boundary::status;
-use crate::error::{Result, null, sg_status};
+use crate::error::{Result, sg_status};
 use crate::handle::Pool;
 
 /// A clock that the program moves, for tests without sleeping. Any number of limiters can share
@@ -33,12 +33,10 @@ impl sg_clock {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sg_clock_new(now_ns: u64, clock: *mut *mut sg_clock) -> sg_status {
     status(|| {
-        if clock.is_null() {
-            return Err(null("clock"));
-        }
-        let handle = CLOCKS.put(ManualClock::new(Timestamp::from_nanos(now_ns)));
-        // SAFETY: a place for a pointer.
-        unsafe { store("clock", clock, handle.cast()) }
+        // SAFETY: NULL, or a place for a pointer.
+        let place = unsafe { place("clock", clock) }?;
+        place.write(CLOCKS.put(ManualClock::new(Timestamp::from_nanos(now_ns))).cast());
+        Ok(())
     })
 }
 
@@ -66,8 +64,10 @@ pub unsafe extern "C" fn sg_clock_set(clock: *const sg_clock, now_ns: u64) -> sg
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sg_clock_now(clock: *const sg_clock, now_ns: *mut u64) -> sg_status {
     status(|| {
-        // SAFETY: NULL or a handle; a place for a number.
-        unsafe { store("now_ns", now_ns, CLOCKS.get(clock.cast())?.now().as_nanos()) }
+        // SAFETY: NULL or a handle; NULL, or a place for a number.
+        let (clock, place) = unsafe { (CLOCKS.get(clock.cast())?, place("now_ns", now_ns)?) };
+        place.write(clock.now().as_nanos());
+        Ok(())
     })
 }
 

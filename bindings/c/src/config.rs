@@ -1,4 +1,4 @@
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::slice;
 use std::time::Duration;
 
@@ -142,9 +142,12 @@ impl sg_config {
         Some(Box::new(move |key, names| {
             // SAFETY: the program says that function and context are usable from every thread.
             let name = unsafe { function(key.as_ptr().cast(), key.len(), context.get()) };
-            // SAFETY: NULL, or a string that ends with NUL.
-            let name = unsafe { text("tier", name) }.ok()??;
-            names.iter().position(|known| known == name)
+            if name.is_null() {
+                return None;
+            }
+            // SAFETY: a string that ends with NUL.
+            let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+            names.iter().position(|known| known.as_bytes() == name)
         }))
     }
 }

@@ -22,8 +22,10 @@ const KEPT: usize = 64;
 const FREED: u32 = 0xdead_dead;
 
 /// A value that a C program refers to by a pointer.
+#[repr(C)]
 pub(crate) struct Handle<T> {
-    /// [`FREED`], or the mark of the pool: tells handles of one kind from another.
+    /// [`FREED`], or the mark of the pool. At the same place in every kind of handle, so that it tells
+    /// them apart.
     mark: AtomicU32,
     value: UnsafeCell<MaybeUninit<T>>,
 }
@@ -62,36 +64,38 @@ impl<T: Send + Sync, const MARK: u32> Pool<T, MARK> {
     ///
     /// # Safety
     ///
-    /// The pointer is NULL or came from [`put`](Self::put), and the value is not freed while it
-    /// is in use.
+    /// The pointer is NULL or came from [`put`](Self::put) of any pool, and the value is not freed
+    /// while it is in use.
     #[inline(always)]
     pub(crate) unsafe fn get<'h>(&self, handle: *const Handle<T>) -> Result<&'h T> {
-        // SAFETY: a shell is never deallocated.
-        let Some(handle) = (unsafe { handle.as_ref() }) else {
+        if handle.is_null() {
             return Err(null(self.name));
-        };
+        }
+        // SAFETY: a shell is never deallocated. Only its mark is borrowed: it may be of another kind.
         // Pairs with the store in `put`.
-        if handle.mark.load(Ordering::Acquire) != MARK {
+        if unsafe { &(*handle).mark }.load(Ordering::Acquire) != MARK {
             return Err(stale(self.name));
         }
-        // SAFETY: a shell with this mark has a value.
-        Ok(unsafe { (*handle.value.get()).assume_init_ref() })
+        // SAFETY: a shell with this mark is of this pool, and has a value.
+        Ok(unsafe { (*(*handle).value.get()).assume_init_ref() })
     }
 
     /// Takes the value out of a handle, which is freed by that. Of two threads, one gets it.
     ///
     /// # Safety
     ///
-    /// The pointer is NULL or came from [`put`](Self::put), and the value is not in use.
-    pub(crate) unsafe fn take(&self, handle: *const Handle<T>) -> Result<T> {
-        // SAFETY: a shell is never deallocated.
-        let Some(handle) = (unsafe { handle.as_ref() }) else {
+    /// As for [`get`](Self::get), and the value is not in use.
+    unsafe fn take(&self, handle: *const Handle<T>) -> Result<T> {
+        if handle.is_null() {
             return Err(null(self.name));
-        };
-        let order = Ordering::AcqRel;
-        if handle.mark.compare_exchange(MARK, FREED, order, Ordering::Acquire).is_err() {
+        }
+        // SAFETY: as in `get`.
+        let mark = unsafe { &(*handle).mark };
+        if mark.compare_exchange(MARK, FREED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return Err(stale(self.name));
         }
+        // SAFETY: as in `get`, and a shell of this pool lives for ever.
+        let handle: &'static Handle<T> = unsafe { &*handle };
         // SAFETY: the mark was there, so there is a value; it is gone, so nobody reads it again.
         let value = unsafe { (*handle.value.get()).assume_init_read() };
         self.free().push_back(handle);

@@ -1,9 +1,10 @@
 use std::ffi::c_char;
 use std::sync::{Arc, Once};
 
+use spillgate::Counts;
 use spillgate_bindings::{Limiter, Settings, fork};
 
-use crate::arguments::{offer, required, store};
+use crate::arguments::{offer, place, required};
 use crate::boundary::status;
 use crate::clock::CLOCKS;
 use crate::config::sg_config;
@@ -53,7 +54,8 @@ pub unsafe extern "C" fn sg_limiter_new(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL, or a place for a pointer.
-        unsafe { store("limiter", limiter, std::ptr::null_mut()) }?;
+        let place = unsafe { place("limiter", limiter) }?;
+        place.write(std::ptr::null_mut());
         // SAFETY: NULL, or a configuration.
         let settings = match unsafe { config.as_ref() } {
             // SAFETY: its texts are only used until the limiter is built.
@@ -62,8 +64,8 @@ pub unsafe extern "C" fn sg_limiter_new(
         };
         let made = settings.build().map_err(error)?;
         hold_pools_in_fork();
-        // SAFETY: as above.
-        unsafe { store("limiter", limiter, LIMITERS.put(made).cast()) }
+        place.write(LIMITERS.put(made).cast());
+        Ok(())
     })
 }
 
@@ -119,11 +121,11 @@ pub unsafe extern "C" fn sg_limiter_counts(
     counts: *mut sg_counts,
 ) -> sg_status {
     status(|| {
-        // SAFETY: NULL or a handle.
-        let sum = unsafe { self::limiter(limiter) }?.counts();
-        let sum = sg_counts { allowed: sum.allowed, denied: sum.denied, evictions: sum.evictions };
-        // SAFETY: NULL, or a place for counts.
-        unsafe { store("counts", counts, sum) }
+        // SAFETY: NULL or a handle; NULL, or a place for counts.
+        let (limiter, place) = unsafe { (self::limiter(limiter)?, place("counts", counts)?) };
+        let Counts { allowed, denied, evictions, .. } = limiter.counts();
+        place.write(sg_counts { allowed, denied, evictions });
+        Ok(())
     })
 }
 
@@ -133,8 +135,12 @@ pub unsafe extern "C" fn sg_limiter_active_callers(
     limiter: *const sg_limiter,
     callers: *mut usize,
 ) -> sg_status {
-    // SAFETY: NULL or a handle; NULL, or a place for a number.
-    status(|| unsafe { store("callers", callers, self::limiter(limiter)?.active_callers()) })
+    status(|| {
+        // SAFETY: NULL or a handle; NULL, or a place for a number.
+        let (limiter, place) = unsafe { (self::limiter(limiter)?, place("callers", callers)?) };
+        place.write(limiter.active_callers());
+        Ok(())
+    })
 }
 
 /// Clears the slots of idle callers, and stores how many there were unless `purged` is NULL. Never

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use spillgate_bindings::Reservation;
 
-use crate::arguments::{key as read_key, offer, store};
+use crate::arguments::{key as read_key, offer, place};
 use crate::boundary::status;
 use crate::check::offer_settled;
 use crate::decision::sg_decision;
@@ -33,16 +33,18 @@ pub unsafe extern "C" fn sg_reserve(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL, or a place for a pointer.
-        unsafe { store("reservation", reservation, std::ptr::null_mut()) }?;
+        let place = unsafe { place("reservation", reservation) }?;
+        place.write(std::ptr::null_mut());
         // SAFETY: NULL or a handle; a key of this length.
         let (limiter, key) = unsafe { (self::limiter(limiter)?, read_key(key, key_length)?) };
         let reserved = Reservation::new(Arc::clone(limiter), key, estimate);
         let made = reserved.as_ref().map_or_else(|denied| *denied, Reservation::decision);
         // SAFETY: NULL, or a place for a decision.
         unsafe { offer(decision, || (&made).into()) };
-        let Ok(reserved) = reserved else { return Ok(()) };
-        // SAFETY: as above.
-        unsafe { store("reservation", reservation, RESERVATIONS.put(reserved).cast()) }
+        if let Ok(reserved) = reserved {
+            place.write(RESERVATIONS.put(reserved).cast());
+        }
+        Ok(())
     })
 }
 

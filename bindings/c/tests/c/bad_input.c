@@ -188,6 +188,12 @@ static void handles_of_another_kind(void) {
     CHECK(!sg_allow((sg_limiter *)(void *)clock, "alice"));
     FAILS(sg_clock_advance(wrong, 1), SG_ERROR_HANDLE, "of another kind");
     FAILS(sg_clock_free(&wrong), SG_ERROR_HANDLE, "of another kind");
+    // Reservations are larger than the others.
+    sg_reservation *larger = (sg_reservation *)(void *)clock;
+    FAILS(sg_reservation_settle(&larger, 1, NULL, NULL), SG_ERROR_HANDLE, "of another kind");
+    OK(sg_reserve(limiter, "bob", 3, 1, NULL, &larger));
+    CHECK(!sg_allow((sg_limiter *)(void *)larger, "alice"));
+    OK(sg_reservation_free(&larger));
     CHECK(sg_allow(limiter, "alice"));
     freed(limiter, clock);
 }
