@@ -144,6 +144,8 @@ impl<T: Send + Sync, const MARK: u32> Pool<T, MARK> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::error::sg_status::{SG_ERROR_ARGUMENT, SG_ERROR_HANDLE};
 
@@ -167,6 +169,36 @@ mod tests {
             // The oldest is the next to be used again.
             assert_eq!(ONE.put("next".to_owned()), first);
             assert_eq!(ONE.get(first).unwrap(), "next");
+        }
+    }
+
+    proptest! {
+        /// Against a list of what is alive and what was freed, the latest last.
+        #[test]
+        fn what_is_alive_is_found_and_what_was_freed_lately_is_not(
+            steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..400),
+        ) {
+            let pool = Box::leak(Box::new(Pool::<usize, 3>::new("number")));
+            let (mut alive, mut freed) = (Vec::new(), Vec::new());
+            for (number, (frees, index)) in steps.into_iter().enumerate() {
+                if frees && !alive.is_empty() {
+                    let (handle, value) = alive.swap_remove(index.index(alive.len()));
+                    // SAFETY: a handle of this pool.
+                    prop_assert_eq!(unsafe { pool.take(handle) }, Ok(value));
+                    freed.push(handle);
+                } else {
+                    alive.push((pool.put(number), number));
+                }
+                // SAFETY: handles of this pool.
+                unsafe {
+                    for (handle, value) in &alive {
+                        prop_assert_eq!(pool.get(*handle), Ok(value));
+                    }
+                    for handle in freed.iter().rev().take(KEPT) {
+                        prop_assert_eq!(pool.get(*handle), Err(SG_ERROR_HANDLE));
+                    }
+                }
+            }
         }
     }
 

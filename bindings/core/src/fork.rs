@@ -2,7 +2,8 @@
 //!
 //! The child has a copy of every limiter, but only one thread. A lock that another thread held
 //! would stay locked there for ever. So the thread that forks takes every lock first, and both
-//! processes release them.
+//! processes release them. There are no handlers before the first limiter: a `fork` while another
+//! thread makes that one is not covered.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -41,7 +42,10 @@ pub(crate) fn registered(
     watch();
     let mut registry = registry();
     let limiter = Arc::new(build()?);
-    registry.limiters.retain(|limiter| limiter.strong_count() > 0);
+    // Only when it would grow, so that many limiters are not visited for each one.
+    if registry.limiters.len() == registry.limiters.capacity() {
+        registry.limiters.retain(|limiter| limiter.strong_count() > 0);
+    }
     registry.limiters.push(Arc::downgrade(&limiter));
     Ok(limiter)
 }
