@@ -6,7 +6,7 @@ import json
 import random
 import threading
 
-import httpx
+import httpx2
 import pytest
 import uvicorn
 from django_site import asgi_application
@@ -109,8 +109,8 @@ def test_django_is_limited_per_client_address():
     app = SpillgateMiddleware(asgi_application(), limiter=Limiter("1/min", clock=ManualClock()))
 
     async def get(address):
-        transport = httpx.ASGITransport(app, client=(address, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        transport = httpx2.ASGITransport(app, client=(address, 1))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
             return (await client.get("/hello/")).status_code
 
     addresses = ["203.0.113.1", "203.0.113.2", "203.0.113.1"]
@@ -131,7 +131,7 @@ def test_a_real_server_holds_permits_until_the_body_has_ended():
         return StreamingResponse(body())
 
     app = starlette(Route("/slow", slow), gate=gate)
-    with serve(app) as url, httpx.Client(timeout=60) as client:
+    with serve(app) as url, httpx2.Client(timeout=60) as client:
         with client.stream("GET", f"{url}/slow") as response:
             assert response.status_code == 200 and held.wait(60)
             refused = client.get(url)
