@@ -1,13 +1,14 @@
 use std::ffi::c_char;
 use std::slice;
 
-use spillgate::Settled;
+use spillgate::{Decision, Settled};
+use spillgate_bindings::Limiter;
 
 use crate::arguments::{self, SG_CSTR, offer, place};
 use crate::boundary::{answer, status};
 use crate::decision::sg_decision;
 use crate::error::{invalid, null, sg_status};
-use crate::limiter::{limiter, sg_limiter};
+use crate::limiter::{called, limiter, sg_limiter};
 
 /// Is a call of this caller allowed? Spends 1 if it is.
 ///
@@ -32,7 +33,7 @@ pub unsafe extern "C" fn sg_allow_n(
 ) -> bool {
     answer(|| {
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         Ok(limiter.check_n(key, cost).is_allowed())
     })
 }
@@ -47,14 +48,8 @@ pub unsafe extern "C" fn sg_check(
     cost: u64,
     decision: *mut sg_decision,
 ) -> sg_status {
-    status(|| {
-        // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
-        // SAFETY: NULL, or a place for a decision.
-        let place = unsafe { place("decision", decision) }?;
-        place.write((&limiter.check_n(key, cost)).into());
-        Ok(())
-    })
+    // SAFETY: the same promises.
+    unsafe { decide(limiter, key, key_length, decision, |limiter, key| limiter.check_n(key, cost)) }
 }
 
 /// What `sg_check` would decide, without spending: what remains is what there is now.
@@ -66,12 +61,29 @@ pub unsafe extern "C" fn sg_peek(
     cost: u64,
     decision: *mut sg_decision,
 ) -> sg_status {
+    // SAFETY: the same promises.
+    unsafe { decide(limiter, key, key_length, decision, |limiter, key| limiter.peek_n(key, cost)) }
+}
+
+/// Stores what is decided for a caller. Without a place for it, nothing is decided.
+///
+/// # Safety
+///
+/// As for [`called`]; the place is NULL or can be written.
+#[inline(always)]
+unsafe fn decide(
+    limiter: *const sg_limiter,
+    key: *const c_char,
+    key_length: usize,
+    decision: *mut sg_decision,
+    decide: impl FnOnce(&Limiter, &[u8]) -> Decision,
+) -> sg_status {
     status(|| {
-        // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
-        // SAFETY: NULL, or a place for a decision.
+        // SAFETY: the caller's promises.
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
+        // SAFETY: as above.
         let place = unsafe { place("decision", decision) }?;
-        place.write((&limiter.peek_n(key, cost)).into());
+        place.write((&decide(limiter, key)).into());
         Ok(())
     })
 }
@@ -134,7 +146,7 @@ pub unsafe extern "C" fn sg_debit(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         // SAFETY: NULL, or places for both.
         unsafe { offer_settled(&limiter.debit_n(key, amount), left, uncharged) };
         Ok(())
@@ -164,7 +176,7 @@ pub unsafe extern "C" fn sg_refund(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         limiter.refund_n(key, amount);
         Ok(())
     })
@@ -179,7 +191,7 @@ pub unsafe extern "C" fn sg_reset(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         limiter.reset(key);
         Ok(())
     })

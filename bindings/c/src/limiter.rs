@@ -4,7 +4,7 @@ use std::sync::{Arc, Once};
 use spillgate::Counts;
 use spillgate_bindings::{Limiter, Settings, fork};
 
-use crate::arguments::{offer, place, required};
+use crate::arguments::{self, offer, place, required};
 use crate::boundary::status;
 use crate::clock::CLOCKS;
 use crate::config::sg_config;
@@ -30,6 +30,21 @@ pub(crate) static LIMITERS: Pool<Arc<Limiter>, 0x5367_4c69> = Pool::new("limiter
 pub(crate) unsafe fn limiter<'l>(handle: *const sg_limiter) -> Result<&'l Arc<Limiter>> {
     // SAFETY: the caller's promise.
     unsafe { LIMITERS.get(handle.cast()) }
+}
+
+/// The limiter and the key of a call.
+///
+/// # Safety
+///
+/// As for [`limiter`], and as for [a key](arguments::key).
+#[inline(always)]
+pub(crate) unsafe fn called<'c>(
+    handle: *const sg_limiter,
+    key: *const c_char,
+    key_length: usize,
+) -> Result<(&'c Arc<Limiter>, &'c [u8])> {
+    // SAFETY: the caller's promise.
+    unsafe { Ok((limiter(handle)?, arguments::key(key, key_length)?)) }
 }
 
 /// What a limiter has decided since it was made.

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use spillgate::Clock;
 
-use crate::arguments::{key as read_key, offer, required};
+use crate::arguments::{offer, required};
 use crate::boundary::status;
 use crate::error::{error, invalid, null, sg_status};
-use crate::limiter::{limiter, sg_limiter};
+use crate::limiter::{called, sg_limiter};
 
 /// Gives one caller its own quota, for `for_ns` nanoseconds, or until it is removed if that is 0.
 /// What it has spent stays spent.
@@ -19,10 +19,10 @@ pub unsafe extern "C" fn sg_set_override(
     for_ns: u64,
 ) -> sg_status {
     status(|| {
-        // SAFETY: NULL or a handle; a key of this length; NULL or a text.
-        let (limiter, key, quota) = unsafe {
-            (self::limiter(limiter)?, read_key(key, key_length)?, required("quota", quota)?)
-        };
+        // SAFETY: NULL or a handle; a key of this length.
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
+        // SAFETY: NULL or a text.
+        let quota = unsafe { required("quota", quota) }?;
         let set = match for_ns {
             0 => limiter.set_override(key, quota),
             _ => {
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn sg_remove_override(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, read_key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         let quota = limiter.remove_override(key);
         // SAFETY: NULL, or a place for an answer.
         unsafe { offer(removed, || quota.is_some()) };
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn sg_quota_of(
 ) -> sg_status {
     status(|| {
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, read_key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         if buffer.is_null() {
             return Err(null("buffer"));
         }

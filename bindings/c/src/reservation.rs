@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use spillgate_bindings::Reservation;
 
-use crate::arguments::{key as read_key, offer, place};
+use crate::arguments::{offer, place};
 use crate::boundary::status;
 use crate::check::offer_settled;
 use crate::decision::sg_decision;
 use crate::error::sg_status;
 use crate::handle::Pool;
-use crate::limiter::{limiter, sg_limiter};
+use crate::limiter::{called, sg_limiter};
 
 /// A cost spent in advance, to be settled once the actual cost is known.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn sg_reserve(
         let place = unsafe { place("reservation", reservation) }?;
         place.write(std::ptr::null_mut());
         // SAFETY: NULL or a handle; a key of this length.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, read_key(key, key_length)?) };
+        let (limiter, key) = unsafe { called(limiter, key, key_length) }?;
         let reserved = Reservation::new(Arc::clone(limiter), key, estimate);
         let made = reserved.as_ref().map_or_else(|denied| *denied, Reservation::decision);
         // SAFETY: NULL, or a place for a decision.
