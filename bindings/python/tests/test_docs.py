@@ -26,6 +26,11 @@ def examples(language):
     return found
 
 
+def printed(text):
+    """What an example says that it prints."""
+    return re.findall(r"print\(.*\)  # (.*)", text)
+
+
 def limits_callers(app):
     """The application passes some requests of a burst, and refuses others."""
     client = app.test_client() if hasattr(app, "test_client") else TestClient(app)
@@ -66,14 +71,13 @@ def test_example(place, text, tmp_path, monkeypatch, request):
     Path("example.py").write_text(text)
     with redirect_stdout(io.StringIO()) as output:
         names = runpy.run_path("example.py")
-    says = re.findall(r"print\(.*\)  # (.*)", text)
-    assert output.getvalue().splitlines() == says
+    assert output.getvalue().splitlines() == printed(text)
     if "api_key" in names:
         limits_by_api_key(names["app"])
     elif "hello" in names:
         limits_callers(names["app"])
     else:
-        assert says or "application" in names, "an example that shows nothing"
+        assert printed(text) or "application" in names, "an example that shows nothing"
 
 
 def test_the_page_has_examples():

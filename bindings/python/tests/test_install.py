@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_docs import examples
+from test_docs import examples, printed
 
 #: Examples that need nothing but the package.
 ALONE = [
@@ -55,8 +55,7 @@ def test_without_limits_its_storage_says_what_is_missing(python):
 def test_example(python, place, text, tmp_path):
     file = tmp_path / "example.py"
     file.write_text(text)
-    output = run(python, file)
-    assert output or "print" not in text
+    assert run(python, file).splitlines() == printed(text)
 
 
 def test_types_are_found_by_a_checker(python, tmp_path):

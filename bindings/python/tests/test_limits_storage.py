@@ -252,7 +252,7 @@ def test_keys_may_be_any_text(store):
     assert len(store) == 6
 
 
-def test_long_keys_are_told_apart_and_kept_short(store):
+def test_long_keys_stay_distinct_and_are_kept_short(store):
     keys = ["x" * length for length in range(100, 160)] + ["x" * 100_000 + end for end in "ab"]
     for amount, key in enumerate(keys, 1):
         store.incr(key, 60, amount, START)
