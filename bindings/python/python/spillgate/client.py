@@ -105,7 +105,7 @@ class Client(Settings):
 
     def _exchange(self, request: bytes, deadline: float) -> _http.Response:
         if (connection := self._take()) is not None:
-            # A connection that was idle may be closed by now. Asked twice, a question is charged
+            # A connection that was idle may be closed by now. Sent twice, a question is charged
             # twice at most, which admits nothing extra.
             response = self._try(connection, request, deadline, is_fresh=False)
             if response is not None:
