@@ -105,8 +105,10 @@ def test_a_new_policy_is_in_force_in_the_child_of_a_fork_too(redis):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_of_a_fork_starts_its_own_connection(redis):
-    gate = Gate(POLICY, redis=redis, prefix="fork:")
+    policy = POLICY + 'settle = { header = "x-cost" }\n[[limit]]\nname = "jobs"\nconcurrent = 500\nper = ["ip"]\n'
+    gate = Gate(policy, redis=redis, prefix="fork:")
     held = gate.decide(peer=PEER)
+    assert held.permits == 1
     stop = threading.Event()
 
     def busy():
@@ -117,8 +119,12 @@ def test_a_child_of_a_fork_starts_its_own_connection(redis):
     worker.start()
 
     def child():
-        assert gate.decide(peer=PEER).limits
+        assert gate.decide(peer=PEER)
         # Neither what the parent holds nor its connection is touched.
+        held.settle(200, {"x-cost": "5"})
+        asyncio.run(held.settle_async(200, {"x-cost": "5"}))
+        held.fail()
+        held.cancel()
         held.release()
         gate.close()
 
@@ -128,7 +134,10 @@ def test_a_child_of_a_fork_starts_its_own_connection(redis):
     finally:
         stop.set()
         worker.join()
-    assert admitted(gate, 10) == 4
+    assert held.permits == 1
+    held.settle(200, {"x-cost": "2"})
+    held.release()
+    assert admitted(gate, 10) == 3
     gate.close()
 
 

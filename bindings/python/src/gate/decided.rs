@@ -1,11 +1,12 @@
 //! What becomes of a request, in parts that need no gate.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use spillgate_enforce::{Admission, Enforcer};
 use spillgate_policy::store::Store;
 use spillgate_policy::{Answer, Error, Mode, Outcome};
-use std::time::Duration;
 
 use super::question::Question;
 
@@ -50,11 +51,14 @@ impl Decided {
         question: &Question,
         decided: Result<Outcome<'static>, Error>,
     ) -> Result<Self, Error> {
+        let decided = match decided {
+            Err(error) if !error.is_store() => return Err(error),
+            decided => decided,
+        };
         let why = match &decided {
             Ok(outcome) if outcome.is_allowed() => Why::default(),
             Ok(outcome) => Why::of(outcome),
-            Err(error) if error.is_store() => Why::of_error(error),
-            Err(_) => return Err(decided.err().unwrap_or_else(|| unreachable!("an error"))),
+            Err(error) => Why::of_error(error),
         };
         Ok(match enforcer.admit::<Bytes>(question.view(), decided) {
             Admission::Pass(outcome) => Self::Allowed(outcome),

@@ -50,6 +50,15 @@ impl Outcome {
         lock(&self.passed)
     }
 
+    /// What is left to do, by this process. In the child of a fork, what is held in Redis is still
+    /// the parent's.
+    fn to_do(&self) -> Option<MutexGuard<'_, Passed>> {
+        match &self.backend {
+            Backend::Redis(live) if !live.is_of_this_process() => None,
+            _ => Some(self.passed()),
+        }
+    }
+
     fn header_map(&self) -> HeaderMap {
         if let Some(refused) = &self.refused {
             return refused.headers.clone();
@@ -65,7 +74,7 @@ impl Outcome {
 
     /// What is to be settled, the first time. Put it back with [`settled`].
     fn begin_to_settle(&self) -> Option<spillgate_policy::Outcome<'static>> {
-        let mut passed = self.passed();
+        let mut passed = self.to_do()?;
         if std::mem::replace(&mut passed.has_ended, true) {
             return None;
         }
@@ -170,14 +179,15 @@ impl Outcome {
 
     /// Call it after `wait`: adaptive limits measure latency from here.
     fn start(&self) {
-        if let Some(outcome) = &mut self.passed().outcome {
+        let Some(mut passed) = self.to_do() else { return };
+        if let Some(outcome) = &mut passed.outcome {
             with_enforcer!(&self.backend, enforcer => enforcer.gate().start(outcome));
         }
     }
 
     /// Takes back a request that did not go ahead, since its client did not `wait`.
     fn cancel(&self) {
-        let outcome = self.passed().outcome.take();
+        let outcome = self.to_do().and_then(|mut passed| passed.outcome.take());
         if let Some(outcome) = outcome {
             with_enforcer!(&self.backend, enforcer => enforcer.gate().cancel(outcome));
         }
@@ -218,7 +228,7 @@ impl Outcome {
 
     /// The service failed to answer at all, once.
     fn fail(&self) {
-        let mut passed = self.passed();
+        let Some(mut passed) = self.to_do() else { return };
         if std::mem::replace(&mut passed.has_ended, true) {
             return;
         }
@@ -229,7 +239,9 @@ impl Outcome {
 
     /// Gives permits back. Safe to call twice, and from any thread.
     fn release(&self) {
-        let permits = std::mem::take(&mut self.passed().permits);
+        let Some(mut passed) = self.to_do() else { return };
+        let permits = std::mem::take(&mut passed.permits);
+        drop(passed);
         with_enforcer!(&self.backend, _enforcer => drop(permits));
     }
 
@@ -290,7 +302,7 @@ impl Drop for Outcome {
     fn drop(&mut self) {
         let passed = std::mem::take(&mut *self.passed());
         match &self.backend {
-            // What the parent of a fork holds in Redis is the parent's to release.
+            // See `to_do`.
             Backend::Redis(live) if !live.is_of_this_process() => std::mem::forget(passed),
             backend => with_enforcer!(backend, _enforcer => drop(passed)),
         }

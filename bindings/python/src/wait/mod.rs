@@ -31,7 +31,7 @@ pub(crate) fn in_thread(waiter: &Waiter, py: Python<'_>) -> PyResult<Decision> {
     let _leaves = Leaves(waiter, py);
     let thread = std::thread::current();
     loop {
-        match waiter.advance(py, Waker::Thread(thread.clone()))? {
+        match waiter.advance(py, Waker::Thread(thread.clone())) {
             Step::Ready(decision) => return Ok(Decision(decision)),
             Step::GaveUp(decision) => return Err(RateLimited::new_err((Decision(decision),))),
             Step::Sleep(time) => {

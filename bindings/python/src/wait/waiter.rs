@@ -45,7 +45,7 @@ pub(crate) enum Step {
 impl Waiter {
     /// The decision, or how long to sleep: None is until `wake` is called.
     fn step<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        match self.advance(py, Waker::Task(wake))? {
+        match self.advance(py, Waker::Task(wake)) {
             Step::Ready(decision) => {
                 Ok(Bound::new(py, crate::decision::Decision(decision))?.into_any())
             }
@@ -91,7 +91,7 @@ impl Waiter {
     }
 
     /// Takes a place in the queue, if it has none, and goes as far as it can.
-    pub(crate) fn advance(&self, py: Python<'_>, waker: Waker) -> PyResult<Step> {
+    pub(crate) fn advance(&self, py: Python<'_>, waker: Waker) -> Step {
         let limiter = self.limiter.get();
         let mut state = self.state();
         let now = limiter.inner.clock().now();
@@ -99,7 +99,7 @@ impl Waiter {
             Some(ticket) => ticket,
             None => {
                 let Some(ticket) = limiter.queues.join(&self.key) else {
-                    return Ok(Step::GaveUp(self.peek()));
+                    return self.give_up(self.peek());
                 };
                 state.ticket = Some(ticket);
                 state.deadline = self.timeout.map(|timeout| now + timeout);
@@ -117,11 +117,11 @@ impl Waiter {
         let now = limiter.inner.clock().now();
         let step =
             if is_first { self.decide(&mut state, now) } else { self.wait_for_others(&state, now) };
-        Ok(match step {
+        match step {
             // Only the manual clock knows when its time comes, and wakes.
             Step::Sleep(_) if limiter.clock.is_some() => Step::Sleep(None),
             step => step,
-        })
+        }
     }
 
     /// Waits for those before it.
@@ -144,17 +144,13 @@ impl Waiter {
         }
         // Attempts are not counted, only how the wait ends.
         let mut decision = self.peek();
-        if decision.is_allowed() {
+        if decision.is_allowed() && in_time(now + decision.wait()) {
             match self.reserve() {
                 Ok(slot) if slot.decision().wait().is_zero() => {
                     return Step::Ready(slot.decision());
                 }
                 Ok(slot) => {
-                    let (decision, wait) = (slot.decision(), slot.decision().wait());
-                    if !in_time(now + wait) {
-                        let _ = slot.cancel();
-                        return self.give_up(decision);
-                    }
+                    let wait = slot.decision().wait();
                     state.slot = Some((slot, now + wait));
                     return Step::Sleep(Some(wait));
                 }
@@ -162,7 +158,7 @@ impl Waiter {
             }
         }
         match decision.retry_after() {
-            Some(after) if in_time(now + after) => Step::Sleep(Some(after)),
+            Some(after) if decision.is_denied() && in_time(now + after) => Step::Sleep(Some(after)),
             _ => self.give_up(decision),
         }
     }
