@@ -361,16 +361,21 @@ def test_lifespan_passes_through():
     assert events == ["start", "stop"]
 
 
-def test_a_limiter_writes_the_same_response_as_a_gate(clock):
-    text = '[[limit]]\nname = "default"\nquota = "2/min burst 3"\n'
+@pytest.mark.parametrize("algorithm", ["token-bucket", "fixed-window", "sliding-window", "interval-bucket"])
+@pytest.mark.parametrize("quota", ["2/min burst 3", "3/s", "1/7s", "3/day", "16000/s", "4000000/day"])
+def test_a_limiter_writes_the_same_response_as_a_gate(clock, quota, algorithm):
+    if "burst" in quota and "window" in algorithm:
+        quota = "2/min"
+    text = f'[[limit]]\nname = "default"\nquota = "{quota}"\nalgorithm = "{algorithm}"\n'
     gated = SpillgateMiddleware(echo, Gate(text, clock=clock))
-    limited = SpillgateMiddleware(echo, limiter=Limiter("2/min burst 3", clock=clock))
+    limited = SpillgateMiddleware(echo, limiter=Limiter(quota, algorithm=algorithm, clock=clock))
     for _ in range(5):
         ours, theirs = call(limited), call(gated)
         assert sorted(ours[0]["headers"]) == sorted(theirs[0]["headers"])
         assert ours[0]["status"] == theirs[0]["status"]
         if theirs[0]["status"] == 429:
             assert json.loads(ours[1]["body"]) == json.loads(theirs[1]["body"])
+        clock.advance(0.1)
 
 
 def test_the_path_is_what_the_application_sees():

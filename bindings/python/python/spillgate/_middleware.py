@@ -84,34 +84,35 @@ def encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
-def gate_of(gate: Gate | Policy | str | None, limiter: Limiter | str | None) -> Gate | None:
-    """The gate of a middleware's arguments; None if it has a limiter instead."""
+def configured(
+    gate: Gate | Policy | str | None, limiter: Limiter | str | None, key: object, on_error: str
+) -> tuple[Gate | None, Limiter | None]:
+    """What the arguments of a middleware mean: one of the two."""
     if (gate is None) == (limiter is None):
         raise TypeError("pass either gate or limiter")
-    return gate if gate is None or isinstance(gate, Gate) else Gate(gate)
-
-
-def limiter_of(limiter: Limiter | str | None) -> Limiter | None:
-    return Limiter(limiter) if isinstance(limiter, str) else limiter
-
-
-def check_on_error(on_error: str) -> None:
+    if key is not None and limiter is None:
+        raise TypeError("key belongs to limiter; a policy says itself what it counts by")
     if on_error not in ("raise", "allow"):
         raise ValueError(f'on_error "{on_error}" is invalid; use "raise" or "allow"')
+    if gate is not None:
+        return (gate if isinstance(gate, Gate) else Gate(gate)), None
+    return None, (Limiter(limiter) if isinstance(limiter, str) else limiter)
 
 
 def of_decision(decision: Decision) -> Plain:
     """The response that a limiter's decision means, as a gate's limit "default" would have it."""
-    headers = [("ratelimit-policy", f'"default";q={decision.limit}')]
-    if decision.window is not None:
-        headers = [("ratelimit-policy", f'"default";q={decision.limit};w={ceil(decision.window)}')]
-    state = f'"default";r={decision.remaining}'
-    reset = None if decision.reset_after is None else str(ceil(decision.reset_after))
-    headers.append(("ratelimit", state if reset is None else f"{state};t={reset}"))
-    headers.append(("x-ratelimit-limit", str(decision.limit)))
-    headers.append(("x-ratelimit-remaining", str(decision.remaining)))
-    if reset is not None:
-        headers.append(("x-ratelimit-reset", reset))
+    window = "" if decision.window is None else f";w={_integer(ceil(decision.window))}"
+    policy = f'"default";q={_integer(decision.limit)}{window}'
+    state = f'"default";r={_integer(decision.remaining)}'
+    headers = [
+        ("x-ratelimit-limit", str(decision.limit)),
+        ("x-ratelimit-remaining", str(decision.remaining)),
+    ]
+    if decision.reset_after is not None:
+        reset = ceil(decision.reset_after)
+        state = f"{state};t={_integer(reset)}"
+        headers.append(("x-ratelimit-reset", str(reset)))
+    headers += [("ratelimit-policy", policy), ("ratelimit", state)]
     if decision.allowed:
         return Plain(200, headers, wait=decision.wait)
     detail = "The limit default never lets this request pass. Waiting does not help."
@@ -121,6 +122,11 @@ def of_decision(decision: Decision) -> Plain:
         detail = f"The limit default is exceeded. Try again in {seconds} s."
     problem = {**_EXCEEDED, "status": 429, "detail": detail, "violated-policies": ["default"]}
     return _problem(problem, headers)
+
+
+def _integer(value: int) -> int:
+    """The largest that a structured field can hold."""
+    return min(value, 999_999_999_999_999)
 
 
 def bad_request(error: Exception) -> Plain:

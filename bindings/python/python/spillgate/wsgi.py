@@ -51,12 +51,8 @@ class SpillgateMiddleware:
         key: KeyFunction | None = None,
         on_error: common.OnError = "raise",
     ) -> None:
-        common.check_on_error(on_error)
-        if key is not None and limiter is None:
-            raise TypeError("key belongs to limiter; a policy says itself what it counts by")
         self.app = app
-        self.gate = common.gate_of(gate, limiter)
-        self.limiter = common.limiter_of(limiter)
+        self.gate, self.limiter = common.configured(gate, limiter, key, on_error)
         self._key: KeyFunction = key or (lambda environ: common.address_key(_peer(environ)))
         self._on_error = on_error
 
