@@ -6,6 +6,7 @@
 //     curl -i -H 'X-Api-Key: alice' http://127.0.0.1:8080/
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { THREADS = 4, REQUEST_BYTES = 4096 };
@@ -74,12 +76,13 @@ static void limited(const struct request *request) {
     }
 }
 
-// Reads the head of a request, and who makes it: the peer's address, unless there is an API key.
+// Reads the head of a request, and who makes it: the peer's address, unless there is an API key. A service
+// verifies the key here: one that anybody can invent gives everybody as many buckets as they like.
 static bool read_request(struct request *request, const struct sockaddr_in *peer) {
-    char head[REQUEST_BYTES + 1];
+    char head[REQUEST_BYTES + 1], *end;
     size_t length = 0;
     head[0] = '\0';
-    while (strstr(head, "\r\n\r\n") == NULL) {
+    while ((end = strstr(head, "\r\n\r\n")) == NULL) {
         ssize_t got = recv(request->socket, head + length, REQUEST_BYTES - length, 0);
         if (got <= 0) {
             return false;
@@ -87,6 +90,7 @@ static bool read_request(struct request *request, const struct sockaddr_in *peer
         length += (size_t)got;
         head[length] = '\0';
     }
+    end[2] = '\0';
     inet_ntop(AF_INET, &peer->sin_addr, request->key, sizeof request->key);
     for (char *line = strstr(head, "\r\n"); line != NULL; line = strstr(line + 2, "\r\n")) {
         if (strncasecmp(line + 2, "X-Api-Key: ", 11) == 0) {
@@ -103,8 +107,14 @@ static void *serve(void *listener) {
         socklen_t size = sizeof peer;
         struct request request = {.socket = accept(*(int *)listener, (struct sockaddr *)&peer, &size)};
         if (request.socket < 0) {
-            return NULL;  // The listener is closed.
+            if (errno == ECONNABORTED || errno == EINTR) {
+                continue;
+            }
+            return NULL;  // The listener is shut down.
         }
+        // A client that sends nothing must not keep the thread.
+        const struct timeval patience = {.tv_sec = 5};
+        setsockopt(request.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         if (read_request(&request, &peer)) {
             limited(&request);
         }
@@ -116,7 +126,7 @@ static void *serve(void *listener) {
 int main(int argc, char **argv) {
     const sg_tier tiers[] = {{.name = "gold", .quota = "50/s burst 100"}};
     const sg_config config = {
-        .quota = "1/s burst 5", .tiers = tiers, .tier_count = 1, .tier_of = tier_of};
+        .quota = "10/min burst 5", .tiers = tiers, .tier_count = 1, .tier_of = tier_of};
     if (sg_limiter_new(&config, &limiter) != SG_OK) {
         fprintf(stderr, "rate limit: %s\n", sg_last_error());
         return 1;
