@@ -33,7 +33,9 @@ impl Seed {
     pub fn random() -> Self {
         // The standard library exposes that randomness only through `RandomState`.
         let random = RandomState::new();
-        Self([random.hash_one(0), random.hash_one(1)])
+        // What it draws from is copied by a `fork`: children of one process would draw the same.
+        let process = std::process::id();
+        Self([random.hash_one((0, process)), random.hash_one((1, process))])
     }
 
     /// A seed from its bytes.
