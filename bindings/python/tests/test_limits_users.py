@@ -1,5 +1,8 @@
 """flask-limiter and slowapi with nothing but the storage URI changed."""
 
+import subprocess
+import sys
+
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
@@ -11,8 +14,39 @@ from slowapi import _rate_limit_exceeded_handler
 from slowapi.errors import RateLimitExceeded
 from slowapi.middleware import SlowAPIMiddleware
 
-import spillgate.limits  # noqa: F401
 from spillgate.limits import SpillgateStorage
+
+PROGRAMS = {
+    "limits": "from limits.storage import storage_from_string\nstorage = storage_from_string('spillgate://')",
+    "limits, async": "from limits.storage import storage_from_string\n"
+    "storage = storage_from_string('async+spillgate://')",
+    "flask-limiter": "from flask import Flask\nfrom flask_limiter import Limiter\n"
+    "storage = Limiter(lambda: 'a', app=Flask('a'), storage_uri='spillgate://').storage",
+    "slowapi": "from slowapi import Limiter\n"
+    "storage = Limiter(lambda request: 'a', storage_uri='spillgate://')._storage",
+}
+
+
+def run(text):
+    """What a program of its own prints."""
+    command = [sys.executable, "-c", text]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_programs_change_nothing_but_the_uri(program):
+    assert run(f"{program}\nprint(type(storage).__module__)") == "spillgate.limits"
+
+
+def test_programs_without_limits_import_nothing_of_the_package():
+    assert run("import json, sys\nprint('spillgate' in sys.modules)") == "False"
+
+
+def test_limits_imports_as_ever_without_the_package():
+    broken = "import sys\nsys.modules['spillgate'] = None\nimport limits\n"
+    seen = "print(type(limits.__loader__).__name__, limits.parse('1/second'))"
+    assert run(broken + seen) == "SourceFileLoader 1 per 1 second"
+
 
 STRATEGIES = ["fixed-window", "moving-window", "sliding-window-counter"]
 

@@ -1,8 +1,7 @@
 """Storages for the ``limits`` package, and so for flask-limiter and slowapi.
 
-Importing this module registers ``spillgate://`` and ``async+spillgate://``::
+``spillgate://`` and ``async+spillgate://`` are registered when ``limits`` is imported::
 
-    import spillgate.limits
     from limits.storage import storage_from_string
 
     storage = storage_from_string("spillgate://")
