@@ -2,7 +2,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::sync::LazyLock;
+
+use crate::Error;
 
 /// Who is calling: a kind and a value. Callers of different kinds are never the same.
 ///
@@ -77,6 +80,26 @@ impl Caller<'_> {
             Self::Ip(address) => Caller::Ip(address),
             Self::Anonymous => Caller::Anonymous,
         }
+    }
+}
+
+/// From the text of overrides and lists: `api-key:NAME` (or `key:NAME`), `user:NAME`, `ip:ADDRESS`
+/// (or the address alone), `anonymous`.
+///
+/// ```
+/// use spillgate_policy::Caller;
+///
+/// let caller: Caller<'static> = "user:42".parse()?;
+/// assert_eq!(caller, Caller::User(b"42".into()));
+/// assert!("42".parse::<Caller<'static>>().is_err());
+/// # Ok::<(), spillgate_policy::Error>(())
+/// ```
+impl FromStr for Caller<'static> {
+    type Err = Error;
+
+    /// The text may be a secret, so that the error does not quote it.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text).map_err(Error::unknown)
     }
 }
 

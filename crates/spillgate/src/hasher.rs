@@ -1,7 +1,7 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::sync::lock_plain;
 
@@ -33,7 +33,9 @@ impl Seed {
     pub fn random() -> Self {
         // The standard library exposes that randomness only through `RandomState`.
         let random = RandomState::new();
-        Self([random.hash_one(0), random.hash_one(1)])
+        // What it draws from is copied by a `fork`: children of one process would draw the same.
+        let process = std::process::id();
+        Self([random.hash_one((0, process)), random.hash_one((1, process))])
     }
 
     /// A seed from its bytes.
@@ -71,10 +73,8 @@ impl KeyedState {
     pub fn with_seed(seed: Seed) -> Self {
         // A `Hasher` cannot borrow from its state, and copying the keys into it
         // would cost more than hashing. So they are leaked, one set per seed.
-        static KNOWN: OnceLock<Mutex<HashMap<Seed, &'static Keys>>> = OnceLock::new();
-        let known = KNOWN.get_or_init(Mutex::default);
-        let mut known = lock_plain(known);
-        let keys = known.entry(seed).or_insert_with(|| Box::leak(Box::new(Keys::expand(seed))));
+        let mut known = lock_plain(&KNOWN);
+        let keys = known.entry(seed.0).or_insert_with(|| Box::leak(Box::new(Keys::expand(seed))));
         Self { keys }
     }
 
@@ -83,6 +83,17 @@ impl KeyedState {
     pub fn seed(&self) -> Seed {
         self.keys.seed
     }
+}
+
+/// The keys of every seed there was.
+static KNOWN: Mutex<KnownKeys> = Mutex::new(KnownKeys::new());
+
+/// Not a `HashMap`, which leak checkers report: it points into its memory, not at it.
+pub(crate) type KnownKeys = BTreeMap<[u64; 2], &'static Keys>;
+
+/// Prevents keys of new seeds.
+pub(crate) fn hold_known() -> MutexGuard<'static, KnownKeys> {
+    lock_plain(&KNOWN)
 }
 
 impl Default for KeyedState {
@@ -112,7 +123,7 @@ const WORDS: usize = 32;
 /// A prime, over which the blocks of a long string are a polynomial.
 const PRIME: u64 = (1 << 61) - 1;
 
-struct Keys {
+pub(crate) struct Keys {
     seed: Seed,
     /// For the words of a key.
     initial: u128,

@@ -6,6 +6,7 @@ mod clock;
 mod concurrency;
 mod decision;
 mod error;
+pub mod fork;
 mod hasher;
 mod limiter;
 mod quota;

@@ -10,6 +10,7 @@ mod churn;
 mod clock;
 mod concurrency;
 mod conformance;
+mod fork;
 mod hasher;
 mod limiter;
 mod moving;

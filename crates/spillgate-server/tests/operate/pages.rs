@@ -91,6 +91,10 @@ fn every_block_is_run_by_a_test() {
             }
             // Needs a Redis; the tests of that crate make the same calls.
             "rust,no_run" => assert_eq!(page, "crates/spillgate-redis/README.md", "{place}"),
+            // By `bindings/c/test`.
+            "c" => assert_eq!(page, "docs/c.md", "{place}"),
+            // By `bindings/python/tests/test_docs.py`.
+            "python" => assert!(["README.md", "docs/python.md"].contains(&page), "{place}"),
             // Below.
             "toml" | "toml,fragment" | "toml,invalid" | "sh" => {}
             "console" => {
@@ -205,7 +209,7 @@ fn commands(text: &str) -> Vec<String> {
 
 #[test]
 fn every_command_exists_with_the_flags_that_are_shown() {
-    let others = ["curl", "redis-cli", "systemctl", "envoy", "echo", "cd"];
+    let others = ["curl", "redis-cli", "systemctl", "envoy", "echo", "cd", "cc"];
     let binary = env!("CARGO_BIN_EXE_spillgate");
     let shell = format!("spillgate() {{ '{binary}' \"$@\" --help; }}\n");
     let server = server();
@@ -229,7 +233,9 @@ fn every_command_exists_with_the_flags_that_are_shown() {
                     let error = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{place}: {error}");
                 }
-                [script, ..] if script.starts_with("./scripts/") => {
+                [script, ..]
+                    if script.starts_with("./scripts/") || script.starts_with("./bindings/") =>
+                {
                     assert!(Path::new(ROOT).join(script).exists(), "{place}");
                 }
                 [_, ..] if command.contains(":8390") || command.contains("-p 6390") => {

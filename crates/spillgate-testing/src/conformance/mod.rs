@@ -6,4 +6,4 @@ mod recorded;
 
 pub use self::generated::histories;
 pub use self::history::{Call, History, Op};
-pub use self::recorded::recorded;
+pub use self::recorded::{recorded, recorded_tsv};

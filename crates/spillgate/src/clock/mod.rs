@@ -5,6 +5,7 @@ mod system;
 
 pub use self::manual::ManualClock;
 pub use self::system::SystemClock;
+pub(crate) use self::system::{Last, hold_system};
 use crate::Timestamp;
 
 /// A source of time.

@@ -1,6 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use super::Clock;
@@ -33,9 +33,15 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
-        static COUNTED: OnceLock<Counted> = OnceLock::new();
         COUNTED.get_or_init(Counted::start).now()
     }
+}
+
+static COUNTED: OnceLock<Counted> = OnceLock::new();
+
+/// Prevents comparisons with the operating system's clocks, if there has been a reading.
+pub(crate) fn hold_system() -> Option<MutexGuard<'static, Last>> {
+    COUNTED.get().map(|counted| lock_plain(&counted.last))
 }
 
 /// Time as a straight line from the last comparison with the system's clock.
@@ -54,7 +60,7 @@ struct Counted {
 
 /// The last comparison, and the accumulated correction towards the time of day.
 #[derive(Clone, Copy)]
-struct Last {
+pub(crate) struct Last {
     comparison: Comparison,
     followed: i64,
 }

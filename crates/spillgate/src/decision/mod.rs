@@ -143,6 +143,7 @@ impl Decision {
 
     /// True if the call was denied because the table had no slot for a new caller: see
     /// [`WhenFull`](crate::WhenFull).
+    #[inline]
     #[must_use]
     pub fn is_table_full(&self) -> bool {
         matches!(self.outcome, Outcome::Full { .. } | Outcome::NoRoom)
@@ -171,6 +172,7 @@ impl Decision {
     }
 
     /// The most that can be spent at once: the burst.
+    #[inline]
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.algorithm.limit()
@@ -178,12 +180,14 @@ impl Decision {
 
     /// The time in which the whole [limit](Self::limit) refills, or the length of the window,
     /// as the quota states it; `None` if the quota never refills.
+    #[inline]
     #[must_use]
     pub fn window(&self) -> Option<Duration> {
         self.algorithm.nominal_window()
     }
 
     /// How much can be spent now.
+    #[inline]
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.algorithm.remaining(self.word, self.now)
@@ -198,6 +202,7 @@ impl Decision {
 
     /// The time until the same call would be allowed: zero if it was, `None` if waiting does
     /// not help.
+    #[inline]
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.outcome {
@@ -224,6 +229,7 @@ impl Decision {
     /// so the actual reset may be later by up to one per unit of the burst, and that of a window
     /// that begins with the first call by up to 0.2 % of its period. The exact time is
     /// [`idle_after`](Self::idle_after).
+    #[inline]
     #[must_use]
     pub fn reset_after(&self) -> Option<Duration> {
         self.refills()?.nominal_reset_after(self.word, self.now)
@@ -231,6 +237,7 @@ impl Decision {
 
     /// The time until the whole limit is available again, to the nanosecond: when a stored word
     /// may expire. `None` if the quota never refills.
+    #[inline]
     #[must_use]
     pub fn idle_after(&self) -> Option<Duration> {
         self.refills()?.reset_after(self.word, self.now)
@@ -245,6 +252,7 @@ impl Decision {
 
     /// How long an allowed call should wait before it proceeds: zero unless the algorithm is a
     /// [shaper](crate::algorithm::LeakyBucket::shaper).
+    #[inline]
     #[must_use]
     pub fn wait(&self) -> Duration {
         let word = match self.outcome {

@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::Decision;
 use crate::sync::lock_plain;
@@ -58,19 +58,21 @@ impl Counters {
         if decision.cost() == 0 {
             return;
         }
+        // Not by reference: the decision would have to be in memory.
+        let is_allowed = decision.is_allowed();
         match self.near.get(INDEX.get()) {
-            Some(shard) => shard.count_alone(decision),
-            None => self.count_elsewhere(decision),
+            Some(shard) => shard.count_alone(is_allowed),
+            None => self.count_elsewhere(is_allowed),
         }
     }
 
     #[cold]
-    fn count_elsewhere(&self, decision: &Decision) {
+    fn count_elsewhere(&self, is_allowed: bool) {
         let index = thread_index();
         match self.near.get(index).or_else(|| self.far.get(index - NEAR)) {
-            Some(shard) => shard.count_alone(decision),
+            Some(shard) => shard.count_alone(is_allowed),
             None => {
-                self.shared.counter(decision).fetch_add(1, Ordering::Relaxed);
+                self.shared.counter(is_allowed).fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -99,14 +101,14 @@ impl Counters {
 impl Shard {
     /// Counts in a shard that only this thread writes to.
     #[inline(always)]
-    fn count_alone(&self, decision: &Decision) {
-        let counter = self.counter(decision);
+    fn count_alone(&self, is_allowed: bool) {
+        let counter = self.counter(is_allowed);
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     #[inline(always)]
-    fn counter(&self, decision: &Decision) -> &AtomicU64 {
-        if decision.is_allowed() { &self.allowed } else { &self.denied }
+    fn counter(&self, is_allowed: bool) -> &AtomicU64 {
+        if is_allowed { &self.allowed } else { &self.denied }
     }
 }
 
@@ -138,8 +140,15 @@ fn thread_index() -> usize {
 /// them up.
 struct Owned(usize);
 
-static FREE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+static FREE: Mutex<FreeIndices> = Mutex::new(FreeIndices::new());
 static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) type FreeIndices = BTreeSet<usize>;
+
+/// Prevents threads from taking or releasing an index.
+pub(crate) fn hold_threads() -> MutexGuard<'static, FreeIndices> {
+    lock_plain(&FREE)
+}
 
 impl Owned {
     fn take() -> Self {

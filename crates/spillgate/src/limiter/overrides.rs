@@ -118,6 +118,11 @@ impl Overrides {
         lock(&self.changing)
     }
 
+    /// Prevents every override from changing.
+    pub(super) fn hold_stripes(&self) -> Vec<MutexGuard<'_, Stripe>> {
+        self.stripes.iter().map(lock).collect()
+    }
+
     /// Visits every override. Locks one stripe after the other.
     pub(super) fn each(&self, mut visit: impl FnMut(Fingerprint, &mut Pinned)) {
         for stripe in &self.stripes {

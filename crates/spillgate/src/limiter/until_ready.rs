@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
@@ -147,10 +147,15 @@ impl<K: ?Sized, C: Clock, S> Drop for ShaperSlot<'_, K, C, S> {
     }
 }
 
+type Turns = HashMap<Fingerprint, Arc<tokio::sync::Mutex<()>>>;
+
+/// Nobody joins a queue or leaves it while this is held.
+pub(super) type HeldQueues<'q> = MutexGuard<'q, Turns>;
+
 /// A queue per caller with waiting calls. An entry exists only while calls wait.
 #[derive(Default)]
 pub(super) struct Queues {
-    waiting: Mutex<HashMap<Fingerprint, Arc<tokio::sync::Mutex<()>>>>,
+    waiting: Mutex<Turns>,
 }
 
 /// A call's place in a queue.
@@ -161,6 +166,10 @@ struct Waiter<'q> {
 }
 
 impl Queues {
+    pub(super) fn hold(&self) -> HeldQueues<'_> {
+        lock_plain(&self.waiting)
+    }
+
     fn len(&self) -> usize {
         lock_plain(&self.waiting).len()
     }

@@ -87,6 +87,9 @@ impl Turnover {
 #[repr(align(64))]
 struct Stripe(Mutex<()>);
 
+/// All of them.
+pub(crate) type Stripes<'t> = [MutexGuard<'t, ()>; STRIPES];
+
 /// The word of a slot that is changing hands.
 const CLAIMED: u64 = u64::MAX;
 
@@ -314,7 +317,7 @@ impl<S> Table<S> {
     }
 
     /// Prevents every slot from changing hands.
-    fn hold_stripes(&self) -> [MutexGuard<'_, ()>; STRIPES] {
+    pub(crate) fn hold_stripes(&self) -> Stripes<'_> {
         self.stripes.each_ref().map(|stripe| lock(&stripe.0))
     }
 

@@ -7,12 +7,14 @@ mod leaky_bucket;
 mod sliding_window;
 mod token_bucket;
 mod token_bucket_extremes;
+mod tsv;
 
 use std::time::Duration;
 
 use spillgate::{AlgorithmKind, Start, Timestamp};
 
 use self::answer::Answer;
+pub use self::tsv::recorded_tsv;
 use super::{Call, Op};
 use crate::{Limit, Subject};
 
