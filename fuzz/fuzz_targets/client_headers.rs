@@ -53,7 +53,12 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
     runtime.expect("a runtime")
 });
 
-fuzz_target!(|answers: Vec<(bool, u16, Vec<(u8, Vec<u8>)>)>| {
+/// Whether a request is refused, how long it is until the next one, and headers.
+type Answer = (bool, u16, Vec<Line>);
+/// A name, and a value.
+type Line = (u8, Vec<u8>);
+
+fuzz_target!(|answers: Vec<Answer>| {
     let clock = ManualClock::default();
     let layer = ClientLayer::builder().clock(clock.clone()).random(|| 0.5);
     // Waits are those of the clock, which does not move while somebody waits: nobody does.
@@ -83,7 +88,7 @@ fuzz_target!(|answers: Vec<(bool, u16, Vec<(u8, Vec<u8>)>)>| {
     RUNTIME.block_on(client.oneshot(Request::new(()))).expect("the client is not stalled");
 });
 
-fn headers(lines: &[(u8, Vec<u8>)]) -> HeaderMap {
+fn headers(lines: &[Line]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
         if let Ok(value) = HeaderValue::from_bytes(value) {

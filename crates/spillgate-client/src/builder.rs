@@ -103,7 +103,7 @@ impl<R> ClientBuilder<R> {
 
     /// Sets which requests of a budget meet the same limits, such as a part of the path. By default, all
     /// do. Routes for which the far side names the same limit share it, whatever they are called here.
-    /// At most 256 per budget are told apart.
+    /// A budget distinguishes at most 256 of them.
     pub fn route(mut self, route: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
         self.route = Some(Box::new(route));
         self

@@ -78,7 +78,7 @@ where
         retries += 1;
         report(&budget, &next, retries);
         sleep(delay).await;
-        // Whoever cannot wait gets the response that there is.
+        // A request that cannot wait that long has the response that there is.
         let Ok(again) = budget.acquire(&route, give_up()).await else { return result };
         (ticket, request) = (again, next);
     }

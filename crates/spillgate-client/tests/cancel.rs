@@ -64,7 +64,7 @@ async fn storms_of_cancelled_requests_leave_nothing_behind() {
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
 }
 
-/// A service that is not ready before it is told to be.
+/// A service that never becomes ready.
 #[derive(Clone)]
 struct NeverReady;
 

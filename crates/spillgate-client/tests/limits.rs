@@ -126,7 +126,7 @@ async fn hosts_and_keys_have_budgets_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_are_honoured_besides_requests() {
+async fn tokens_are_honoured_as_well_as_requests() {
     let clock = TokioClock::start();
     // Plenty of requests, but each takes 100 of 1,000 tokens, which are back after a minute.
     let spent = Arc::new(Mutex::new((clock.now(), 0)));

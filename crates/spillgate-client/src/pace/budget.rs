@@ -19,7 +19,7 @@ pub(crate) struct Budget {
     key: Box<str>,
     settings: Arc<Settings>,
     state: Mutex<State>,
-    /// Told whenever a request has ended.
+    /// Notified whenever a request has ended.
     changed: Notify,
 }
 

@@ -61,11 +61,11 @@ impl RetryRules {
             Attempt::Failed(error) => is_idempotent || (self.is_not_sent)(*error),
             Attempt::Answered { info, .. } if info.should_retry == Some(false) => false,
             Attempt::Answered { status, info } => {
-                let is_asked_to = info.should_retry == Some(true)
+                let is_invited = info.should_retry == Some(true)
                     && (status.is_client_error() || status.is_server_error());
                 refused_unprocessed(*status, info)
                     || is_idempotent
-                        && (is_asked_to || is_transient(*status) || is_refusal(*status, info))
+                        && (is_invited || is_transient(*status) || is_refusal(*status, info))
             }
         }
     }
