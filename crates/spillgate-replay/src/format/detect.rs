@@ -14,13 +14,18 @@ pub fn detect(lines: &[impl AsRef<[u8]>]) -> Result<LogFormat, String> {
     let Some(first) = all.first() else { return Ok(LogFormat::Common) };
     let fits = |format: LogFormat| {
         let mut parser = Parser::new(format, &Wanted::default(), Zone::default());
-        let mut is_like = |line: &[u8]| !matches!(parser.parse(line), Err(Skip::Malformed));
-        all.iter().filter(|line| is_like(line)).count()
+        let (mut alike, mut requests) = (0, 0);
+        for line in &all {
+            let read = parser.parse(line);
+            requests += usize::from(read.is_ok());
+            alike += usize::from(!matches!(read, Err(Skip::Malformed)));
+        }
+        (alike, requests)
     };
     // The first of those that fit as well.
     let counted = DESCRIPTIONS.iter().rev().map(|(format, ..)| (*format, fits(*format)));
-    let best = counted.max_by_key(|(_, count)| *count);
-    match best.filter(|(_, count)| count * 2 >= all.len() && *count > 0) {
+    let best = counted.max_by_key(|(_, (alike, requests))| alike + requests);
+    match best.filter(|(_, (alike, _))| alike * 2 >= all.len() && *alike > 0) {
         Some((format, _)) => Ok(format),
         None => {
             let closest = closest(first);

@@ -12,7 +12,13 @@ pub(super) fn read(line: &[u8], context: &Context, fields: &mut Fields) -> Resul
     if !line.trim_ascii_start().starts_with(b"{") {
         return Err(Skip::Malformed);
     }
-    let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| Skip::Malformed)?;
+    let object: Map<String, Value> = match serde_json::from_slice(line) {
+        Ok(object) => object,
+        // nginx leaves bytes that are no UTF-8 as they are.
+        Err(_) => {
+            serde_json::from_str(&String::from_utf8_lossy(line)).map_err(|_| Skip::Malformed)?
+        }
+    };
     read_object(&object, context, fields);
     if let Some(Value::Object(request)) = object.get("request") {
         read_object(request, context, fields);

@@ -172,7 +172,7 @@ impl Parser {
         match format {
             LogFormat::Common => common_log::common(line, context, common, scratch).map(Some),
             LogFormat::VhostCombined => common_log::vhost(line, context, common, scratch).map(Some),
-            LogFormat::Envoy => words::envoy(line, context, scratch).map(Some),
+            LogFormat::Envoy => words::envoy(line, context).map(Some),
             LogFormat::Haproxy => words::haproxy(line, context).map(Some),
             LogFormat::Alb => words::alb(line, context).map(Some),
             LogFormat::Json => {

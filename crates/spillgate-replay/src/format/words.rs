@@ -1,6 +1,6 @@
 //! Formats whose fields are words, some of them quoted.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::request::{RequestLine, address, present, present_text, quoted, request_line, unescape};
 use super::{Context, time};
@@ -33,45 +33,62 @@ fn number(text: &[u8]) -> u16 {
 /// `[START_TIME] "REQUEST" STATUS FLAGS … "FORWARDED" "AGENT" "ID" "AUTHORITY" "UPSTREAM"`.
 ///
 /// The client is not in it, but the last of those that `X-Forwarded-For` names: Envoy appends whom
-/// it was called by, if it is the edge.
-pub(super) fn envoy<'p>(
-    line: &'p [u8],
-    context: &Context,
-    scratch: &'p mut [Vec<u8>; 3],
-) -> Result<Record<'p>, Skip> {
-    let mut words = Words(line);
-    let mut next = || words.next().ok_or(Skip::Malformed);
-    if !line.starts_with(b"[") {
-        return Err(Skip::Malformed);
-    }
-    let (moment, request, status) = (next()?, next()?, number(next()?));
-    // Versions differ in what is between; the last five that are quoted are the same in all.
-    let mut tail: SmallVec<[&[u8]; 8]> = smallvec![];
-    let mut rest = words.0;
-    while let Some(open) = memchr::memchr(b'"', rest) {
-        let (word, after) = quoted(&rest[open + 1..]).ok_or(Skip::Malformed)?;
-        tail.push(word);
-        rest = after;
-    }
-    let [.., forwarded, agent, _id, authority, _upstream] = tail[..] else {
-        return Err(Skip::Malformed);
-    };
+/// it was called by, if it is the edge. Envoy does not escape quotes, so a client may write some:
+/// a line is malformed if there are two places where the address could be.
+pub(super) fn envoy<'p>(line: &'p [u8], context: &Context) -> Result<Record<'p>, Skip> {
+    let rest = line.strip_prefix(b"[").ok_or(Skip::Malformed)?;
+    let (moment, rest) = split(rest, b"] \"").ok_or(Skip::Malformed)?;
+    let (request, rest) = split_request(rest).ok_or(Skip::Malformed)?;
+    let status = number(&rest[..3]);
+    // The last ones, which clients cannot choose.
+    let end = memchr::memrchr(b'"', rest).ok_or(Skip::Malformed)?;
+    let (rest, _upstream) = split_last(&rest[..end]).ok_or(Skip::Malformed)?;
+    let (rest, authority) = split_last(rest).ok_or(Skip::Malformed)?;
+    let (rest, _id) = split_last(rest).ok_or(Skip::Malformed)?;
+    let mut places = memchr::memmem::find_iter(rest, SEPARATOR).filter_map(|place| {
+        let start = memchr::memrchr(b'"', &rest[..place])? + 1;
+        let (before, client) = last(&rest[start..place]);
+        Some((before, address(client).ok(), &rest[place + SEPARATOR.len()..]))
+    });
     let (time, is_whole_second) = time::iso(moment, context.zone).ok_or(Skip::Time)?;
-    let (before, client) = last(present(forwarded).ok_or(Skip::Address)?);
-    let peer = address(client)?;
-    let request = match memchr::memchr(b'\\', request) {
-        None => request,
-        Some(_) => {
-            unescape(request, &mut scratch[0]);
-            &scratch[0]
-        }
-    };
     let RequestLine { method, path, host } = request_line(request)?;
+    if !rest.contains(&b'"') {
+        return Err(Skip::Malformed);
+    }
+    let mut known = places.by_ref().filter(|(_, client, _)| client.is_some());
+    let (before, client, agent) = known.next().ok_or(Skip::Address)?;
+    if known.next().is_some() {
+        return Err(Skip::Malformed);
+    }
+    let peer = client.ok_or(Skip::Address)?;
     let host = host.or_else(|| present_text(authority));
     let mut headers = Headers::new();
     headers.extend(context.forwarded.zip(present(before)));
     headers.extend(context.agent.zip(present(agent)));
     Ok(Record { time, is_whole_second, peer, method, path, host, user: None, status, headers })
+}
+
+/// What is between two quoted words.
+const SEPARATOR: &[u8] = b"\" \"";
+
+/// What is before and after the first of a text.
+fn split<'l>(text: &'l [u8], at: &[u8]) -> Option<(&'l [u8], &'l [u8])> {
+    let place = memchr::memmem::find(text, at)?;
+    Some((&text[..place], &text[place + at.len()..]))
+}
+
+fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let place = memchr::memmem::rfind(text, SEPARATOR)?;
+    Some((&text[..place], &text[place + SEPARATOR.len()..]))
+}
+
+/// A request, which may hold quotes but no spaces, up to the status after it.
+fn split_request(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    memchr::memmem::find_iter(text, b"\" ").find_map(|place| {
+        let rest = &text[place + 2..];
+        let is_status = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+        (is_status(rest.get(..3)?) && rest.get(3) == Some(&b' ')).then_some((&text[..place], rest))
+    })
 }
 
 /// A list without its last element, and that one.
