@@ -14,6 +14,9 @@ use crate::{LogFormat, Record, Skip, Wanted, Zone};
 /// Logs before 2000 do not exist: such times are mistakes.
 const EARLIEST: u64 = 946_684_800;
 
+/// The most bytes of requests that wait for their turn.
+const MAX_WINDOW_BYTES: usize = 128 << 20;
+
 /// How many lines show a format.
 const FIRST_LINES: usize = 16;
 
@@ -103,7 +106,7 @@ impl Input {
             total_bytes: logs.iter().map(|log| log.progress.total).sum(),
             ..InputSummary::default()
         };
-        Ok(Self { logs, window: Window::default(), options, summary })
+        Ok(Self { logs, window: Window::new(MAX_WINDOW_BYTES), options, summary })
     }
 
     /// Calls `each` with every request, in the order of time, and `progress` now and then.

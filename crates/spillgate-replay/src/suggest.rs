@@ -2,7 +2,6 @@
 
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use spillgate::KeyedState;
 use spillgate_policy::{Outcome, Policy, PolicyFile};
@@ -23,8 +22,7 @@ const REFILL_SECONDS: u64 = 60;
 /// tiers and overrides stay as they are.
 #[derive(Debug)]
 pub struct Suggest {
-    text: String,
-    path: Option<PathBuf>,
+    policy: PolicyFile,
     share: f64,
     input: InputOptions,
     engine: EngineOptions,
@@ -44,10 +42,10 @@ pub struct Suggestion {
 
 impl Suggest {
     /// Begins with a policy, whose quotas do not matter.
-    pub fn new(policy: &PolicyFile) -> Self {
+    #[must_use]
+    pub fn new(policy: PolicyFile) -> Self {
         Self {
-            text: policy.text().to_owned(),
-            path: policy.path().map(Path::to_owned),
+            policy,
             share: 0.999,
             input: InputOptions::default(),
             engine: EngineOptions::default(),
@@ -82,12 +80,8 @@ impl Suggest {
         logs: Vec<Source>,
         progress: impl FnMut(&InputSummary),
     ) -> Result<Suggestion, ReplayError> {
-        let file = match &self.path {
-            Some(path) => PolicyFile::read(path)?,
-            None => PolicyFile::from_text(self.text.clone()),
-        };
         // In shadow mode, every limit sees every request.
-        let policy = file.builder()?.all_in_shadow().build()?;
+        let policy = self.policy.builder()?.all_in_shadow().build()?;
         let wanted = wanted(std::iter::once(&policy));
         let names: Vec<String> = policy.limits().map(str::to_owned).collect();
         let mut demands: Vec<Demand> = names.iter().map(|_| Demand::default()).collect();
@@ -124,7 +118,7 @@ impl Suggest {
         };
         let quotas: Vec<_> = demands.iter().enumerate().map(found).collect();
         let limits: Vec<_> = names.into_iter().zip(quotas).collect();
-        let text = write(&self.text, &limits, &demands, self.share);
+        let text = write(self.policy.text(), &limits, &demands, self.share);
         Ok(Suggestion { text, limits, input })
     }
 }
@@ -186,7 +180,8 @@ fn write(
 /// Where the quotas of limits are written, in order, with the names of the limits.
 fn quota_ranges(text: &str) -> Vec<(Option<String>, Range<usize>)> {
     let Ok(table) = DeTable::parse(text) else { return Vec::new() };
-    let Some(DeValue::Array(limits)) = table.get_ref().get("limit").map(|it| it.get_ref()) else {
+    let Some(DeValue::Array(limits)) = table.get_ref().get("limit").map(toml::Spanned::get_ref)
+    else {
         return Vec::new();
     };
     let ranges = limits.iter().filter_map(|limit| {
@@ -200,7 +195,6 @@ fn quota_ranges(text: &str) -> Vec<(Option<String>, Range<usize>)> {
     ranges
 }
 
-/// Checks that a suggestion is a policy.
 impl Suggestion {
     /// The policy.
     ///

@@ -12,13 +12,12 @@ const SECOND: u64 = 1_000_000_000;
 /// A second that no request has.
 const NEVER: u64 = u64::MAX;
 
-/// The most that is held back, in bytes: then the oldest requests go before their time.
-const MAX_BYTES: usize = 128 << 20;
-
 /// Requests of the last seconds, by second. Logs are written when requests end, some with the time
 /// of their beginning, and several logs are read side by side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Window {
+    /// The most bytes that are held back: then the oldest requests go before their time.
+    most_bytes: usize,
     /// The second that was last written to.
     second: u64,
     current: Bucket,
@@ -58,6 +57,20 @@ struct Entry {
 }
 
 impl Window {
+    /// A window that holds so many bytes.
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        Self {
+            most_bytes,
+            second: NEVER,
+            current: Bucket::default(),
+            others: BTreeMap::new(),
+            spare: Vec::new(),
+            released: 0,
+            bytes: 0,
+            is_shortened: false,
+        }
+    }
+
     /// Adds a request.
     #[inline]
     pub(crate) fn push(&mut self, record: &Record<'_>) -> Result<(), Skip> {
@@ -85,7 +98,7 @@ impl Window {
     /// True if something has to go before its time.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes > MAX_BYTES
+        self.bytes > self.most_bytes
     }
 
     /// Calls with the requests before a second, in the order of time.
@@ -116,19 +129,26 @@ impl Window {
         each: &mut impl FnMut(&Record<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.is_shortened = true;
-        while self.bytes > MAX_BYTES / 2 {
-            let oldest = self.others.first_key_value().map(|(second, _)| *second);
-            match oldest.filter(|oldest| *oldest < self.second) {
-                Some(oldest) => self.release(oldest + 1, each)?,
-                None => {
+        while self.bytes > self.most_bytes / 2 {
+            match self.oldest() {
+                oldest if oldest < self.second => self.release(oldest + 1, each)?,
+                _ => {
+                    // More of it may come, so this second is not over.
+                    let second = self.second;
                     let mut bucket = std::mem::take(&mut self.current);
-                    self.released = self.released.max(self.second);
-                    self.give(self.second, &mut bucket, each)?;
-                    self.current = bucket;
+                    self.turn_to(NEVER);
+                    self.released = self.released.max(second.min(self.oldest()));
+                    self.give(second, &mut bucket, each)?;
+                    self.spare.push(bucket);
                 }
             }
         }
         Ok(())
+    }
+
+    /// The oldest second that is held, but the current one.
+    fn oldest(&self) -> u64 {
+        self.others.first_key_value().map_or(NEVER, |(second, _)| *second)
     }
 
     fn give<E>(
@@ -198,10 +218,9 @@ impl Bucket {
     /// Spreads requests whose time is known to the second evenly over it, in the order of the log:
     /// all at one instant would be a burst that nobody sent.
     fn spread(&mut self, start: u64) {
-        let mut place = 0;
-        for entry in self.entries.iter_mut().filter(|entry| entry.is_whole_second) {
+        let whole_seconds = self.entries.iter_mut().filter(|entry| entry.is_whole_second);
+        for (place, entry) in (0_u64..).zip(whole_seconds) {
             entry.nanos = start + place * SECOND / self.whole_seconds;
-            place += 1;
         }
         if !self.entries.is_sorted_by_key(|entry| entry.nanos) {
             self.entries.sort_by_key(|entry| entry.nanos);
@@ -228,5 +247,53 @@ impl Bucket {
             status: entry.status,
             headers: headers.filter_map(|(place, length)| Some((*place, next(*length)?))).collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+
+    /// Pushes requests of these seconds, and returns the seconds in the order of their release.
+    fn pass(window: &mut Window, seconds: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut released = Vec::new();
+        let mut each = |record: &Record<'_>| -> Result<(), Skip> {
+            released.push(record.time.as_nanos() / SECOND);
+            Ok(())
+        };
+        for second in seconds {
+            let time = Timestamp::from_secs(second);
+            window.push(&Record { time, ..record("/a/path") }).unwrap();
+            if window.is_full() {
+                window.shorten(&mut each).unwrap();
+            }
+            assert!(window.bytes <= window.most_bytes);
+        }
+        window.release(u64::MAX, &mut each).unwrap();
+        assert_eq!(window.bytes, 0);
+        released
+    }
+
+    #[test]
+    fn a_full_window_loses_nothing_and_keeps_the_order() {
+        // Many in one second, also while later ones wait.
+        for seconds in [vec![7; 500], [vec![9; 10], vec![7; 500]].concat(), (0..500).collect()] {
+            let mut window = Window::new(2000);
+            let mut expected = seconds.clone();
+            expected.sort_unstable();
+            let released = pass(&mut window, seconds);
+            assert!(window.is_shortened);
+            assert_eq!(released.len(), expected.len());
+            assert_eq!(released, expected);
+        }
+    }
+
+    #[test]
+    fn what_was_released_is_over() {
+        let mut window = Window::new(1 << 20);
+        pass(&mut window, [100, 90, 95]);
+        let late = Record { time: Timestamp::from_secs(200), ..record("/") };
+        assert_eq!(window.push(&late), Err(Skip::Late));
     }
 }

@@ -52,7 +52,7 @@ fn log() -> String {
 fn a_suggestion_separates_planted_abusers_and_its_replay_proves_it() {
     let log = log();
     let policy = PolicyFile::from_text(POLICY);
-    let suggestion = Suggest::new(&policy).run(vec![source(log.clone())], |_| ()).unwrap();
+    let suggestion = Suggest::new(policy).run(vec![source(log.clone())], |_| ()).unwrap();
     let text = &suggestion.text;
     assert!(text.contains("# Comments stay.") && text.contains("# each caller"), "{text}");
     assert!(text.contains("quota = \"5/min\"\nalgorithm = \"fixed-window\""), "{text}");
@@ -74,7 +74,7 @@ fn a_lower_share_gives_stricter_quotas() {
     let log = log();
     let policy = PolicyFile::from_text("[[limit]]\nname = 'all'\nquota = '1/s'");
     let burst = |share: f64| {
-        let suggest = Suggest::new(&policy).never_denied(share);
+        let suggest = Suggest::new(policy.clone()).never_denied(share);
         let suggestion = suggest.run(vec![source(log.clone())], |_| ()).unwrap();
         let quota = suggestion.limits[0].1.clone().unwrap();
         quota.rsplit(' ').next().unwrap().parse::<u64>().unwrap()

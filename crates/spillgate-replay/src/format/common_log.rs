@@ -69,6 +69,9 @@ pub(super) fn vhost<'p>(
     Ok(Record { host: record.host.or_else(|| present_text(&line[..space])), ..record })
 }
 
+/// The user, the time if it is one, and what follows.
+type UserAndTime<'l> = (&'l [u8], Option<Timestamp>, &'l [u8]);
+
 /// ` IDENT USER [TIME] "`, and what follows. A user may hold anything but a quote, so only what is
 /// in front of a quote is the time.
 #[inline]
@@ -76,7 +79,7 @@ fn user_and_time<'l>(
     text: &'l [u8],
     context: &Context,
     cache: &mut Cache,
-) -> Result<(&'l [u8], Option<Timestamp>, &'l [u8]), Skip> {
+) -> Result<UserAndTime<'l>, Skip> {
     let mut from = 0;
     loop {
         let place = from + memchr::memchr(b'[', &text[from..]).ok_or(Skip::Malformed)?;

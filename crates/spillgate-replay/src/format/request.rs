@@ -65,8 +65,9 @@ pub(super) fn request_line(text: &[u8]) -> Result<RequestLine<'_>, Skip> {
 
 /// A request from its method and target.
 pub(super) fn request<'l>(method: &'l [u8], target: &'l [u8]) -> Result<RequestLine<'l>, Skip> {
-    let is_method = !method.is_empty() && method.iter().all(|byte| byte.is_ascii_alphabetic());
-    if !is_method || target.is_empty() {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
+    let is_method = method.first() != Some(&b'-') && method.iter().all(is_letter);
+    if !is_method || method.is_empty() || target.is_empty() {
         return Err(Skip::NoRequest);
     }
     let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
@@ -165,6 +166,7 @@ mod tests {
             ("GET /old", "GET", "/old", None),
             ("GET /with space HTTP/1.1", "GET", "/with space", None),
             ("OPTIONS * HTTP/1.1", "OPTIONS", "*", None),
+            ("VERSION-CONTROL /a HTTP/1.1", "VERSION-CONTROL", "/a", None),
             ("GET http://a.example:80/x?y HTTP/1.1", "GET", "/x", Some("a.example:80")),
             ("GET https://a.example HTTP/1.1", "GET", "/", Some("a.example")),
             ("CONNECT a.example:443 HTTP/1.1", "CONNECT", "", Some("a.example:443")),

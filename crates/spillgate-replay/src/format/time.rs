@@ -73,8 +73,8 @@ pub(super) fn epoch(text: &[u8]) -> Option<Time> {
     let whole = whole.iter().fold(0_u64, |all, digit| all * 10 + u64::from(digit - b'0'));
     let unit = match whole {
         0..100_000_000_000 => SECOND,
-        0..100_000_000_000_000 => 1_000_000,
-        0..100_000_000_000_000_000 => 1000,
+        100_000_000_000..100_000_000_000_000 => 1_000_000,
+        100_000_000_000_000..100_000_000_000_000_000 => 1000,
         _ => 1,
     };
     let (fraction, rest) = fraction(rest)?;

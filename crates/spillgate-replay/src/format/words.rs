@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::request::{RequestLine, address, present, present_text, quoted, request_line, unescape};
+use super::request::{RequestLine, address, present, present_text, quoted, request_line};
 use super::{Context, time};
 use crate::record::Headers;
 use crate::{Record, Skip};

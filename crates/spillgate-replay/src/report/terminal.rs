@@ -158,7 +158,7 @@ fn percent(part: u64, all: u64) -> String {
 pub(super) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
-        0..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
         _ => format!("{} MiB", bytes.div_ceil(1_048_576)),
     }
 }
@@ -166,8 +166,8 @@ pub(super) fn bytes(bytes: u64) -> String {
 pub(super) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
-        0..3600 => format!("{} min", seconds.div_ceil(60)),
-        0..172_800 => format!("{} h", seconds.div_ceil(3600)),
+        60..3600 => format!("{} min", seconds.div_ceil(60)),
+        3600..172_800 => format!("{} h", seconds.div_ceil(3600)),
         _ => format!("{} d", seconds.div_ceil(86_400)),
     }
 }

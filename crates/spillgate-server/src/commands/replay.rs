@@ -96,7 +96,7 @@ impl Replay {
         (engine.host, engine.counts_users) = (self.host, self.users);
         let mut progress = Progress::new();
         if self.suggest {
-            let suggest = Suggest::new(&policy).never_denied(self.never_denied / 100.0);
+            let suggest = Suggest::new(policy).never_denied(self.never_denied / 100.0);
             let suggest = suggest.input(input).engine(engine);
             let suggestion = suggest.run(logs, |input| progress.show(input));
             progress.clear();
