@@ -93,14 +93,18 @@ impl Demand {
         self.highest < u64::MAX
     }
 
+    /// How many callers a share of them are: at least so many are never denied.
+    pub(crate) fn never_denied(&self, share: f64) -> usize {
+        ((self.callers.len() as f64 * share).ceil() as usize).min(self.callers.len())
+    }
+
     /// The burst with which a share of the callers would never be denied at a rate.
     pub(crate) fn burst(&self, rate: usize, share: f64) -> u64 {
         let mut needs: Vec<u64> = self.callers.values().map(|it| it.most[rate]).collect();
         if needs.is_empty() {
             return 0;
         }
-        let place = (needs.len() as f64 * share).ceil() as usize;
-        let place = place.clamp(1, needs.len()) - 1;
+        let place = self.never_denied(share).max(1) - 1;
         needs.select_nth_unstable(place).1.div_ceil(interval(rate))
     }
 }

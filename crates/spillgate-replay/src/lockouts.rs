@@ -28,7 +28,7 @@ impl Run {
     }
 }
 
-/// The longest runs, the longest first.
+/// The longest run of each caller, the longest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lockouts(Vec<(String, Run)>);
 
@@ -38,6 +38,12 @@ impl Lockouts {
         let shortest = self.0.last().map(|(_, run)| length(run));
         if run.refused < 2 || (self.0.len() == KEPT && shortest >= Some(length(run))) {
             return;
+        }
+        if let Some(place) = self.0.iter().position(|(other, _)| other == caller) {
+            if length(&self.0[place].1) >= length(run) {
+                return;
+            }
+            self.0.remove(place);
         }
         let place = self.0.partition_point(|(_, longer)| length(longer) >= length(run));
         self.0.insert(place, (caller.to_owned(), *run));
@@ -56,15 +62,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_are_kept_in_order() {
+    fn the_longest_of_each_caller_are_kept_in_order() {
         let mut lockouts = Lockouts::default();
         for length in (0..100).rev().chain(100..200) {
             let mut run = Run::new(Timestamp::from_secs(1000));
             run.extend(Timestamp::from_secs(1000));
             run.extend(Timestamp::from_secs(1000) + Duration::from_secs(length));
-            lockouts.note("ip:203.0.113.7", &run);
+            lockouts.note(&format!("ip:203.0.113.{}", length / 2), &run);
         }
         let lengths: Vec<_> = lockouts.iter().map(|(_, run)| run.seconds() as u64).collect();
-        assert_eq!(lengths, (180..200).rev().collect::<Vec<_>>());
+        assert_eq!(lengths, (160..200).rev().step_by(2).collect::<Vec<_>>());
     }
 }

@@ -11,8 +11,9 @@ use crate::report::Report;
 use crate::tally::Tally;
 use crate::{InputOptions, Record, Source, Wanted};
 
-/// After how many requests it is looked at how full the tables are.
-const LOOK_EVERY: u64 = 1 << 20;
+/// It is looked at how full the tables are after so many requests at least, and a quarter of the
+/// capacities: then looking costs some nanoseconds per request.
+const LOOK_AFTER: u64 = 4096;
 
 /// What to replay, and how.
 ///
@@ -42,6 +43,8 @@ struct Side {
     policy: Option<Policy>,
     engine: Option<Engine>,
     tally: Tally,
+    /// After how many requests it is looked at the tables.
+    look_every: u64,
 }
 
 impl Replay {
@@ -116,7 +119,7 @@ pub(crate) fn wanted<'p>(policies: impl Iterator<Item = &'p Policy>) -> Wanted {
 impl Side {
     fn new(policy: Policy) -> Self {
         let tally = Tally::new(policy.limits().count());
-        Self { policy: Some(policy), engine: None, tally }
+        Self { policy: Some(policy), engine: None, tally, look_every: LOOK_AFTER }
     }
 
     /// Decides and counts a request. Returns whether it is allowed.
@@ -131,6 +134,8 @@ impl Side {
         if let Some(policy) = self.policy.take() {
             // Limits that start empty count from the first request on.
             let engine = Engine::new(policy, wanted.clone(), record.time, options.clone())?;
+            let capacity: usize = engine.gate().limits().iter().map(|limit| limit.capacity).sum();
+            self.look_every = LOOK_AFTER.max(capacity as u64 / 4);
             self.engine = Some(engine);
         }
         let Some(engine) = &mut self.engine else { return Err(io::Error::other("no gate").into()) };
@@ -140,7 +145,7 @@ impl Side {
             let is_allowed = outcome.is_allowed();
             (is_allowed, look(caller, is_allowed))
         })?;
-        if tally.requests.is_multiple_of(LOOK_EVERY) {
+        if tally.requests.is_multiple_of(self.look_every) {
             tally.look_at_tables(engine);
         }
         Ok(decided)

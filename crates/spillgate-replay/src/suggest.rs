@@ -159,10 +159,12 @@ fn write(
          denied.\n"
     );
     for ((name, quota), demand) in limits.iter().zip(demands) {
+        let (callers, kept) = (demand.callers(), demand.never_denied(share));
         let sample = if demand.is_sample() { ", a sample" } else { "" };
-        let callers = demand.callers();
         let quota = quota.as_deref().unwrap_or("as it was: no bucket, or no requests");
-        written.push_str(&format!("# {name:?}: {quota} ({callers} callers{sample})\n"));
+        written.push_str(&format!(
+            "# {name:?}: {quota} ({kept} of {callers} callers never denied{sample})\n"
+        ));
     }
     let mut copied = 0;
     for (place, range) in quota_ranges(text) {

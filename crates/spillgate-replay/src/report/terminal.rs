@@ -93,13 +93,14 @@ impl Report {
 }
 
 fn limits(f: &mut Formatter<'_>, title: &str, limits: &[LimitReport]) -> fmt::Result {
-    let width = limits.iter().map(|limit| limit.name.chars().count()).max().unwrap_or(0).max(8);
+    let names = limits.iter().map(|limit| limit.name.chars().count() + 2);
+    let width = names.max().unwrap_or(0).max(title.chars().count());
     let columns = ["met", "denied", "shadow", "callers", "memory"];
-    write!(f, "\n{title:<width$}  ", width = width + 2)?;
+    write!(f, "\n{title:<width$}")?;
     columns.iter().try_for_each(|column| write!(f, "{column:>12}"))?;
     writeln!(f, "  quota")?;
     for limit in limits {
-        write!(f, "  {:<width$}  ", limit.name)?;
+        write!(f, "  {:<1$}", limit.name, width - 2)?;
         for count in [limit.met, limit.denied, limit.shadow_denied, limit.peak_callers] {
             write!(f, "{count:>12}")?;
         }
