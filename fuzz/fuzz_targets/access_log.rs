@@ -14,7 +14,8 @@ fuzz_target!(|log: (u8, &[u8])| {
     let (format, text) = log;
     let names = ["user-agent", "x-forwarded-for", "referer"].map(HeaderName::from_static);
     let wanted = Wanted::new(&names);
-    let format = FORMATS.get(usize::from(format)).map(|name| LogFormat::from_name(name).expect("a name"));
+    let format =
+        FORMATS.get(usize::from(format)).map(|name| LogFormat::from_name(name).expect("a name"));
     if let Some(format) = format {
         let mut parser = Parser::new(format, &wanted, Zone::default());
         for line in text.split(|byte| *byte == b'\n') {
@@ -27,7 +28,9 @@ fuzz_target!(|log: (u8, &[u8])| {
     let mut options = InputOptions::default();
     options.format = format;
     let source = Source::new("fuzz", Cursor::new(text.to_vec()), None);
-    let Ok(Ok(input)) = source.map(|source| Input::new(vec![source], &wanted, options)) else { return };
+    let Ok(Ok(input)) = source.map(|source| Input::new(vec![source], &wanted, options)) else {
+        return;
+    };
     let (mut replayed, mut last) = (0, 0);
     let each = |record: &Record<'_>| -> Result<(), io::Error> {
         assert!(record.time.as_nanos() >= last, "time goes back");

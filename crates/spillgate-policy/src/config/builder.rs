@@ -8,8 +8,8 @@ use crate::config::spec::{At, ListItem, Spec, all};
 use crate::policy::identity::IdentifyClosure;
 use crate::policy::tiers::TierClosure;
 use crate::{
-    Accept, Caller, Domain, Error, Identity, Limit, ListKind, Mode, PathSpelling, Policy, Priorities,
-    Problem, RequestView, Terms, Tier,
+    Accept, Caller, Domain, Error, Identity, Limit, ListKind, Mode, PathSpelling, Policy,
+    Priorities, Problem, RequestView, Terms, Tier,
 };
 
 /// Builds a [`Policy`].
