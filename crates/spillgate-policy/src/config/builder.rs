@@ -8,8 +8,8 @@ use crate::config::spec::{At, ListItem, Spec, all};
 use crate::policy::identity::IdentifyClosure;
 use crate::policy::tiers::TierClosure;
 use crate::{
-    Accept, Caller, Domain, Error, Identity, Limit, ListKind, PathSpelling, Policy, Priorities,
-    Problem, RequestView, Terms, Tier,
+    Accept, Caller, Domain, Error, Identity, Limit, ListKind, Mode, PathSpelling, Policy,
+    Priorities, Problem, RequestView, Terms, Tier,
 };
 
 /// Builds a [`Policy`].
@@ -190,6 +190,12 @@ impl PolicyBuilder {
     /// Adds a limit.
     pub fn limit(mut self, limit: Limit) -> Self {
         self.spec.limits.push(limit);
+        self
+    }
+
+    /// Puts all limits so far in [shadow mode](crate::Mode::Shadow): they count, and refuse nobody.
+    pub fn all_in_shadow(mut self) -> Self {
+        self.spec.limits.iter_mut().for_each(|limit| limit.mode = Some(Mode::Shadow.into()));
         self
     }
 

@@ -94,6 +94,12 @@ impl<'p> LimitState<'p> {
         self.decision.is_allowed() && self.decision.wait().is_zero() && !self.rule.is_settled()
     }
 
+    /// What the request costs under the limit.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.spend.cost
+    }
+
     /// What was decided.
     pub fn decision(&self) -> &'p Decision {
         self.decision

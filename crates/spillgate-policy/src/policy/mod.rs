@@ -30,11 +30,11 @@ use self::tiers::Tiers;
 use crate::config::PolicyBuilder;
 use crate::envoy::Descriptors;
 use crate::gate::Spends;
-use crate::policy::identity::{Identifier, Sender};
+use crate::policy::identity::{Identifier, Sender, Who};
 use crate::policy::lists::Lists;
 use crate::policy::route::{CanonicalPath, PathSpelling, RequestPath, Routes, canonical_host};
 use crate::store::Spend;
-use crate::{Error, Key, Quota, RequestView};
+use crate::{Caller, Error, Key, Quota, RequestView};
 
 /// Who is calling, whom to let through or refuse always, and which limits a request
 /// meets.
@@ -163,6 +163,17 @@ impl Policy {
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.identifier.trusted.contains(address.into())
+    }
+
+    /// Who sends a request, as the limits of this policy count callers: an address is cut to its
+    /// prefix.
+    #[must_use]
+    pub fn caller<'r>(&self, request: &RequestView<'r>) -> Caller<'r> {
+        match self.identifier.sender(request).who {
+            Who::Named(caller) => caller,
+            Who::At(address) => Caller::Ip(address.into()),
+            Who::Nobody => Caller::Anonymous,
+        }
     }
 
     /// True if there is an [adaptive](crate::Limit::adaptive) limit.

@@ -8,6 +8,7 @@ mod list;
 mod override_;
 mod proxy;
 mod remote;
+mod replay;
 mod serve;
 mod table;
 mod terms;
@@ -38,6 +39,7 @@ enum Command {
     Proxy(Box<proxy::Proxy>),
     CheckConfig(check_config::CheckConfig),
     Explain(explain::Explain),
+    Replay(Box<replay::Replay>),
     List(list::List),
     Override(override_::Override),
     #[command(name = "ban")]
@@ -71,6 +73,7 @@ impl Command {
             Self::Proxy(proxy) => proxy.run(),
             Self::CheckConfig(check) => check.run(),
             Self::Explain(explain) => explain.run(),
+            Self::Replay(replay) => replay.run(),
             Self::List(list) => list.run(),
             Self::Override(own) => own.run(),
             Self::Bans(bans) => bans.run(),

@@ -101,7 +101,9 @@ fn completions_are_scripts_that_bash_understands() {
 
 #[test]
 fn help_teaches_by_example() {
-    for command in ["", "serve", "check-config", "explain", "list", "override", "completions"] {
+    for command in
+        ["", "serve", "check-config", "explain", "replay", "list", "override", "completions"]
+    {
         let mut help = spillgate();
         if !command.is_empty() {
             help.arg(command);

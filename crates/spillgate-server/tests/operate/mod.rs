@@ -17,6 +17,7 @@ mod kill;
 mod log;
 mod pages;
 mod reload;
+mod replay;
 mod settings;
 mod snapshots;
 mod soak;

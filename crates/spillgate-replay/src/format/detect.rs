@@ -1,0 +1,74 @@
+//! Which format a log has.
+
+use super::{DESCRIPTIONS, LogFormat, Parser, Zone};
+use crate::{Skip, Wanted};
+
+/// The format of a log by its first lines: the one that fits most of them, at least half.
+///
+/// # Errors
+///
+/// If none does: names the first line and the closest format.
+pub fn detect(lines: &[impl AsRef<[u8]>]) -> Result<LogFormat, String> {
+    let mut lines = lines.iter().map(AsRef::as_ref).filter(|line| !line.is_empty());
+    let all: Vec<&[u8]> = lines.by_ref().collect();
+    let Some(first) = all.first() else { return Ok(LogFormat::Common) };
+    let fits = |format: LogFormat| {
+        let mut parser = Parser::new(format, &Wanted::default(), Zone::default());
+        let (mut alike, mut requests) = (0, 0);
+        for line in &all {
+            let read = parser.parse(line);
+            requests += usize::from(read.is_ok());
+            alike += usize::from(!matches!(read, Err(Skip::Malformed)));
+        }
+        (alike, requests)
+    };
+    // The first of those that fit as well.
+    let counted = DESCRIPTIONS.iter().rev().map(|(format, ..)| (*format, fits(*format)));
+    let best = counted.max_by_key(|(_, (alike, requests))| alike + requests);
+    match best.filter(|(_, (alike, _))| alike * 2 >= all.len() && *alike > 0) {
+        Some((format, _)) => Ok(format),
+        None => {
+            let closest = closest(first);
+            Err(format!(
+                "unknown log format. First line: {}\nThe closest format is {}, for example: {}",
+                shown(first),
+                closest.name(),
+                closest.example()
+            ))
+        }
+    }
+}
+
+/// The format whose example has the most similar shape.
+fn closest(line: &[u8]) -> LogFormat {
+    let shape_of_line = shape(line);
+    let likeness = |format: LogFormat| {
+        strsim::normalized_levenshtein(&shape_of_line, &shape(format.example().as_bytes()))
+    };
+    let all = DESCRIPTIONS.iter().map(|(format, ..)| (*format, likeness(*format)));
+    let best = all.max_by(|(_, one), (_, other)| one.total_cmp(other));
+    best.map_or(LogFormat::Common, |(format, _)| format)
+}
+
+/// A line with its words and numbers shortened to a letter each.
+fn shape(line: &[u8]) -> String {
+    let mut shape = String::new();
+    for byte in line.iter().take(300) {
+        let kind = match byte {
+            b'0'..=b'9' => '0',
+            byte if byte.is_ascii_alphabetic() => 'a',
+            byte => char::from(*byte),
+        };
+        if !(shape.ends_with(kind) && kind.is_alphanumeric()) {
+            shape.push(kind);
+        }
+    }
+    shape
+}
+
+/// The beginning of a line, without what a terminal would obey.
+pub(crate) fn shown(line: &[u8]) -> String {
+    let end = line.len().min(160);
+    let text = line[..end].escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'");
+    if end < line.len() { format!("{text}…") } else { text }
+}

@@ -1,0 +1,36 @@
+#![doc = include_str!("../README.md")]
+
+mod compare;
+mod demand;
+mod endpoint;
+mod engine;
+mod format;
+mod heavy_hitters;
+mod input;
+mod lines;
+mod lockouts;
+mod record;
+mod replay;
+mod report;
+mod series;
+mod source;
+mod suggest;
+mod tally;
+#[cfg(test)]
+mod testing;
+mod window;
+
+pub use self::engine::{Engine, EngineOptions};
+pub use self::format::{LogFormat, Parser, Zone, detect};
+pub use self::heavy_hitters::{Entry, HeavyHitters};
+pub use self::input::{Input, InputOptions, InputSummary};
+pub use self::lines::MAX_LINE;
+pub use self::record::{Headers, Record, Skip, Wanted};
+pub use self::replay::{Replay, ReplayError};
+pub use self::report::{
+    Comparison, Count, DifferentCaller, Interval, LimitReport, LockoutReport, LogReport,
+    NamedCounts, Report, SkippedLines,
+};
+pub use self::series::Series;
+pub use self::source::Source;
+pub use self::suggest::{Suggest, Suggestion};
