@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -142,6 +143,22 @@ def test_a_child_of_a_fork_starts_its_own_connection(redis):
     held.release()
     assert admitted(gate, 10) == 3
     gate.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_of_a_fork_is_not_held_up_by_a_gate_that_was_starting():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        gate = Gate(POLICY, redis=f"redis://127.0.0.1:{silent.getsockname()[1]}")
+        first = threading.Thread(target=lambda: gate.decide(peer=PEER))
+        first.start()
+        connection, _ = silent.accept()
+        with connection:
+            # The parent's thread waits for an answer, and nobody waits in the child.
+            in_child(lambda: (gate.decide(peer=PEER), gate.close()))
+        first.join(60)
+        assert not first.is_alive()
+        gate.close()
 
 
 def test_an_outage_follows_the_policy_and_never_raises():
