@@ -32,7 +32,7 @@ mod _spillgate {
     #[pymodule_export]
     use super::decision::{Counts, Decision, Settled};
     #[pymodule_export]
-    use super::errors::SpillgateError;
+    use super::errors::{InvalidRequest, SpillgateError};
     #[pymodule_export]
     use super::gate::{Gate, LimitState, Outcome, Policy};
     #[pymodule_export]

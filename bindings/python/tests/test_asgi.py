@@ -19,7 +19,7 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as websocket_connect
 
-from spillgate import Gate, Limiter, ManualClock, Policy
+from spillgate import Gate, Limiter, ManualClock, Policy, SpillgateError
 from spillgate.asgi import SpillgateMiddleware
 
 TWO_PER_MINUTE = '[[limit]]\nname = "api"\nquota = "2/min"\n'
@@ -436,6 +436,31 @@ def test_a_request_that_cannot_be_read_gets_a_400(request_):
     start, body = call(SpillgateMiddleware(echo, TWO_PER_MINUTE), **request_)
     assert start["status"] == 400 and (b"content-type", PROBLEM.encode()) in start["headers"]
     assert json.loads(body["body"])["status"] == 400
+
+
+def test_headers_may_be_pairs_of_any_kind():
+    app = SpillgateMiddleware(echo, '[[limit]]\nname = "team"\nquota = "1/min"\nper = "header:x-team"\n')
+    for index, pair in enumerate([tuple, list, iter]):
+        team = b"team-%d" % index
+        assert [call(app, headers=[pair((b"x-team", team))])[0]["status"] for _ in range(2)] == [200, 429]
+    for wrong in ([b"x-team"], [b"x-team", b"a", b"b"]):
+        assert statuses(app, 1, headers=[wrong]) == [400]
+
+
+class FaultyGate:
+    in_process = True
+
+    def decide(self, **request):
+        raise SpillgateError("fault of the gate")
+
+
+def test_a_fault_of_the_gate_is_no_fault_of_the_client(caplog):
+    closed, opened = (SpillgateMiddleware(echo, TWO_PER_MINUTE, on_error=way) for way in ("raise", "allow"))
+    closed.gate = opened.gate = FaultyGate()
+    with pytest.raises(SpillgateError):
+        call(closed)
+    assert statuses(opened, 1) == [200]
+    assert "fault of the gate" in caplog.text
 
 
 def test_a_response_that_cannot_be_read_is_the_servers_to_refuse(caplog):

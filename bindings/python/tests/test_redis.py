@@ -199,3 +199,33 @@ asyncio.run(main())
     )
     assert ended.returncode == 0, ended.stderr
     assert "Fatal" not in ended.stderr and "panic" not in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize(("on_store_error", "answer"), [("refuse", (503, "store-failed")), ("allow", (200, "allowed"))])
+def test_a_gate_that_cannot_start_answers_as_its_store_has_failed(on_store_error, answer):
+    # Without a file descriptor there is no runtime.
+    script = f"""
+import asyncio, resource
+import spillgate._aio
+from spillgate import Gate
+from spillgate.asgi import SpillgateMiddleware
+gate = Gate({POLICY!r}, redis="redis://127.0.0.1:1", on_store_error={on_store_error!r})
+loop = asyncio.new_event_loop()
+loop.run_until_complete(asyncio.sleep(0))
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+async def asked():
+    return await gate.decide_async(peer="203.0.113.7")
+for outcome in (gate.decide(peer="203.0.113.7"), loop.run_until_complete(asked())):
+    assert (outcome.status, outcome.answer) == {answer!r}, outcome
+async def app(scope, receive, send):
+    await send({{"type": "http.response.start", "status": 200, "headers": []}})
+sent = []
+async def send(message):
+    sent.append(message)
+scope = {{"type": "http", "path": "/", "headers": [], "client": None}}
+loop.run_until_complete(SpillgateMiddleware(app, gate)(scope, None, send))
+assert sent[0]["status"] == {answer[0]}, sent
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert "the gate cannot start: " in ended.stderr

@@ -17,7 +17,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _middleware as common
-from ._spillgate import Gate, Limiter, Outcome, Policy
+from ._spillgate import Gate, InvalidRequest, Limiter, Outcome, Policy
 
 if TYPE_CHECKING:
     from .types import Key
@@ -152,7 +152,7 @@ async def _ask(gate: Gate, scope: Scope) -> common.Decided:
     }
     try:
         return gate.decide(**request) if gate.in_process else await gate.decide_async(**request)
-    except ValueError as error:
+    except InvalidRequest as error:
         return common.bad_request(error)
 
 
