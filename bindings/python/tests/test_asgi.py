@@ -326,6 +326,28 @@ def test_in_flight_never_exceeds_the_limit_and_every_permit_comes_back():
     assert [outcome.allowed for outcome in held] == [True] * 5 + [False]
 
 
+async def closes(scope, receive, send):
+    await send({"type": "websocket.close", "code": 1008})
+
+
+async def declines(scope, receive, send):
+    await send({"type": "websocket.http.response.start", "status": 403, "headers": []})
+    await send({"type": "websocket.http.response.body", "body": b"no"})
+
+
+@pytest.mark.parametrize("service", [closes, declines])
+def test_a_websocket_that_the_application_refuses_is_settled(clock, service):
+    text = '[[limit]]\nname = "a"\nquota = "2/min"\nsettle = { status = [403] }\n'
+    gate = Gate(text, clock=clock)
+    refused = call(SpillgateMiddleware(service, gate), type="websocket")
+    assert gate.peek_limit("a", ["203.0.113.7"]).remaining == 1, "a 403 counts"
+    assert (b"ratelimit", b'"a";r=1;t=30') in refused[0].get("headers", []) or service is closes
+
+    free = Gate(text.replace("403", "401"), clock=clock)
+    call(SpillgateMiddleware(service, free), type="websocket")
+    assert free.peek_limit("a", ["203.0.113.7"]).remaining == 2, "nothing else does"
+
+
 def test_a_websocket_is_closed_if_the_server_can_send_no_response():
     app = SpillgateMiddleware(echo, limiter=Limiter("1/min burst 1"), key=lambda scope: "k")
     call(app)
