@@ -11,7 +11,7 @@
  *     sg_limiter_free(&limiter);
  *
  * Keys have a length, or SG_CSTR if they end with NUL. NULL or an empty key means anonymous callers,
- * who share one allowance. Times are in nanoseconds. Texts are UTF-8 and end with NUL.
+ * who share the allowance of the key "anonymous". Times are in nanoseconds. Texts are UTF-8 and end with NUL.
  *
  * Threads: every function can be called from any thread at any time. Only, a handle must not be
  * freed while another thread uses it. No function is async-signal-safe.
@@ -44,9 +44,12 @@
 // For times: never.
 #define SG_NEVER_NS UINT64_MAX
 
+// A size for the text of any quota, with its NUL.
+#define SG_QUOTA_SIZE 128
 
 
-// The longest key, in bytes: a longer length is more likely a mistake than a caller.
+
+// The longest key, in bytes: a longer one is more likely a mistake than a caller.
 #define SG_MAX_KEY 1048576
 
 // What a check decided.
@@ -231,7 +234,7 @@ sg_status sg_limiter_purge_idle(const sg_limiter *limiter, size_t *purged);
 
 // Is a call of this caller allowed? Spends 1 if it is.
 //
-// The key ends with NUL; NULL or "" means anonymous callers, who share an allowance. False on an
+// The key ends with NUL; NULL or "" means the caller "anonymous". False on an
 // error too: `sg_check` tells the two apart.
 bool sg_allow(const sg_limiter *limiter, const char *key);
 
@@ -293,8 +296,8 @@ sg_status sg_remove_override(const sg_limiter *limiter,
                              size_t key_length,
                              bool *removed);
 
-// Writes the quota of a caller as text: its override, its tier's or the limiter's. 64 bytes are
-// always enough; if the text and its NUL do not fit, nothing is written.
+// Writes the quota of a caller as text: its override, its tier's or the limiter's. `SG_QUOTA_SIZE`
+// bytes are always enough; if the text and its NUL do not fit, nothing is written.
 sg_status sg_quota_of(const sg_limiter *limiter,
                       const char *key,
                       size_t key_length,

@@ -12,7 +12,7 @@ use crate::error::{Result, error, invalid, null, sg_status};
 /// cannot write, by `cbindgen.toml`.
 pub const SG_CSTR: usize = usize::MAX;
 
-/// The longest key, in bytes: a longer length is more likely a mistake than a caller.
+/// The longest key, in bytes: a longer one is more likely a mistake than a caller.
 pub const SG_MAX_KEY: usize = 1_048_576;
 
 /// A key of a caller. Without one, it is that of anonymous callers.
@@ -28,7 +28,7 @@ pub(crate) unsafe fn key<'k>(key: *const c_char, length: usize) -> Result<&'k [u
             Ok(unsafe { slice::from_raw_parts(key.cast(), length) })
         }
         // SAFETY: the string ends with NUL.
-        SG_CSTR => Ok(unsafe { string_key(key) }),
+        SG_CSTR => unsafe { string_key(key) },
         0 => Ok(ANONYMOUS),
         _ => Err(wrong_length(key, length)),
     }
@@ -40,12 +40,16 @@ pub(crate) unsafe fn key<'k>(key: *const c_char, length: usize) -> Result<&'k [u
 ///
 /// The pointer is NULL, or to a string that ends with NUL.
 #[inline(always)]
-pub(crate) unsafe fn string_key<'k>(key: *const c_char) -> &'k [u8] {
+pub(crate) unsafe fn string_key<'k>(key: *const c_char) -> Result<&'k [u8]> {
     if key.is_null() {
-        return ANONYMOUS;
+        return Ok(ANONYMOUS);
     }
     // SAFETY: the string ends with NUL.
-    key_or_anonymous(unsafe { CStr::from_ptr(key) }.to_bytes())
+    let bytes = unsafe { CStr::from_ptr(key) }.to_bytes();
+    if bytes.len() > SG_MAX_KEY {
+        return Err(wrong_length(key, bytes.len()));
+    }
+    Ok(key_or_anonymous(bytes))
 }
 
 #[cold]

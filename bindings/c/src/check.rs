@@ -12,13 +12,13 @@ use crate::limiter::{called, limiter, sg_limiter};
 
 /// Is a call of this caller allowed? Spends 1 if it is.
 ///
-/// The key ends with NUL; NULL or "" means anonymous callers, who share an allowance. False on an
+/// The key ends with NUL; NULL or "" means the caller "anonymous". False on an
 /// error too: `sg_check` tells the two apart.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sg_allow(limiter: *const sg_limiter, key: *const c_char) -> bool {
     answer(|| {
         // SAFETY: NULL or a handle; NULL or a text.
-        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::string_key(key)) };
+        let (limiter, key) = unsafe { (self::limiter(limiter)?, arguments::string_key(key)?) };
         Ok(limiter.check(key).is_allowed())
     })
 }

@@ -53,8 +53,11 @@ pub unsafe extern "C" fn sg_remove_override(
     })
 }
 
-/// Writes the quota of a caller as text: its override, its tier's or the limiter's. 64 bytes are
-/// always enough; if the text and its NUL do not fit, nothing is written.
+/// A size for the text of any quota, with its NUL.
+pub const SG_QUOTA_SIZE: usize = 128;
+
+/// Writes the quota of a caller as text: its override, its tier's or the limiter's. `SG_QUOTA_SIZE`
+/// bytes are always enough; if the text and its NUL do not fit, nothing is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sg_quota_of(
     limiter: *const sg_limiter,

@@ -8,6 +8,13 @@ create_exception!(
     "A quota, a policy, a request or a setting is invalid. The text says what would be right."
 );
 
+create_exception!(
+    spillgate,
+    InvalidRequest,
+    SpillgateError,
+    "A request has a method, a path, a header, a peer or a caller that is invalid."
+);
+
 // In Python, since its exceptions keep the decision.
 import_exception!(spillgate.errors, RateLimited);
 

@@ -160,14 +160,15 @@ unsafe fn call(
     };
     match catch_unwind(AssertUnwindSafe(decide)) {
         Ok(Ok(result)) => result,
-        Ok(Err(error)) => raise(py, error),
-        Err(_) => raise(py, PySystemError::new_err("a fault in the native module of spillgate")),
+        Ok(Err(error)) => raise(error),
+        Err(_) => raise(PySystemError::new_err("a fault in the native module of spillgate")),
     }
 }
 
+/// PyO3 does not know that these calls are attached, and would keep the parts of the error for later.
 #[cold]
-fn raise(py: Python<'_>, error: PyErr) -> *mut ffi::PyObject {
-    error.restore(py);
+fn raise(error: PyErr) -> *mut ffi::PyObject {
+    Python::attach(|py| error.restore(py));
     std::ptr::null_mut()
 }
 

@@ -2,7 +2,9 @@
 //! does not wait in the child, and a runtime has nobody who runs it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use arc_swap::ArcSwapOption;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -13,6 +15,35 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn generation() -> u64 {
     // Relaxed: written before the child of a fork has a second thread.
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// A lock that threads hold while they are detached. The child of a fork has one of its own.
+pub(crate) struct PerProcess<T>(ArcSwapOption<Generation<T>>);
+
+struct Generation<T> {
+    number: u64,
+    lock: Arc<Mutex<T>>,
+}
+
+impl<T: Default> PerProcess<T> {
+    pub(crate) const fn new() -> Self {
+        Self(ArcSwapOption::const_empty())
+    }
+
+    pub(crate) fn get(&self) -> Arc<Mutex<T>> {
+        loop {
+            let seen = self.0.load_full();
+            if let Some(seen) = &seen
+                && seen.number == generation()
+            {
+                return Arc::clone(&seen.lock);
+            }
+            let made = Generation { number: generation(), lock: Arc::default() };
+            self.0.compare_and_swap(&seen, Some(Arc::new(made)));
+            // The parent's is never dropped: a thread that is not here may have been changing it.
+            std::mem::forget(seen);
+        }
+    }
 }
 
 #[pyfunction]

@@ -32,7 +32,8 @@ pub(crate) fn with_key<T>(key: &Bound<'_, PyAny>, call: impl FnOnce(&[u8]) -> T)
     let bytes = match key.cast::<PyString>() {
         Ok(text) => text.to_str()?.as_bytes(),
         Err(_) => {
-            encoded = encode(key)?;
+            // Callers may be attached without PyO3's knowledge, which keeps what is dropped then for later.
+            encoded = Python::attach(|_| encode(key))?;
             &encoded
         }
     };

@@ -1,8 +1,9 @@
 //! The native module of the Python package `spillgate`.
 //!
-//! It converts: arguments, keys, results and errors. Decisions are those of the library. Every lock
-//! of this module is taken by a thread that is attached to the interpreter and released before it
-//! detaches, so that a `fork` by Python never copies a lock that somebody holds.
+//! It converts: arguments, keys, results and errors. Decisions are those of the library. A lock of
+//! this module is taken by a thread that is attached to the interpreter and released before it
+//! detaches, so that a `fork` by Python never copies it locked; others are a
+//! [`PerProcess`](fork::PerProcess).
 
 mod aio;
 mod batch;
@@ -31,7 +32,7 @@ mod _spillgate {
     #[pymodule_export]
     use super::decision::{Counts, Decision, Settled};
     #[pymodule_export]
-    use super::errors::SpillgateError;
+    use super::errors::{InvalidRequest, SpillgateError};
     #[pymodule_export]
     use super::gate::{Gate, LimitState, Outcome, Policy};
     #[pymodule_export]

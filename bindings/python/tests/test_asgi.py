@@ -19,7 +19,7 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as websocket_connect
 
-from spillgate import Gate, Limiter, ManualClock, Policy
+from spillgate import Gate, Limiter, ManualClock, Policy, SpillgateError
 from spillgate.asgi import SpillgateMiddleware
 
 TWO_PER_MINUTE = '[[limit]]\nname = "api"\nquota = "2/min"\n'
@@ -326,6 +326,28 @@ def test_in_flight_never_exceeds_the_limit_and_every_permit_comes_back():
     assert [outcome.allowed for outcome in held] == [True] * 5 + [False]
 
 
+async def closes(scope, receive, send):
+    await send({"type": "websocket.close", "code": 1008})
+
+
+async def declines(scope, receive, send):
+    await send({"type": "websocket.http.response.start", "status": 403, "headers": []})
+    await send({"type": "websocket.http.response.body", "body": b"no"})
+
+
+@pytest.mark.parametrize("service", [closes, declines])
+def test_a_websocket_that_the_application_refuses_is_settled(clock, service):
+    text = '[[limit]]\nname = "a"\nquota = "2/min"\nsettle = { status = [403] }\n'
+    gate = Gate(text, clock=clock)
+    refused = call(SpillgateMiddleware(service, gate), type="websocket")
+    assert gate.peek_limit("a", ["203.0.113.7"]).remaining == 1, "a 403 counts"
+    assert (b"ratelimit", b'"a";r=1;t=30') in refused[0].get("headers", []) or service is closes
+
+    free = Gate(text.replace("403", "401"), clock=clock)
+    call(SpillgateMiddleware(service, free), type="websocket")
+    assert free.peek_limit("a", ["203.0.113.7"]).remaining == 2, "nothing else does"
+
+
 def test_a_websocket_is_closed_if_the_server_can_send_no_response():
     app = SpillgateMiddleware(echo, limiter=Limiter("1/min burst 1"), key=lambda scope: "k")
     call(app)
@@ -436,6 +458,31 @@ def test_a_request_that_cannot_be_read_gets_a_400(request_):
     start, body = call(SpillgateMiddleware(echo, TWO_PER_MINUTE), **request_)
     assert start["status"] == 400 and (b"content-type", PROBLEM.encode()) in start["headers"]
     assert json.loads(body["body"])["status"] == 400
+
+
+def test_headers_may_be_pairs_of_any_kind():
+    app = SpillgateMiddleware(echo, '[[limit]]\nname = "team"\nquota = "1/min"\nper = "header:x-team"\n')
+    for index, pair in enumerate([tuple, list, iter]):
+        team = b"team-%d" % index
+        assert [call(app, headers=[pair((b"x-team", team))])[0]["status"] for _ in range(2)] == [200, 429]
+    for wrong in ([b"x-team"], [b"x-team", b"a", b"b"]):
+        assert statuses(app, 1, headers=[wrong]) == [400]
+
+
+class FaultyGate:
+    in_process = True
+
+    def decide(self, **request):
+        raise SpillgateError("fault of the gate")
+
+
+def test_a_fault_of_the_gate_is_no_fault_of_the_client(caplog):
+    closed, opened = (SpillgateMiddleware(echo, TWO_PER_MINUTE, on_error=way) for way in ("raise", "allow"))
+    closed.gate = opened.gate = FaultyGate()
+    with pytest.raises(SpillgateError):
+        call(closed)
+    assert statuses(opened, 1) == [200]
+    assert "fault of the gate" in caplog.text
 
 
 def test_a_response_that_cannot_be_read_is_the_servers_to_refuse(caplog):

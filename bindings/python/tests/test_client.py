@@ -334,6 +334,8 @@ def test_a_cancelled_call_leaves_the_client_usable(server, key):
         ({"url": "redis://127.0.0.1"}, "is no URL of a server"),
         ({"url": "http://127.0.0.1/v1"}, "more than scheme, host and port"),
         ({"url": "http://exämple.com"}, "is no URL of a server"),
+        ({"url": "http://a..b"}, "is no name of a host"),
+        ({"url": f"http://{'a' * 64}.example"}, "is no name of a host"),
         ({"timeout": 0}, "timeout 0 is invalid"),
         ({"max_pause": 0}, "max_pause 0 is invalid"),
         ({"on_failure": "pass"}, 'use "allow", "deny" or "raise"'),

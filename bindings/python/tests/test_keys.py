@@ -1,5 +1,7 @@
 """Keys of different types and values never share an allowance."""
 
+import contextlib
+import sys
 from enum import Enum, IntEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -118,3 +120,20 @@ def test_tuples_are_nested_to_a_bounded_depth():
     with pytest.raises(TypeError, match="16 deep"):
         limiter.check(key)
     # CPython itself takes apart deep tuples recursively, but bounded.
+
+
+@pytest.mark.parametrize("key", [2**70, ("u", 2**64), None, ("u", 1.5), "\ud800", "k"], ids=repr)
+@pytest.mark.parametrize("cost", [1, 2**70, "1"], ids=repr)
+@pytest.mark.parametrize("method", ["allow", "check"])
+def test_no_key_and_no_cost_leaves_memory_behind(method, key, cost):
+    call = getattr(Limiter("1/s"), method)
+
+    def repeat(times):
+        for _ in range(times):
+            with contextlib.suppress(TypeError, OverflowError, UnicodeError):
+                call(key, cost)
+
+    repeat(100)
+    before = sys.getallocatedblocks()
+    repeat(5_000)
+    assert sys.getallocatedblocks() - before < 1_000

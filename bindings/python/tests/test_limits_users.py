@@ -48,6 +48,18 @@ def test_limits_imports_as_ever_without_the_package():
     assert run(broken + seen) == "SourceFileLoader 1 per 1 second"
 
 
+def test_an_import_leaves_the_list_of_finders_alone():
+    watch = (
+        "import sys\nbefore = list(sys.meta_path)\nseen = []\n"
+        "class Watch:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"
+        "        if name == 'limits':\n            seen.append(list(sys.meta_path) == [*before, Watch])\n"
+        "sys.meta_path.append(Watch)\n"
+        # Found by nobody before it.
+        "import importlib.machinery\nimportlib.machinery.PathFinder.find_spec = lambda *arguments: None\n"
+    )
+    assert run(watch + "try:\n    import limits\nexcept ImportError:\n    print(seen)") == "[True, True]"
+
+
 STRATEGIES = ["fixed-window", "moving-window", "sliding-window-counter"]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -144,6 +145,22 @@ def test_a_child_of_a_fork_starts_its_own_connection(redis):
     gate.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_of_a_fork_is_not_held_up_by_a_gate_that_was_starting():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        gate = Gate(POLICY, redis=f"redis://127.0.0.1:{silent.getsockname()[1]}")
+        first = threading.Thread(target=lambda: gate.decide(peer=PEER))
+        first.start()
+        connection, _ = silent.accept()
+        with connection:
+            # The parent's thread waits for an answer, and nobody waits in the child.
+            in_child(lambda: (gate.decide(peer=PEER), gate.close()))
+        first.join(60)
+        assert not first.is_alive()
+        gate.close()
+
+
 def test_an_outage_follows_the_policy_and_never_raises():
     with redis_server() as (url, end), Gate(POLICY, redis=url) as closed, Gate(OPEN, redis=url) as opened:
         assert closed.decide(peer=PEER) and opened.decide(peer=PEER)
@@ -182,3 +199,33 @@ asyncio.run(main())
     )
     assert ended.returncode == 0, ended.stderr
     assert "Fatal" not in ended.stderr and "panic" not in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize(("on_store_error", "answer"), [("refuse", (503, "store-failed")), ("allow", (200, "allowed"))])
+def test_a_gate_that_cannot_start_answers_as_its_store_has_failed(on_store_error, answer):
+    # Without a file descriptor there is no runtime.
+    script = f"""
+import asyncio, resource
+import spillgate._aio
+from spillgate import Gate
+from spillgate.asgi import SpillgateMiddleware
+gate = Gate({POLICY!r}, redis="redis://127.0.0.1:1", on_store_error={on_store_error!r})
+loop = asyncio.new_event_loop()
+loop.run_until_complete(asyncio.sleep(0))
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+async def asked():
+    return await gate.decide_async(peer="203.0.113.7")
+for outcome in (gate.decide(peer="203.0.113.7"), loop.run_until_complete(asked())):
+    assert (outcome.status, outcome.answer) == {answer!r}, outcome
+async def app(scope, receive, send):
+    await send({{"type": "http.response.start", "status": 200, "headers": []}})
+sent = []
+async def send(message):
+    sent.append(message)
+scope = {{"type": "http", "path": "/", "headers": [], "client": None}}
+loop.run_until_complete(SpillgateMiddleware(app, gate)(scope, None, send))
+assert sent[0]["status"] == {answer[0]}, sent
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert "the gate cannot start: " in ended.stderr

@@ -40,7 +40,7 @@ Limiter("1/s").check("ann").remaning
 
 def mypy(*arguments):
     ran = subprocess.run(
-        [sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=600, cwd=Path(__file__).parent
+        [sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=280, cwd=Path(__file__).parent
     )
     return ran.returncode, ran.stdout + ran.stderr
 

@@ -17,8 +17,9 @@ import pytest
 from django_site import wsgi_application
 from flask import Flask, Response
 from server import free_port
+from test_asgi import FaultyGate
 
-from spillgate import Gate, Limiter, ManualClock
+from spillgate import Gate, Limiter, ManualClock, SpillgateError
 from spillgate.wsgi import SpillgateMiddleware
 
 TWO_PER_MINUTE = '[[limit]]\nname = "api"\nquota = "2/min"\n'
@@ -273,6 +274,15 @@ def test_a_request_that_cannot_be_read_gets_a_400(value):
     status, headers, body = call(SpillgateMiddleware(echo, TWO_PER_MINUTE), HTTP_X_A=value)
     assert status == 400 and dict(headers)["content-type"] == PROBLEM
     assert json.loads(body)["status"] == 400
+
+
+def test_a_fault_of_the_gate_is_no_fault_of_the_client(caplog):
+    closed, opened = (SpillgateMiddleware(echo, TWO_PER_MINUTE, on_error=way) for way in ("raise", "allow"))
+    closed.gate = opened.gate = FaultyGate()
+    with pytest.raises(SpillgateError):
+        call(closed)
+    assert statuses(opened, 1) == [200]
+    assert "fault of the gate" in caplog.text
 
 
 def test_a_response_that_cannot_be_read_is_the_servers_to_refuse(caplog):

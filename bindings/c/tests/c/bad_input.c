@@ -66,13 +66,18 @@ static void wrong_lengths(void) {
     sg_decision d[2];
     const char *keys[] = {"alice", NULL};
     const size_t lengths[] = {5, 7};
-    char *long_key = calloc(1, SG_MAX_KEY + 1), text[4] = "???";
+    char *long_key = calloc(1, SG_MAX_KEY + 2), text[4] = "???";
     CHECK(long_key != NULL);
     FAILS(sg_check(limiter, NULL, 5, 1, d), SG_ERROR_ARGUMENT, "key is NULL, but its length is 5");
     FAILS(sg_check(limiter, long_key, SG_MAX_KEY + 1, 1, d), SG_ERROR_ARGUMENT, "key of 1048577 bytes");
     // What a signed length of -2 becomes.
     FAILS(sg_check(limiter, "alice", (size_t)-2, 1, d), SG_ERROR_ARGUMENT, "key of 18446744073709551614");
     OK(sg_check(limiter, long_key, SG_MAX_KEY, 1, d));
+    memset(long_key, 'k', SG_MAX_KEY + 1);
+    FAILS(sg_check(limiter, long_key, SG_CSTR, 1, d), SG_ERROR_ARGUMENT, "key of 1048577 bytes");
+    CHECK(!sg_allow(limiter, long_key));
+    long_key[SG_MAX_KEY] = 0;
+    OK(sg_check(limiter, long_key, SG_CSTR, 1, d));
     FAILS(sg_check_many(limiter, keys, lengths, 2, d), SG_ERROR_ARGUMENT, "its length is 7");
     FAILS(sg_check_many(limiter, keys, lengths, SIZE_MAX, d), SG_ERROR_ARGUMENT, "batch of");
     CHECK(!sg_allow_n(limiter, NULL, 3, 1));

@@ -3,7 +3,7 @@
 
 static void without_a_configuration_there_are_defaults(void) {
     sg_limiter *limiter = NULL;
-    char quota[64];
+    char quota[SG_QUOTA_SIZE];
     OK(sg_limiter_new(NULL, &limiter));
     OK(sg_quota_of(limiter, "alice", SG_CSTR, quota, sizeof quota));
     CHECK(strcmp(quota, SG_DEFAULT_QUOTA) == 0);
@@ -164,7 +164,7 @@ static void an_override_is_for_one_caller_and_may_end(void) {
     sg_clock *clock;
     sg_limiter *limiter = made((sg_config){.quota = "1/min"}, &clock);
     bool removed = true;
-    char quota[64];
+    char quota[SG_QUOTA_SIZE];
     OK(sg_set_override(limiter, "alice", SG_CSTR, "5/min", 0));
     CHECK(allowed_of(9, limiter, "alice") == 5 && allowed_of(9, limiter, "bob") == 1);
     OK(sg_remove_override(limiter, "alice", SG_CSTR, &removed));
@@ -178,6 +178,17 @@ static void an_override_is_for_one_caller_and_may_end(void) {
     OK(sg_clock_advance(clock, 10 * SECOND));
     OK(sg_quota_of(limiter, "carol", SG_CSTR, quota, sizeof quota));
     CHECK(strcmp(quota, "1/min") == 0);
+    freed(limiter, clock);
+}
+
+static void the_longest_quota_fits(void) {
+    sg_clock *clock;
+    sg_limiter *limiter = made((sg_config){.quota = "1/min"}, &clock);
+    const char *longest = "4611686018427387903 per 4611686018427387903 ns burst 4611686018427387902";
+    char quota[SG_QUOTA_SIZE];
+    OK(sg_set_override(limiter, "alice", SG_CSTR, longest, 0));
+    OK(sg_quota_of(limiter, "alice", SG_CSTR, quota, sizeof quota));
+    CHECK(strcmp(quota, longest) == 0 && strlen(quota) > 64);
     freed(limiter, clock);
 }
 
@@ -386,6 +397,7 @@ int main(void) {
         TEST(a_peek_spends_nothing_and_a_debit_always),
         TEST(reservations_are_settled_or_cancelled),
         TEST(an_override_is_for_one_caller_and_may_end),
+        TEST(the_longest_quota_fits),
         TEST(tiers_have_their_own_quota),
         TEST(an_interval_bucket_refills_at_once),
         TEST(windows_and_shapers),

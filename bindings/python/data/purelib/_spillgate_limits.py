@@ -15,16 +15,16 @@ class _AfterLimits:
     def find_spec(cls, name, path=None, target=None):
         if name != "limits":
             return None
-        from importlib.util import find_spec
-
-        sys.meta_path.remove(cls)
-        try:
-            spec = find_spec(name)
-        finally:
-            sys.meta_path.insert(0, cls)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader)
-        return spec
+        # The list stays as it is: other threads may be going through it.
+        for finder in list(sys.meta_path):
+            if finder is cls or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        return None
 
 
 class _Loader:

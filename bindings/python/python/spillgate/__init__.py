@@ -22,13 +22,14 @@ from spillgate._spillgate import (
     check_all,
 )
 from spillgate.decorators import limit
-from spillgate.errors import RateLimited, SpillgateError
+from spillgate.errors import InvalidRequest, RateLimited, SpillgateError
 
 __all__ = [
     "AllDecision",
     "Counts",
     "Decision",
     "Gate",
+    "InvalidRequest",
     "LimitState",
     "Limiter",
     "ManualClock",

@@ -31,6 +31,10 @@ class Target:
             raise ValueError(f'"{url}" is no URL of a server; {right}')
         if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
             raise ValueError(f'"{url}" has more than scheme, host and port; {right}')
+        try:
+            parts.hostname.encode("idna")
+        except UnicodeError as error:
+            raise ValueError(f'"{parts.hostname}" is no name of a host ({error}); {right}') from error
         tls = parts.scheme == "https"
         return cls(parts.hostname, parts.port or (443 if tls else 80), tls, parts.netloc)
 

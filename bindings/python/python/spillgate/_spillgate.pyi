@@ -15,6 +15,7 @@ __all__ = [
     "Counts",
     "Decision",
     "Gate",
+    "InvalidRequest",
     "LimitState",
     "Limiter",
     "ManualClock",
@@ -32,6 +33,9 @@ __version__: str
 
 class SpillgateError(ValueError):
     """A quota, a policy, a request or a setting is invalid. The text says what would be right."""
+
+class InvalidRequest(SpillgateError):
+    """A request has a method, a path, a header, a peer or a caller that is invalid."""
 
 @final
 class ManualClock:

@@ -17,7 +17,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _middleware as common
-from ._spillgate import Gate, Limiter, Outcome, Policy
+from ._spillgate import Gate, InvalidRequest, Limiter, Outcome, Policy
 
 if TYPE_CHECKING:
     from .types import Key
@@ -94,6 +94,17 @@ class SpillgateMiddleware:
         return None if key is None else common.of_decision(self.limiter.check(key))
 
 
+#: What begins a response, and its status if the message has none. A server answers a WebSocket that is
+#: closed before it was accepted with a 403 of its own.
+_STATUS = {
+    "http.response.start": 200,
+    "websocket.accept": 101,
+    "websocket.http.response.start": 200,
+    "websocket.close": 403,
+}
+_BODY = ("http.response.body", "websocket.http.response.body")
+
+
 class _Response:
     """Sends a response with its headers, and ends what the request holds."""
 
@@ -115,13 +126,14 @@ class _Response:
 
     async def send(self, message: Message) -> None:
         kind = message["type"]
-        if kind in ("http.response.start", "websocket.accept") and not self._started:
+        if kind in _STATUS and not self._started:
             self._started = True
             headers = [(bytes(name), bytes(value)) for name, value in message.get("headers") or ()]
-            await self._settle(message.get("status", 101), headers)
-            message = {**message, "headers": self._with_limits(headers)}
+            await self._settle(message.get("status", _STATUS[kind]), headers)
+            if kind != "websocket.close":
+                message = {**message, "headers": self._with_limits(headers)}
         await self._send(message)
-        if kind == "http.response.body" and not message.get("more_body"):
+        if kind in _BODY and not message.get("more_body"):
             # A framework may run background tasks before it returns.
             self._outcome.release()
 
@@ -152,7 +164,7 @@ async def _ask(gate: Gate, scope: Scope) -> common.Decided:
     }
     try:
         return gate.decide(**request) if gate.in_process else await gate.decide_async(**request)
-    except ValueError as error:
+    except InvalidRequest as error:
         return common.bad_request(error)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spillgate._spillgate import SpillgateError
+from spillgate._spillgate import InvalidRequest, SpillgateError
 
 if TYPE_CHECKING:
     from spillgate._spillgate import Decision
 
-__all__ = ["RateLimited", "SpillgateError"]
+__all__ = ["InvalidRequest", "RateLimited", "SpillgateError"]
 
 
 class RateLimited(Exception):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _middleware as common
-from ._spillgate import Gate, Limiter, Policy
+from ._spillgate import Gate, InvalidRequest, Limiter, Policy
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -154,7 +154,7 @@ def _ask(gate: Gate, environ: WSGIEnvironment) -> common.Decided:
             headers=_headers(environ),
             peer=common.address(_peer(environ)),
         )
-    except ValueError as error:
+    except InvalidRequest as error:
         return common.bad_request(error)
 
 

@@ -16,9 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use spillgate_bindings::AnyClock;
 use spillgate_enforce::Enforcer;
+use spillgate_policy::Error;
 use spillgate_policy::store::Memory;
 
 use self::backend::{Backend, wait_for, with_enforcer};
+use self::decided::Decided;
 pub(crate) use self::outcome::{LimitState, Outcome};
 use self::pending::Pending;
 pub(crate) use self::policy::Policy;
@@ -77,10 +79,7 @@ impl Gate {
             }
             (None, clock) => {
                 let clock = clock.map(|clock| AnyClock::Manual(clock.get().clock.clone()));
-                let store = Memory::new(clock.unwrap_or_default());
-                let policy = source.compile().map_err(invalid)?;
-                let gate = spillgate_policy::Gate::with_store(policy, store).map_err(invalid)?;
-                GateStore::Memory(Arc::new(enforcing.apply(Enforcer::new(gate))))
+                GateStore::Memory(memory(&source, clock.unwrap_or_default(), enforcing)?)
             }
         };
         Ok(Self { store, source: Mutex::new(source), enforcing })
@@ -158,7 +157,7 @@ impl Gate {
         values: Vec<String>,
         cost: u64,
     ) -> PyResult<Decision> {
-        let (backend, values) = (self.backend(py)?, texts(&values));
+        let (backend, values) = (self.backend(py).map_err(invalid)?, texts(&values));
         let peeked = wait_for!(py, &backend, enforcer => {
             enforcer.gate().peek_limit(limit, &values, cost)
         });
@@ -169,7 +168,7 @@ impl Gate {
     #[pyo3(signature = (limit, values=Vec::new()))]
     #[expect(clippy::needless_pass_by_value, reason = "made from a Python list")]
     fn reset_limit(&self, py: Python<'_>, limit: &str, values: Vec<String>) -> PyResult<()> {
-        let (backend, values) = (self.backend(py)?, texts(&values));
+        let (backend, values) = (self.backend(py).map_err(invalid)?, texts(&values));
         let reset =
             wait_for!(py, &backend, enforcer => enforcer.gate().reset_limit(limit, &values));
         answered(reset)
@@ -179,7 +178,7 @@ impl Gate {
     fn replace(&self, py: Python<'_>, policy: PolicyOrText<'_>) -> PyResult<()> {
         let source = policy.source()?;
         let policy = source.compile().map_err(invalid)?;
-        let backend = self.backend(py)?;
+        let backend = self.backend(py).map_err(invalid)?;
         with_enforcer!(&backend, enforcer => enforcer.gate().replace(policy).map_err(invalid))?;
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = source;
         Ok(())
@@ -217,9 +216,22 @@ impl Gate {
 
 impl Gate {
     fn ask(&self, py: Python<'_>, question: &Question) -> PyResult<Outcome> {
-        let backend = self.backend(py)?;
+        let backend = match self.backend(py) {
+            Ok(backend) => backend,
+            Err(error) => return self.undecided(py, question, error),
+        };
         let decided = backend.decide(py, question).map_err(invalid)?;
         Ok(Outcome::new(backend, decided))
+    }
+
+    /// What becomes of a question if there is no backend: if its store is the reason,
+    /// `on_store_error` decides.
+    fn undecided(&self, py: Python<'_>, question: &Question, error: Error) -> PyResult<Outcome> {
+        let logger = py.import("logging")?.call_method1("getLogger", ("spillgate",))?;
+        logger.call_method1("error", ("the gate cannot start: %s", error.to_string()))?;
+        let enforcer = memory(&self.source(), AnyClock::default(), self.enforcing)?;
+        let decided = Decided::of(&enforcer, question, Err(error)).map_err(invalid)?;
+        Ok(Outcome::new(Backend::Memory(enforcer), decided))
     }
 
     fn ask_async<'py>(slf: &Bound<'py, Self>, question: Question) -> PyResult<Bound<'py, PyAny>> {
@@ -228,14 +240,14 @@ impl Gate {
     }
 
     /// What decides, in this process.
-    fn backend(&self, py: Python<'_>) -> PyResult<Backend> {
+    fn backend(&self, py: Python<'_>) -> Result<Backend, Error> {
         match &self.store {
             GateStore::Memory(enforcer) => Ok(Backend::Memory(Arc::clone(enforcer))),
             GateStore::Redis(lazy) => match lazy.started() {
                 Some(live) => Ok(Backend::Redis(live)),
                 None => {
                     let live = lazy.live(py, &self.source(), self.enforcing);
-                    live.map(Backend::Redis).map_err(invalid)
+                    live.map(Backend::Redis)
                 }
             },
         }
@@ -246,7 +258,18 @@ impl Gate {
     }
 }
 
-fn answered<T>(answer: Option<Result<T, spillgate_policy::Error>>) -> PyResult<T> {
+/// A gate in this process.
+fn memory(
+    source: &Source,
+    clock: AnyClock,
+    enforcing: Enforcing,
+) -> PyResult<Arc<Enforcer<Memory<AnyClock>>>> {
+    let policy = source.compile().map_err(invalid)?;
+    let gate = spillgate_policy::Gate::with_store(policy, Memory::new(clock)).map_err(invalid)?;
+    Ok(Arc::new(enforcing.apply(Enforcer::new(gate))))
+}
+
+fn answered<T>(answer: Option<Result<T, Error>>) -> PyResult<T> {
     match answer {
         Some(answer) => answer.map_err(invalid),
         None => Err(invalid("the store did not answer")),

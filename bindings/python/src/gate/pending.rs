@@ -40,9 +40,13 @@ impl Start {
         let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         match pending {
             None => Err(invalid("the call was made already; await it once")),
-            Some(Pending::Decide { gate, question }) => {
-                decide(py, gate.get().backend(py)?, question, deliver)
-            }
+            Some(Pending::Decide { gate, question }) => match gate.get().backend(py) {
+                Ok(backend) => decide(py, backend, question, deliver),
+                Err(error) => {
+                    let outcome = gate.get().undecided(py, &question, error)?;
+                    Ok(Some(Py::new(py, outcome)?.into_any()))
+                }
+            },
             Some(Pending::Settle { outcome, status, headers }) => {
                 let done = move || hand_over(&deliver, |py| Ok(py.None()));
                 let is_done = outcome.get().settle_later(status, headers, done);

@@ -5,7 +5,7 @@
 
 use std::mem::ManuallyDrop;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, EnterGuard, Runtime};
 
 use super::policy::Source;
 use super::settings::Enforcing;
-use crate::fork;
+use crate::fork::{self, PerProcess};
 
 /// Where Redis is, and how nodes share it.
 pub(super) struct Sharing {
@@ -48,13 +48,13 @@ impl Sharing {
 pub(super) struct Lazy {
     pub(super) sharing: Sharing,
     live: ArcSwapOption<Live>,
-    /// Held while one is started, by a thread that is not attached to the interpreter.
-    starting: Mutex<()>,
+    /// Held while one is started.
+    starting: PerProcess<()>,
 }
 
 impl Lazy {
     pub(super) fn new(sharing: Sharing) -> Self {
-        Self { sharing, live: ArcSwapOption::empty(), starting: Mutex::new(()) }
+        Self { sharing, live: ArcSwapOption::empty(), starting: PerProcess::new() }
     }
 
     /// The gate of this process, if it has started.
@@ -73,7 +73,8 @@ impl Lazy {
             return Ok(live);
         }
         py.detach(|| {
-            let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let starting = self.starting.get();
+            let _starting = starting.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(live) = self.started() {
                 return Ok(live);
             }
@@ -122,7 +123,11 @@ impl Live {
             runtime: ManuallyDrop::new(runtime),
             enforcer: ManuallyDrop::new(enforcer),
         });
-        running().push(Arc::downgrade(&live));
+        let running = RUNNING.get();
+        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|live| live.strong_count() > 0);
+        running.push(Arc::downgrade(&live));
+        drop(running);
         Ok(live)
     }
 
@@ -173,18 +178,15 @@ impl Drop for Live {
 }
 
 /// Every gate over Redis that has started.
-fn running() -> std::sync::MutexGuard<'static, Vec<Weak<Live>>> {
-    static RUNNING: Mutex<Vec<Weak<Live>>> = Mutex::new(Vec::new());
-    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    running.retain(|live| live.strong_count() > 0);
-    running
-}
+static RUNNING: PerProcess<Vec<Weak<Live>>> = PerProcess::new();
 
 /// Closes every gate, before the interpreter ends.
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) {
     py.detach(|| {
-        let gates: Vec<_> = running().drain(..).filter_map(|live| live.upgrade()).collect();
+        let running = RUNNING.get();
+        let gates = std::mem::take(&mut *running.lock().unwrap_or_else(PoisonError::into_inner));
+        let gates: Vec<_> = gates.iter().filter_map(Weak::upgrade).collect();
         gates.iter().for_each(|live| live.close());
     });
 }

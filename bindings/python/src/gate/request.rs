@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use spillgate_policy::{Caller, RequestView};
 
-use crate::errors::invalid;
+use crate::errors::{InvalidRequest, invalid};
 
 /// What a policy looks at in a request.
 #[derive(Default)]
@@ -26,6 +26,17 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(
+        method: &str,
+        path: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        peer: Option<&Bound<'_, PyAny>>,
+        host: Option<String>,
+        caller: Option<&str>,
+    ) -> PyResult<Self> {
+        Self::read(method, path, headers, peer, host, caller).map_err(invalid_request)
+    }
+
+    fn read(
         method: &str,
         path: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
@@ -52,6 +63,14 @@ impl Request {
             None => view,
         }
     }
+}
+
+/// A value that no request can have is the client's fault; a wrong type is the program's.
+fn invalid_request(error: PyErr) -> PyErr {
+    Python::attach(|py| match error.is_instance_of::<PyValueError>(py) {
+        true => InvalidRequest::new_err(error.value(py).to_string()),
+        false => error,
+    })
 }
 
 /// The path without its query.
@@ -106,7 +125,7 @@ pub(super) fn read_headers(headers: &Bound<'_, PyAny>) -> PyResult<HeaderMap> {
 fn add_header(headers: &mut HeaderMap, pair: &Bound<'_, PyAny>) -> PyResult<()> {
     let (name, value) = match pair.cast::<PyTuple>() {
         Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?),
-        _ => pair.extract()?,
+        _ => read_pair(pair)?,
     };
     let bytes = text_or_bytes(&name, "the name of a header")?;
     let name = HeaderName::from_bytes(&bytes).map_err(|_| {
@@ -116,6 +135,15 @@ fn add_header(headers: &mut HeaderMap, pair: &Bound<'_, PyAny>) -> PyResult<()> 
         .map_err(|_| invalid(format!("header {name} has a control character in its value")))?;
     headers.try_append(name, value).map_err(|_| invalid("a request with too many headers"))?;
     Ok(())
+}
+
+/// The two items of a pair that is not a tuple: ASGI allows any iterable.
+fn read_pair<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let mut items = pair.try_iter()?;
+    match (items.next().transpose()?, items.next().transpose()?, items.next()) {
+        (Some(name), Some(value), None) => Ok((name, value)),
+        _ => Err(invalid("a header is not a pair; use (name, value)")),
+    }
 }
 
 fn text_or_bytes<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {

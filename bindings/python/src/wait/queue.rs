@@ -47,7 +47,7 @@ impl Queues {
                 return None;
             }
             state.waiting += 1;
-            // Relaxed: only different numbers matter.
+            // Relaxed: the lock orders those of a queue, and others only need to differ.
             let ticket = LAST_TICKET.fetch_add(1, Ordering::Relaxed);
             let place = Place { ticket, waker: None };
             state.queues.entry(key.into()).or_default().push_back(place);
@@ -59,9 +59,12 @@ impl Queues {
     pub(super) fn is_first(&self, key: &[u8], ticket: Ticket, waker: Waker) -> bool {
         // What is replaced is dropped outside of the lock: that may run Python code.
         let (is_first, _replaced) = self.with(|state| {
-            let places = state.queues.get_mut(key).into_iter().flatten();
-            let mut places = places.enumerate();
-            match places.find(|(_, place)| place.ticket == ticket) {
+            let queue = state.queues.get_mut(key);
+            let found = queue.and_then(|queue| {
+                let index = index_of(queue, ticket)?;
+                queue.get_mut(index).map(|place| (index, place))
+            });
+            match found {
                 Some((index, place)) => (index == 0, place.waker.replace(waker)),
                 // It waited in the parent of a fork.
                 None => (true, Some(waker)),
@@ -74,9 +77,7 @@ impl Queues {
     pub(super) fn leave(&self, key: &[u8], ticket: Ticket, py: Python<'_>) {
         let (next, _left) = self.with(|state| {
             let Some(queue) = state.queues.get_mut(key) else { return (None, None) };
-            let Some(index) = queue.iter().position(|place| place.ticket == ticket) else {
-                return (None, None);
-            };
+            let Some(index) = index_of(queue, ticket) else { return (None, None) };
             let left = queue.remove(index);
             let next = queue.front_mut().filter(|_| index == 0);
             let next = next.and_then(|place| place.waker.take());
@@ -96,4 +97,9 @@ impl Queues {
         }
         act(&mut state)
     }
+}
+
+/// Where a call is in its queue: tickets are handed out under the lock, so that they ascend.
+fn index_of(queue: &VecDeque<Place>, ticket: Ticket) -> Option<usize> {
+    queue.binary_search_by_key(&ticket, |place| place.ticket).ok()
 }
