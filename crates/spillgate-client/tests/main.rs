@@ -6,6 +6,7 @@ mod common;
 mod dialects;
 mod hostile;
 mod limits;
+mod refusals;
 mod reports;
 mod retries;
 mod simulation;

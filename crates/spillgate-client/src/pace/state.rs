@@ -152,13 +152,13 @@ impl State {
         now: Timestamp,
         longest: Duration,
     ) {
+        let is_concurrent = |it: &&AnnouncedLimit| it.unit == Unit::ConcurrentRequests;
+        let caps = limits.iter().filter(is_concurrent);
+        if let Some(cap) = caps.map(|it| it.limit.or(it.remaining).unwrap_or(1)).min() {
+            self.ramp.cap(cap, now + longest);
+        }
         let mut seen = Vec::with_capacity(limits.len());
-        for announced in limits {
-            if announced.unit == Unit::ConcurrentRequests {
-                let limit = announced.limit.or(announced.remaining).unwrap_or(1);
-                self.ramp.cap(limit, now + longest);
-                continue;
-            }
+        for announced in limits.iter().filter(|it| !is_concurrent(it)) {
             let key = key_of(announced);
             self.attach(route, announced, &key);
             if let Some(replica) = self.replicas.get_mut(&key) {
@@ -226,6 +226,7 @@ impl State {
         let exhausted: Vec<_> = exhausted.collect();
         let is_named = exhausted.iter().any(|key| key.name.is_some());
         let is_partial = is_named && !info.is_global;
+        let mut blocks_any = false;
         for key in &exhausted {
             let Some(replica) = self.replicas.get_mut(key) else { continue };
             if is_news {
@@ -233,9 +234,11 @@ impl State {
             }
             if is_partial {
                 replica.block(now + wait);
+                blocks_any = true;
             }
         }
-        if !is_partial {
+        // There is none of a concurrency limit: then the refusal is the host's.
+        if !blocks_any {
             self.blocked_until = self.blocked_until.max(now + wait);
             if is_news {
                 self.ramp.refused(self.in_flight + 1, now);
