@@ -61,7 +61,7 @@ const RECOVERY: f64 = 60.0;
 const DEFAULT_RESET: Duration = Duration::from_secs(1);
 
 impl Replica {
-    pub(super) fn new(announced: &AnnouncedLimit, in_flight: u64) -> Result<Self, Error> {
+    pub(super) fn new(announced: &AnnouncedLimit) -> Result<Self, Error> {
         let bucket = bucket(1, 0.0)?;
         Ok(Self {
             word: bucket.fresh(Timestamp::ZERO),
@@ -70,7 +70,7 @@ impl Replica {
             unit: announced.unit,
             supply: Supply::default(),
             cost: 1.0,
-            in_flight,
+            in_flight: 0,
             answered: 0,
             last: None,
             recent: VecDeque::new(),

@@ -160,7 +160,7 @@ impl State {
         let mut seen = Vec::with_capacity(limits.len());
         for announced in limits.iter().filter(|it| !is_concurrent(it)) {
             let key = key_of(announced);
-            self.attach(route, announced, &key);
+            self.attach(route, announced, &key, now);
             if let Some(replica) = self.replicas.get_mut(&key) {
                 replica.learn(announced, sent_at, now, longest);
             }
@@ -170,27 +170,43 @@ impl State {
     }
 
     /// Makes a limit one of a route's.
-    fn attach(&mut self, name: &Arc<str>, announced: &AnnouncedLimit, key: &LimitKey) {
-        let Some(route) = self.routes.get_mut(name) else { return };
-        if route.limits.contains(key) && self.replicas.contains_key(key) {
+    fn attach(
+        &mut self,
+        name: &Arc<str>,
+        announced: &AnnouncedLimit,
+        key: &LimitKey,
+        now: Timestamp,
+    ) {
+        let is_known = self.replicas.contains_key(key);
+        if !is_known {
+            if announced.remaining.is_none() {
+                return;
+            }
+            let Ok(replica) = Replica::new(announced) else { return };
+            self.make_room(now);
+            self.replicas.insert(key.clone(), replica);
+        }
+        let (Some(route), Some(replica)) = (self.routes.get_mut(name), self.replicas.get_mut(key))
+        else {
+            return;
+        };
+        if !route.limits.contains(key) {
+            // What was in flight already is spent on it, too.
+            replica.join(route.in_flight);
+            route.limits.push(key.clone());
+        }
+    }
+
+    /// Forgets a limit if there are too many: one whose reset has passed, or else the least recent.
+    fn make_room(&mut self, now: Timestamp) {
+        if self.replicas.len() < MAX_REPLICAS {
             return;
         }
-        // What was in flight already is spent on it, too.
-        match self.replicas.get_mut(key) {
-            Some(replica) => replica.join(route.in_flight),
-            None if announced.remaining.is_none() => return,
-            None => {
-                let Ok(replica) = Replica::new(announced, route.in_flight) else { return };
-                self.replicas.insert(key.clone(), replica);
-            }
-        }
-        route.limits.retain(|known| known != key);
-        route.limits.push(key.clone());
-        if self.replicas.len() > MAX_REPLICAS {
-            let oldest = self.replicas.iter().min_by_key(|(_, it)| it.learnt_at());
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.into_iter().for_each(|key| drop(self.replicas.remove(&key)));
-        }
+        let age = |it: &Replica| (!it.is_stale(now), it.learnt_at());
+        let oldest = self.replicas.iter().min_by_key(|(_, it)| age(it));
+        let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
+        self.replicas.remove(&oldest);
+        self.routes.values_mut().for_each(|route| route.limits.retain(|key| *key != oldest));
     }
 
     /// Forgets limits of a route whose reset has passed and that a new response does not mention.
