@@ -50,6 +50,11 @@ impl Ramp {
     /// The far side has refused, while so many were in flight.
     pub(super) fn refused(&mut self, in_flight: u64, now: Timestamp) {
         self.threshold = (in_flight as f64).min(self.limit).max(2.0) / 2.0;
+        self.restart(now);
+    }
+
+    /// Begins with one again.
+    pub(super) fn restart(&mut self, now: Timestamp) {
         self.limit = 1.0;
         self.begin(now);
     }

@@ -92,7 +92,9 @@ impl Replica {
         if self.is_stale(now) {
             // Nobody knows what there is now. One request finds out, another if that takes long.
             let is_probed = self.probed_at >= self.reset_at.max(self.blocked_until);
-            let again = self.probed_at + self.window.min(DEFAULT_RESET);
+            let is_refused = self.blocked_until > self.reset_at;
+            let patience = if is_refused { DEFAULT_RESET } else { self.window.min(DEFAULT_RESET) };
+            let again = self.probed_at + patience;
             return if is_probed { again.max(now) } else { now };
         }
         let (cost, remaining) = (self.cost(), self.bucket.remaining(self.word, now));

@@ -256,9 +256,12 @@ impl State {
         // There is none of a concurrency limit: then the refusal is the host's.
         if !blocks_any {
             self.blocked_until = self.blocked_until.max(now + wait);
-            if is_news {
-                self.ramp.refused(self.in_flight + 1, now);
-            }
+        }
+        match (is_news, blocks_any) {
+            (true, false) => self.ramp.refused(self.in_flight + 1, now),
+            // How much the limit allows, its replica knows.
+            (true, true) => self.ramp.restart(now),
+            (false, _) => {}
         }
         is_news.then_some(wait)
     }
