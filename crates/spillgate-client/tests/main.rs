@@ -4,6 +4,7 @@
 mod cancel;
 mod common;
 mod dialects;
+mod failures;
 mod hostile;
 mod limits;
 mod refusals;
