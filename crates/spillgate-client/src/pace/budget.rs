@@ -196,9 +196,10 @@ impl Ticket {
             let wait = |refusals| settings.block(info, refusals);
             if let Some(wait) = state.refuse(info, self.sent.at, now, wait) {
                 settings.counters.blocks.add();
+                // Without the key, which may be a secret.
                 tracing::warn!(
-                    target: "spillgate", host = %self.budget.host, key = %self.budget.key,
-                    status = status.as_u16(), ?wait, "refused by a rate limit",
+                    target: "spillgate", host = %self.budget.host, status = status.as_u16(), ?wait,
+                    "refused by a rate limit",
                 );
             }
         } else {
