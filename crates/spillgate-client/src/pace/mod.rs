@@ -6,6 +6,8 @@ mod replica;
 mod settings;
 mod state;
 mod supply;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -260,6 +260,16 @@ impl Replica {
         self.in_flight += in_flight;
     }
 
+    /// Requests in flight of a route that does not meet this limit any more.
+    pub(super) fn leave(&mut self, in_flight: u64) {
+        self.in_flight = self.in_flight.saturating_sub(in_flight);
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
     /// When a response last spoke of it.
     pub(super) fn learnt_at(&self) -> Timestamp {
         self.learnt_at

@@ -212,10 +212,15 @@ impl State {
     /// Forgets limits of a route whose reset has passed and that a new response does not mention.
     fn forget_stale(&mut self, route: &Arc<str>, seen: &[LimitKey], now: Timestamp) {
         let Some(route) = self.routes.get_mut(route) else { return };
-        let replicas = &mut self.replicas;
+        let (replicas, in_flight) = (&mut self.replicas, route.in_flight);
         route.limits.retain(|key| {
-            let is_stale = replicas.get(key).is_none_or(|replica| replica.is_stale(now));
-            seen.contains(key) || !is_stale
+            let Some(replica) = replicas.get_mut(key) else { return false };
+            let is_kept = seen.contains(key) || !replica.is_stale(now);
+            if !is_kept {
+                // They end without it.
+                replica.leave(in_flight);
+            }
+            is_kept
         });
         let routes = &self.routes;
         let is_used = |key: &LimitKey| routes.values().any(|route| route.limits.contains(key));
