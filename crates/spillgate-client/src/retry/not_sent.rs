@@ -13,7 +13,8 @@ use std::io::{self, ErrorKind};
 #[must_use]
 pub fn is_not_sent(error: &(dyn Error + 'static)) -> bool {
     let verdict = chain(error).filter_map(says_hyper).reduce(|one, other| one || other);
-    verdict.unwrap_or_else(|| error.downcast_ref().is_some_and(is_unreachable))
+    let mut io = chain(error).map_while(|error| error.downcast_ref::<io::Error>());
+    verdict.unwrap_or_else(|| io.any(is_unreachable))
 }
 
 /// An error and its causes.
