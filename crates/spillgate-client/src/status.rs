@@ -8,7 +8,7 @@ use crate::headers::{Dialect, Unit};
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetStatus {
-    /// The host, with its port if the URI has one.
+    /// The host, with its port unless that is the one of the scheme.
     pub host: Box<str>,
     /// The [key](crate::ClientBuilder::key), empty unless one is set. It may be a secret, so `Debug` does
     /// not show it.

@@ -117,8 +117,9 @@ async fn hosts_and_keys_have_budgets_of_their_own() {
         assert!(send(host, key).await, "{host} {key}");
         assert!(!send(host, key).await, "{host} {key}");
     }
-    // Spelling and passwords make no other host.
+    // Spelling, passwords and the port of the scheme make no other host.
     assert!(!send("A.Example", "1").await);
+    assert!(!send("a.example:80", "1").await);
     assert!(!send("user:password@a.example", "1").await);
     let status: Vec<_> = layer.status().into_iter().map(|it| (it.host, it.key)).collect();
     assert_eq!(status.len(), 4);

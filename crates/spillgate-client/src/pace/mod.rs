@@ -104,7 +104,7 @@ impl Pacer {
     }
 }
 
-/// The host that a request is for, with its port if it names one.
+/// The host that a request is for, with its port unless that is the scheme's.
 fn host_of(request: &Parts) -> Box<str> {
     let header = || request.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = request.uri.authority().map(|authority| {
@@ -112,7 +112,13 @@ fn host_of(request: &Parts) -> Box<str> {
         let whole = authority.as_str();
         whole.rsplit_once('@').map_or(whole, |(_, host)| host)
     });
-    host.or_else(header).unwrap_or_default().to_ascii_lowercase().into()
+    let host = host.or_else(header).unwrap_or_default();
+    let port = match request.uri.scheme_str() {
+        Some("http") => ":80",
+        Some("https") => ":443",
+        _ => return host.to_ascii_lowercase().into(),
+    };
+    host.strip_suffix(port).unwrap_or(host).to_ascii_lowercase().into()
 }
 
 impl fmt::Debug for Pacer {
