@@ -167,6 +167,8 @@ enum Phase {
     Reserved,
     /// The far side may have counted the request.
     Sent,
+    /// It cannot have, since there was no connection.
+    Missed,
     Answered,
 }
 
@@ -177,9 +179,17 @@ impl Ticket {
         self.budget.settings.counters.sent.add();
     }
 
+    /// The service was not ready in time, so nothing is sent.
+    pub(crate) fn expire(self) -> Error {
+        self.budget.settings.counters.limited.add();
+        Error::limited(&self.budget.host, None)
+    }
+
     /// The request never reached the far side: it costs nothing there.
     pub(crate) fn never_sent(mut self) {
-        self.phase = Phase::Reserved;
+        if self.phase == Phase::Sent {
+            self.phase = Phase::Missed;
+        }
     }
 
     /// Learns from a response. Returns whether it is a refusal of the far side's rate limits.
@@ -202,6 +212,8 @@ impl Ticket {
                     "refused by a rate limit",
                 );
             }
+        } else if status.is_server_error() {
+            state.fail(now);
         } else {
             state.accept(self.sent.at, now);
         }
@@ -213,11 +225,16 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        let now = self.budget.settings.now();
         let mut state = self.budget.lock();
         match self.phase {
             Phase::Answered => return,
             Phase::Sent => state.end(&self.route, false),
-            Phase::Reserved => state.unsend(&self.route, self.sent, self.budget.settings.now()),
+            Phase::Reserved => state.unsend(&self.route, self.sent, now),
+            Phase::Missed => {
+                state.miss(&self.route, now);
+                state.fail(now);
+            }
         }
         drop(state);
         self.budget.changed.notify_waiters();

@@ -119,6 +119,12 @@ impl State {
         if let (Some((bucket, word)), Some(spent)) = (&mut self.own, sent.own) {
             *word = bucket.refund_call(*word, now, 1, spent);
         }
+        self.miss(route, now);
+    }
+
+    /// The request did not reach the far side. The attempt stays within the own quota, or nothing would
+    /// slow down attempts to connect.
+    pub(super) fn miss(&mut self, route: &Arc<str>, now: Timestamp) {
         self.each_replica(route, |replica| replica.unsend(now));
         self.count(route, |in_flight| in_flight.saturating_sub(1));
     }
@@ -277,6 +283,11 @@ impl State {
             self.refusals = 0;
         }
         self.ramp.answered(self.in_flight + 1, now);
+    }
+
+    /// The far side failed, or could not be reached.
+    pub(super) fn fail(&mut self, now: Timestamp) {
+        self.ramp.failed(self.in_flight + 1, now);
     }
 
     /// True if forgetting all of it would change nothing.
