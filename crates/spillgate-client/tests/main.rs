@@ -9,6 +9,7 @@ mod hostile;
 mod limits;
 mod refusals;
 mod reports;
+mod reserve;
 mod retries;
 mod simulation;
 mod sockets;
