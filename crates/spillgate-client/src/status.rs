@@ -8,7 +8,8 @@ use crate::headers::{Dialect, Unit};
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetStatus {
-    /// The host, with its port unless that is the one of the scheme.
+    /// The host, with its port unless that is the one of the scheme. `other hosts` is what all share
+    /// for which there is [no room](crate::ClientBuilder::max_budgets), while it is in use.
     pub host: Box<str>,
     /// The [key](crate::ClientBuilder::key), empty unless one is set. It may be a secret, so `Debug` does
     /// not show it.
@@ -44,6 +45,8 @@ impl fmt::Debug for BudgetStatus {
 pub struct LimitKey {
     /// The name that the far side gives it.
     pub name: Option<Box<str>>,
+    /// The [route](crate::ClientBuilder::route) that it belongs to if it has no name.
+    pub route: Option<Box<str>>,
     /// The headers that announce it.
     pub dialect: Dialect,
     /// What it counts.

@@ -49,7 +49,7 @@ impl Budget {
     ) -> Result<Ticket, Error> {
         let (route, turn) = {
             let mut state = self.lock();
-            let route = state.route(route);
+            let route = state.route(route, self.settings.now());
             let turn = state.routes.get(&route).map(|route| Arc::clone(&route.turn));
             (route, turn.unwrap_or_default())
         };
@@ -204,7 +204,7 @@ impl Ticket {
         if is_refused {
             settings.counters.refused.add();
             let wait = |refusals| settings.block(info, refusals);
-            if let Some(wait) = state.refuse(info, self.sent.at, now, wait) {
+            if let Some(wait) = state.refuse(&self.route, info, self.sent.at, now, wait) {
                 settings.counters.blocks.add();
                 // Without the key, which may be a secret.
                 tracing::warn!(

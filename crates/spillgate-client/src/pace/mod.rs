@@ -32,6 +32,9 @@ pub(crate) struct Pacer {
 /// A text made of the head of a request.
 pub(crate) type PartsText = dyn Fn(&Parts) -> String + Send + Sync;
 
+/// The name of what all share for which there is no room.
+pub(crate) const OTHER_HOSTS: &str = "other hosts";
+
 struct Budgets {
     by_name: HashMap<(Box<str>, Box<str>), Arc<Budget>>,
     /// What all share for which there is no room.
@@ -45,7 +48,7 @@ impl Pacer {
         key: Option<Box<PartsText>>,
         route: Option<Box<PartsText>>,
     ) -> Self {
-        let rest = Arc::new(Budget::new("other hosts".into(), "".into(), Arc::clone(&settings)));
+        let rest = Arc::new(Budget::new(OTHER_HOSTS.into(), "".into(), Arc::clone(&settings)));
         let budgets = Budgets { by_name: HashMap::new(), rest, swept_at: Timestamp::ZERO };
         Self { settings, key, route, budgets: Mutex::new(budgets) }
     }
@@ -92,8 +95,12 @@ impl Pacer {
     }
 
     pub(crate) fn status(&self) -> Vec<BudgetStatus> {
-        let budgets: Vec<_> = self.lock().by_name.values().map(Arc::clone).collect();
         let now = self.settings.now();
+        let budgets: Vec<_> = {
+            let budgets = self.lock();
+            let rest = Some(&budgets.rest).filter(|rest| !rest.lock().is_idle(now));
+            budgets.by_name.values().chain(rest).map(Arc::clone).collect()
+        };
         let mut status: Vec<_> = budgets.iter().map(|budget| budget.status(now)).collect();
         status.sort_by(|one, other| (&one.host, &one.key).cmp(&(&other.host, &other.key)));
         status

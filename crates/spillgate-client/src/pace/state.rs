@@ -36,6 +36,7 @@ pub(super) struct Route {
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     limits: Vec<LimitKey>,
     in_flight: u64,
+    used_at: Timestamp,
 }
 
 /// When a request may be sent.
@@ -76,16 +77,27 @@ impl State {
         }
     }
 
-    /// The route of this name. Beyond so many, all others are one.
-    pub(super) fn route(&mut self, name: &Arc<str>) -> Arc<str> {
+    /// The route of this name. Beyond so many, the least recent is forgotten, if that changes nothing;
+    /// otherwise all others are one.
+    pub(super) fn route(&mut self, name: &Arc<str>, now: Timestamp) -> Arc<str> {
         let is_full = self.routes.len() >= MAX_ROUTES && !self.routes.contains_key(name);
-        if is_full {
-            self.routes.retain(|_, it| it.in_flight > 0 || Arc::strong_count(&it.turn) > 1);
-        }
-        let is_full = is_full && self.routes.len() >= MAX_ROUTES;
+        let is_full = is_full && !self.forget_route(now);
         let name = if is_full { Arc::from("") } else { Arc::clone(name) };
-        self.routes.entry(Arc::clone(&name)).or_default();
+        self.routes.entry(Arc::clone(&name)).or_default().used_at = now;
         name
+    }
+
+    /// Forgets the least recent route that has no request and no limit, or if there is none, no request.
+    fn forget_route(&mut self, now: Timestamp) -> bool {
+        let is_idle = |it: &Route| it.in_flight == 0 && Arc::strong_count(&it.turn) == 1;
+        let is_known = |it: &Route| {
+            let mut replicas = it.limits.iter().filter_map(|key| self.replicas.get(key));
+            replicas.any(|replica| !replica.is_stale(now))
+        };
+        let idle = self.routes.iter().filter(|(_, it)| is_idle(it));
+        let oldest = idle.min_by_key(|(_, it)| (is_known(it), it.used_at));
+        let oldest = oldest.map(|(name, _)| Arc::clone(name));
+        oldest.is_some_and(|name| self.routes.remove(&name).is_some())
     }
 
     /// Sends a request if all that is known allows it.
@@ -165,7 +177,7 @@ impl State {
         }
         let mut seen = Vec::with_capacity(limits.len());
         for announced in limits.iter().filter(|it| !is_concurrent(it)) {
-            let key = key_of(announced);
+            let key = key_of(announced, route);
             self.attach(route, announced, &key, now);
             if let Some(replica) = self.replicas.get_mut(&key) {
                 replica.learn(announced, sent_at, now, longest);
@@ -237,6 +249,7 @@ impl State {
     /// long, if it is news.
     pub(super) fn refuse(
         &mut self,
+        route: &Arc<str>,
         info: &RateLimitInfo,
         sent_at: Timestamp,
         now: Timestamp,
@@ -249,8 +262,8 @@ impl State {
             self.refused_at = now;
         }
         let wait = wait(self.refusals);
-        let exhausted = info.limits.iter().filter(|it| it.remaining == Some(0)).map(key_of);
-        let exhausted: Vec<_> = exhausted.collect();
+        let exhausted = info.limits.iter().filter(|it| it.remaining == Some(0));
+        let exhausted: Vec<_> = exhausted.map(|it| key_of(it, route)).collect();
         let is_named = exhausted.iter().any(|key| key.name.is_some());
         let is_partial = is_named && !info.is_global;
         let mut blocks_any = false;
@@ -302,7 +315,10 @@ impl State {
     }
 }
 
-fn key_of(announced: &AnnouncedLimit) -> LimitKey {
+/// What has no name is another limit on each route.
+fn key_of(announced: &AnnouncedLimit, route: &Arc<str>) -> LimitKey {
     let AnnouncedLimit { name, dialect, unit, .. } = announced;
-    LimitKey { name: name.clone(), dialect: *dialect, unit: *unit }
+    let is_routed = name.is_none() && !route.is_empty();
+    let route = is_routed.then(|| Box::from(&**route));
+    LimitKey { name: name.clone(), route, dialect: *dialect, unit: *unit }
 }

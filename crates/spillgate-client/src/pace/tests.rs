@@ -13,12 +13,22 @@ use crate::retry::RetryBudget;
 
 #[derive(Clone, Debug)]
 enum Event {
-    Send { route: u8 },
+    Send {
+        route: u8,
+    },
     /// One of those in flight is answered with these limits.
-    Answer { which: usize, limits: Vec<(u8, u8, u8)> },
+    Answer {
+        which: usize,
+        limits: Vec<(u8, u8, u8)>,
+    },
     /// One of those in flight fails, or was not sent after all.
-    Fail { which: usize, is_sent: bool },
-    Wait { millis: u16 },
+    Fail {
+        which: usize,
+        is_sent: bool,
+    },
+    Wait {
+        millis: u16,
+    },
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -65,7 +75,7 @@ impl World {
     fn happen(&mut self, event: &Event) {
         match event {
             Event::Send { route } => {
-                let route = self.state.route(&Arc::from(route.to_string()));
+                let route = self.state.route(&Arc::from(route.to_string()), self.now);
                 if let Ready::Now(sent) = self.state.try_send(&route, self.now) {
                     self.in_flight.push((route, sent));
                 }
