@@ -35,9 +35,7 @@ fn builder(clock: TokioClock) -> ClientBuilder {
 }
 
 async fn send(
-    client: &(
-         impl tower::Service<Request<Body>, Response = Response<Body>, Error = Error> + Clone
-     ),
+    client: &(impl tower::Service<Request<Body>, Response = Response<Body>, Error = Error> + Clone),
     path: &str,
 ) -> Result<u16, Option<Duration>> {
     let uri = format!("http://api.example.com{path}");
@@ -74,7 +72,8 @@ async fn a_refusal_by_a_concurrency_limit_blocks() {
 async fn the_lowest_of_several_concurrency_limits_counts() {
     let clock = TokioClock::start();
     let far = by_path(|_| {
-        let policy = "\"up\";q=3;qu=\"concurrent-requests\", \"all\";q=100;qu=\"concurrent-requests\"";
+        let policy =
+            "\"up\";q=3;qu=\"concurrent-requests\", \"all\";q=100;qu=\"concurrent-requests\"";
         let headers = vec![
             ("ratelimit-policy", policy.to_owned()),
             ("ratelimit", "\"up\";r=1, \"all\";r=50".into()),
@@ -89,7 +88,10 @@ async fn the_lowest_of_several_concurrency_limits_counts() {
 }
 
 /// 64 limits that nobody uses any more, then one more.
-async fn after_64_limits(reset: u64, last: fn() -> (u16, Headers)) -> Result<u16, Option<Duration>> {
+async fn after_64_limits(
+    reset: u64,
+    last: fn() -> (u16, Headers),
+) -> Result<u16, Option<Duration>> {
     let clock = TokioClock::start();
     let far = by_path(move |path| match path {
         "/last" => last(),
@@ -135,10 +137,9 @@ async fn after_a_named_refusal(headers: &'static str) -> Vec<Timestamp> {
         let is_refused = (3..4).contains(&age.as_secs());
         sight.lock().unwrap().push(clock.now());
         std::future::ready(match is_refused {
-            true => respond(
-                429,
-                vec![("ratelimit", headers.to_owned()), ("retry-after", "5".into())],
-            ),
+            true => {
+                respond(429, vec![("ratelimit", headers.to_owned()), ("retry-after", "5".into())])
+            }
             false => respond(200, Vec::new()),
         })
     });

@@ -33,7 +33,10 @@ fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 
 fn is_unreachable(error: &io::Error) -> bool {
     use ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    matches!(error.kind(), AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)
+    matches!(
+        error.kind(),
+        AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable
+    )
 }
 
 /// Whether an error of hyper or hyper-util says that nothing was sent. `None` if it is no such error.
