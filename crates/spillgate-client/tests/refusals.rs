@@ -168,3 +168,39 @@ async fn after_a_refusal_by_a_named_limit_requests_come_back_one_two_four() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn while_others_go_to_the_host_one_request_finds_out_about_a_bucket() {
+    let clock = TokioClock::start();
+    let (began, seen) = (clock.now(), Arc::new(Mutex::new(Vec::new())));
+    let sight = Arc::clone(&seen);
+    let service = far(move |request| {
+        let age = clock.now().since(began);
+        let is_bucket = request.uri().path() == "/bucket";
+        if is_bucket {
+            sight.lock().unwrap().push(age);
+        }
+        let refusal = vec![("ratelimit", "\"a\";r=0;t=0".to_owned()), ("retry-after", "5".into())];
+        std::future::ready(match is_bucket && age < Duration::from_secs(3) {
+            true => respond(429, refusal),
+            false => respond(200, Vec::new()),
+        })
+    });
+    let latency = Duration::from_millis(20);
+    let far = distant(service, latency, latency, Dice::new(1));
+    let client = builder(clock).build().unwrap().layer(far);
+    assert_eq!(send(&client, "/bucket").await, Ok(429));
+    // The ramp grows with these.
+    let others = tokio::spawn(hurry(client.clone(), 500, Duration::from_secs(6)));
+    let bucket = (0..100).map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { send(&client, "/bucket").await })
+    });
+    for task in bucket.collect::<Vec<_>>() {
+        assert_eq!(task.await.unwrap(), Ok(200));
+    }
+    assert!(others.await.unwrap().passed > 10_000);
+    let seen = seen.lock().unwrap();
+    let round_trip = seen.iter().filter(|at| **at >= seen[1] && **at < seen[1] + 2 * latency);
+    assert_eq!(round_trip.count(), 1, "{seen:?}");
+}
