@@ -67,7 +67,7 @@ impl<R> ClientBuilder<R> {
         self
     }
 
-    /// Sets how long a request may wait before it is sent: a minute by default. If it is known that it
+    /// Sets how long each attempt may wait before it is sent: a minute by default. If it is known that it
     /// would have to wait for longer, it fails at once, with the time to retry.
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.settings.max_wait = time;
@@ -88,22 +88,22 @@ impl<R> ClientBuilder<R> {
     }
 
     /// Sets how many hosts and keys have a budget of their own: 1,000 by default. Idle ones are forgotten;
-    /// if there are more than that at the same time, the others share one.
+    /// if there are more than that at the same time, the others share one, with what is refused there.
     pub fn max_budgets(mut self, budgets: usize) -> Self {
         self.settings.max_budgets = budgets;
         self
     }
 
     /// Sets who the requests are from in the eyes of the far side, such as an account or an API key: each
-    /// has a budget of its own. By default, all requests to a host share one.
+    /// has a budget of its own. No log shows it. By default, all requests to a host share one.
     pub fn key(mut self, key: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
         self.key = Some(Box::new(key));
         self
     }
 
     /// Sets which requests of a budget meet the same limits, such as a part of the path. By default, all
-    /// do. Routes for which the far side names the same limit share it, whatever they are called here.
-    /// A budget distinguishes at most 256 of them.
+    /// do. Routes for which the far side names the same limit share it, whatever they are called here; a
+    /// limit without a name belongs to its route. A budget distinguishes at most 256 of them.
     pub fn route(mut self, route: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
         self.route = Some(Box::new(route));
         self

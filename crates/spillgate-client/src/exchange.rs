@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use spillgate::Timestamp;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
 use crate::headers::parse_at;
@@ -64,12 +64,14 @@ where
     let (budget, route) = shared.pacer.find(&parts);
     let is_idempotent = shared.rules.is_idempotent(&parts);
     budget.count_request();
-    let mut ticket = budget.acquire(&route, give_up()).await?;
+    let mut until = give_up();
+    let mut ticket = budget.acquire(&route, until).await?;
     let mut request = Request::from_parts(parts, body);
     let mut retries = 0;
     loop {
         let spare = copy(&request, &shared, retries);
-        let (result, may_help) = attempt(&mut inner, &shared, ticket, request, is_idempotent).await;
+        let (result, may_help) =
+            attempt(&mut inner, &shared, (ticket, until), request, is_idempotent).await;
         let Some(next) = spare.filter(|_| may_help) else { return result };
         let delay = shared.rules.delay(retries, settings.random());
         if settings.now() + delay > deadline || !budget.take_retry() {
@@ -79,7 +81,8 @@ where
         report(&budget, &next, retries);
         sleep(delay).await;
         // A request that cannot wait that long has the response that there is.
-        let Ok(again) = budget.acquire(&route, give_up()).await else { return result };
+        until = give_up();
+        let Ok(again) = budget.acquire(&route, until).await else { return result };
         (ticket, request) = (again, next);
     }
 }
@@ -103,12 +106,12 @@ fn copy<Q, R: ReplayBody<Q>>(
     Some(copy)
 }
 
-/// Sends a request once, learns from its response, and says whether another attempt is safe and may
-/// help.
+/// Sends a request once, if the service is ready in time, learns from its response, and says whether
+/// another attempt is safe and may help.
 async fn attempt<I, R, Q, B>(
     inner: &mut I,
     shared: &Shared<R>,
-    mut ticket: Ticket,
+    (mut ticket, until): (Ticket, Timestamp),
     request: Request<Q>,
     is_idempotent: bool,
 ) -> (Result<Response<B>, Error>, bool)
@@ -116,7 +119,9 @@ where
     I: Service<Request<Q>, Response = Response<B>, Error: Into<BoxError>>,
 {
     let rules = &shared.rules;
-    let ready = poll_fn(|cx| inner.poll_ready(cx).map_err(Into::into)).await;
+    let patience = until.since(shared.pacer.settings().now());
+    let ready = poll_fn(|cx| inner.poll_ready(cx).map_err(Into::into));
+    let Ok(ready) = timeout(patience, ready).await else { return (Err(ticket.expire()), false) };
     let sent = match ready {
         Ok(()) => {
             ticket.send();

@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::ClientLayer;
-use crate::pace::Pacer;
+use crate::pace::{OTHER_HOSTS, Pacer};
 
 impl<R> ClientLayer<R> {
     /// Adds what the layer does to a program's metrics (feature `prometheus`).
@@ -63,10 +63,11 @@ impl Collector for Collected {
         let status = self.0.status();
         let waiting = status.iter().map(|budget| budget.waiting as u64).sum();
         let in_flight = status.iter().map(|budget| budget.in_flight).sum();
+        let budgets = status.iter().filter(|budget| &*budget.host != OTHER_HOSTS).count() as u64;
         for (name, help, value) in [
             ("in_flight", "Requests in flight", in_flight),
             ("waiting", "Requests that wait to be sent", waiting),
-            ("budgets", "Hosts and keys with a budget of their own", status.len() as u64),
+            ("budgets", "Hosts and keys with a budget of their own", budgets),
         ] {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value).encode(metric)?;

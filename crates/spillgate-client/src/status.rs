@@ -1,15 +1,18 @@
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::headers::{Dialect, Unit};
 
 /// What a client is doing: see [`ClientLayer::status`](crate::ClientLayer::status).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetStatus {
-    /// The host, with its port if the URI has one.
+    /// The host, with its port unless that is the one of the scheme. `other hosts` is what all share
+    /// for which there is [no room](crate::ClientBuilder::max_budgets), while it is in use.
     pub host: Box<str>,
-    /// The [key](crate::ClientBuilder::key), empty unless one is set.
+    /// The [key](crate::ClientBuilder::key), empty unless one is set. It may be a secret, so `Debug` does
+    /// not show it.
     pub key: Box<str>,
     /// Requests in flight.
     pub in_flight: u64,
@@ -23,12 +26,27 @@ pub struct BudgetStatus {
     pub limits: Vec<(LimitKey, LimitStatus)>,
 }
 
+impl fmt::Debug for BudgetStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BudgetStatus")
+            .field("host", &self.host)
+            .field("in_flight", &self.in_flight)
+            .field("max_in_flight", &self.max_in_flight)
+            .field("waiting", &self.waiting)
+            .field("blocked_for", &self.blocked_for)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Which limit of a far side it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct LimitKey {
     /// The name that the far side gives it.
     pub name: Option<Box<str>>,
+    /// The [route](crate::ClientBuilder::route) that it belongs to if it has no name.
+    pub route: Option<Box<str>>,
     /// The headers that announce it.
     pub dialect: Dialect,
     /// What it counts.

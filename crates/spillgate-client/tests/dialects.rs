@@ -398,6 +398,20 @@ fn one_bad_item_does_not_spoil_the_others() {
 }
 
 #[test]
+fn a_malformed_reset_after_does_not_hide_the_reset() {
+    for (after, expected) in [("soon", millis(20_000)), ("", millis(20_000)), ("3", millis(3_000))]
+    {
+        let info = read(&[
+            ("x-ratelimit-limit", "5"),
+            ("x-ratelimit-remaining", "0"),
+            ("x-ratelimit-reset-after", after),
+            ("x-ratelimit-reset", "20"),
+        ]);
+        assert_eq!(info.limits[0].reset_after, expected, "{after:?}");
+    }
+}
+
+#[test]
 fn names_and_numbers_of_limits_are_bounded() {
     let long = "ä".repeat(100);
     let mut lines = HeaderMap::new();

@@ -117,8 +117,9 @@ async fn hosts_and_keys_have_budgets_of_their_own() {
         assert!(send(host, key).await, "{host} {key}");
         assert!(!send(host, key).await, "{host} {key}");
     }
-    // Spelling and passwords make no other host.
+    // Spelling, passwords and the port of the scheme make no other host.
     assert!(!send("A.Example", "1").await);
+    assert!(!send("a.example:80", "1").await);
     assert!(!send("user:password@a.example", "1").await);
     let status: Vec<_> = layer.status().into_iter().map(|it| (it.host, it.key)).collect();
     assert_eq!(status.len(), 4);
@@ -274,4 +275,53 @@ async fn a_limit_that_is_no_longer_announced_is_forgotten() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     client.clone().oneshot(get()).await.unwrap();
     assert_eq!(layer.status()[0].limits.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_without_a_name_belong_to_their_route() {
+    let clock = TokioClock::start();
+    // As X has it: each endpoint has a limit of its own, and none has a name.
+    let (service, _) = by_path(clock, |path| {
+        let remaining = if path == "/used" { "0" } else { "50" };
+        let headers = vec![
+            ("x-rate-limit-limit", "100".to_owned()),
+            ("x-rate-limit-remaining", remaining.into()),
+            ("x-rate-limit-reset", "30".into()),
+        ];
+        (200, headers)
+    });
+    let layer = builder(clock).route(|request| request.uri.path().to_owned());
+    let layer = layer.max_wait(Duration::from_secs(10)).build().unwrap();
+    let client = layer.layer(service);
+    let send = async |path: &str| {
+        client.clone().oneshot(to(&format!("http://api.example.com{path}"))).await.is_ok()
+    };
+    assert!(send("/used").await && !send("/used").await);
+    for _ in 0..3 {
+        assert!(send("/free").await);
+        assert!(!send("/used").await);
+    }
+    let status = &layer.status()[0];
+    let routes: Vec<_> = status.limits.iter().map(|(key, _)| key.route.as_deref()).collect();
+    assert_eq!(routes, [Some("/free"), Some("/used")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_idle_routes_do_not_displace_one_that_is_blocked() {
+    let clock = TokioClock::start();
+    let (service, _) = by_path(clock, |path| match path {
+        "/a" => discord(path),
+        _ => (200, Vec::new()),
+    });
+    let layer = builder(clock).route(|request| request.uri.path().to_owned());
+    let layer = layer.max_wait(Duration::from_secs(10)).build().unwrap();
+    let client = layer.layer(service);
+    let send = async |path: &str| {
+        client.clone().oneshot(to(&format!("http://api.example.com{path}"))).await.is_ok()
+    };
+    assert!(send("/a").await && !send("/a").await);
+    for number in 0..1_000 {
+        assert!(send(&format!("/{number}")).await);
+    }
+    assert!(!send("/a").await);
 }

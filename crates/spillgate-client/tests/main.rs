@@ -4,9 +4,12 @@
 mod cancel;
 mod common;
 mod dialects;
+mod failures;
 mod hostile;
 mod limits;
+mod refusals;
 mod reports;
+mod reserve;
 mod retries;
 mod simulation;
 mod sockets;

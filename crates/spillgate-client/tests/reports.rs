@@ -1,5 +1,7 @@
 //! What a client tells about itself.
 
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Response;
@@ -7,6 +9,9 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use spillgate_client::ClientLayer;
 use tower::{Layer, ServiceExt};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::common::{Body, TokioClock, far, get};
 
@@ -85,4 +90,77 @@ async fn errors_say_when_to_retry_and_what_to_change() {
 
     let error = ClientLayer::new("10/fortnight").unwrap_err();
     assert!(error.to_string().contains("unknown unit \"fortnight\""), "{error}");
+}
+
+/// Keeps all that events say.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.lock().unwrap().push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut self.clone());
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        values.record(&mut self.clone());
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_in_no_log_no_error_and_no_metric() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let clock = TokioClock::start();
+    let layer = ClientLayer::builder().clock(clock).random(|| 0.0).max_queue(1).max_retries(1);
+    let layer = layer.key(|_| "api-key-5c1".to_owned()).max_wait(Duration::from_secs(3));
+    let layer = layer.build().unwrap();
+    let client = layer.layer(far(|_| {
+        let response = Response::builder().status(429).header("retry-after", "2");
+        std::future::ready(response.body(Body::default()).unwrap())
+    }));
+    let mut texts = Vec::new();
+    for _ in 0..3 {
+        let (one, other) = tokio::join!(
+            client.clone().oneshot(get()),
+            tokio::time::timeout(Duration::from_secs(1), client.clone().oneshot(get())),
+        );
+        texts.push(format!("{one:?} {other:?}"));
+        texts.extend(one.err().map(|error| error.to_string()));
+    }
+    let mut registry = Registry::default();
+    layer.register(&mut registry);
+    let mut metrics = String::new();
+    encode(&mut metrics, &registry).unwrap();
+    texts.push(metrics);
+    texts.push(format!("{layer:?} {client:?}"));
+    // The program finds it in the status, but does not print it by accident.
+    assert_eq!(&*layer.status()[0].key, "api-key-5c1");
+    texts.push(format!("{:?}", layer.status()));
+    let log = log.0.lock().unwrap().clone();
+    assert!(log.contains("refused by a rate limit") && log.contains("waiting"), "{log}");
+    texts.push(log);
+    for text in texts {
+        assert!(!text.contains("api-key-5c1"), "{text}");
+    }
 }

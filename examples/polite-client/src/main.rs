@@ -22,7 +22,12 @@ const REQUESTS_PER_TASK: usize = 2;
 async fn main() -> Result<(), BoxError> {
     let address = serve().await?;
     let layer = ClientLayer::learning();
-    let client = layer.layer(reqwest_service(reqwest::Client::new()));
+    // Redirects and retries of its own would not be counted.
+    let reqwest = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .build()?;
+    let client = layer.layer(reqwest_service(reqwest));
 
     let tasks = (0..TASKS).map(|_| {
         let client = client.clone();

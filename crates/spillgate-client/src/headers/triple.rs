@@ -1,5 +1,7 @@
 //! Dialects with a header each for limit, remaining and reset.
 
+use std::time::Duration;
+
 use http::HeaderMap;
 use spillgate::Timestamp;
 
@@ -111,12 +113,9 @@ pub(super) fn limits(headers: &HeaderMap, sent: Timestamp, found: &mut Vec<Annou
 
 /// `X-RateLimit-*`, with what GitHub, Discord and Reddit add to it.
 fn x_rate_limit(headers: &HeaderMap, sent: Timestamp) -> Option<AnnouncedLimit> {
-    let reset = match headers.contains_key("x-ratelimit-reset-after") {
-        true => "x-ratelimit-reset-after",
-        false => "x-ratelimit-reset",
-    };
-    let names = ["x-ratelimit-limit", "x-ratelimit-remaining", reset];
+    let names = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset-after"];
     let mut it = triple(headers, sent, Dialect::XRateLimit, names)?;
+    it.reset_after = it.reset_after.or_else(|| latest(headers, sent, "x-ratelimit-reset"));
     let used = || parts(headers, "x-ratelimit-used").filter_map(amount).max();
     // Reddit announces no limit.
     it.limit = it.limit.or_else(|| limit_of(it.remaining?, used()?));
@@ -156,15 +155,19 @@ fn triple(
     if all.is_none() && remaining.is_none() {
         return None;
     }
-    let times = lines(headers, reset).filter_map(|text| time(text, sent));
-    let listed = parts(headers, reset).filter_map(|text| time(text, sent));
     Some(AnnouncedLimit {
         dialect,
         name: None,
         unit: Unit::Requests,
         limit: all,
         remaining,
-        reset_after: times.chain(listed).max(),
+        reset_after: latest(headers, sent, reset),
         window: None,
     })
+}
+
+/// The latest reset of a header, whose values may be dates with a comma or a list.
+fn latest(headers: &HeaderMap, sent: Timestamp, header: &'static str) -> Option<Duration> {
+    let times = lines(headers, header).filter_map(|text| time(text, sent));
+    times.chain(parts(headers, header).filter_map(|text| time(text, sent))).max()
 }

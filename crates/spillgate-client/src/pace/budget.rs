@@ -49,7 +49,7 @@ impl Budget {
     ) -> Result<Ticket, Error> {
         let (route, turn) = {
             let mut state = self.lock();
-            let route = state.route(route);
+            let route = state.route(route, self.settings.now());
             let turn = state.routes.get(&route).map(|route| Arc::clone(&route.turn));
             (route, turn.unwrap_or_default())
         };
@@ -167,6 +167,8 @@ enum Phase {
     Reserved,
     /// The far side may have counted the request.
     Sent,
+    /// It cannot have, since there was no connection.
+    Missed,
     Answered,
 }
 
@@ -177,9 +179,17 @@ impl Ticket {
         self.budget.settings.counters.sent.add();
     }
 
+    /// The service was not ready in time, so nothing is sent.
+    pub(crate) fn expire(self) -> Error {
+        self.budget.settings.counters.limited.add();
+        Error::limited(&self.budget.host, None)
+    }
+
     /// The request never reached the far side: it costs nothing there.
     pub(crate) fn never_sent(mut self) {
-        self.phase = Phase::Reserved;
+        if self.phase == Phase::Sent {
+            self.phase = Phase::Missed;
+        }
     }
 
     /// Learns from a response. Returns whether it is a refusal of the far side's rate limits.
@@ -194,13 +204,16 @@ impl Ticket {
         if is_refused {
             settings.counters.refused.add();
             let wait = |refusals| settings.block(info, refusals);
-            if let Some(wait) = state.refuse(info, self.sent.at, now, wait) {
+            if let Some(wait) = state.refuse(&self.route, info, self.sent.at, now, wait) {
                 settings.counters.blocks.add();
+                // Without the key, which may be a secret.
                 tracing::warn!(
-                    target: "spillgate", host = %self.budget.host, key = %self.budget.key,
-                    status = status.as_u16(), ?wait, "refused by a rate limit",
+                    target: "spillgate", host = %self.budget.host, status = status.as_u16(), ?wait,
+                    "refused by a rate limit",
                 );
             }
+        } else if status.is_server_error() {
+            state.fail(now);
         } else {
             state.accept(self.sent.at, now);
         }
@@ -212,11 +225,16 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        let now = self.budget.settings.now();
         let mut state = self.budget.lock();
         match self.phase {
             Phase::Answered => return,
             Phase::Sent => state.end(&self.route, false),
-            Phase::Reserved => state.unsend(&self.route, self.sent, self.budget.settings.now()),
+            Phase::Reserved => state.unsend(&self.route, self.sent, now),
+            Phase::Missed => {
+                state.miss(&self.route, now);
+                state.fail(now);
+            }
         }
         drop(state);
         self.budget.changed.notify_waiters();

@@ -6,6 +6,8 @@ mod replica;
 mod settings;
 mod state;
 mod supply;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,6 +32,9 @@ pub(crate) struct Pacer {
 /// A text made of the head of a request.
 pub(crate) type PartsText = dyn Fn(&Parts) -> String + Send + Sync;
 
+/// The name of what all share for which there is no room.
+pub(crate) const OTHER_HOSTS: &str = "other hosts";
+
 struct Budgets {
     by_name: HashMap<(Box<str>, Box<str>), Arc<Budget>>,
     /// What all share for which there is no room.
@@ -43,7 +48,7 @@ impl Pacer {
         key: Option<Box<PartsText>>,
         route: Option<Box<PartsText>>,
     ) -> Self {
-        let rest = Arc::new(Budget::new("other hosts".into(), "".into(), Arc::clone(&settings)));
+        let rest = Arc::new(Budget::new(OTHER_HOSTS.into(), "".into(), Arc::clone(&settings)));
         let budgets = Budgets { by_name: HashMap::new(), rest, swept_at: Timestamp::ZERO };
         Self { settings, key, route, budgets: Mutex::new(budgets) }
     }
@@ -90,8 +95,12 @@ impl Pacer {
     }
 
     pub(crate) fn status(&self) -> Vec<BudgetStatus> {
-        let budgets: Vec<_> = self.lock().by_name.values().map(Arc::clone).collect();
         let now = self.settings.now();
+        let budgets: Vec<_> = {
+            let budgets = self.lock();
+            let rest = Some(&budgets.rest).filter(|rest| !rest.lock().is_idle(now));
+            budgets.by_name.values().chain(rest).map(Arc::clone).collect()
+        };
         let mut status: Vec<_> = budgets.iter().map(|budget| budget.status(now)).collect();
         status.sort_by(|one, other| (&one.host, &one.key).cmp(&(&other.host, &other.key)));
         status
@@ -102,7 +111,7 @@ impl Pacer {
     }
 }
 
-/// The host that a request is for, with its port if it names one.
+/// The host that a request is for, with its port unless that is the scheme's.
 fn host_of(request: &Parts) -> Box<str> {
     let header = || request.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = request.uri.authority().map(|authority| {
@@ -110,7 +119,13 @@ fn host_of(request: &Parts) -> Box<str> {
         let whole = authority.as_str();
         whole.rsplit_once('@').map_or(whole, |(_, host)| host)
     });
-    host.or_else(header).unwrap_or_default().to_ascii_lowercase().into()
+    let host = host.or_else(header).unwrap_or_default();
+    let port = match request.uri.scheme_str() {
+        Some("http") => ":80",
+        Some("https") => ":443",
+        _ => return host.to_ascii_lowercase().into(),
+    };
+    host.strip_suffix(port).unwrap_or(host).to_ascii_lowercase().into()
 }
 
 impl fmt::Debug for Pacer {

@@ -34,22 +34,44 @@ impl Ramp {
 
     /// A request was answered, and not refused, while so many were in flight with it.
     pub(super) fn answered(&mut self, in_flight: u64, now: Timestamp) {
+        self.complete(in_flight);
+        if self.limit < self.threshold && self.window.failed == 0 {
+            let is_used = f64::from(self.window.most_in_flight) * 2.0 >= self.limit;
+            self.limit = (self.limit + f64::from(u8::from(is_used))).min(MOST);
+        } else {
+            self.step(now);
+        }
+    }
+
+    /// The far side failed, or could not be reached: that is no reason to send more.
+    pub(super) fn failed(&mut self, in_flight: u64, now: Timestamp) {
+        self.complete(in_flight);
+        self.window.failed += 1;
+        self.step(now);
+    }
+
+    fn complete(&mut self, in_flight: u64) {
         let in_flight = u32::try_from(in_flight).unwrap_or(u32::MAX);
         self.window.most_in_flight = self.window.most_in_flight.max(in_flight);
         self.window.completed += 1;
-        if self.limit < self.threshold {
-            let is_used = f64::from(self.window.most_in_flight) * 2.0 >= self.limit;
-            self.limit += f64::from(u8::from(is_used));
-        } else if now.since(self.began) >= STEP {
-            self.limit = Aimd::default().step(self.limit, &self.window).limit;
+    }
+
+    /// Once per second, a little more, or less if requests fail.
+    fn step(&mut self, now: Timestamp) {
+        if now.since(self.began) >= STEP {
+            self.limit = Aimd::default().step(self.limit, &self.window).limit.clamp(1.0, MOST);
             self.begin(now);
         }
-        self.limit = self.limit.clamp(1.0, MOST);
     }
 
     /// The far side has refused, while so many were in flight.
     pub(super) fn refused(&mut self, in_flight: u64, now: Timestamp) {
         self.threshold = (in_flight as f64).min(self.limit).max(2.0) / 2.0;
+        self.restart(now);
+    }
+
+    /// Begins with one again.
+    pub(super) fn restart(&mut self, now: Timestamp) {
         self.limit = 1.0;
         self.begin(now);
     }

@@ -29,6 +29,8 @@ pub(super) struct Replica {
     last: Option<Last>,
     /// When responses came and what they said remains: both rise, the newest is the last.
     recent: VecDeque<(Timestamp, u64)>,
+    /// When the last request was sent.
+    sent_at: Timestamp,
     learnt_at: Timestamp,
     reset_at: Timestamp,
     /// The length that the reserve is spread over.
@@ -57,11 +59,13 @@ const UNHELD: f64 = 0.2;
 const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// After how many seconds without a refusal all of it is.
 const RECOVERY: f64 = 60.0;
+/// No request counts as more than one in so many of a limit: its cost is a guess.
+const MOST_COSTLY: f64 = 4.0;
 /// Where a far side announces no reset.
 const DEFAULT_RESET: Duration = Duration::from_secs(1);
 
 impl Replica {
-    pub(super) fn new(announced: &AnnouncedLimit, in_flight: u64) -> Result<Self, Error> {
+    pub(super) fn new(announced: &AnnouncedLimit) -> Result<Self, Error> {
         let bucket = bucket(1, 0.0)?;
         Ok(Self {
             word: bucket.fresh(Timestamp::ZERO),
@@ -70,10 +74,11 @@ impl Replica {
             unit: announced.unit,
             supply: Supply::default(),
             cost: 1.0,
-            in_flight,
+            in_flight: 0,
             answered: 0,
             last: None,
             recent: VecDeque::new(),
+            sent_at: Timestamp::ZERO,
             learnt_at: Timestamp::ZERO,
             reset_at: Timestamp::ZERO,
             window: DEFAULT_RESET,
@@ -92,7 +97,9 @@ impl Replica {
         if self.is_stale(now) {
             // Nobody knows what there is now. One request finds out, another if that takes long.
             let is_probed = self.probed_at >= self.reset_at.max(self.blocked_until);
-            let again = self.probed_at + self.window.min(DEFAULT_RESET);
+            let is_refused = self.blocked_until > self.reset_at;
+            let patience = if is_refused { DEFAULT_RESET } else { self.window.min(DEFAULT_RESET) };
+            let again = self.probed_at + patience;
             return if is_probed { again.max(now) } else { now };
         }
         let (cost, remaining) = (self.cost(), self.bucket.remaining(self.word, now));
@@ -104,11 +111,17 @@ impl Replica {
             // The next response says what they have taken.
             return now + Duration::from_millis(10);
         }
+        let spaced = self.spaced_at(remaining, now);
+        if remaining >= cost.saturating_add(others) && now >= spaced {
+            return now;
+        }
         let refilled =
             self.bucket.retry_after(self.word, now, cost.saturating_add(self.reserve(now)));
         let refilled = refilled.map_or(self.reset_at, |time| now + time);
-        let spread =
-            if remaining >= cost { self.spread_at(remaining - cost) } else { self.reset_at };
+        let spread = match remaining.checked_sub(cost) {
+            Some(left) => self.spread_at(left).min(spaced),
+            None => self.reset_at,
+        };
         refilled.min(spread).min(self.reset_at).max(now + Duration::from_nanos(1))
     }
 
@@ -132,6 +145,13 @@ impl Replica {
         self.reset_at - self.window.mul_f64(UNHELD + (1.0 - UNHELD) * held)
     }
 
+    /// When the next request is due, if those that remain are sent evenly until the reset: however small
+    /// a part of the limit they are, they may be plenty.
+    fn spaced_at(&self, remaining: u64, now: Timestamp) -> Timestamp {
+        let share = (self.cost / remaining.max(1) as f64).min(1.0);
+        self.sent_at + self.reset_at.since(now).mul_f64(share)
+    }
+
     /// Below this, what remains is low. A limit that refills all the time is spread by its refill. Of
     /// others a few are kept in any case, since they find out whether it does.
     fn low(&self) -> u64 {
@@ -145,6 +165,7 @@ impl Replica {
 
     pub(super) fn send(&mut self, now: Timestamp) {
         self.in_flight += 1;
+        self.sent_at = now;
         if self.is_stale(now) {
             self.probed_at = now;
         }
@@ -174,7 +195,9 @@ impl Replica {
         let Some(remaining) = announced.remaining else { return };
         self.share = (self.share + now.since(self.learnt_at).as_secs_f64() / RECOVERY).min(1.0);
         self.learnt_at = now;
-        self.limit = announced.limit.unwrap_or(self.limit.max(remaining)).max(1);
+        // Without an announced limit, it is the most that remained in this window.
+        let most = if now < self.reset_at { self.limit.max(remaining) } else { remaining };
+        self.limit = announced.limit.unwrap_or(most).max(1);
         let remaining = self.lowest_since(sent_at, remaining, now);
         self.learn_cost(remaining);
         self.measure(remaining, now);
@@ -210,8 +233,9 @@ impl Replica {
         let answers = self.answered.saturating_sub(last.answered);
         if let Some(spent) = last.remaining.checked_sub(remaining).filter(|_| answers > 0) {
             let cost = spent as f64 / answers as f64;
-            self.cost = (0.8 * self.cost.max(1.0) + 0.2 * cost).max(1.0);
+            self.cost = 0.8 * self.cost + 0.2 * cost;
         }
+        self.cost = self.cost.min(self.limit as f64 / MOST_COSTLY).max(1.0);
     }
 
     /// Measures the refill, while few enough requests are in flight not to blur it.
@@ -256,6 +280,16 @@ impl Replica {
     /// Requests in flight of another route that meets this limit.
     pub(super) fn join(&mut self, in_flight: u64) {
         self.in_flight += in_flight;
+    }
+
+    /// Requests in flight of a route that does not meet this limit any more.
+    pub(super) fn leave(&mut self, in_flight: u64) {
+        self.in_flight = self.in_flight.saturating_sub(in_flight);
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight
     }
 
     /// When a response last spoke of it.

@@ -36,6 +36,7 @@ pub(super) struct Route {
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     limits: Vec<LimitKey>,
     in_flight: u64,
+    used_at: Timestamp,
 }
 
 /// When a request may be sent.
@@ -76,16 +77,27 @@ impl State {
         }
     }
 
-    /// The route of this name. Beyond so many, all others are one.
-    pub(super) fn route(&mut self, name: &Arc<str>) -> Arc<str> {
+    /// The route of this name. Beyond so many, the least recent is forgotten, if that changes nothing;
+    /// otherwise all others are one.
+    pub(super) fn route(&mut self, name: &Arc<str>, now: Timestamp) -> Arc<str> {
         let is_full = self.routes.len() >= MAX_ROUTES && !self.routes.contains_key(name);
-        if is_full {
-            self.routes.retain(|_, it| it.in_flight > 0 || Arc::strong_count(&it.turn) > 1);
-        }
-        let is_full = is_full && self.routes.len() >= MAX_ROUTES;
+        let is_full = is_full && !self.forget_route(now);
         let name = if is_full { Arc::from("") } else { Arc::clone(name) };
-        self.routes.entry(Arc::clone(&name)).or_default();
+        self.routes.entry(Arc::clone(&name)).or_default().used_at = now;
         name
+    }
+
+    /// Forgets the least recent route that has no request and no limit, or if there is none, no request.
+    fn forget_route(&mut self, now: Timestamp) -> bool {
+        let is_idle = |it: &Route| it.in_flight == 0 && Arc::strong_count(&it.turn) == 1;
+        let is_known = |it: &Route| {
+            let mut replicas = it.limits.iter().filter_map(|key| self.replicas.get(key));
+            replicas.any(|replica| !replica.is_stale(now))
+        };
+        let idle = self.routes.iter().filter(|(_, it)| is_idle(it));
+        let oldest = idle.min_by_key(|(_, it)| (is_known(it), it.used_at));
+        let oldest = oldest.map(|(name, _)| Arc::clone(name));
+        oldest.is_some_and(|name| self.routes.remove(&name).is_some())
     }
 
     /// Sends a request if all that is known allows it.
@@ -119,6 +131,12 @@ impl State {
         if let (Some((bucket, word)), Some(spent)) = (&mut self.own, sent.own) {
             *word = bucket.refund_call(*word, now, 1, spent);
         }
+        self.miss(route, now);
+    }
+
+    /// The request did not reach the far side. The attempt stays within the own quota, or nothing would
+    /// slow down attempts to connect.
+    pub(super) fn miss(&mut self, route: &Arc<str>, now: Timestamp) {
         self.each_replica(route, |replica| replica.unsend(now));
         self.count(route, |in_flight| in_flight.saturating_sub(1));
     }
@@ -152,15 +170,15 @@ impl State {
         now: Timestamp,
         longest: Duration,
     ) {
+        let is_concurrent = |it: &&AnnouncedLimit| it.unit == Unit::ConcurrentRequests;
+        let caps = limits.iter().filter(is_concurrent);
+        if let Some(cap) = caps.map(|it| it.limit.or(it.remaining).unwrap_or(1)).min() {
+            self.ramp.cap(cap, now + longest);
+        }
         let mut seen = Vec::with_capacity(limits.len());
-        for announced in limits {
-            if announced.unit == Unit::ConcurrentRequests {
-                let limit = announced.limit.or(announced.remaining).unwrap_or(1);
-                self.ramp.cap(limit, now + longest);
-                continue;
-            }
-            let key = key_of(announced);
-            self.attach(route, announced, &key);
+        for announced in limits.iter().filter(|it| !is_concurrent(it)) {
+            let key = key_of(announced, route);
+            self.attach(route, announced, &key, now);
             if let Some(replica) = self.replicas.get_mut(&key) {
                 replica.learn(announced, sent_at, now, longest);
             }
@@ -170,36 +188,57 @@ impl State {
     }
 
     /// Makes a limit one of a route's.
-    fn attach(&mut self, name: &Arc<str>, announced: &AnnouncedLimit, key: &LimitKey) {
-        let Some(route) = self.routes.get_mut(name) else { return };
-        if route.limits.contains(key) && self.replicas.contains_key(key) {
+    fn attach(
+        &mut self,
+        name: &Arc<str>,
+        announced: &AnnouncedLimit,
+        key: &LimitKey,
+        now: Timestamp,
+    ) {
+        let is_known = self.replicas.contains_key(key);
+        if !is_known {
+            if announced.remaining.is_none() {
+                return;
+            }
+            let Ok(replica) = Replica::new(announced) else { return };
+            self.make_room(now);
+            self.replicas.insert(key.clone(), replica);
+        }
+        let (Some(route), Some(replica)) = (self.routes.get_mut(name), self.replicas.get_mut(key))
+        else {
+            return;
+        };
+        if !route.limits.contains(key) {
+            // What was in flight already is spent on it, too.
+            replica.join(route.in_flight);
+            route.limits.push(key.clone());
+        }
+    }
+
+    /// Forgets a limit if there are too many: one whose reset has passed, or else the least recent.
+    fn make_room(&mut self, now: Timestamp) {
+        if self.replicas.len() < MAX_REPLICAS {
             return;
         }
-        // What was in flight already is spent on it, too.
-        match self.replicas.get_mut(key) {
-            Some(replica) => replica.join(route.in_flight),
-            None if announced.remaining.is_none() => return,
-            None => {
-                let Ok(replica) = Replica::new(announced, route.in_flight) else { return };
-                self.replicas.insert(key.clone(), replica);
-            }
-        }
-        route.limits.retain(|known| known != key);
-        route.limits.push(key.clone());
-        if self.replicas.len() > MAX_REPLICAS {
-            let oldest = self.replicas.iter().min_by_key(|(_, it)| it.learnt_at());
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.into_iter().for_each(|key| drop(self.replicas.remove(&key)));
-        }
+        let age = |it: &Replica| (!it.is_stale(now), it.learnt_at());
+        let oldest = self.replicas.iter().min_by_key(|(_, it)| age(it));
+        let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
+        self.replicas.remove(&oldest);
+        self.routes.values_mut().for_each(|route| route.limits.retain(|key| *key != oldest));
     }
 
     /// Forgets limits of a route whose reset has passed and that a new response does not mention.
     fn forget_stale(&mut self, route: &Arc<str>, seen: &[LimitKey], now: Timestamp) {
         let Some(route) = self.routes.get_mut(route) else { return };
-        let replicas = &mut self.replicas;
+        let (replicas, in_flight) = (&mut self.replicas, route.in_flight);
         route.limits.retain(|key| {
-            let is_stale = replicas.get(key).is_none_or(|replica| replica.is_stale(now));
-            seen.contains(key) || !is_stale
+            let Some(replica) = replicas.get_mut(key) else { return false };
+            let is_kept = seen.contains(key) || !replica.is_stale(now);
+            if !is_kept {
+                // They end without it.
+                replica.leave(in_flight);
+            }
+            is_kept
         });
         let routes = &self.routes;
         let is_used = |key: &LimitKey| routes.values().any(|route| route.limits.contains(key));
@@ -210,6 +249,7 @@ impl State {
     /// long, if it is news.
     pub(super) fn refuse(
         &mut self,
+        route: &Arc<str>,
         info: &RateLimitInfo,
         sent_at: Timestamp,
         now: Timestamp,
@@ -222,10 +262,11 @@ impl State {
             self.refused_at = now;
         }
         let wait = wait(self.refusals);
-        let exhausted = info.limits.iter().filter(|it| it.remaining == Some(0)).map(key_of);
-        let exhausted: Vec<_> = exhausted.collect();
+        let exhausted = info.limits.iter().filter(|it| it.remaining == Some(0));
+        let exhausted: Vec<_> = exhausted.map(|it| key_of(it, route)).collect();
         let is_named = exhausted.iter().any(|key| key.name.is_some());
         let is_partial = is_named && !info.is_global;
+        let mut blocks_any = false;
         for key in &exhausted {
             let Some(replica) = self.replicas.get_mut(key) else { continue };
             if is_news {
@@ -233,13 +274,18 @@ impl State {
             }
             if is_partial {
                 replica.block(now + wait);
+                blocks_any = true;
             }
         }
-        if !is_partial {
+        // There is none of a concurrency limit: then the refusal is the host's.
+        if !blocks_any {
             self.blocked_until = self.blocked_until.max(now + wait);
-            if is_news {
-                self.ramp.refused(self.in_flight + 1, now);
-            }
+        }
+        match (is_news, blocks_any) {
+            (true, false) => self.ramp.refused(self.in_flight + 1, now),
+            // How much the limit allows, its replica knows.
+            (true, true) => self.ramp.restart(now),
+            (false, _) => {}
         }
         is_news.then_some(wait)
     }
@@ -250,6 +296,11 @@ impl State {
             self.refusals = 0;
         }
         self.ramp.answered(self.in_flight + 1, now);
+    }
+
+    /// The far side failed, or could not be reached.
+    pub(super) fn fail(&mut self, now: Timestamp) {
+        self.ramp.failed(self.in_flight + 1, now);
     }
 
     /// True if forgetting all of it would change nothing.
@@ -264,7 +315,10 @@ impl State {
     }
 }
 
-fn key_of(announced: &AnnouncedLimit) -> LimitKey {
+/// What has no name is another limit on each route.
+fn key_of(announced: &AnnouncedLimit, route: &Arc<str>) -> LimitKey {
     let AnnouncedLimit { name, dialect, unit, .. } = announced;
-    LimitKey { name: name.clone(), dialect: *dialect, unit: *unit }
+    let is_routed = name.is_none() && !route.is_empty();
+    let route = is_routed.then(|| Box::from(&**route));
+    LimitKey { name: name.clone(), route, dialect: *dialect, unit: *unit }
 }

@@ -2,36 +2,52 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 
 /// True if an error says that the request never reached the far side, so that any request can be
-/// repeated: the connection was refused, or there is no way to the host.
+/// repeated.
 ///
-/// With the feature `hyper`, also if hyper or hyper-util report that there was no connection, or that it
-/// was closed or reset before any byte of the request was written to it. A reset after that is none of
-/// these: the far side may have processed the request.
+/// With the feature `hyper`, errors of hyper and hyper-util, and what wraps them, such as reqwest's,
+/// say so if there was no connection, or if it was closed before any byte of the request was written to
+/// it. Otherwise an [`io::Error`] says so if the connection was refused or there is no way to the host.
+/// It must be the error itself, and is taken for one of connecting: an established connection can fail
+/// in the same way. For a service whose I/O errors come from both, use
+/// [`not_sent_if`](crate::ClientBuilder::not_sent_if).
 #[must_use]
 pub fn is_not_sent(error: &(dyn Error + 'static)) -> bool {
-    let chain = std::iter::successors(Some(error), |error| (*error).source());
+    let verdict = chain(error).filter_map(says_hyper).reduce(|one, other| one || other);
+    let mut io = chain(error).map_while(|error| error.downcast_ref::<io::Error>());
+    verdict.unwrap_or_else(|| io.any(is_unreachable))
+}
+
+/// An error and its causes.
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     // A chain that contains itself would not end.
-    chain.take(32).any(|error| {
-        let io = error.downcast_ref::<io::Error>();
-        // What such an error wraps is not among its sources.
-        let wrapped = io.and_then(io::Error::get_ref).is_some_and(|error| is_not_sent(error));
-        io.is_some_and(|error| is_unreachable(error.kind())) || wrapped || says_hyper(error)
-    })
+    std::iter::successors(Some(error), |error| cause(*error)).take(32)
 }
 
-fn is_unreachable(kind: ErrorKind) -> bool {
+/// What an I/O error wraps is not among its sources.
+fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+fn is_unreachable(error: &io::Error) -> bool {
     use ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    matches!(kind, AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)
+    matches!(
+        error.kind(),
+        AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable
+    )
 }
 
+/// Whether an error of hyper or hyper-util says that nothing was sent. `None` if it is no such error.
 #[cfg(feature = "hyper")]
-fn says_hyper(error: &(dyn Error + 'static)) -> bool {
-    let is_canceled = error.downcast_ref().is_some_and(hyper::Error::is_canceled);
-    let legacy = error.downcast_ref::<hyper_util::client::legacy::Error>();
-    is_canceled || legacy.is_some_and(hyper_util::client::legacy::Error::is_connect)
+fn says_hyper(error: &(dyn Error + 'static)) -> Option<bool> {
+    use hyper_util::client::legacy;
+    let legacy = error.downcast_ref().map(legacy::Error::is_connect);
+    legacy.or_else(|| error.downcast_ref().map(hyper::Error::is_canceled))
 }
 
 #[cfg(not(feature = "hyper"))]
-fn says_hyper(_: &(dyn Error + 'static)) -> bool {
-    false
+fn says_hyper(_: &(dyn Error + 'static)) -> Option<bool> {
+    None
 }
