@@ -250,7 +250,15 @@ def test_a_thread_that_waits_does_not_hold_up_others():
     assert not worker.is_alive()
 
 
-def test_control_c_ends_a_blocking_wait():
+@pytest.fixture
+def interruptible():
+    """Python's own handler: a run in the background of a shell starts with signals ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_control_c_ends_a_blocking_wait(interruptible):
     limiter = Limiter("1/day")
     limiter.check("ann")
 
