@@ -3,6 +3,7 @@
 mod ban;
 mod check_config;
 mod completions;
+mod escape;
 mod explain;
 mod list;
 mod override_;
@@ -12,6 +13,7 @@ mod replay;
 mod serve;
 mod table;
 mod terms;
+mod top;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -44,6 +46,7 @@ enum Command {
     Override(override_::Override),
     #[command(name = "ban")]
     Bans(ban::Bans),
+    Top(top::Top),
     Completions(completions::Completions),
 }
 
@@ -77,6 +80,7 @@ impl Command {
             Self::List(list) => list.run(),
             Self::Override(own) => own.run(),
             Self::Bans(bans) => bans.run(),
+            Self::Top(top) => top.run(),
             Self::Completions(completions) => completions.run(),
         }
     }
