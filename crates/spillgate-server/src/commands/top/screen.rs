@@ -5,6 +5,7 @@ use std::thread;
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use ratatui::layout::{Position, Rect};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -27,25 +28,37 @@ impl Screen {
 
     /// Draws everything at the next time, also what has not changed.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), DefaultTerminal::clear)
+        let Some(terminal) = &mut self.0 else { return Ok(()) };
+        // Not `clear`: it asks the terminal where its cursor is, and `events` reads the answer.
+        let size = terminal.size()?;
+        terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
     /// Stops the program as a job of the shell; returns when it is continued.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
-        // Shows the cursor again.
-        drop(self.0.take());
-        ratatui::try_restore()?;
+        self.leave()?;
         kill_process(getpid(), Signal::TSTP)?;
         self.0 = Some(ratatui::try_init()?);
         self.clear()
+    }
+
+    /// Gives the terminal back.
+    fn leave(&mut self) -> io::Result<()> {
+        if let Some(mut terminal) = self.0.take() {
+            let shown = terminal.show_cursor();
+            if shown.is_err() {
+                // It would try again, and print that it cannot, to a terminal that is gone.
+                std::mem::forget(terminal);
+            }
+        }
+        ratatui::try_restore()
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        drop(self.0.take());
         // Whoever hangs up has no terminal left.
-        let _ = ratatui::try_restore();
+        let _ = self.leave();
     }
 }
 
