@@ -63,6 +63,14 @@ pub struct LimitCounts {
     pub shed: u64,
 }
 
+impl LimitCounts {
+    /// A limit that nobody has met.
+    #[must_use]
+    pub fn new(limit: impl Into<String>) -> Self {
+        Self { limit: limit.into(), allowed: 0, denied: 0, shadow_denied: 0, shed: 0 }
+    }
+}
+
 // Relaxed throughout: counts order nothing.
 impl LimitMeter {
     pub(super) fn new(capacity: usize) -> Self {
@@ -147,11 +155,11 @@ impl LimitMeter {
 
     pub(super) fn counts(&self, limit: &str) -> LimitCounts {
         LimitCounts {
-            limit: limit.to_owned(),
             allowed: self.allowed.load(Ordering::Relaxed),
             denied: self.denied.load(Ordering::Relaxed),
             shadow_denied: self.shadow_denied.load(Ordering::Relaxed),
             shed: self.shed_by_class().map(|(_, count)| count).sum(),
+            ..LimitCounts::new(limit)
         }
     }
 

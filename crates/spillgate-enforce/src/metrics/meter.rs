@@ -20,6 +20,10 @@ impl Meter {
         Self { metrics, limits: PerLimit::default() }
     }
 
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     pub(crate) fn count(&self, subject: Subject<'_>, outcome: &Outcome<'_>) {
         let answer = outcome.answer();
         match answer {
