@@ -23,3 +23,4 @@ mod snapshots;
 mod soak;
 mod tls;
 mod tokens;
+mod top;

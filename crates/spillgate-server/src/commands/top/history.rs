@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::status::Second;
+use super::status::{Past, Second};
 
 /// How many seconds are kept.
 pub(super) const KEPT: usize = 300;
@@ -22,6 +22,10 @@ impl History {
     pub(super) fn push(&mut self, time: f64, second: Second) {
         let now = time as i64;
         let missed = now - self.end;
+        // What the server remembers may be of a moment later.
+        if (-5..0).contains(&missed) {
+            return;
+        }
         if self.points.is_empty() || missed < 0 || missed > KEPT as i64 {
             self.points.clear();
         } else {
@@ -37,6 +41,29 @@ impl History {
         while self.points.len() > KEPT {
             self.points.pop_front();
         }
+    }
+
+    /// Begins with what the server remembers, of points that are one second each.
+    pub(super) fn replace(&mut self, past: &Past) {
+        let longest = past.limits.iter().map(|limit| limit.allowed.len()).max().unwrap_or(0);
+        if past.step != 1 || longest == 0 {
+            return;
+        }
+        let at = |counts: &[Option<u64>], point: usize| counts.get(point).copied().flatten();
+        let point = |point: usize| {
+            let known = past.limits.iter().filter(|limit| at(&limit.allowed, point).is_some());
+            known.fold(None, |sum: Point, limit| {
+                let mut sum = sum.unwrap_or_default();
+                sum.allowed += at(&limit.allowed, point).unwrap_or(0);
+                sum.denied += at(&limit.denied, point).unwrap_or(0);
+                sum.shadow_denied += at(&limit.shadow_denied, point).unwrap_or(0);
+                sum.shed += at(&limit.shed, point).unwrap_or(0);
+                Some(sum)
+            })
+        };
+        self.points = (longest.saturating_sub(KEPT)..longest).map(point).collect();
+        // The last point ends where the next second begins.
+        self.end = past.end - 1;
     }
 
     /// Means per second in `columns` parts of the time that is kept, the oldest first. They begin
@@ -84,6 +111,23 @@ mod tests {
         // The clock of the server was set.
         history.push(10.0, second(7));
         assert_eq!(allowed(&history, KEPT).iter().flatten().count(), 1);
+    }
+
+    #[test]
+    fn what_the_server_remembers_is_shown_at_once() {
+        let past = serde_json::json!({ "step": 1, "end": 1003, "points": 3, "limits": [
+            { "name": "a", "allowed": [null, 2, 3], "denied": [null, 1, 0] },
+            { "name": "b", "allowed": [null, null, 4], "denied": [null, null, 5] },
+        ] });
+        let mut history = History::default();
+        history.replace(&serde_json::from_value(past).unwrap());
+        history.push(1003.2, second(9));
+        let shown = allowed(&history, KEPT);
+        assert_eq!(shown[KEPT - 4..], [None, Some(2.0), Some(7.0), Some(9.0)]);
+        let denied = history.means(KEPT, |second| second.denied);
+        assert_eq!(denied[KEPT - 3..], [Some(1.0), Some(5.0), Some(0.0)]);
+        history.replace(&Past::default());
+        assert_eq!(allowed(&history, KEPT), shown);
     }
 
     #[test]

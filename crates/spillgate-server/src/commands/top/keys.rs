@@ -171,7 +171,7 @@ impl View {
             bans(state, self).get(index).map(|ban| Change::Lift { caller: ban.caller.clone() })
         } else {
             callers(state, self).get(index).and_then(|(caller, _)| {
-                let values = caller.values.clone().filter(|values| !values.is_empty())?;
+                let values = caller.values.clone()?;
                 Some(Change::Reset { limit: caller.limit.clone(), values })
             })
         };

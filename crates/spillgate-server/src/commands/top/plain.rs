@@ -107,7 +107,7 @@ const CALLERS: &[(&str, &str)] = &[
 
 fn caller_row(caller: &Caller) -> Value {
     json!({
-        "caller": caller.name(), "limit": caller.limit.raw(), "denied": caller.denied,
+        "caller": caller.caller.raw(), "limit": caller.limit.raw(), "denied": caller.denied,
         "error": caller.error, "shadow": caller.shadow_denied, "allowed": caller.allowed,
     })
 }

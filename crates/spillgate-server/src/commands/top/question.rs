@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::escape::Untrusted;
 use super::super::remote::{Ask, Remote, Unauthorized, segment};
-use super::status::{Ban, Bans, Status};
+use super::status::{Ban, Bans, Past, Status};
 use super::view::Change;
 
 /// What the server says of itself.
@@ -15,6 +15,8 @@ pub(super) struct Answer {
     pub(super) status: Status,
     /// None if names are masked, or there are too many.
     pub(super) bans: Option<Vec<Ban>>,
+    /// None if it was not asked for, or the server has none.
+    pub(super) past: Option<Past>,
 }
 
 /// Why there is no answer.
@@ -36,8 +38,12 @@ pub(super) async fn status(remote: &Remote, reveal: bool) -> Result<Status, Box<
     })
 }
 
-/// Everything that is shown.
-pub(super) async fn ask(remote: &Remote, reveal: bool) -> Result<Answer, Failure> {
+/// Everything that is shown; also what was before, if it is not known.
+pub(super) async fn ask(
+    remote: &Remote,
+    reveal: bool,
+    wants_past: bool,
+) -> Result<Answer, Failure> {
     let failure = |error: Box<dyn Error>| match error.is::<Unauthorized>() && reveal {
         true => Failure::NotRevealed(error.to_string()),
         false => Failure::Other(error.to_string()),
@@ -52,7 +58,13 @@ pub(super) async fn ask(remote: &Remote, reveal: bool) -> Result<Answer, Failure
         }
         _ => None,
     };
-    Ok(Answer { status, bans })
+    let past = if wants_past { past(remote).await } else { None };
+    Ok(Answer { status, bans, past })
+}
+
+async fn past(remote: &Remote) -> Option<Past> {
+    let answer = remote.send(Ask::new(Method::GET, "/v1/history?minutes=5")).await.ok()?;
+    serde_json::from_str(&answer).ok()
 }
 
 /// Says what was done.
@@ -84,10 +96,11 @@ pub(super) async fn change(remote: &Remote, change: &Change) -> Result<String, S
     ask.map(|_| done).map_err(|error| error.to_string())
 }
 
-/// The first value of a key is in the path, others are in the query.
+/// The first value of a key is in the path, others are in the query. The key of a limit for all
+/// callers together is `global`.
 fn key_path(limit: &Untrusted, values: &[Untrusted]) -> String {
     let mut values = values.iter().map(|value| segment(value.raw()));
-    let first = values.next().unwrap_or_default();
+    let first = values.next().unwrap_or_else(|| "global".to_owned());
     let others: Vec<_> = values.map(|value| format!("part={value}")).collect();
     let query = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
     format!("/v1/limits/{}/keys/{first}{query}", segment(limit.raw()))
@@ -101,5 +114,6 @@ mod tests {
     fn a_key_of_several_parts_is_encoded() {
         let path = key_path(&"api".into(), &["a/b?".into(), "c&d=é".into(), "".into()]);
         assert_eq!(path, "/v1/limits/api/keys/a%2Fb%3F?part=c%26d%3D%C3%A9&part=");
+        assert_eq!(key_path(&"all".into(), &[]), "/v1/limits/all/keys/global");
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn callers<'a>(state: &'a State, view: &View) -> Vec<RatedCaller<'a>>
         }
         Order::Allowed => rows.sort_by_key(|(it, _)| Reverse(it.allowed)),
         Order::Limit => rows.sort_by_key(|(it, _)| &it.limit),
-        Order::Name => rows.sort_by_cached_key(|(it, _)| it.name()),
+        Order::Name => rows.sort_by_key(|(it, _)| &it.caller),
         _ => rows.sort_by_key(|(it, _)| Reverse(it.denied + it.shadow_denied)),
     }
     rows

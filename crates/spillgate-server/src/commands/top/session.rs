@@ -103,8 +103,9 @@ impl Session {
         if !self.is_asking {
             self.is_asking = true;
             let (remote, reveal) = (self.remote.clone(), self.view.reveal);
+            let wants_past = self.live.misses_past();
             self.tasks.spawn(async move {
-                Done::Asked(question::ask(&remote, reveal).await.map(Box::new))
+                Done::Asked(question::ask(&remote, reveal, wants_past).await.map(Box::new))
             });
         }
     }
@@ -115,8 +116,11 @@ impl Session {
                 self.is_asking = false;
                 match result {
                     Ok(answer) => {
-                        let Answer { status, bans } = *answer;
+                        let Answer { status, bans, past } = *answer;
                         self.live.bans = bans;
+                        if let Some(past) = past {
+                            self.live.history.replace(&past);
+                        }
                         self.live.apply(status);
                     }
                     Err(Failure::NotRevealed(why)) => {

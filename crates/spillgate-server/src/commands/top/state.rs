@@ -43,6 +43,11 @@ impl State {
         self.silent = self.silent.saturating_add(1);
     }
 
+    /// Whether there are seconds of which nothing is known.
+    pub(super) fn misses_past(&self) -> bool {
+        self.status.is_none() || self.failure.is_some()
+    }
+
     /// Why what is shown is not of now.
     pub(super) fn trouble(&self) -> Option<String> {
         match &self.failure {

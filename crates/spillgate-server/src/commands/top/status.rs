@@ -84,12 +84,12 @@ pub(super) struct Adaptive {
     pub(super) kind: Untrusted,
     pub(super) controller: Untrusted,
     pub(super) signal: Untrusted,
+    #[serde(alias = "signal-value")]
     pub(super) signal_value: Option<f64>,
     pub(super) limit: f64,
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) reason: Untrusted,
-    pub(super) in_flight: Option<u64>,
 }
 
 /// The callers who were denied most.
@@ -105,7 +105,7 @@ pub(super) struct Top {
 #[serde(default)]
 pub(super) struct Caller {
     pub(super) limit: Untrusted,
-    /// With secrets as fingerprints.
+    /// Secrets are fingerprints, unless names are revealed.
     pub(super) caller: Untrusted,
     pub(super) denied: u64,
     pub(super) shadow_denied: u64,
@@ -113,7 +113,8 @@ pub(super) struct Caller {
     pub(super) error: u64,
     /// Estimated.
     pub(super) allowed: Option<u64>,
-    /// The key, if names are revealed and it can be written as text.
+    /// The key, if names are revealed and it can be written as text. That of a limit for all
+    /// callers together has no parts.
     pub(super) values: Option<Vec<Untrusted>>,
     /// What a ban of it names, if names are revealed and it can be banned.
     pub(super) ban: Option<Untrusted>,
@@ -171,14 +172,23 @@ pub(super) struct Bans {
     pub(super) bans: Vec<Ban>,
 }
 
-impl Caller {
-    /// Who it is, as far as the server tells.
-    pub(super) fn name(&self) -> String {
-        match &self.values {
-            Some(values) if !values.is_empty() => {
-                values.iter().map(Untrusted::shown).collect::<Vec<_>>().join(", ")
-            }
-            _ => self.caller.shown(),
-        }
-    }
+/// `/v1/history`: what happened before anybody watched.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Past {
+    /// Seconds per point.
+    pub(super) step: u64,
+    /// The end of the last point, in seconds since 1970.
+    pub(super) end: i64,
+    pub(super) limits: Vec<PastLimit>,
+}
+
+/// Requests per point, the oldest first; None if the server was not there.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PastLimit {
+    pub(super) allowed: Vec<Option<u64>>,
+    pub(super) denied: Vec<Option<u64>>,
+    pub(super) shadow_denied: Vec<Option<u64>>,
+    pub(super) shed: Vec<Option<u64>>,
 }

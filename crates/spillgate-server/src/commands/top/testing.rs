@@ -16,7 +16,8 @@ pub(super) fn busy(seconds: u64) -> Value {
     let caller = |limit: &str, name: &str, denied: u64, error: u64| {
         json!({
             "limit": limit, "caller": format!("caller={name}"), "denied": denied, "shadow_denied": 0,
-            "error": error, "allowed": 400, "values": [name], "ban": name,
+            "error": error, "allowed": 400, "ban": name,
+            "values": if limit == "everything" { json!([]) } else { json!([name]) },
         })
     };
     json!({
@@ -44,8 +45,8 @@ pub(super) fn busy(seconds: u64) -> Value {
               "callers": null, "capacity": null, "evictions": null, "held": 31, "expired": 0,
               "used": [],
               "adaptive": { "kind": "concurrency", "controller": "auto", "signal": "latency",
-                  "signal_value": 0.0123, "limit": 255.0, "min": 10.0, "max": 500.0,
-                  "reason": "latency rose", "changes": 12, "refused": 4, "in_flight": 31 } },
+                  "signal-value": 0.0123, "limit": 255.0, "min": 10.0, "max": 500.0,
+                  "reason": "latency rose", "changes": 12, "refused": 4 } },
         ],
         "more_limits": 0,
         "top": { "seconds": 312.4, "callers": [

@@ -44,9 +44,18 @@ pub(super) enum Dialog {
 /// What can be done to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    Ban { caller: Untrusted, duration: String },
-    Lift { caller: Untrusted },
-    Reset { limit: Untrusted, values: Vec<Untrusted> },
+    Ban {
+        caller: Untrusted,
+        duration: String,
+    },
+    Lift {
+        caller: Untrusted,
+    },
+    /// Without values, of a limit for all callers together.
+    Reset {
+        limit: Untrusted,
+        values: Vec<Untrusted>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use super::ALLOWED;
 use super::bars::share;
-use super::numbers::{rate, short_time};
+use super::numbers::{count, rate, short_time};
 use super::table::{Column, Row};
 use crate::commands::top::status::{Adaptive, Limit};
 
@@ -29,7 +29,7 @@ pub(super) fn row((limit, adaptive): &(&Limit, &Adaptive)) -> Row {
         Line::from(format!("{}{}", rate(now), unit(adaptive))),
         Line::from(format!("{}..{}", rate(min), rate(max))),
         Line::from(Span::styled(share(within, 8), ALLOWED)),
-        Line::from(adaptive.in_flight.map_or("-".to_owned(), |it| it.to_string())),
+        Line::from(limit.held.map_or("-".to_owned(), count)),
         Line::from(adaptive.controller.shown()),
         Line::from(signal(adaptive)),
         Line::from(adaptive.reason.shown()),

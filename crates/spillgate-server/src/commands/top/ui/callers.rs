@@ -25,7 +25,7 @@ pub(super) fn row(caller: &RatedCaller<'_>) -> Row {
     let is_denied_now = per_second.is_some_and(|rate| rate > 0.0);
     let emphasis = if is_denied_now { DENIED } else { Style::new() };
     vec![
-        Line::from(Span::styled(caller.name(), emphasis)),
+        Line::from(Span::styled(caller.caller.shown(), emphasis)),
         Line::from(caller.limit.shown()),
         Line::from(count(caller.denied)),
         Line::from(count(caller.error)),

@@ -93,7 +93,7 @@ fn adaptive(limit: &Limit, adaptive: &Adaptive) -> Vec<Line<'static>> {
         entry("kind", adaptive.kind.shown()),
         entry("now", rate(adaptive.limit)),
         entry("range", format!("{} to {}", rate(adaptive.min), rate(adaptive.max))),
-        entry("in flight", number(adaptive.in_flight)),
+        entry("in flight", number(limit.held)),
         entry("controller", adaptive.controller.shown()),
         entry("signal", adaptive.signal.shown()),
         entry("value", adaptive.signal_value.map_or("-".to_owned(), |value| value.to_string())),

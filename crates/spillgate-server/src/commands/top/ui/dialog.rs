@@ -66,7 +66,10 @@ fn question(change: &Change) -> Line<'static> {
             Line::from(vec!["Lift the ban of ".into(), caller.shown().bold(), "?".into()])
         }
         Change::Reset { limit, values } => {
-            let key = values.iter().map(Untrusted::shown).collect::<Vec<_>>().join(", ");
+            let key = match &values[..] {
+                [] => "everybody".to_owned(),
+                values => values.iter().map(Untrusted::shown).collect::<Vec<_>>().join(", "),
+            };
             Line::from(vec![
                 "Forget what ".into(),
                 key.bold(),

@@ -111,6 +111,7 @@ fn hostile() -> State {
     let long = worst.repeat(20);
     let mut state = State::default();
     let mut json = busy(0);
+    json["top"]["callers"][0]["caller"] = json!(long);
     json["top"]["callers"][0]["values"] = json!([long, worst]);
     json["top"]["callers"][1] = json!({ "limit": "api", "caller": worst, "denied": u64::MAX / 4 });
     json["limits"][0]["name"] = json!(worst);
