@@ -8,6 +8,7 @@ mod format;
 mod input;
 mod lines;
 mod lockouts;
+mod log_clock;
 mod record;
 mod replay;
 mod report;
@@ -18,6 +19,7 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod window;
+mod zstd;
 
 pub use self::engine::{Engine, EngineOptions};
 pub use self::format::{LogFormat, Parser, Zone, detect};

@@ -3,7 +3,6 @@
 mod ban;
 mod check_config;
 mod completions;
-mod escape;
 mod explain;
 mod list;
 mod override_;
@@ -14,6 +13,7 @@ mod serve;
 mod table;
 mod terms;
 mod top;
+mod untrusted;
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -3,8 +3,7 @@
 use std::error::Error;
 
 use serde_json::Value;
-
-use super::escape::shown;
+use spillgate_policy::printable;
 
 /// A JSON array of objects as a table: a column for each header, filled in by the member of that
 /// name. Says `empty` if there are no rows.
@@ -40,7 +39,7 @@ fn cell(value: &Value) -> String {
         Value::Array(parts) => parts.iter().map(cell).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    shown(&text)
+    printable(&text)
 }
 
 #[cfg(test)]

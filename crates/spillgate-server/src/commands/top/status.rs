@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::super::escape::Untrusted;
+use super::super::untrusted::Untrusted;
 
 /// A server at some time.
 #[derive(Clone, Debug, Default, Deserialize)]
