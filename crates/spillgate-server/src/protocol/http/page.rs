@@ -4,10 +4,9 @@
 //! routes, whose access rules count.
 
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, VARY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::request::Parts;
 
 use super::problem::Problem;
 use super::reply::{Reply, content};
@@ -30,13 +29,6 @@ macro_rules! files {
 
 files! {
     "page.html",
-}
-
-/// True if the client is a browser that opens a page.
-pub(super) fn is_wanted(head: &Parts) -> bool {
-    let accepts = head.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let mut ranges = accepts.flat_map(|line| line.split(','));
-    ranges.any(|range| range.split(';').next().unwrap_or_default().trim() == "text/html")
 }
 
 pub(super) fn page() -> Result<Reply, Problem> {
