@@ -41,7 +41,7 @@ impl<S: Store, R> Enforcer<S, R> {
         self.adaptive.look(&self.gate.adaptive_states(), |state, noticed| {
             let Some(meter) = &self.meter else { return };
             match noticed {
-                Noticed::New => drop(meter.shed_by_class(&state.limit)),
+                Noticed::New => drop(meter.limit(&state.limit).begin_shed()),
                 Noticed::Moved(changes) => {
                     meter.stepped(&state.limit, state.status.reason, changes);
                 }

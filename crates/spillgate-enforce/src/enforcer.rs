@@ -9,7 +9,7 @@ use crate::ProblemJson;
 use crate::adaptive_log::AdaptiveLog;
 use crate::denial_log::DenialLog;
 use crate::headers::{Headers, Quotas, RateLimitHeaders, whole_seconds};
-use crate::metrics::{Meter, Metrics, Timer};
+use crate::metrics::{LimitCallers, Meter, Metrics, Timer};
 
 /// Decides, counts and logs: the only way to a [`Gate`]'s decisions for middleware and protocols,
 /// so that nothing is decided without being counted, or denied without being logged.
@@ -197,6 +197,14 @@ impl<S: Store, R> Enforcer<S, R> {
         if let Some(meter) = &self.meter {
             meter.missing_peer();
         }
+    }
+
+    /// Who met each limit in the last 5 to 10 minutes: see [`Metrics::callers`]. Empty without
+    /// [metrics](Self::metrics).
+    #[must_use]
+    pub fn callers(&self, most: usize) -> Vec<LimitCallers> {
+        let callers = |meter: &Arc<Meter>| meter.metrics().callers(self.gate.store().now(), most);
+        self.meter.as_ref().map(callers).unwrap_or_default()
     }
 
     /// The headers of a response to a request with this outcome, if there are any.

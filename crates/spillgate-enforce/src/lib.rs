@@ -19,5 +19,7 @@ pub use self::admission::Admission;
 pub use self::delay::Delayed;
 pub use self::enforcer::{Enforcer, OnStoreError};
 pub use self::headers::{Headers, RateLimitHeaders};
-pub use self::metrics::{Metrics, MetricsFormat};
+pub use self::metrics::{
+    LatencyHistogram, LimitCallers, LimitCounts, Metrics, MetricsFormat, OtherCounts, TopCallers,
+};
 pub use self::refusal::{GrpcStatus, ProblemJson, Reason, Refusal, Refuse};

@@ -161,10 +161,22 @@ impl<'a> From<&'a Caller<'_>> for Value<'a> {
     }
 }
 
-/// A key as people may see it: each part with its value, secrets as fingerprints.
+/// A key as people may see it: each part with its value.
 pub(crate) struct Described<'a> {
     pub(crate) key: &'a Key,
     pub(crate) per: &'a [Part],
+    /// Shows what may be secret, not its fingerprint.
+    pub(crate) in_clear: bool,
+}
+
+impl Described<'_> {
+    /// A value that may be a secret.
+    fn secret(&self, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.in_clear {
+            true => f.write_str(&String::from_utf8_lossy(value)),
+            false => fmt::Display::fmt(&Masked(value), f),
+        }
+    }
 }
 
 impl fmt::Display for Described<'_> {
@@ -172,25 +184,83 @@ impl fmt::Display for Described<'_> {
         if self.per.is_empty() {
             return f.write_str("global");
         }
-        let mut bytes = self.key.as_bytes();
         if let [Part::Key] = self.per {
-            return write!(f, "key={}", Masked(bytes));
+            f.write_str("key=")?;
+            return self.secret(self.key.as_bytes(), f);
         }
-        for (index, part) in self.per.iter().enumerate() {
+        let values = self.key.values(self.per.len());
+        for (index, (part, value)) in self.per.iter().zip(values).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            let (kind, value, rest) = split(bytes, index + 1 == self.per.len());
             write!(f, "{comma}{part}=")?;
-            match (kind, <[u8; 4]>::try_from(value), <[u8; 16]>::try_from(value)) {
-                (0, ..) => f.write_str("anonymous")?,
-                (4, Ok(octets), _) => write!(f, "{}", IpAddr::from(octets))?,
-                (6, _, Ok(octets)) => write!(f, "{}", IpAddr::from(octets))?,
-                (1, ..) if *part == Part::Caller => write!(f, "api-key:{}", Masked(value))?,
-                (2, ..) if *part == Part::Caller => write!(f, "user:{}", Masked(value))?,
-                _ => Masked(value).fmt(f)?,
+            match value {
+                KeyValue::Absent => f.write_str("anonymous")?,
+                KeyValue::Ip(address) => write!(f, "{address}")?,
+                KeyValue::ApiKey(name) if *part == Part::Caller => {
+                    f.write_str("api-key:")?;
+                    self.secret(name, f)?;
+                }
+                KeyValue::User(name) if *part == Part::Caller => {
+                    f.write_str("user:")?;
+                    self.secret(name, f)?;
+                }
+                KeyValue::Descriptor(texts) if self.in_clear => describe_texts(texts, f)?,
+                KeyValue::ApiKey(text)
+                | KeyValue::User(text)
+                | KeyValue::Text(text)
+                | KeyValue::Descriptor(text) => self.secret(text, f)?,
             }
-            bytes = rest;
         }
         Ok(())
+    }
+}
+
+/// The domain of a descriptor, its keys and values.
+fn describe_texts(mut bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut index = 0;
+    while let Some((length, rest)) = bytes.split_first_chunk() {
+        let length = u64::from_le_bytes(*length) as usize;
+        let (text, rest) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+        let before = match index {
+            0 => "",
+            1 => ": ",
+            _ if index % 2 == 0 => "=",
+            _ => ", ",
+        };
+        write!(f, "{before}{}", String::from_utf8_lossy(text))?;
+        (bytes, index) = (rest, index + 1);
+    }
+    Ok(())
+}
+
+/// What a part of a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyValue<'k> {
+    Absent,
+    ApiKey(&'k [u8]),
+    User(&'k [u8]),
+    Ip(IpAddr),
+    Text(&'k [u8]),
+    /// The domain and all entries, each text after its length.
+    Descriptor(&'k [u8]),
+}
+
+impl Key {
+    /// The values of a key that has so many parts.
+    pub(crate) fn values(&self, parts: usize) -> impl Iterator<Item = KeyValue<'_>> {
+        let mut bytes = self.as_bytes();
+        (0..parts).map(move |index| {
+            let (kind, value, rest) = split(bytes, index + 1 == parts);
+            bytes = rest;
+            match (kind, <[u8; 4]>::try_from(value), <[u8; 16]>::try_from(value)) {
+                (0, ..) => KeyValue::Absent,
+                (1, ..) => KeyValue::ApiKey(value),
+                (2, ..) => KeyValue::User(value),
+                (4, Ok(octets), _) => KeyValue::Ip(octets.into()),
+                (6, _, Ok(octets)) => KeyValue::Ip(octets.into()),
+                (8, ..) => KeyValue::Descriptor(value),
+                _ => KeyValue::Text(value),
+            }
+        })
     }
 }
 

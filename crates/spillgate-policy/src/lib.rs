@@ -46,10 +46,11 @@ pub use self::envoy::Descriptor;
 pub use self::error::{Error, Place, Problem};
 pub use self::gate::{
     Acquired, AdaptiveExplanation, AdaptiveState, Answer, Ban, BanExplanation, BanUsage,
-    CallReport, Changes, Decided, DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors,
-    Explanation, Gate, LimitChange, LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits,
-    ListChange, ListEntry, Origin, Outcome, OverrideEntry, PriorityExplanation, Question, Receipt,
-    RequestPermits, SavedState, StateExplanation, Subject, Throttle, Uncharged,
+    CallReport, Changes, CountedKey, Decided, DescriptorKind, DescriptorOutcome, DescriptorState,
+    Descriptors, Explanation, Gate, LimitChange, LimitCheck, LimitExplanation, LimitState,
+    LimitSummary, Limits, ListChange, ListEntry, Origin, Outcome, OverrideEntry,
+    PriorityExplanation, Question, Receipt, RequestPermits, SavedState, StateExplanation, Subject,
+    Throttle, Uncharged,
 };
 pub use self::key::Key;
 pub use self::policy::Policy;

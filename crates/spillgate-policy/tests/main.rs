@@ -7,6 +7,7 @@ mod bans;
 mod common;
 mod concurrency;
 mod conformance;
+mod counted_key;
 mod descriptors;
 mod expiry;
 mod identity;

@@ -27,6 +27,7 @@ mod streams;
 mod trailers;
 mod upgrade;
 mod upstream;
+mod upstream_status;
 
 use std::sync::Arc;
 
@@ -41,6 +42,7 @@ pub use self::settings::{
 };
 pub use self::streams::{Spawn, TokioSpawn};
 use self::upstream::Upstreams;
+pub use self::upstream_status::UpstreamStatus;
 
 /// What the connections of a proxy share: its settings, its upstreams and its counters.
 #[derive(Debug)]

@@ -120,6 +120,13 @@ impl ProxyMetrics {
         let idle = each(|upstream| upstream.idle_connections() as u64);
         let help = "Idle connections to an upstream";
         gauges(encoder, "proxy_upstream_idle_connections", help, idle)?;
+        let help = "Time until the head of an upstream's response";
+        let kind = MetricType::Histogram;
+        let mut family = encoder.encode_descriptor("proxy_upstream_seconds", help, None, kind)?;
+        for (name, upstream) in names.iter().zip(all) {
+            let labels = [("upstream", name.as_str())];
+            upstream.latency().encode(family.encode_family(&labels)?)?;
+        }
         self.limits(encoder)
     }
 

@@ -2,10 +2,8 @@
 
 use std::hash::BuildHasher;
 
-use spillgate::KeyedState;
+use spillgate::{HeavyHitters, KeyedState};
 use spillgate_policy::Caller;
-
-use crate::heavy_hitters::HeavyHitters;
 
 /// How many callers are kept.
 const KEPT: usize = 8192;

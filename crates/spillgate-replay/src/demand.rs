@@ -1,11 +1,8 @@
 //! How much callers need, in bounded memory.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 
-use spillgate::Timestamp;
-
-use crate::heavy_hitters::Identity;
+use spillgate::{HashIsKey, Timestamp};
 
 /// Rates that are tried: amount, seconds, and how a quota writes the period.
 pub(crate) const RATES: [(u64, u64, &str); 16] = [
@@ -36,7 +33,7 @@ const MAX_CALLERS: usize = 1 << 16;
 /// first request on.
 #[derive(Debug)]
 pub(crate) struct Demand {
-    callers: HashMap<u64, Buckets, BuildHasherDefault<Identity>>,
+    callers: HashMap<u64, Buckets, HashIsKey>,
     /// Hashes above it are not measured.
     highest: u64,
 }

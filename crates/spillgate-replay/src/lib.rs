@@ -5,7 +5,6 @@ mod demand;
 mod endpoint;
 mod engine;
 mod format;
-mod heavy_hitters;
 mod input;
 mod lines;
 mod lockouts;
@@ -22,7 +21,6 @@ mod window;
 
 pub use self::engine::{Engine, EngineOptions};
 pub use self::format::{LogFormat, Parser, Zone, detect};
-pub use self::heavy_hitters::{Entry, HeavyHitters};
 pub use self::input::{Input, InputOptions, InputSummary};
 pub use self::lines::MAX_LINE;
 pub use self::record::{Headers, Record, Skip, Wanted};

@@ -2,13 +2,12 @@
 
 use std::hash::BuildHasher;
 
-use spillgate::{KeyedState, Timestamp};
+use spillgate::{HeavyHitters, KeyedState, Timestamp};
 use spillgate_policy::{Answer, Caller, Mode, Outcome};
 
 use crate::Record;
 use crate::endpoint;
 use crate::engine::Engine;
-use crate::heavy_hitters::HeavyHitters;
 use crate::lockouts::{Lockouts, Run};
 use crate::series::Series;
 

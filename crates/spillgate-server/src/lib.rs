@@ -4,6 +4,7 @@ mod app;
 mod commands;
 pub mod envoy;
 mod lifecycle;
+mod live;
 mod log;
 pub mod protocol;
 mod secret;

@@ -8,6 +8,7 @@ mod decision;
 mod error;
 pub mod fork;
 mod hasher;
+mod heavy_hitters;
 mod limiter;
 mod quota;
 mod seq_cell;
@@ -21,6 +22,7 @@ pub use self::concurrency::{Busy, BusyCause, Concurrency, ConcurrencyBuilder, Pe
 pub use self::decision::{Decision, Verdict};
 pub use self::error::Error;
 pub use self::hasher::{KeyedHasher, KeyedState, Seed};
+pub use self::heavy_hitters::{HashIsKey, HeavyHitter, HeavyHitters, SameHash};
 pub use self::limiter::{
     AllDecision, CheckMany, Counts, Limiter, LimiterBuilder, Reservation, Saved, SavedOverride,
     SavedTable, Settled, Spend, TierOf, check_all, check_all_at,

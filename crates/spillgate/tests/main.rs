@@ -12,6 +12,7 @@ mod concurrency;
 mod conformance;
 mod fork;
 mod hasher;
+mod heavy_hitters;
 mod limiter;
 mod moving;
 mod override_expiry;

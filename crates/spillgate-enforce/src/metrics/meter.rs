@@ -1,32 +1,27 @@
 use std::cell::Cell;
+use std::sync::Arc;
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::histogram::Histogram;
-use spillgate::adaptive::{PriorityClass, StepReason};
+use spillgate::adaptive::StepReason;
 use spillgate::{Clock, SystemClock, Timestamp};
-use spillgate_policy::{Answer, LimitState, Mode, Outcome, Subject};
+use spillgate_policy::{Answer, LimitState, Outcome, Subject};
 
-use super::{Labels, LimitLabel, Metrics, ShedLabels, StepLabels};
+use super::limit_meter::LimitMeter;
+use super::{LatencyHistogram, LimitLabel, Metrics, StepLabels};
 use crate::per_limit::PerLimit;
 
 /// Counts what one enforcer decides.
 pub(crate) struct Meter {
     metrics: Metrics,
-    limits: PerLimit<Outcomes>,
-    /// By priority class, the lowest first.
-    shed: PerLimit<[Counter; PriorityClass::ALL.len()]>,
-}
-
-/// The counters of one limit.
-struct Outcomes {
-    allowed: Counter,
-    denied: Counter,
-    shadow_denied: Counter,
+    limits: PerLimit<Arc<LimitMeter>>,
 }
 
 impl Meter {
     pub(crate) fn new(metrics: Metrics) -> Self {
-        Self { metrics, limits: PerLimit::default(), shed: PerLimit::default() }
+        Self { metrics, limits: PerLimit::default() }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     pub(crate) fn count(&self, subject: Subject<'_>, outcome: &Outcome<'_>) {
@@ -56,20 +51,14 @@ impl Meter {
         }
         // A request may be free and still went ahead; anything else of cost 0 is a peek or refund.
         let is_request = matches!(subject, Subject::Request(_));
-        limits
-            .filter(|limit| is_request || limit.decision().cost() > 0)
-            .for_each(|limit| self.count_limit(limit, answer));
-    }
-
-    fn count_limit(&self, limit: LimitState<'_>, answer: Answer) {
-        let make = || self.outcomes(limit.name());
-        self.limits.with(limit, make, |outcomes| {
-            if limit.decision().is_denied() {
-                let is_shadow = limit.mode() == Mode::Shadow;
-                if is_shadow { &outcomes.shadow_denied } else { &outcomes.denied }.inc();
-            } else if answer == Answer::Allowed {
-                outcomes.allowed.inc();
-            }
+        limits.filter(|limit| is_request || limit.decision().cost() > 0).for_each(|limit| {
+            self.with(limit, |meter| {
+                if limit.decision().is_denied() {
+                    meter.denied(subject, outcome, limit);
+                } else if answer == Answer::Allowed {
+                    meter.allowed(subject, outcome, limit);
+                }
+            });
         });
     }
 
@@ -77,37 +66,18 @@ impl Meter {
     fn count_shed(&self, outcome: &Outcome<'_>) {
         let class = outcome.priority().unwrap_or_default().class();
         for limit in outcome.limits().filter(|limit| limit.decision().is_denied()) {
-            self.shed.with(
-                limit,
-                || self.shed_by_class(limit.name()),
-                |classes| {
-                    let mut classes = PriorityClass::ALL.iter().zip(classes);
-                    if let Some((_, counter)) = classes.find(|(known, _)| **known == class) {
-                        counter.inc();
-                    }
-                },
-            );
+            self.with(limit, |meter| meter.shed(class));
         }
     }
 
-    /// The counters of shed requests of a limit. They show 0 from then on.
-    pub(crate) fn shed_by_class(&self, limit: &str) -> [Counter; PriorityClass::ALL.len()] {
-        PriorityClass::ALL.map(|class| {
-            let labels = ShedLabels { limit: limit.to_owned(), class: class.name() };
-            self.metrics.shed.get_or_create_owned(&labels)
-        })
+    #[inline]
+    fn with(&self, limit: LimitState<'_>, then: impl FnOnce(&LimitMeter)) {
+        self.limits.with(limit, || self.limit(limit.name()), |meter| then(meter));
     }
 
-    fn outcomes(&self, limit: &str) -> Outcomes {
-        let counter = |outcome| {
-            let labels = Labels { limit: limit.to_owned(), outcome };
-            self.metrics.requests.get_or_create_owned(&labels)
-        };
-        Outcomes {
-            allowed: counter("allowed"),
-            denied: counter("denied"),
-            shadow_denied: counter("shadow-denied"),
-        }
+    /// The meter of a limit.
+    pub(crate) fn limit(&self, name: &str) -> Arc<LimitMeter> {
+        self.metrics.limits.get(name)
     }
 
     pub(crate) fn store_failed(&self) {
@@ -136,7 +106,7 @@ impl Meter {
         }
         let decision = DECISIONS.get();
         DECISIONS.set(decision.wrapping_add(1));
-        // A histogram takes a lock, and most decisions are not worth it.
+        // Reading the clock twice costs more than most decisions.
         decision
             .is_multiple_of(64)
             .then(|| Timer { histogram: &self.metrics.decision_seconds, start: SystemClock.now() })
@@ -145,7 +115,7 @@ impl Meter {
 
 /// Times a decision until it is dropped, or [forgotten](Self::forget).
 pub(crate) struct Timer<'m> {
-    histogram: &'m Histogram,
+    histogram: &'m LatencyHistogram,
     start: Timestamp,
 }
 
@@ -158,6 +128,6 @@ impl Timer<'_> {
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        self.histogram.observe(SystemClock.now().since(self.start).as_secs_f64());
+        self.histogram.observe(SystemClock.now().since(self.start));
     }
 }

@@ -173,7 +173,7 @@ impl<S: Store> Gate<S> {
 impl StateExplanation {
     fn new(rule: &Rule, spend: &Spend, decision: &Decision) -> Self {
         Self {
-            key: Described { key: &spend.key, per: &rule.per }.to_string(),
+            key: Described { key: &spend.key, per: &rule.per, in_clear: false }.to_string(),
             cost: spend.cost,
             passes: decision.is_allowed(),
             limit: decision.limit(),

@@ -8,7 +8,8 @@ use super::connect::Connector;
 use super::health::Health;
 use super::http2::Http2;
 use super::pool::Pool;
-use super::{InFlight, Timeouts, Upstream};
+use super::{InFlight, LATENCIES, Timeouts, Upstream};
+use spillgate_enforce::LatencyHistogram;
 use spillgate_net::tls;
 
 use crate::settings::{LimitSettings, ProxySettings, Scheme, UpstreamUrl};
@@ -48,6 +49,8 @@ impl Upstreams {
             }
             let in_flight = same.map(|same| Arc::clone(&same.in_flight)).unwrap_or_default();
             let limit = same.map(|same| Arc::clone(&same.limit)).unwrap_or_default();
+            let latency = same.map(|same| Arc::clone(same.latency()));
+            let latency = latency.unwrap_or_else(|| Arc::new(LatencyHistogram::new(&LATENCIES)));
             Ok::<_, String>(Arc::new(Upstream {
                 connector: Connector::new(url, trusted.as_ref())?,
                 url: url.clone(),
@@ -57,6 +60,7 @@ impl Upstreams {
                 health: Health::default(),
                 in_flight,
                 limit,
+                latency,
                 cut: AtomicU64::new(0),
             }))
         };

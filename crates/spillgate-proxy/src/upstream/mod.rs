@@ -20,6 +20,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use spillgate::adaptive::{AdaptivePermit, AdaptiveStatus};
 use spillgate::{Clock, SystemClock};
+use spillgate_enforce::LatencyHistogram;
 use spillgate_tower::ServiceLatency;
 
 pub(super) use self::balance::Upstreams;
@@ -58,8 +59,14 @@ pub(super) struct Upstream {
     in_flight: Arc<AtomicUsize>,
     /// Shared likewise.
     limit: Arc<UpstreamLimit>,
+    /// Shared likewise: how long it takes until the head of a response.
+    latency: Arc<LatencyHistogram>,
     cut: AtomicU64,
 }
+
+/// Upper bounds of latencies in seconds.
+static LATENCIES: [f64; 15] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 /// A request without a response.
 #[derive(Debug)]
@@ -128,14 +135,25 @@ impl Upstream {
         request: Request<RequestBody>,
         upgrades: bool,
     ) -> Result<Answered, Unanswered> {
-        match self.url.scheme {
+        let begin = SystemClock.now();
+        let answered = match self.url.scheme {
             Scheme::H2c => self.http2.send(self, request).await,
             // Only HTTP/1.1 has `Upgrade`.
             Scheme::Https if !upgrades && !self.http2.is_refused() => {
                 self.http2.send(self, request).await
             }
             Scheme::Http | Scheme::Https => http1::send(self, request).await,
+        };
+        if answered.is_ok() {
+            self.latency.observe(SystemClock.now().since(begin));
         }
+        answered
+    }
+
+    /// How long it takes until the head of a response, the time included in which the client
+    /// sends its body.
+    pub(super) fn latency(&self) -> &Arc<LatencyHistogram> {
+        &self.latency
     }
 
     /// Counts a request as in flight for as long as the result lives; `None` if there are as many

@@ -19,6 +19,7 @@ pub use self::access::Access;
 pub use self::readiness::{Phase, Readiness};
 use self::replace::Source;
 use crate::AnyStore;
+use crate::live::Live;
 use crate::settings::Additions;
 
 /// What a server decides with, whatever protocol it speaks.
@@ -44,6 +45,8 @@ pub struct App {
     source: Mutex<Source>,
     folder: PathBuf,
     registry: RwLock<Registry>,
+    metrics: Metrics,
+    live: Live,
 }
 
 impl App {
@@ -58,6 +61,8 @@ impl App {
             source: Mutex::new(Source { text: policy.into(), additions: Additions::default() }),
             folder: PathBuf::new(),
             registry: RwLock::default(),
+            metrics: metrics.clone(),
+            live: Live::new(),
         };
         app.register(|registry| metrics.register(registry));
         app.register(|registry| app.register_own(registry));
@@ -98,6 +103,16 @@ impl App {
     /// The gate.
     pub fn gate(&self) -> &Arc<Gate<AnyStore>> {
         self.enforcer.gate()
+    }
+
+    /// What was counted of decisions.
+    pub(crate) fn counted(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What people see of the server.
+    pub(crate) fn live(&self) -> &Live {
+        &self.live
     }
 
     /// Whether the server is ready, and how its last reload went.

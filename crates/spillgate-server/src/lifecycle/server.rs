@@ -19,6 +19,7 @@ use super::banner::Banner;
 use super::reload::{self, Reloader};
 use super::snapshotter::{SnapshotMetrics, Snapshotter};
 use super::{shared_store, state};
+use crate::live::Live;
 use crate::settings::{Config, Listen, Source, TlsFiles, Token};
 use crate::snapshot::SnapshotFile;
 use crate::{App, SharedStore, log, protocol};
@@ -79,6 +80,9 @@ impl Server {
             // Before anyone is let in who is banned or blocked elsewhere.
             let _ = timeout(FIRST_EDITS, app.gate().follow(&mut 0)).await;
         }
+        if let Some(proxy) = &proxy {
+            app.live().show_proxy(Arc::clone(proxy));
+        }
         let bound = bind(protocol::all(&app, &settings, proxy.clone()))?;
         register(&app, &bound);
         let snapshotter = snapshot.map(|file| {
@@ -103,6 +107,7 @@ impl Server {
         background.push(tokio::spawn(reload::watch(Arc::clone(&reloader))).abort_handle());
         let enforcer = Arc::clone(app.enforcer());
         background.push(tokio::spawn(async move { enforcer.follow().await }).abort_handle());
+        background.push(tokio::spawn(Live::run(Arc::clone(&app))).abort_handle());
         background.extend(saving.map(|saving| tokio::spawn(saving).abort_handle()));
         info!(version = env!("CARGO_PKG_VERSION"), "started");
         let (lame_duck, drain) = (settings.shutdown_delay, settings.shutdown_timeout);

@@ -72,7 +72,7 @@ impl Ban {
         duration: Duration,
     ) -> Self {
         Self {
-            text: text(&caller, identifier).into(),
+            text: caller_text(&caller, identifier).into(),
             caller,
             limit: None,
             reason: None,
@@ -226,7 +226,8 @@ pub(super) fn parse(text: &str, identifier: &Identifier) -> Result<Caller<'stati
     Ok(identifier.as_counted(Caller::Ip(address)))
 }
 
-fn text(caller: &Caller<'_>, identifier: &Identifier) -> String {
+/// A caller as operators write it.
+pub(in crate::gate) fn caller_text(caller: &Caller<'_>, identifier: &Identifier) -> String {
     match caller {
         Caller::ApiKey(key) => named("key", key),
         Caller::User(user) => named("user", user),

@@ -15,6 +15,7 @@ use spillgate::{KeyedState, Timestamp};
 
 pub use self::admin::BanUsage;
 pub use self::ban::Ban;
+pub(super) use self::ban::caller_text;
 pub use self::explain::BanExplanation;
 pub(super) use self::lookup::{Banned, BansAt};
 use crate::key::Value;

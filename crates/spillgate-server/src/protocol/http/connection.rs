@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 
 use http::header::{CONNECTION, HeaderValue};
-use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use spillgate_net::{Activity, IdleTimeout, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::events::ReplyBody;
 use super::fast::{Fast, Left};
 use super::request_reader::RequestReader;
 use super::{Bounds, HttpServer, service};
@@ -89,7 +89,7 @@ impl Anything<'_> {
             if server.app.readiness().is_draining() {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<_, Infallible>(reply.map(Full::new))
+            Ok::<_, Infallible>(ReplyBody::of(reply))
         });
         let stream = TokioIo::new(request);
         let mut connection = pin!(builder(&server.bounds).serve_connection(stream, answer));

@@ -1,13 +1,26 @@
-//! `GET /`: an overview, and a command to try.
+//! `GET /`: the live page for browsers; for others an overview, and a command to try.
 
-use http::header::HOST;
+use http::header::{HOST, HeaderValue, VARY};
 use http::request::Parts;
 use spillgate_policy::Policy;
 
-use super::HttpServer;
+use super::problem::Problem;
 use super::reply::{Reply, text};
+use super::routes::Level;
+use super::{HttpServer, access, page};
 
-pub(super) fn run(server: &HttpServer, head: &Parts) -> Reply {
+pub(super) fn run(server: &HttpServer, head: &Parts) -> Result<Reply, Problem> {
+    if page::is_wanted(head) {
+        return page::page();
+    }
+    // It names a limit.
+    access::admit(&server.app.access(), Level::Client, head)?;
+    let mut reply = text(overview(server, head));
+    reply.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    Ok(reply)
+}
+
+fn overview(server: &HttpServer, head: &Parts) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let routes = include_str!("home.txt");
     // The host that the client used.
@@ -18,11 +31,11 @@ pub(super) fn run(server: &HttpServer, head: &Parts) -> Reply {
         false => " -H \"authorization: Bearer $SPILLGATE_TOKEN\"",
     };
     let question = question(&server.app.gate().policy());
-    text(format!(
+    format!(
         "Spillgate {version}: is this caller allowed to make this request right now?\n\n{routes}\nTry:\n\n  \
          curl -d '{question}' -H 'content-type: application/json'{bearer} \\\n    \
          {scheme}://{host}/v1/check\n"
-    ))
+    )
 }
 
 /// A check that the policy in force can answer.

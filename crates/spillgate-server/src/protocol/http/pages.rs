@@ -63,12 +63,8 @@ pub(super) fn ready(app: &App, head: &Parts) -> Result<Reply, Problem> {
     let mismatch = shared.and_then(|store| store.stats().agreement.differences());
     let mismatch = mismatch.map(|why| shown(why, "servers that share the store differ"));
     let phase = readiness.phase();
-    let status = match phase {
-        Phase::Starting => "starting",
-        Phase::Ready => "ready",
-        Phase::Draining => "draining",
-    };
-    let mut reply = json(&Ready { status, reload_failure, outage, store_warning, mismatch })?;
+    let mut reply =
+        json(&Ready { status: phase.name(), reload_failure, outage, store_warning, mismatch })?;
     if phase != Phase::Ready {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }

@@ -7,6 +7,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use spillgate_net::metrics::{counters, gauges};
 
+use super::events::Watchers;
 use super::reservations::Reservations;
 use super::{Bounds, HttpStats};
 use crate::App;
@@ -19,6 +20,7 @@ pub struct HttpServer {
     pub(super) stats: HttpStats,
     pub(super) reservations: Reservations,
     pub(super) has_tls: bool,
+    pub(super) watchers: Watchers,
     is_registered: AtomicBool,
 }
 
@@ -31,6 +33,7 @@ impl HttpServer {
             stats: HttpStats::default(),
             reservations: Reservations::default(),
             has_tls: false,
+            watchers: Watchers::default(),
             is_registered: AtomicBool::new(false),
         }
     }

@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::reply::{Reply, Unchanged};
 use super::routes::{Content, Found, Level, Operation, find};
 use super::{
-    HttpServer, access, auth, bans, body, check, explain, home, limits, lists, openapi, overrides,
-    pages, permits, policy, reports, reserve,
+    HttpServer, access, auth, bans, body, check, explain, home, limits, lists, live, openapi,
+    overrides, page, pages, permits, policy, reports, reserve,
 };
 
 pub(super) async fn answer(
@@ -103,11 +103,16 @@ async fn carry_out(
         Operation::AddToList => lists::add(app, segments, query, &body).await,
         Operation::RemoveFromList => lists::remove(app, segments).await,
         Operation::Explain => explain::run(app, head, &body).await,
+        Operation::Status => live::status(app, head, query),
+        Operation::Live => live::live(server, head, query),
+        Operation::History => live::history(app, query),
+        Operation::Top => live::top(app, head, query),
         Operation::OpenApi => openapi::run(),
         Operation::Metrics => Ok(pages::metrics(app, head)),
         Operation::Health => Ok(pages::health()),
         Operation::Ready => pages::ready(app, head),
-        Operation::Home => Ok(home::run(server, head)),
+        Operation::Home => home::run(server, head),
+        Operation::PageFile => page::file(segments[0]),
     }
 }
 

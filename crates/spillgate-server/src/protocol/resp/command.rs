@@ -81,6 +81,8 @@ commands! {
     Commands = "command" "[subcommand] [name]" (1, ANY) FAST 0 "server" "Describes the commands.";
     Config = "config" "GET pattern [pattern]" (2, ANY) FAST 0 "server"
         "Returns the few settings that clients query.";
+    Top = "sg.top" "[limit] [COUNT n] [REVEAL]" (1, 5) FAST 0 "server"
+        "Lists who is denied most.";
     Bans = "sg.bans" "" (1, 1) ADMIN 0 "server" "Lists the bans in force.";
     Ban = "sg.ban" "caller seconds [reason]" (3, 4) ADMIN 0 "server"
         "Bans a caller, or changes when its ban ends.";

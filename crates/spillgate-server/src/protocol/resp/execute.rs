@@ -12,7 +12,9 @@ use super::error::{CommandError, quoted};
 use super::reply::ThrottleReply;
 use super::session::Session;
 use super::transaction::{self, Transaction};
-use super::{Endpoint, bans, check, client, config, docs, hello, info, permits, reports, throttle};
+use super::{
+    Endpoint, bans, check, client, config, docs, hello, info, permits, reports, throttle, top,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
@@ -157,6 +159,7 @@ fn about<S: Store>(
         Command::Config => config::run(args, out)?,
         Command::Info => info::run(endpoint, args, out),
         Command::Report => reports::run(endpoint, args, out)?,
+        Command::Top => top::run(endpoint, session, args, out)?,
         Command::Bans => bans::list(endpoint, out),
         Command::Reset => {
             session.name.clear();

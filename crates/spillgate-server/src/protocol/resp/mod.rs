@@ -42,6 +42,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod top;
 mod transaction;
 mod wire;
 

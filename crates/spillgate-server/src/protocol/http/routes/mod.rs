@@ -107,11 +107,16 @@ operations! {
     SetBan "set-ban",
     LiftBan "lift-ban",
     Explain "explain",
+    Status "status",
+    Live "live",
+    History "history",
+    Top "top",
     OpenApi "openapi",
     Metrics "metrics",
     Health "health",
     Ready "ready",
     Home "home",
+    PageFile "page-file",
 }
 
 const fn route(method: Method, path: &'static str, operation: Operation, level: Level) -> Route {

@@ -3,11 +3,12 @@ use schemars::json_schema;
 use spillgate_enforce::MetricsFormat;
 
 use super::{Level, Operation, Route, route, schema};
+use crate::live::{HistoryReport, Status, TopReport};
 use crate::protocol::http::parameters::{Parameter, ParameterType};
 use crate::protocol::http::terms::{self, COMMENT, EXPIRES, TTL};
 use crate::protocol::http::{
-    auth, bans, check, explain, limits, lists, overrides, pages, permits, policy, reply, reports,
-    reserve,
+    auth, bans, check, events, explain, limits, lists, live, overrides, page, pages, permits,
+    policy, reply, reports, reserve,
 };
 
 const PART: Parameter = Parameter {
@@ -145,6 +146,24 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .gives(schema::<spillgate_policy::Explanation>)
         .or_gives(&[reply::TEXT])
         .fails(&[503]),
+    route(Method::GET, "/v1/status", Operation::Status, Level::Client)
+        .says("Returns how the server is doing: rates, limits, callers that are denied most, upstreams.")
+        .asks(&[live::REVEAL])
+        .gives(schema::<Status>),
+    route(Method::GET, "/v1/live", Operation::Live, Level::Client)
+        .says("Sends the status once per second, as server-sent events.")
+        .asks(&[live::REVEAL])
+        .gives_text(events::EVENT_STREAM)
+        .fails(&[503]),
+    route(Method::GET, "/v1/history", Operation::History, Level::Client)
+        .says("Returns counts of requests during the last minutes.")
+        .asks(&[live::MINUTES])
+        .gives(schema::<HistoryReport>),
+    route(Method::GET, "/v1/top", Operation::Top, Level::Client)
+        .says("Lists who was denied and allowed most in the last 5 to 10 minutes, per limit.")
+        .asks(&[live::LIMIT, live::COUNT, live::REVEAL])
+        .gives(schema::<TopReport>)
+        .fails(&[404]),
     route(Method::GET, "/v1/openapi.json", Operation::OpenApi, Level::Client)
         .says("Returns this document.")
         .gives(|_| json_schema!({ "type": "object" })),
@@ -159,7 +178,14 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .says("Readiness probe: 503 during startup and shutdown.")
         .gives(schema::<pages::Ready>)
         .gives_same_with(503),
-    route(Method::GET, "/", Operation::Home, Level::Client)
-        .says("Returns an overview.")
-        .gives_text(reply::TEXT),
+    route(Method::GET, "/", Operation::Home, Level::Probe)
+        .says("Returns the live page to a browser, and an overview to others, who need the token elsewhere than on loopback.")
+        .gives_text(reply::TEXT)
+        .or_gives(&[page::HTML])
+        .fails(&[401]),
+    route(Method::GET, "/assets/{file}", Operation::PageFile, Level::Probe)
+        .says("Returns a file of the live page.")
+        .gives_text(page::SCRIPT)
+        .or_gives(&[page::HTML, page::STYLE, page::SVG])
+        .fails(&[404]),
 ];

@@ -6,11 +6,29 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Counts keys and keeps the most frequent ones: a Misra–Gries summary whose decrements are made
 /// for half of the entries at once.
 ///
-/// The true count of a key is between [`count`](Entry::count) and that plus [`error`](Self::error),
-/// which is at most `2 · total / capacity`. A key that is not kept has a count of at most `error`.
+/// The true count of a key is between [`count`](HeavyHitter::count) and that plus
+/// [`error`](Self::error), which is at most `2 · total / capacity`. A key that is not kept has a
+/// count of at most `error`.
+///
+/// Keys are told apart by their hash: use one whose collisions nobody can choose, such as
+/// [`KeyedState`](crate::KeyedState).
+///
+/// ```
+/// use std::hash::BuildHasher;
+/// use spillgate::{HeavyHitters, KeyedState};
+///
+/// let hasher = KeyedState::new();
+/// let mut denied = HeavyHitters::new(1024);
+/// for caller in ["203.0.113.7", "203.0.113.7", "198.51.100.1"] {
+///     denied.add(hasher.hash_one(caller), || caller.to_owned());
+/// }
+/// let top = denied.top(1);
+/// assert_eq!((top[0].value.as_str(), top[0].count), ("203.0.113.7", 2));
+/// assert_eq!(denied.error(), 0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct HeavyHitters<T> {
-    entries: HashMap<u64, Entry<T>, BuildHasherDefault<Identity>>,
+    entries: HashMap<u64, HeavyHitter<T>, HashIsKey>,
     capacity: usize,
     error: u64,
     total: u64,
@@ -18,7 +36,8 @@ pub struct HeavyHitters<T> {
 
 /// A key that is kept.
 #[derive(Clone, Debug)]
-pub struct Entry<T> {
+#[non_exhaustive]
+pub struct HeavyHitter<T> {
     /// How often it was counted at least.
     pub count: u64,
     /// What else is known of it.
@@ -29,19 +48,23 @@ impl<T> HeavyHitters<T> {
     /// Keeps up to so many keys.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let entries = HashMap::with_capacity_and_hasher(capacity, Default::default());
-        Self { entries, capacity: capacity.max(2), error: 0, total: 0 }
+        Self { entries: HashMap::default(), capacity: capacity.max(2), error: 0, total: 0 }
     }
 
-    /// Counts a key, by its hash. `value` makes what is kept of a key that is new.
+    /// Counts a key once, by its hash. `value` makes what is kept of a key that is new.
     pub fn add(&mut self, hash: u64, value: impl FnOnce() -> T) -> &mut T {
-        self.total += 1;
+        self.add_n(hash, 1, value)
+    }
+
+    /// Counts a key so often, by its hash. `value` makes what is kept of a key that is new.
+    pub fn add_n(&mut self, hash: u64, count: u64, value: impl FnOnce() -> T) -> &mut T {
+        self.total += count;
         if self.entries.len() >= self.capacity && !self.entries.contains_key(&hash) {
             self.purge();
         }
         let entry = self.entries.entry(hash);
-        let entry = entry.or_insert_with(|| Entry { count: 0, value: value() });
-        entry.count += 1;
+        let entry = entry.or_insert_with(|| HeavyHitter { count: 0, value: value() });
+        entry.count += count;
         &mut entry.value
     }
 
@@ -63,8 +86,20 @@ impl<T> HeavyHitters<T> {
         self.total
     }
 
+    /// How many keys are kept at most.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The keys that are kept, by their hashes, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &HeavyHitter<T>)> {
+        self.entries.iter().map(|(hash, entry)| (*hash, entry))
+    }
+
     /// The most frequent keys, at most so many.
-    pub fn top(&self, most: usize) -> Vec<&Entry<T>> {
+    #[must_use]
+    pub fn top(&self, most: usize) -> Vec<&HeavyHitter<T>> {
         let mut all: Vec<_> = self.entries.iter().collect();
         all.sort_unstable_by_key(|(hash, entry)| (std::cmp::Reverse(entry.count), **hash));
         all.into_iter().take(most).map(|(_, entry)| entry).collect()
@@ -89,11 +124,14 @@ impl<T> HeavyHitters<T> {
     }
 }
 
+/// For maps whose keys are hashes already.
+pub type HashIsKey = BuildHasherDefault<SameHash>;
+
 /// Takes a hash as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Identity(u64);
+pub struct SameHash(u64);
 
-impl Hasher for Identity {
+impl Hasher for SameHash {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -105,35 +143,5 @@ impl Hasher for Identity {
     #[inline]
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn counts_are_within_the_stated_error(
-            keys in prop::collection::vec(prop_oneof![0_u64..4, 0_u64..400], 0..3000),
-            capacity in 2_usize..40,
-        ) {
-            let mut hitters = HeavyHitters::new(capacity);
-            let mut exact = HashMap::<u64, u64>::new();
-            for key in &keys {
-                hitters.add(*key, || *key);
-                *exact.entry(*key).or_default() += 1;
-            }
-            prop_assert!(hitters.entries.len() <= capacity);
-            prop_assert!(hitters.error() <= 2 * keys.len() as u64 / capacity as u64);
-            for (key, count) in exact {
-                let kept = hitters.entries.get(&key).map_or(0, |entry| entry.count);
-                prop_assert!(kept <= count && count <= kept + hitters.error(), "{key}");
-            }
-        }
     }
 }
