@@ -50,16 +50,15 @@ function receive(status) {
 }
 
 let loading = null;
-/** Loads the history of the range. What comes meanwhile is added to it. */
+/** Loads the history of the range, which later statuses are added to. */
 async function loadHistory() {
   const range = state.range;
   if (loading === range) return;
   loading = range;
   try {
-    const history = new History(await call('GET', `v1/history?minutes=${range}`));
-    if (range !== state.range) return;
-    state.history = history;
-    if (state.status) history.add(state.status);
+    const answer = await call('GET', `v1/history?minutes=${range}`);
+    if (range !== state.range || !state.status) return;
+    state.history = new History(answer, state.status);
     draw();
   } catch { /* with the next status again */ } finally {
     if (loading === range) loading = null;

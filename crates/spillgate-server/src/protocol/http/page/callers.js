@@ -1,4 +1,4 @@
-// Who is denied most.
+// Who is denied most, and who is busiest.
 
 import * as actions from './actions.js';
 import { call, revealed, token } from './api.js';
@@ -27,6 +27,7 @@ export class CallersTable {
       ['number shadow_denied', 'Shadow'], ['number allowed', 'Allowed'], ['actions', '']);
     table.append(h('div', { role: 'rowgroup' }, head), this.body);
     this.rows = new Rows(this.body, (item) => new CallerRow(item));
+    byId('callers-by').addEventListener('change', () => this.render(this.#view));
     byId('callers-more').addEventListener('click', () => { this.#all = !this.#all; this.render(this.#view); });
   }
 
@@ -36,18 +37,18 @@ export class CallersTable {
     if (!view?.status) return;
     const { status, scope, paused } = view;
     if (!paused) this.#ask(scope);
-    const { callers } = status.top;
+    const isBusiest = byId('callers-by').querySelector(':checked').value === 'busiest';
     const seconds = Math.min(status.top.seconds, status.uptime);
-    const items = scope ? this.#ofLimit(scope, callers) : callers;
+    const items = listed(status.top, scope, scope ? this.#top : null, isBusiest);
     const shown = this.#all ? items : items.slice(0, FEW);
-    const most = Math.max(1, ...items.map((item) => item.denied + item.shadow_denied));
+    const most = Math.max(1, ...items.map((item) => measure(item, isBusiest)));
     this.table.classList.toggle('no-shadow', !items.some((item) => item.shadow_denied));
     this.table.classList.toggle('no-actions', !token.isSet);
-    this.rows.update(shown.map((item) => ({ ...item, most })), ({ limit, caller }) => `${limit}\n${caller}`);
+    this.rows.update(shown.map((item) => ({ ...item, share: measure(item, isBusiest) / most, isBusiest })), ({ limit, caller }) => `${limit}\n${caller}`);
     setHidden(this.table, items.length === 0);
     const empty = byId('callers-empty');
     setHidden(empty, items.length > 0);
-    setText(empty, `Nobody was denied${scope ? ` by ${visible(scope)}` : ''} in the last ${duration(seconds)}.`);
+    setText(empty, `Nobody was ${isBusiest ? 'allowed often enough to be sampled' : 'denied'}${scope ? ` by ${visible(scope)}` : ''} in the last ${duration(seconds)}.`);
     setText(byId('callers-note'), items.length ? `last ${duration(seconds)}${token.isSet ? '' : ', secrets as fingerprints'}` : '');
     const more = byId('callers-more');
     setHidden(more, items.length <= FEW);
@@ -63,19 +64,29 @@ export class CallersTable {
     const answer = await call('GET', path).catch(() => null); // the status still names some
     this.#top = answer?.limits?.find(({ limit }) => limit === scope) ?? null;
   }
+}
 
-  #ofLimit(scope, callers) {
-    const items = new Map(callers.filter(({ limit }) => limit === scope).map((item) => [item.caller, item]));
-    const add = ({ caller, count: n, values, ban }, field) => {
-      if (items.has(caller)) return;
-      const none = { limit: scope, caller, denied: 0, shadow_denied: 0, error: 0, allowed: null, values, ban };
-      items.set(caller, { ...none, [field]: n });
-    };
-    for (const entry of this.#top?.denied?.callers ?? []) add(entry, 'denied');
-    for (const entry of this.#top?.allowed?.callers ?? []) add(entry, 'allowed');
-    const order = (item) => (item.denied + item.shadow_denied) * 1e9 + (item.allowed ?? 0);
-    return [...items.values()].sort((a, b) => order(b) - order(a));
+const measure = (item, isBusiest) => (isBusiest ? item.allowed ?? 0 : item.denied + item.shadow_denied);
+
+const NONE = { denied: 0, shadow_denied: 0, error: 0, allowed: null };
+
+/** The callers to show, most first: of a status, and of what the server said of a limit. */
+function listed({ callers, busiest = [] }, scope, top, isBusiest) {
+  const items = new Map();
+  const add = (item) => {
+    const key = JSON.stringify([item.limit, item.caller]);
+    const [known, merged] = [items.get(key) ?? NONE, { ...NONE, ...item }];
+    // The status comes first, and is newer.
+    for (const field of Object.keys(NONE)) merged[field] = known[field] || merged[field];
+    items.set(key, merged);
+  };
+  const isWanted = ({ limit }) => !scope || limit === scope;
+  for (const item of [...callers, ...busiest].filter(isWanted)) add(item);
+  for (const field of ['denied', 'shadow_denied', 'allowed']) {
+    for (const { count: n, ...caller } of top?.[field]?.callers ?? []) add({ limit: scope, ...caller, [field]: n });
   }
+  const found = [...items.values()].filter((item) => measure(item, isBusiest) > 0);
+  return found.sort((a, b) => measure(b, isBusiest) - measure(a, isBusiest));
 }
 
 class CallerRow {
@@ -86,7 +97,7 @@ class CallerRow {
     this.denied = h('span');
     this.shadow = h('span');
     this.allowed = h('span');
-    this.bar = h('span', { class: 'meter denied', 'aria-hidden': 'true' }, h('span'));
+    this.bar = h('span', { class: 'meter who-meter denied', 'aria-hidden': 'true' }, h('span'));
     const button = (text, run) => h('button', { type: 'button', class: 'small', onclick: () => run(this.#item), 'aria-label': `${text} ${visible(caller)}` }, text);
     this.reset = button('Reset', actions.reset);
     this.override = button('Override', actions.override);
@@ -100,13 +111,14 @@ class CallerRow {
 
   update(item) {
     this.#item = item;
-    const { denied, shadow_denied: shadow, error, allowed, values, ban, most } = item;
+    const { denied, shadow_denied: shadow, error, allowed, values, ban, share, isBusiest } = item;
     setText(this.denied, error && denied ? `${count(denied)}–${count(denied + error)}` : count(denied));
     setAttribute(this.denied, 'data-value', denied);
     setText(this.shadow, count(shadow));
     this.shadow.parentNode.classList.toggle('never', shadow === 0);
     setText(this.allowed, allowed == null ? '–' : `≈ ${count(allowed)}`);
-    const width = `${(100 * (denied + shadow)) / most}%`;
+    const width = `${100 * share}%`;
+    this.bar.classList.toggle('denied', !isBusiest);
     if (this.bar.firstChild.style.width !== width) this.bar.firstChild.style.width = width;
     setHidden(this.reset, !values);
     setHidden(this.override, !values);

@@ -12,12 +12,28 @@ export class History {
   /** Seconds that the last point already holds. */
   #filled;
 
-  /** @param answer of `/v1/history` */
-  constructor({ step, end, points, limits, total }) {
-    Object.assign(this, { step, end, points, until: end });
+  /** The last status: what it counted, and the second that it stands for. */
+  #last = null;
+  /** The first one: a second later is the next one, even if it came a moment early or late. */
+  #first = null;
+
+  /**
+   * @param answer of `/v1/history`
+   * @param status the last one before it
+   */
+  constructor({ step, end, points, limits, total }, status) {
+    Object.assign(this, { step, end, points });
     this.#filled = step;
     for (const limit of limits) this.#limits.set(limit.name, this.#series(FIELDS, limit));
     this.#totals = this.#series(TOTALS, total ?? {});
+    this.#begin(status);
+  }
+
+  #begin(status) {
+    // Of two clocks that differ by less than a second, the history's is right.
+    const at = Math.max(this.end, Math.floor(status.time));
+    this.#first = { at, time: status.time };
+    this.#last = { at, counts: countsOf(status) };
   }
 
   get start() {
@@ -29,22 +45,29 @@ export class History {
     return { seen: this.end, ...Object.fromEntries(fields.map((field) => [field, rates(counts[field])])) };
   }
 
-  /** Adds the last second of a status. False if too much is missing in between: load it again. */
+  /** Adds what happened since the last status. False if too much is missing in between: load it again. */
   add(status) {
-    const at = Math.floor(status.time);
-    if (at <= this.until) return this.until - at < LONGEST_GAP;
-    if (at - this.until > LONGEST_GAP) return false;
-    this.until = at;
-    while (at > this.end) this.#shift();
-    for (const { name, second } of status.limits) {
+    const at = this.#first.at + Math.round(status.time - this.#first.time);
+    const seconds = at - this.#last.at;
+    if (seconds <= 0) return seconds > -LONGEST_GAP;
+    if (seconds > LONGEST_GAP || at - this.end > LONGEST_GAP + this.step) return false;
+    const counts = countsOf(status);
+    const rates = differences(counts, this.#last.counts, seconds, status);
+    for (let second = this.#last.at + 1; second <= at; second++) this.#addSecond(second, rates);
+    this.#last = { at, counts };
+    return true;
+  }
+
+  #addSecond(second, { limits, totals }) {
+    while (second > this.end) this.#shift();
+    for (const [name, rates] of limits) {
       if (!this.#limits.has(name)) this.#limits.set(name, this.#series(FIELDS));
       const series = this.#limits.get(name);
       series.seen = this.end;
-      this.#count(series, FIELDS, second);
+      this.#count(series, FIELDS, rates);
     }
-    this.#count(this.#totals, TOTALS, status.second);
+    this.#count(this.#totals, TOTALS, totals);
     this.#filled += 1;
-    return true;
   }
 
   #shift() {
@@ -63,11 +86,11 @@ export class History {
   }
 
   /** The last point is the mean of the seconds that it holds so far. */
-  #count(series, fields, second) {
+  #count(series, fields, rates) {
     const last = this.points - 1;
     for (const field of fields) {
       const before = Number.isNaN(series[field][last]) ? 0 : series[field][last];
-      series[field][last] = (before * this.#filled + (second[field] ?? 0)) / (this.#filled + 1);
+      series[field][last] = (before * this.#filled + rates[field]) / (this.#filled + 1);
     }
   }
 
@@ -91,4 +114,20 @@ export class History {
     for (const value of this.rates(field, name)) if (value > 0) sum += value;
     return sum * this.step;
   }
+}
+
+/** Counts since the start, which miss nothing that happens between two statuses. */
+function countsOf({ limits, total }) {
+  return { limits: new Map(limits.map((limit) => [limit.name, limit])), total };
+}
+
+/** What happened per second between two statuses. */
+function differences(now, before, seconds, status) {
+  const per = (fields, counts, earlier) => Object.fromEntries(fields.map((field) =>
+    [field, Math.max(0, counts[field] - earlier[field]) / seconds]));
+  const limits = [...now.limits].map(([name, limit]) => {
+    const earlier = before.limits.get(name);
+    return [name, earlier ? per(FIELDS, limit, earlier) : limit.second];
+  });
+  return { limits, totals: per(TOTALS, status.total, before.total) };
 }
