@@ -2,7 +2,7 @@
 //! serves, what it bears, how it ends, and what the next one knows.
 
 mod adaptive;
-mod clients;
+pub(crate) mod clients;
 mod cluster;
 mod commands;
 mod crowd;
