@@ -1,6 +1,6 @@
 //! The live page: what is served at `/` to a browser, and its files.
 //!
-//! The files hold no data, so anyone may read them. What they show comes from `/v1/live` and other
+//! The files hold no data, so anyone may read them. What they show comes from `/v1/status` and other
 //! routes, whose access rules count.
 
 use http::header::{
