@@ -13,7 +13,7 @@ use spillgate::{KeyedState, Quota};
 pub(crate) use self::name::node_name;
 pub(crate) use self::named::MOST_ENTRIES;
 use self::named::Named;
-pub(crate) use self::tree::{Limited, Met, Reached, Tree};
+pub(crate) use self::tree::{Found, Limited, Met, Reached, Tree};
 pub(crate) use self::value::{ValuePattern, is_wildcard};
 use crate::config::spec::{Metadata, NodeMode};
 
@@ -95,6 +95,13 @@ impl Descriptors {
 
     pub(crate) fn domain(&self, name: &str) -> Option<&DomainLimits> {
         self.domains.get(name)
+    }
+
+    /// The tree of each domain, by name.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (&str, &Tree)> {
+        let mut domains: Vec<_> = self.domains.iter().collect();
+        domains.sort_unstable_by_key(|(name, _)| *name);
+        domains.into_iter().map(|(name, domain)| (&**name, &domain.tree))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use spillgate::KeyedState;
 
+use super::name::node_name;
 use super::value::Wildcard;
 
 /// One level of the tree of a domain: its nodes by their keys.
@@ -45,7 +46,35 @@ pub(crate) enum Limited {
     By(usize),
 }
 
+/// What is found on a walk over a tree.
+pub(crate) enum Found<'t> {
+    /// A node, with what descriptors meet that end there.
+    Node(Option<&'t Met>),
+    /// Several wildcards of one key, in the order in which they are tried.
+    Wildcards(Vec<&'t str>),
+}
+
 impl Tree {
+    /// Visits everything in the tree by the names of nodes, which begin with this one.
+    pub(crate) fn for_each<'t>(&'t self, above: &str, visit: &mut impl FnMut(&str, Found<'t>)) {
+        let mut keys: Vec<_> = self.0.iter().collect();
+        keys.sort_unstable_by_key(|(key, _)| *key);
+        for (key, values) in keys {
+            let texts: HashMap<_, _> =
+                values.written.iter().map(|(text, place)| (*place, &**text)).collect();
+            for (place, node) in values.nodes.iter().enumerate() {
+                let name = node_name(above, key, texts.get(&place).copied());
+                visit(&name, Found::Node(node.met.as_ref()));
+                node.below.for_each(&name, visit);
+            }
+            if values.wildcards.len() > 1 {
+                let tried = values.wildcards.iter().filter_map(|(_, place)| texts.get(place));
+                let tried = tried.copied().collect();
+                visit(&node_name(above, key, None), Found::Wildcards(tried));
+            }
+        }
+    }
+
     /// Adds a node, and tells whether it was not there yet.
     pub(crate) fn insert(&mut self, key: &str, value: Option<&str>, node: Reached) -> bool {
         let values = self.0.entry(key.into()).or_default();

@@ -39,7 +39,10 @@ pub use self::adaptive::{
 pub use self::ask::Decided;
 use self::bans::Bans;
 pub use self::bans::{Ban, BanExplanation, BanUsage};
-pub use self::changes::{Changes, LimitChange, ListChange};
+pub use self::changes::{
+    AffectedLimit, Changes, Effect, EntryChange, EntryChangeKind, LimitChange, ListChange,
+    PolicyChange,
+};
 pub use self::descriptors::{DescriptorKind, DescriptorOutcome, DescriptorState};
 use self::edits::Edits;
 pub use self::edits::Origin;

@@ -3,6 +3,7 @@
 mod ban;
 mod check_config;
 mod completions;
+mod diff;
 mod explain;
 mod list;
 mod override_;
@@ -10,6 +11,7 @@ mod proxy;
 mod remote;
 mod replay;
 mod serve;
+mod style;
 mod table;
 mod terms;
 
@@ -38,6 +40,7 @@ enum Command {
     Serve(serve::Serve),
     Proxy(Box<proxy::Proxy>),
     CheckConfig(check_config::CheckConfig),
+    Diff(diff::Diff),
     Explain(explain::Explain),
     Replay(Box<replay::Replay>),
     List(list::List),
@@ -57,18 +60,20 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match arguments.command.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            error.to_string().lines().for_each(|line| eprintln!("spillgate: {line}"));
-            ExitCode::FAILURE
-        }
-    }
+    let failure = match arguments.command {
+        Command::Diff(_) => ExitCode::from(diff::FAILURE),
+        _ => ExitCode::FAILURE,
+    };
+    arguments.command.run().unwrap_or_else(|error| {
+        error.to_string().lines().for_each(|line| eprintln!("spillgate: {line}"));
+        failure
+    })
 }
 
 impl Command {
-    fn run(self) -> Result<(), Box<dyn Error>> {
+    fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
+            Self::Diff(diff) => return diff.run(),
             Self::Serve(serve) => serve.run(),
             Self::Proxy(proxy) => proxy.run(),
             Self::CheckConfig(check) => check.run(),
@@ -78,7 +83,8 @@ impl Command {
             Self::Override(own) => own.run(),
             Self::Bans(bans) => bans.run(),
             Self::Completions(completions) => completions.run(),
-        }
+        }?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

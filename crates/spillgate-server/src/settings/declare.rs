@@ -183,13 +183,33 @@ pub(crate) struct SettingChange {
     pub(super) section: Section,
     pub(super) key: &'static str,
     pub(crate) needs_restart: bool,
+    /// The values before and after; `None` if it is a secret.
+    pub(crate) values: Option<[String; 2]>,
 }
 
 impl SettingChange {
+    /// A setting that has another value, and whether that needs a restart.
+    pub(super) fn new<T: Value>(
+        (section, key): (Section, &'static str),
+        (old, new): (&T, &T),
+        needs_restart: bool,
+    ) -> Self {
+        let shown = |value: &T| value.shown().unwrap_or_else(|| NOT_SET.to_owned());
+        let values = (!T::IS_SECRET).then(|| [shown(old), shown(new)]);
+        Self { section, key, needs_restart, values }
+    }
+
+    pub(super) fn is_of_same_key(&self, other: &Self) -> bool {
+        (self.section, self.key) == (other.section, other.key)
+    }
+
     pub(crate) fn is_of_store(&self) -> bool {
         self.section == Section::Store
     }
 }
+
+/// What is shown in place of a value that there is not.
+pub(super) const NOT_SET: &str = "not set";
 
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,13 +327,24 @@ macro_rules! settings {
                 use $crate::settings::declare::{Section, SettingChange, change};
                 let mut changes = Vec::new();
                 $($(if self.$field != new.$field {
-                    changes.push(SettingChange {
-                        section: Section::$section,
-                        key: key!($field),
-                        needs_restart: change::$change(&self.$field, &new.$field),
-                    });
+                    let values = (&self.$field, &new.$field);
+                    let needs_restart = change::$change(values.0, values.1);
+                    let place = (Section::$section, key!($field));
+                    changes.push(SettingChange::new(place, values, needs_restart));
                 })+)+
                 changes
+            }
+
+            /// The same if their file were in another folder.
+            pub(in crate::settings) fn moved(
+                &self,
+                from: &std::path::Path,
+                to: &std::path::Path,
+            ) -> Self {
+                use $crate::settings::value::Value;
+                let mut moved = self.clone();
+                $($(moved.$field = Value::moved(moved.$field, from, to);)+)+
+                moved
             }
         }
     };

@@ -71,6 +71,11 @@ pub(super) trait Value: Clone + PartialEq + Send + Sync + 'static {
         self
     }
 
+    /// The same if the file were in another folder.
+    fn moved(self, _from: &Path, _to: &Path) -> Self {
+        self
+    }
+
     /// The value that turns something off, if there is one.
     fn off() -> Option<Self> {
         None
@@ -121,6 +126,10 @@ impl<T: Value> Value for Option<T> {
         self.map(|value| value.relative_to(folder))
     }
 
+    fn moved(self, from: &Path, to: &Path) -> Self {
+        self.map(|value| value.moved(from, to))
+    }
+
     fn off() -> Option<Self> {
         T::off().map(Some)
     }
@@ -134,6 +143,11 @@ impl<T: Value> Value for Vec<T> {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.split(',').map(T::parse).collect()
+    }
+
+    fn shown(&self) -> Option<String> {
+        let values = self.iter().map(T::shown).collect::<Option<Vec<_>>>()?;
+        (!values.is_empty()).then(|| values.join(", "))
     }
 
     fn arg(arg: Arg) -> Arg {
@@ -232,12 +246,20 @@ impl Value for PathBuf {
         Ok(text.into())
     }
 
+    fn shown(&self) -> Option<String> {
+        Some(self.display().to_string())
+    }
+
     fn arg(arg: Arg) -> Arg {
         arg.value_name(Self::PLACEHOLDER).value_parser(ValueParser::path_buf())
     }
 
     fn relative_to(self, folder: &Path) -> Self {
         folder.join(self)
+    }
+
+    fn moved(self, from: &Path, to: &Path) -> Self {
+        self.strip_prefix(from).map(|inside| to.join(inside)).unwrap_or(self)
     }
 }
 
@@ -248,6 +270,10 @@ impl Value for String {
 
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
+    }
+
+    fn shown(&self) -> Option<String> {
+        Some(self.clone())
     }
 }
 
