@@ -148,8 +148,7 @@ impl StoreSettings {
     /// The changed settings. Only credentials of the same Redis can change in a reload.
     pub(super) fn changes(old: Option<&Self>, new: Option<&Self>) -> Vec<SettingChange> {
         let places = [old, new].map(|side| side.map(Self::place));
-        let url =
-            SettingChange::new((Section::Store, key!(url)), (&places[0], &places[1]), true);
+        let url = SettingChange::new((Section::Store, key!(url)), (&places[0], &places[1]), true);
         match (old, new) {
             (None, None) => Vec::new(),
             (Some(old), Some(new)) if old.place() == new.place() => old.own_changes(new),

@@ -269,7 +269,7 @@ fn ban_values(ban: Option<&BanTerms>) -> Vec<Value> {
         Value::new("ban.decay", format!("{decay:?}")),
         Value::new("ban.jitter", jitter),
         Value::new("ban.on", on.join(", ")).measure(Measure::AnyOf(on.into_iter().collect())),
-        Value::new("ban.refuse", if *refuses_next { "ban" } else { "offence" }),
+        Value::new("ban.refuse", if *refuses_next { "next" } else { "offence" }),
         Value::new("ban.mode", format!("{mode:?}").to_lowercase()).measure(enforces),
         Value::new("ban.status", status.as_u16()),
     ]

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use spillgate_policy::{AffectedLimit, Changes, Effect, EntryChange, EntryChangeKind, LimitChange, Mode};
+use spillgate_policy::{
+    AffectedLimit, Changes, Effect, EntryChange, EntryChangeKind, LimitChange, Mode,
+};
 
 use crate::commands::style::{Colour, Style, shown};
 use crate::settings::SettingChange;

@@ -1,3 +1,5 @@
+mod complete;
+
 use super::*;
 use crate::{Domain, Node, NodeLimit, NodeMode, NodeQuota};
 
