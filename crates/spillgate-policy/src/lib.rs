@@ -46,10 +46,11 @@ pub use self::envoy::Descriptor;
 pub use self::error::{Error, Place, Problem};
 pub use self::gate::{
     Acquired, AdaptiveExplanation, AdaptiveState, AffectedLimit, Answer, Ban, BanExplanation,
-    BanUsage, CallReport, Changes, Decided, DescriptorKind, DescriptorOutcome, DescriptorState,
-    Descriptors, Effect, EntryChange, EntryChangeKind, Explanation, Gate, LimitChange, LimitCheck,
-    LimitExplanation, LimitState, LimitSummary, Limits, ListChange, ListEntry, Origin, Outcome,
-    OverrideEntry, PolicyChange, PriorityExplanation, Question, Receipt, RequestPermits,
+    BanUsage, CallReport, Changes, Decided, DescriptorExplanation, DescriptorKind,
+    DescriptorLimitExplanation, DescriptorOutcome, DescriptorState, Descriptors,
+    DescriptorsExplanation, Effect, EntryChange, EntryChangeKind, Explanation, Gate, LimitChange,
+    LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits, ListChange, ListEntry, Origin,
+    Outcome, OverrideEntry, PolicyChange, PriorityExplanation, Question, Receipt, RequestPermits,
     SavedState, StateExplanation, Subject, Throttle, Uncharged,
 };
 pub use self::key::Key;

@@ -1,5 +1,6 @@
 //! What a proxy asks about in place of a request: the entries of a descriptor, in a domain.
 
+mod mismatch;
 mod name;
 mod named;
 mod tree;
@@ -155,6 +156,11 @@ impl Scope {
         let domain = domain.into();
         let (mode, metadata) = (NodeMode::default(), Metadata::new());
         Self { domain, pattern, shown: None, is_closed: false, mode, metadata }
+    }
+
+    /// True if the limit is one of a tree.
+    pub(crate) fn is_node(&self) -> bool {
+        matches!(self.pattern, Pattern::Node)
     }
 
     /// True if the limit is for a descriptor of its domain.

@@ -43,7 +43,10 @@ pub use self::changes::{
     AffectedLimit, Changes, Effect, EntryChange, EntryChangeKind, LimitChange, ListChange,
     PolicyChange,
 };
-pub use self::descriptors::{DescriptorKind, DescriptorOutcome, DescriptorState};
+pub use self::descriptors::{
+    DescriptorExplanation, DescriptorKind, DescriptorLimitExplanation, DescriptorOutcome,
+    DescriptorState, DescriptorsExplanation,
+};
 use self::edits::Edits;
 pub use self::edits::Origin;
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};

@@ -90,15 +90,34 @@ impl Source {
         Self { path, limit, flags, is_proxy: true, rules: None }
     }
 
-    /// Loads the configuration. A server that has `begun` keeps its listeners and the room of
-    /// `CL.THROTTLE`, whatever the settings say now. The error lists all problems.
-    pub(crate) fn load(&self, begun: Option<&Settings>) -> Result<(Config, Policy), Problems> {
-        let file = match (&self.path, &self.limit) {
+    /// The policy alone, as a server with gRPC would have it: with limits of envoyproxy/ratelimit
+    /// files, and room for quotas that come with calls. Other settings are not checked.
+    pub(crate) fn policy(&self) -> Result<Policy, Problems> {
+        let file = self.file()?;
+        let mut sources = Sources::new(&self.flags.0, self.folder(), &[]);
+        let (builder, (settings, ..)) =
+            file.decode(|tables| self.tables(tables, &mut sources)).map_err(Problems::from)?;
+        let (rules, algorithm) = (self.rules.as_deref(), settings.envoy_algorithm());
+        let rules = rules.or(settings.envoy_config.as_deref());
+        let envoy = rules.map(|folder| envoy::load(folder, algorithm)).transpose()?;
+        let envoy = envoy.unwrap_or_default();
+        let additions = Additions { envoy, call_quotas: true, throttle: None };
+        additions.added_to(builder).map_err(Problems::from)
+    }
+
+    fn file(&self) -> Result<PolicyFile, spillgate_policy::Error> {
+        Ok(match (&self.path, &self.limit) {
             (Some(path), _) => PolicyFile::read(path)?,
             (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
             (None, None) if self.is_rules() => PolicyFile::from_text(NO_LIMITS),
             (None, None) => PolicyFile::from_text(EXAMPLE),
-        };
+        })
+    }
+
+    /// Loads the configuration. A server that has `begun` keeps its listeners and the room of
+    /// `CL.THROTTLE`, whatever the settings say now. The error lists all problems.
+    pub(crate) fn load(&self, begun: Option<&Settings>) -> Result<(Config, Policy), Problems> {
+        let file = self.file()?;
         let off = if self.is_proxy { OFF_IN_PROXY } else { &[] };
         let mut sources = Sources::new(&self.flags.0, self.folder(), off);
         let decoded = file.decode(|tables| self.tables(tables, &mut sources));

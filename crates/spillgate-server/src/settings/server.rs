@@ -186,8 +186,11 @@ impl Settings {
 
     /// The directory of envoyproxy/ratelimit files, and the algorithm of their limits.
     pub(crate) fn envoy(&self) -> Option<(&Path, AlgorithmKind)> {
-        let algorithm = self.envoy_algorithm.unwrap_or(AlgorithmKind::FixedWindow);
-        Some((self.envoy_config.as_deref()?, algorithm))
+        Some((self.envoy_config.as_deref()?, self.envoy_algorithm()))
+    }
+
+    pub(super) fn envoy_algorithm(&self) -> AlgorithmKind {
+        self.envoy_algorithm.unwrap_or(AlgorithmKind::FixedWindow)
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
