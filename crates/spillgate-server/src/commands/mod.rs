@@ -6,10 +6,12 @@ mod completions;
 mod diff;
 mod explain;
 mod list;
+mod man;
 mod override_;
 mod proxy;
 mod remote;
 mod replay;
+mod schema;
 mod serve;
 mod style;
 mod table;
@@ -47,7 +49,9 @@ enum Command {
     Override(override_::Override),
     #[command(name = "ban")]
     Bans(ban::Bans),
+    Schema(schema::Schema),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs a subcommand; the first argument is the program's name. Prints one line per problem.
@@ -82,7 +86,9 @@ impl Command {
             Self::List(list) => list.run(),
             Self::Override(own) => own.run(),
             Self::Bans(bans) => bans.run(),
+            Self::Schema(schema) => schema.run(),
             Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
         }?;
         Ok(ExitCode::SUCCESS)
     }

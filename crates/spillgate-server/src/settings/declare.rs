@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::{Arg, ArgMatches};
+use serde_json::Value as Json;
 use spillgate_policy::Settings as Table;
 
 use super::value::Value;
@@ -48,7 +49,10 @@ impl Section {
 /// A setting as operators see it.
 pub(super) struct Declaration {
     pub(super) section: Section,
+    pub(super) key: &'static str,
     pub(super) arg: Arg,
+    /// What the file may say, as JSON schema.
+    pub(super) schema: Json,
     /// What the documentation says of it.
     #[cfg(test)]
     pub(super) row: Row,
@@ -79,6 +83,7 @@ impl<T: Value> Spec<T> {
         let is_off = section == Section::Server && off.contains(&key);
         let default = if is_off { T::off().unwrap_or(default) } else { default };
         let default = default.shown().unwrap_or_default();
+        let mut schema = T::schema(range.as_ref());
         let range = range.as_ref().map(T::range_text).unwrap_or_default();
         let mut text = help.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
         if is_off {
@@ -91,6 +96,7 @@ impl<T: Value> Spec<T> {
             let end = text.find(" [default: ").unwrap_or(text.len());
             text.insert_str(end, &format!(" [range: {range}]"));
         }
+        schema["description"] = text.clone().into();
         let id = section.id(key);
         let flag = if section == Section::Proxy { key.to_owned() } else { id.clone() };
         let env = format!("SPILLGATE_{}", id.to_uppercase().replace('-', "_"));
@@ -98,7 +104,9 @@ impl<T: Value> Spec<T> {
         let arg = T::arg(arg.hide_env_values(T::IS_SECRET));
         Declaration {
             section,
+            key,
             arg,
+            schema,
             #[cfg(test)]
             row: [key, &default, &range, if reload == "restart" { "no" } else { "yes" }]
                 .map(Into::into),

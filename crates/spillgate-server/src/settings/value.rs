@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
+use serde_json::{Value as Json, json};
 use spillgate_policy::Settings as Table;
 
 /// A type of setting.
@@ -66,6 +67,11 @@ pub(super) trait Value: Clone + PartialEq + Send + Sync + 'static {
         String::new()
     }
 
+    /// What the file may say, as JSON schema.
+    fn schema(_range: Option<&RangeInclusive<Self::Bound>>) -> Json {
+        json!({ "type": "string", "examples": [Self::EXAMPLE] })
+    }
+
     /// The same in a file of this folder.
     fn relative_to(self, _folder: &Path) -> Self {
         self
@@ -122,6 +128,10 @@ impl<T: Value> Value for Option<T> {
         T::range_text(range)
     }
 
+    fn schema(range: Option<&RangeInclusive<Self::Bound>>) -> Json {
+        T::schema(range)
+    }
+
     fn relative_to(self, folder: &Path) -> Self {
         self.map(|value| value.relative_to(folder))
     }
@@ -167,6 +177,11 @@ impl<T: Value> Value for Vec<T> {
     ) -> Option<Self> {
         table.several(key, example, T::parse)
     }
+
+    fn schema(range: Option<&RangeInclusive<Self::Bound>>) -> Json {
+        let one = T::schema(range);
+        json!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
+    }
 }
 
 impl Value for bool {
@@ -194,6 +209,10 @@ impl Value for bool {
         _range: Option<&RangeInclusive<Self>>,
     ) -> Option<Self> {
         table.boolean(key)
+    }
+
+    fn schema(_range: Option<&RangeInclusive<Self>>) -> Json {
+        json!({ "type": "boolean" })
     }
 }
 
@@ -229,6 +248,11 @@ impl Value for usize {
             own if own > most => Some(format!("write at most {most}")),
             _ => None,
         }
+    }
+
+    fn schema(range: Option<&RangeInclusive<u64>>) -> Json {
+        let (least, most) = range.map_or((0, u64::MAX), |range| (*range.start(), *range.end()));
+        json!({ "type": "integer", "minimum": least, "maximum": most })
     }
 
     fn range_text(range: &RangeInclusive<u64>) -> String {
@@ -297,6 +321,10 @@ macro_rules! words {
                 let words = [($first, $value) $(, ($word, $other))+];
                 let word = words.iter().find(|(_, value)| value == self);
                 word.map(|(word, _)| (*word).to_owned())
+            }
+
+            fn schema(_range: Option<&std::ops::RangeInclusive<()>>) -> serde_json::Value {
+                serde_json::json!({ "type": "string", "enum": [$first $(, $word)+] })
             }
         }
     };

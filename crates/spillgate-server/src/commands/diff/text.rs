@@ -167,23 +167,23 @@ impl Page {
     }
 }
 
-/// `2 limits stricter, 1 looser, 1 setting needs a restart`.
+/// `1 limit added, 2 changed, callers start afresh under 1 of them; 1 setting needs a restart`.
 fn summary(policy: &Changes, settings: &[SettingChange]) -> String {
-    let limits = |count: usize, what: &str| {
-        (count > 0).then(|| format!("{count} limit{} {what}", if count == 1 { "" } else { "s" }))
-    };
-    let others = policy.affected.len() - policy.added.len() - policy.removed.len();
-    let restarts = settings.iter().filter(|change| change.needs_restart).count();
-    let parts = [
-        limits(policy.added.len(), "added"),
-        limits(policy.removed.len(), "removed"),
-        limits(others, "changed"),
-        limits(policy.restarted.len(), "start afresh").filter(|_| others > 0),
-        (restarts > 0).then(|| format!("{restarts} of {} settings need a restart", settings.len())),
-    ];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    match parts.is_empty() {
-        true => "no limit changes".to_owned(),
-        false => parts.join(", "),
+    let changed = policy.affected.len() - policy.added.len() - policy.removed.len();
+    let counts =
+        [(policy.added.len(), "added"), (policy.removed.len(), "removed"), (changed, "changed")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let mut limits: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    if limits.is_empty() {
+        limits.push("none changed".to_owned());
     }
+    if !policy.restarted.is_empty() {
+        limits.push(format!("callers start afresh under {}", policy.restarted.len()));
+    }
+    let restart = match settings.iter().filter(|change| change.needs_restart).count() {
+        0 => String::new(),
+        1 => "; 1 setting needs a restart".to_owned(),
+        count => format!("; {count} settings need a restart"),
+    };
+    format!("limits: {}{restart}", limits.join(", "))
 }
