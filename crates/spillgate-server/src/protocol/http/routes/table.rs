@@ -141,11 +141,11 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .says("Lifts the ban of a caller, and forgets its strikes.")
         .fails(&[404, 422, 503]),
     route(Method::POST, "/v1/explain", Operation::Explain, Level::Admin)
-        .says("Explains how a request would be decided, without spending. As text if that is accepted.")
+        .says("Explains how a request or the descriptors of a call would be decided, without spending. As text if that is accepted.")
         .takes(schema::<explain::ExplainBody<'static>>)
-        .gives(schema::<spillgate_policy::Explanation>)
+        .gives(schema::<explain::Explained>)
         .or_gives(&[reply::TEXT])
-        .fails(&[503]),
+        .fails(&[422, 503]),
     route(Method::GET, "/v1/status", Operation::Status, Level::Client)
         .says("Returns how the server is doing: rates, limits, callers that are denied most, upstreams. As server-sent events, once per second, if they are accepted.")
         .asks(&[live::REVEAL])
