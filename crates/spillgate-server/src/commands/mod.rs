@@ -4,6 +4,7 @@ mod ban;
 mod check_config;
 mod completions;
 mod diff;
+mod escape;
 mod explain;
 mod list;
 mod man;
@@ -16,6 +17,7 @@ mod serve;
 mod style;
 mod table;
 mod terms;
+mod top;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -50,6 +52,7 @@ enum Command {
     #[command(name = "ban")]
     Bans(ban::Bans),
     Schema(schema::Schema),
+    Top(top::Top),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -87,6 +90,7 @@ impl Command {
             Self::Override(own) => own.run(),
             Self::Bans(bans) => bans.run(),
             Self::Schema(schema) => schema.run(),
+            Self::Top(top) => top.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
         }?;

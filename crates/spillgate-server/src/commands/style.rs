@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use super::table::is_obeyed;
+use super::escape::shown;
 
 /// Whether colours are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,4 @@ impl Style {
             Self::Colour => format!("\x1b[{code}m{text}\x1b[0m"),
         }
     }
-}
-
-/// A text without what a terminal would obey.
-pub(super) fn shown(text: &str) -> String {
-    let replaced = |it| if is_obeyed(it) { char::REPLACEMENT_CHARACTER } else { it };
-    text.chars().map(replaced).collect()
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use serde_json::Value;
 
-use super::style::shown;
+use super::escape::shown;
 
 /// A JSON array of objects as a table: a column for each header, filled in by the member of that
 /// name. Says `empty` if there are no rows.
@@ -41,13 +41,6 @@ fn cell(value: &Value) -> String {
         other => other.to_string(),
     };
     shown(&text)
-}
-
-/// True for what a terminal does not show, but does: also for what changes the order of others.
-pub(super) fn is_obeyed(it: char) -> bool {
-    let reorders = matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}');
-    it.is_control() || reorders || matches!(it, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

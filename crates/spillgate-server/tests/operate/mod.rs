@@ -25,3 +25,4 @@ mod snapshots;
 mod soak;
 mod tls;
 mod tokens;
+mod top;

@@ -6,7 +6,8 @@ use spillgate_policy::{
     AffectedLimit, Changes, Effect, EntryChange, EntryChangeKind, LimitChange, Mode,
 };
 
-use crate::commands::style::{Colour, Style, shown};
+use crate::commands::escape::shown;
+use crate::commands::style::{Colour, Style};
 use crate::settings::SettingChange;
 
 pub(super) struct Report<'c> {
