@@ -21,8 +21,10 @@ async function change(...request) {
 export function reset({ limit, caller, values }) {
   ask({
     title: 'Reset a caller',
-    text: `Gives back all that this caller has spent under ${limit}. The next calls are allowed as if none had come before.`,
-    subject: caller,
+    text: values.length
+      ? `Gives back all that this caller has spent under ${limit}. The next calls are allowed as if none had come before.`
+      : `${limit} counts everyone together: gives back all that anyone has spent under it.`,
+    subject: values.length ? caller : limit,
     submit: 'Reset',
     async run() {
       await change('DELETE', keyPath(limit, values));
@@ -34,8 +36,10 @@ export function reset({ limit, caller, values }) {
 export function override({ limit, caller, values }) {
   ask({
     title: 'Give a caller its own quota',
-    text: `Counts in place of the quota of ${limit}, for this caller only.`,
-    subject: caller,
+    text: values.length
+      ? `Counts in place of the quota of ${limit}, for this caller only.`
+      : `${limit} counts everyone together: counts in place of its quota, for everyone.`,
+    subject: values.length ? caller : limit,
     fields: [
       { name: 'quota', label: 'Quota', placeholder: '100/s burst 200', required: true },
       { ...TTL, label: 'For how long (empty: until it is removed)' },

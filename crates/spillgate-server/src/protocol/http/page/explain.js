@@ -22,7 +22,7 @@ export function startExplain(requireToken) {
   closable(dialog);
   byId('open-explain').addEventListener('click', () => requireToken(() => {
     dialog.showModal();
-    form.elements.path.focus();
+    form.elements.path.select();
   }));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
