@@ -3,6 +3,7 @@
 //! A command that asks one flattens [`ServerArgs`], and sends what it asks with [`Remote::send`].
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::escape::shown;
 
 /// How to reach a running server.
 #[derive(Args)]
@@ -111,6 +114,15 @@ impl Remote {
         Ok(Self { authority, token: token.map(str::to_owned), tls })
     }
 
+    /// Where it listens, as its URL says.
+    pub(super) fn authority(&self) -> &str {
+        self.authority.as_str()
+    }
+
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// The body of a successful response; empty if it has none.
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<String, Box<dyn Error>> {
         let ask = async {
@@ -156,10 +168,7 @@ impl Remote {
             StatusCode::OK | StatusCode::NO_CONTENT => {
                 Ok(String::from_utf8_lossy(&body).into_owned())
             }
-            StatusCode::UNAUTHORIZED => {
-                Err(self
-                    .refused("the token is missing or wrong; set SPILLGATE_TOKEN to the server's"))
-            }
+            StatusCode::UNAUTHORIZED => Err(Box::new(Unauthorized(self.authority.clone()))),
             status => Err(self.refused(&detail(&body).unwrap_or_else(|| status.to_string()))),
         }
     }
@@ -173,8 +182,22 @@ impl Remote {
     }
 }
 
-/// What is wrong, according to a problem document.
+/// The server wants another token than it was sent.
+#[derive(Debug)]
+pub(super) struct Unauthorized(Authority);
+
+impl fmt::Display for Unauthorized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(server) = self;
+        write!(f, "{server} refused: the token is missing or wrong; ")?;
+        f.write_str("set SPILLGATE_TOKEN to the server's")
+    }
+}
+
+impl Error for Unauthorized {}
+
+/// What is wrong, according to a problem document, which may quote what a caller chose.
 fn detail(body: &[u8]) -> Option<String> {
     let document: serde_json::Value = serde_json::from_slice(body).ok()?;
-    Some(document.get("detail")?.as_str()?.to_owned())
+    Some(shown(document.get("detail")?.as_str()?))
 }

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use serde_json::Value;
 
+use super::escape::shown;
+
 /// A JSON array of objects as a table: a column for each header, filled in by the member of that
 /// name. Says `empty` if there are no rows.
 pub(super) fn table(
@@ -38,15 +40,7 @@ fn cell(value: &Value) -> String {
         Value::Array(parts) => parts.iter().map(cell).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    let shown = |it| if is_obeyed(it) { char::REPLACEMENT_CHARACTER } else { it };
-    text.chars().map(shown).collect()
-}
-
-/// True for what a terminal does not show, but does: also for what changes the order of others.
-fn is_obeyed(it: char) -> bool {
-    let reorders = matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}');
-    it.is_control() || reorders || matches!(it, '\u{2028}' | '\u{2029}')
+    shown(&text)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn a_paused_page_stands_still_and_catches_up() {
         http.post(&by("203.0.113.7")).unwrap();
     }
     // Two more statuses come, and are not shown.
-    tab.eval("fetch('v1/live').then(async (response) => { const reader = response.body.getReader(); \
+    tab.eval("fetch('v1/status', { headers: { accept: 'text/event-stream' } }).then(async (response) => { const reader = response.body.getReader(); \
         let text = ''; const decoder = new TextDecoder(); while (text.split('event: status').length < 4) \
         text += decoder.decode((await reader.read()).value, { stream: true }); await reader.cancel(); })");
     assert_eq!(tab.text("[data-limit=api][data-field=denied]"), "0 total");

@@ -160,7 +160,7 @@ fn without_the_token_nothing_is_revealed_or_changed_and_a_wrong_one_is_reported(
     assert_eq!(tab.eval("document.querySelector('#overrides').checkVisibility()"), false);
     for (method, path) in [
         ("GET", "v1/status?reveal=true"),
-        ("GET", "v1/live?reveal=true"),
+        ("GET", "v1/top?reveal=true"),
         ("GET", "v1/bans"),
         ("PUT", "v1/bans/203.0.113.9"),
         ("DELETE", "v1/limits/api/keys/203.0.113.9"),

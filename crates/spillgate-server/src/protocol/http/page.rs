@@ -1,13 +1,12 @@
 //! The live page: what is served at `/` to a browser, and its files.
 //!
-//! The files hold no data, so anyone may read them. What they show comes from `/v1/live` and other
+//! The files hold no data, so anyone may read them. What they show comes from `/v1/status` and other
 //! routes, whose access rules count.
 
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, VARY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::request::Parts;
 
 use super::problem::Problem;
 use super::reply::{Reply, content};
@@ -62,13 +61,6 @@ files! {
     "traffic.js",
     "upstreams.js",
     "welcome.js",
-}
-
-/// True if the client is a browser that opens a page.
-pub(super) fn is_wanted(head: &Parts) -> bool {
-    let accepts = head.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let mut ranges = accepts.flat_map(|line| line.split(','));
-    ranges.any(|range| range.split(';').next().unwrap_or_default().trim() == "text/html")
 }
 
 pub(super) fn page() -> Result<Reply, Problem> {

@@ -38,8 +38,8 @@ export const token = {
 };
 
 /** Sends a request and returns the response, whose status is good; throws a Problem otherwise. */
-async function send(method, path, { body, signal, as = current } = {}) {
-  const headers = { accept: 'application/json' };
+async function send(method, path, { body, signal, accept = 'application/json', as = current } = {}) {
+  const headers = { accept };
   if (as) headers.authorization = `Bearer ${as}`;
   if (body !== undefined) headers['content-type'] = 'application/json';
   let response;
@@ -75,8 +75,8 @@ export async function call(method, path, options = {}) {
   return response.status === 204 ? null : response.json();
 }
 
-/** Opens a stream that has no end by itself. */
-export const open = (path, signal) => send('GET', path, { signal });
+/** Opens a stream of events that has no end by itself. */
+export const open = (path, signal) => send('GET', path, { signal, accept: 'text/event-stream' });
 
 /** Asks for callers in clear if the server would tell them. */
 export const revealed = (path) => (current ? `${path}${path.includes('?') ? '&' : '?'}reveal=true` : path);

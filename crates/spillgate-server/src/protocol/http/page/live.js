@@ -66,7 +66,7 @@ export class Live {
       watchdog = setTimeout(() => abort.abort(), SILENCE);
     };
     try {
-      const response = await open(revealed('v1/live'), abort.signal);
+      const response = await open(revealed('v1/status'), abort.signal);
       const onEvent = (name, data) => {
         if (name !== 'status' || run !== this.#run) return;
         const status = JSON.parse(data);
