@@ -109,7 +109,7 @@ function render() {
   limits.render(state);
   callers.render(state);
   histogram.render(shown);
-  setText(byId('quota-note'), `${scope ? visible(scope) : 'all limits'}, last 5 to 10 min`);
+  setText(byId('quota-note'), `${scope ? visible(scope) : 'all limits'}, last 5 to 10 min, sampled`);
   adaptive.render(status, scope);
   upstreams.render(status);
   operator.render(status);
