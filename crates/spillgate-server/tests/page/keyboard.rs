@@ -32,7 +32,7 @@ fn the_token_is_entered_and_a_request_is_explained_by_keyboard_only() {
     tab_to(&mut tab, "Shift+Tab", "open-explain");
     tab.press("Enter");
     tab.wait("the path has the focus", "document.activeElement.name === 'path'");
-    tab.write("?q=1");
+    tab.write("/search?q=1");
     tab.press("Enter");
     tab.wait("an answer", "document.querySelector('[data-answer]')?.dataset.answer === 'allowed'");
     assert_eq!(tab.eval("document.activeElement.id"), "explain-result", "and is read");
@@ -48,7 +48,7 @@ fn charts_are_read_by_arrow_keys_and_updates_leave_the_focus_where_it_is() {
     let mut tab = Tab::live(&server.url("/"));
     tab.wait(
         "a chart",
-        "document.querySelector('#chart-allowed .line.allowed')?.hasAttribute('d')",
+        "document.querySelector('#chart-allowed .chart-plot .line.allowed[d]') !== null",
     );
     tab.eval("document.querySelector('#chart-allowed svg.chart-plot').focus()");
     for _ in 0..3 {

@@ -141,7 +141,7 @@ fn a_request_is_explained() {
     assert!(other.contains("✓ Allowed") && other.contains("5 of 5 left"), "{other}");
     assert!(shown(&mut tab, "203.0.113.10", "no colon").contains("has no colon"));
     let problem = shown(&mut tab, "nowhere", "");
-    assert!(problem.contains("ip"), "{problem}");
+    assert!(problem.contains("invalid IP address"), "{problem}");
     // Explaining spends nothing.
     let allowed = tab.text("[data-limit=api][data-field=allowed]");
     assert_eq!(allowed, "5 total");

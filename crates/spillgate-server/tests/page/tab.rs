@@ -112,18 +112,26 @@ impl Tab {
         found.as_str().unwrap().to_owned()
     }
 
-    /// Waits until an element is to be seen, and clicks it as a mouse does.
+    /// Waits until an element is to be seen and stands still, and clicks it as a mouse does.
     pub(crate) fn click(&mut self, selector: &str) {
-        let rect = format!(
-            "(() => {{ const node = document.querySelector({selector:?}); \
+        let place = format!(
+            "(async () => {{ const node = document.querySelector({selector:?}); \
              if (!node?.checkVisibility()) return null; node.scrollIntoView({{ block: 'center' }}); \
-             const {{ x, y, width, height }} = node.getBoundingClientRect(); \
-             return [x + width / 2, y + height / 2]; }})()"
+             const middle = () => {{ const {{ x, y, width, height }} = node.getBoundingClientRect(); \
+               return [x + width / 2, y + height / 2]; }}; \
+             const before = middle(); \
+             await new Promise((resolve) => setTimeout(resolve, 60)); const now = middle(); \
+             const isThere = before.join() === now.join() \
+               && node.contains(document.elementFromPoint(...now)); \
+             return isThere ? now : null; }})()"
         );
-        self.wait(selector, &format!("{rect} !== null"));
-        let place = self.eval(&rect);
+        let mut found = Value::Null;
+        until(selector, || {
+            found = self.eval(&place);
+            !found.is_null()
+        });
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
-            let params = json!({ "type": kind, "x": place[0], "y": place[1],
+            let params = json!({ "type": kind, "x": found[0], "y": found[1],
                 "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", params);
         }
@@ -182,7 +190,9 @@ impl Tab {
         let session = self.session.take();
         let targets = self.call("Target.getTargets", json!({}));
         self.session = session;
-        let own = |target: &&Value| target["browserContextId"] == *self.context;
+        let own = |target: &&Value| {
+            target["type"] == "page" && target["browserContextId"] == *self.context
+        };
         let windows = targets["targetInfos"].as_array().unwrap().iter().filter(own).count();
         assert_eq!(windows, 1, "the page opened another: {targets:#}");
         self.accounts.check(expected);

@@ -4,6 +4,7 @@ import { call, keyPath, segment } from './api.js';
 import { ask } from './dialogs.js';
 import { clock } from './format.js';
 
+const WHO = 'Caller: an address, key:NAME or user:NAME';
 const TTL = { name: 'ttl', label: 'For how long', placeholder: '1h' };
 
 /** Told after every change, so that lists are read again. */
@@ -21,8 +22,10 @@ async function change(...request) {
 export function reset({ limit, caller, values }) {
   ask({
     title: 'Reset a caller',
-    text: `Gives back all that this caller has spent under ${limit}. The next calls are allowed as if none had come before.`,
-    subject: caller,
+    text: values.length
+      ? `Gives back all that this caller has spent under ${limit}: its next calls are its first ones again.`
+      : `${limit} counts everyone together: gives back all that anyone has spent under it.`,
+    subject: values.length ? caller : limit,
     submit: 'Reset',
     async run() {
       await change('DELETE', keyPath(limit, values));
@@ -34,8 +37,10 @@ export function reset({ limit, caller, values }) {
 export function override({ limit, caller, values }) {
   ask({
     title: 'Give a caller its own quota',
-    text: `Counts in place of the quota of ${limit}, for this caller only.`,
-    subject: caller,
+    text: values.length
+      ? `Counts in place of the quota of ${limit}, for this caller only.`
+      : `${limit} counts everyone together: counts in place of its quota, for everyone.`,
+    subject: values.length ? caller : limit,
     fields: [
       { name: 'quota', label: 'Quota', placeholder: '100/s burst 200', required: true },
       { ...TTL, label: 'For how long (empty: until it is removed)' },
@@ -65,12 +70,15 @@ export function removeOverride({ limit, key }) {
 
 /** Bans a caller; asks whom if none is named. */
 export function ban(caller) {
-  const who = { name: 'caller', label: 'Caller: an address, key:NAME or user:NAME', placeholder: '203.0.113.7', required: true };
   ask({
     title: 'Ban a caller',
     text: 'Refuses every request of this caller until the ban ends or is lifted.',
     subject: caller,
-    fields: [...(caller ? [] : [who]), { ...TTL, value: '1h', required: true }, { name: 'reason', label: 'Why', maxlength: 256 }],
+    fields: [
+      ...(caller ? [] : [{ name: 'caller', label: WHO, placeholder: '203.0.113.7', required: true }]),
+      { ...TTL, value: '1h', required: true },
+      { name: 'reason', label: 'Why', maxlength: 256 },
+    ],
     submit: 'Ban',
     async run({ caller: typed, ttl, reason }) {
       const body = { ttl, ...(reason && { reason }) };

@@ -61,7 +61,8 @@ class Card {
     this.facts = h('p', { class: 'sub' });
     this.node = h('div', { class: 'panel card', 'data-adaptive': name },
       h('h3', {}, visible(name)), h('p', {}, this.value, ' ', this.unit),
-      h('div', { class: 'span', 'aria-hidden': 'true' }, h('span', { class: 'span-line' }, this.mark), h('span', { class: 'span-ends' }, this.min, this.max)),
+      h('div', { class: 'span', 'aria-hidden': 'true' },
+        h('span', { class: 'span-line' }, this.mark), h('span', { class: 'span-ends' }, this.min, this.max)),
       this.reason, this.facts);
   }
 
@@ -75,6 +76,8 @@ class Card {
     setText(this.max, amountOf(kind, max));
     const place = `${max > min ? Math.min(100, Math.max(0, (100 * (limit - min)) / (max - min))) : 0}%`;
     if (this.mark.style.left !== place) this.mark.style.left = place;
-    setText(this.facts, [`controller ${visible(controller)}`, signalOf(adaptive), plural(changes, 'change'), `${count(refused)} shed`].join(' · '));
+    const moved = `${plural(changes, 'change')}, ${count(refused)} shed`;
+    const facts = [`controller ${visible(controller)}`, signalOf(adaptive), moved];
+    setText(this.facts, facts.join(' · '));
   }
 }

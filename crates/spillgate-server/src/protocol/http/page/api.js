@@ -84,7 +84,7 @@ export const revealed = (path) => (current ? `${path}${path.includes('?') ? '&' 
 /** A text as one segment of a path. */
 export function segment(text) {
   // Browsers read these as steps up the path, however they are escaped.
-  if (text === '.' || text === '..') throw new Problem(0, `${JSON.stringify(text)} cannot be written in a URL; use the command line.`);
+  if (text === '.' || text === '..') throw new Problem(0, `“${text}” cannot be written in a URL; use the command line.`);
   return encodeURIComponent(text);
 }
 

@@ -50,8 +50,12 @@ function receive(status) {
 }
 
 let loading = null;
-/** Loads the history of the range, which later statuses are added to. */
-async function loadHistory() {
+let settling = 0;
+/**
+ * Loads the history of the range, which later statuses are added to. The server's last point is not
+ * over yet, so it is loaded once more when it is.
+ */
+async function loadHistory(isAgain = false) {
   const range = state.range;
   if (loading === range) return;
   loading = range;
@@ -60,6 +64,8 @@ async function loadHistory() {
     if (range !== state.range || !state.status) return;
     state.history = new History(answer, state.status);
     draw();
+    clearTimeout(settling);
+    if (!isAgain) settling = setTimeout(() => { if (!state.paused) loadHistory(true); }, (answer.step + 1) * 1000);
   } catch { /* with the next status again */ } finally {
     if (loading === range) loading = null;
   }
@@ -103,7 +109,7 @@ function render() {
   limits.render(state);
   callers.render(state);
   histogram.render(shown);
-  setText(byId('quota-note'), `${scope ? visible(scope) : 'all limits'}, last 5 to 10 min`);
+  setText(byId('quota-note'), `${scope ? visible(scope) : 'all limits'}, last 5 to 10 min, sampled`);
   adaptive.render(status, scope);
   upstreams.render(status);
   operator.render(status);

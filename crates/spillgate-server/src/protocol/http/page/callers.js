@@ -2,7 +2,7 @@
 
 import * as actions from './actions.js';
 import { call, revealed, token } from './api.js';
-import { byId, cell, h, headings, setAttribute, setHidden, setText } from './dom.js';
+import { byId, cell, h, headings, rowButton, setAttribute, setHidden, setText, who } from './dom.js';
 import { count, duration, visible } from './format.js';
 import { Rows } from './rows.js';
 
@@ -44,12 +44,15 @@ export class CallersTable {
     const most = Math.max(1, ...items.map((item) => measure(item, isBusiest)));
     this.table.classList.toggle('no-shadow', !items.some((item) => item.shadow_denied));
     this.table.classList.toggle('no-actions', !token.isSet);
-    this.rows.update(shown.map((item) => ({ ...item, share: measure(item, isBusiest) / most, isBusiest })), ({ limit, caller }) => `${limit}\n${caller}`);
+    const withShare = shown.map((item) => ({ ...item, share: measure(item, isBusiest) / most, isBusiest }));
+    this.rows.update(withShare, ({ limit, caller }) => `${limit}\n${caller}`);
     setHidden(this.table, items.length === 0);
     const empty = byId('callers-empty');
     setHidden(empty, items.length > 0);
-    setText(empty, `Nobody was ${isBusiest ? 'allowed often enough to be sampled' : 'denied'}${scope ? ` by ${visible(scope)}` : ''} in the last ${duration(seconds)}.`);
-    setText(byId('callers-note'), items.length ? `last ${duration(seconds)}${token.isSet ? '' : ', secrets as fingerprints'}` : '');
+    const by = scope ? ` by ${visible(scope)}` : '';
+    setText(empty, `Nobody was ${isBusiest ? 'allowed' : 'denied'}${by} in the last ${duration(seconds)}.`);
+    const masked = token.isSet ? '' : ', secrets as fingerprints';
+    setText(byId('callers-note'), items.length ? `last ${duration(seconds)}${masked}` : '');
     const more = byId('callers-more');
     setHidden(more, items.length <= FEW);
     setText(more, this.#all ? `Show the first ${FEW}` : `Show all ${count(items.length)}`);
@@ -93,17 +96,17 @@ class CallerRow {
   #item = null;
 
   constructor({ limit, caller }) {
-    this.who = h('bdi', { class: 'who', title: visible(caller) }, visible(caller));
     this.denied = h('span');
     this.shadow = h('span');
     this.allowed = h('span');
     this.bar = h('span', { class: 'meter who-meter denied', 'aria-hidden': 'true' }, h('span'));
-    const button = (text, run) => h('button', { type: 'button', class: 'small', onclick: () => run(this.#item), 'aria-label': `${text} ${visible(caller)}` }, text);
+    const name = visible(caller);
+    const button = (text, run) => rowButton(text, `${text} ${name}`, () => run(this.#item));
     this.reset = button('Reset', actions.reset);
     this.override = button('Override', actions.override);
     this.ban = button('Ban', ({ ban }) => actions.ban(ban));
     this.node = h('div', { role: 'row', class: 'row', 'data-caller': caller, 'data-of-limit': limit },
-      cell('caller', 'Caller', this.who, this.bar), cell('limit', 'Limit', visible(limit)),
+      cell('caller', 'Caller', who(name), this.bar), cell('limit', 'Limit', visible(limit)),
       cell('number denied', 'Denied', this.denied), cell('number shadow_denied', 'Shadow', this.shadow),
       cell('number allowed', 'Allowed', this.allowed),
       cell('actions', '', this.reset, this.override, this.ban));

@@ -42,7 +42,8 @@ export class Chart {
     this.grid = s('g', { class: 'chart-grid' });
     this.lines = s('g');
     this.crosshair = s('line', { class: 'crosshair', y1: PLOT.top, y2: HEIGHT - PLOT.bottom, visibility: 'hidden' });
-    this.svg = s('svg', { class: 'chart-plot', role: 'img', tabindex: 0, height: HEIGHT }, this.grid, this.crosshair, this.lines);
+    const parts = [this.grid, this.crosshair, this.lines];
+    this.svg = s('svg', { class: 'chart-plot', role: 'img', tabindex: 0, height: HEIGHT }, ...parts);
     this.series = series.map((one) => this.#make(one));
     root.append(h('div', { class: 'chart-head' }, h('h3', {}, title), this.readout), this.legend, this.svg);
     new ResizeObserver(([entry]) => {
@@ -74,7 +75,7 @@ export class Chart {
     return parts;
   }
 
-  /** @param data `{ start, step, points, values: { id: Float64Array | undefined } }`; a series without values is not shown */
+  /** @param data `{ start, step, points, values: { id: Float64Array } }`; a series without values is not shown */
   draw(data) {
     this.#given = data;
     this.#paint();
@@ -99,7 +100,8 @@ export class Chart {
 
   /** Where the plot ends and labels begin. */
   #right() {
-    const longest = Math.max(...this.series.filter(({ id }) => this.#given.values[id]).map(({ label }) => label.length));
+    const shown = this.series.filter(({ id }) => this.#given.values[id]);
+    const longest = Math.max(...shown.map(({ label }) => label.length));
     return this.#width - longest * LETTER - LABEL_PADDING;
   }
 
@@ -154,7 +156,8 @@ export class Chart {
       } else if (from >= 0) {
         // A lone point is seen thanks to the round ends of the line.
         if (from === i - 1) path += 'h0';
-        fill += `${path.slice(path.lastIndexOf('M'))}L${this.#x(i - 1).toFixed(1)} ${this.#y(0)}L${this.#x(from).toFixed(1)} ${this.#y(0)}Z`;
+        const base = this.#y(0);
+        fill += `${path.slice(path.lastIndexOf('M'))}L${this.#x(i - 1).toFixed(1)} ${base}L${this.#x(from).toFixed(1)} ${base}Z`;
         from = -1;
       }
     }

@@ -28,11 +28,13 @@ export class Connection {
     let [shown, text] = [state, ''];
     if (state === 'locked') text = 'Token required';
     else if (pausedAt != null && state === 'live') [shown, text] = ['paused', `Paused at ${clock(pausedAt)}`];
-    else if (state === 'live') [shown, text] = isStale ? ['stale', `No news for ${duration(age / 1000)}`] : ['live', 'Live'];
+    else if (state === 'live' && isStale) [shown, text] = ['stale', `No news for ${duration(age / 1000)}`];
+    else if (state === 'live') text = 'Live';
     else if (state === 'connecting') text = 'Connecting';
     else {
       const wait = Math.max(0, Math.ceil((retryAt - performance.now()) / 1000));
-      text = `${isStale ? `Numbers are ${duration(age / 1000)} old. ` : ''}${wait ? `Reconnecting in ${wait} s` : 'Reconnecting'}`;
+      const old = isStale ? `Numbers are ${duration(age / 1000)} old. ` : '';
+      text = `${old}${wait ? `Reconnecting in ${wait} s` : 'Reconnecting'}`;
     }
     const node = byId('connection');
     node.dataset.state = shown;

@@ -25,7 +25,8 @@ export function showResult(node, text, isGood) {
 
 /**
  * Asks, and does it when confirmed.
- * @param question `{ title, text, subject, fields, submit, run }`; `run` takes the fields' values and returns what to say
+ * @param question `{ title, text, subject, fields, submit, run }`; `run` takes the fields' values and
+ *   returns what to say
  */
 export function ask(question) {
   ask_ = question;
@@ -34,8 +35,9 @@ export function ask(question) {
   setText(byId('action-text'), text);
   setText(byId('action-subject'), subject ? visible(subject) : '');
   setHidden(byId('action-subject'), !subject);
-  byId('action-fields').replaceChildren(...fields.map(({ name, label, ...attributes }) =>
-    h('label', { class: 'field' }, label, h('input', { name, autocomplete: 'off', spellcheck: 'false', ...attributes }))));
+  const input = (attributes) => h('input', { autocomplete: 'off', spellcheck: 'false', ...attributes });
+  byId('action-fields').replaceChildren(...fields.map(({ label, ...attributes }) =>
+    h('label', { class: 'field' }, label, input(attributes))));
   showResult(byId('action-result'), '', true);
   setText(byId('action-submit'), submit);
   setHidden(byId('action-submit'), false);

@@ -43,6 +43,16 @@ export function cell(name, label, ...children) {
   return h('div', { role: 'cell', class: `cell ${name}`, 'data-label': label }, ...children);
 }
 
+/** A text that a caller chose, on at most a few lines; all of it is in its title. */
+export function who(text) {
+  return h('bdi', { class: 'who', title: text }, text);
+}
+
+/** A small button of a row. Its label also says whom it is about. */
+export function rowButton(text, label, onclick) {
+  return h('button', { type: 'button', class: 'small', onclick, 'aria-label': label }, text);
+}
+
 /** The heading row of such a table. */
 export function headings(...names) {
   const cells = names.map(([name, text]) =>

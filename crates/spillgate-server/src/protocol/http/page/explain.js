@@ -22,7 +22,7 @@ export function startExplain(requireToken) {
   closable(dialog);
   byId('open-explain').addEventListener('click', () => requireToken(() => {
     dialog.showModal();
-    form.elements.path.focus();
+    form.elements.path.select();
   }));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
@@ -66,37 +66,49 @@ function headersOf(text) {
 }
 
 function render(explanation) {
-  const { answer, caller, tier, priority, listed, ban, limits } = explanation;
+  const { answer, limits } = explanation;
   const [sign, words] = ANSWERS[answer] ?? ['?', visible(answer)];
-  const facts = [
-    ['Caller', `${visible(caller)}, named by ${visible(explanation['named-by'])}`],
-    ['Address', `${explanation['client-ip'] ? `${visible(explanation['client-ip'])}, from ` : ''}${visible(explanation['client-ip-from'])}`],
-  ];
-  if (tier) facts.push(['Tier', visible(tier)]);
-  if (priority) facts.push(['Priority', `${visible(priority.class)}, level ${priority.level}, by ${visible(priority['named-by'])}`]);
-  if (listed) facts.push(['List', `on the ${visible(listed)} list${explanation['listed-range'] ? `, as ${visible(explanation['listed-range'])}` : ''}`]);
-  if (ban) facts.push(['Ban', `${visible(ban.reason)}${ban.mode === 'shadow' ? ' (shadow)' : ''}, ends in ${time(ban['ends-in'])}`]);
+  const facts = factsOf(explanation).flatMap(([name, text]) => [h('dt', {}, name), h('dd', {}, visible(text))]);
   return [
-    h('p', { class: `answer ${answer === 'allowed' ? 'good' : 'bad'}`, 'data-answer': answer }, h('span', { 'aria-hidden': 'true' }, sign), ` ${words}`),
-    h('dl', { class: 'facts' }, ...facts.flatMap(([name, text]) => [h('dt', {}, name), h('dd', {}, text)])),
+    h('p', { class: `answer ${answer === 'allowed' ? 'good' : 'bad'}`, 'data-answer': answer },
+      h('span', { 'aria-hidden': 'true' }, sign), ` ${words}`),
+    h('dl', { class: 'facts' }, ...facts),
     h('ul', { class: 'explained' }, ...limits.map(renderLimit)),
   ];
 }
 
+function factsOf({ caller, tier, priority, listed, ban, ...rest }) {
+  const address = rest['client-ip'] ? `${rest['client-ip']}, from ` : '';
+  const facts = [
+    ['Caller', `${caller}, named by ${rest['named-by']}`],
+    ['Address', `${address}${rest['client-ip-from']}`],
+  ];
+  if (tier) facts.push(['Tier', tier]);
+  if (priority) facts.push(['Priority', `${priority.class}, level ${priority.level}, by ${priority['named-by']}`]);
+  const range = rest['listed-range'] ? `, as ${rest['listed-range']}` : '';
+  if (listed) facts.push(['List', `on the ${listed} list${range}`]);
+  const shadow = ban?.mode === 'shadow' ? ' (shadow)' : '';
+  if (ban) facts.push(['Ban', `${ban.reason}${shadow}, ends in ${time(ban['ends-in'])}`]);
+  return facts;
+}
+
 function renderLimit({ name, mode, state, adaptive, 'not-met': notMet }) {
   const verdict = !state ? '– not met' : state.passes ? '✓ passes' : adaptive ? '✕ sheds' : '✕ denies';
-  const title = h('p', {}, h('b', {}, visible(name)), mode === 'shadow' ? h('span', { class: 'badge shadow' }, 'shadow') : null,
+  const badge = mode === 'shadow' ? h('span', { class: 'badge shadow' }, 'shadow') : null;
+  const title = h('p', {}, h('b', {}, visible(name)), badge,
     h('span', { class: `verdict ${!state ? '' : state.passes ? 'good' : 'bad'}` }, verdict));
   const lines = state ? stateLines(state) : [visible(notMet ?? 'for other requests')];
   if (adaptive) {
-    const { kind, limit, min, max, reason } = adaptive;
-    lines.push(`adaptive: now ${amountOf(kind, limit)}, between ${amountOf(kind, min)} and ${amountOf(kind, max)}. ${reasonOf(reason)}`);
+    const { kind, reason } = adaptive;
+    const [now, min, max] = [adaptive.limit, adaptive.min, adaptive.max].map((amount) => amountOf(kind, amount));
+    lines.push(`adaptive: now ${now}, between ${min} and ${max}. ${reasonOf(reason)}`);
   }
   return h('li', { 'data-explained': name }, title, ...lines.map((line) => h('p', { class: 'sub' }, line)));
 }
 
 function stateLines({ key, cost, limit, remaining, 'in-flight': flight, 'retry-after': retry, 'reset-after': reset }) {
-  const parts = [flight == null ? `${count(remaining)} of ${count(limit)} left` : `${count(flight)} of ${count(limit)} in flight`];
+  const most = count(limit);
+  const parts = [flight == null ? `${count(remaining)} of ${most} left` : `${count(flight)} of ${most} in flight`];
   if (retry == null) parts.push('no waiting helps');
   else if (retry > 0) parts.push(`would pass in ${time(retry)}`);
   if (reset > 0) parts.push(`all back in ${time(reset)}`);

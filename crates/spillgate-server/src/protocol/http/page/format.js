@@ -36,9 +36,9 @@ export function duration(seconds) {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min`;
-  const two = (big, bigUnit, small, smallUnit) => (small ? `${big} ${bigUnit} ${small} ${smallUnit}` : `${big} ${bigUnit}`);
-  if (s < 86400) return two(Math.floor(s / 3600), 'h', Math.floor((s % 3600) / 60), 'min');
-  return two(Math.floor(s / 86400), 'd', Math.floor((s % 86400) / 3600), 'h');
+  const [size, unit, part, partUnit] = s < 86400 ? [3600, 'h', 60, 'min'] : [86400, 'd', 3600, 'h'];
+  const rest = Math.floor((s % size) / part);
+  return `${Math.floor(s / size)} ${unit}${rest ? ` ${rest} ${partUnit}` : ''}`;
 }
 
 function digits(n) {

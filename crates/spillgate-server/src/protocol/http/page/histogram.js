@@ -15,7 +15,8 @@ export class Histogram {
     const bar = h('span', { class: 'bar-fill' });
     const label = h('span', { class: 'bar-name', 'aria-hidden': 'true' }, name);
     const spoken = h('span', { class: 'unseen' }, i === OVER ? 'over the quota: ' : `up to ${name} %: `);
-    const item = h('li', { class: i === OVER ? 'over' : '' }, spoken, number, h('span', { class: 'bar-space', 'aria-hidden': 'true' }, bar), label);
+    const space = h('span', { class: 'bar-space', 'aria-hidden': 'true' }, bar);
+    const item = h('li', { class: i === OVER ? 'over' : '' }, spoken, number, space, label);
     return { number, bar, item };
   });
 
@@ -41,13 +42,15 @@ export class Histogram {
 function sentence(used) {
   const all = used.reduce((sum, n) => sum + n, 0);
   if (!all) return 'Each bar will count calls by the share of its quota that the caller had used, in percent.';
-  const near = used[9];
-  return `Of ${plural(all, 'call')}, ${percent(used[OVER], all)} went over the quota and ${percent(near, all)} used its last tenth.`;
+  const [over, near] = [percent(used[OVER], all), percent(used[OVER - 1], all)];
+  return `Of about ${plural(all, 'call')}, ${over} went over the quota and ${near} used its last tenth.`;
 }
 
+/** At most four letters. */
 function short(n) {
-  if (n < 10_000) return String(n);
-  return n < 1e6 ? `${Math.round(n / 1000)}k` : `${(n / 1e6).toFixed(n < 1e7 ? 1 : 0)}M`;
+  if (n < 1000) return String(n);
+  const [size, unit] = n < 999_500 ? [1e3, 'k'] : n < 999_500_000 ? [1e6, 'M'] : [1e9, 'G'];
+  return `${(n / size).toFixed(n < 9.95 * size ? 1 : 0)}${unit}`;
 }
 
 /** The same as a small drawing for a row of a table. */
@@ -60,7 +63,8 @@ export class SmallHistogram {
     this.within = s('path', { class: 'small-within' });
     this.over = s('path', { class: 'small-over' });
     const { WIDTH, HEIGHT } = SmallHistogram;
-    this.svg = s('svg', { class: 'small-histogram', width: WIDTH, height: HEIGHT, role: 'img' }, this.within, this.over);
+    const attributes = { class: 'small-histogram', width: WIDTH, height: HEIGHT, role: 'img' };
+    this.svg = s('svg', attributes, this.within, this.over);
     this.text = h('span', { class: 'sub' });
     this.nodes = [this.svg, this.text];
   }

@@ -9,8 +9,6 @@ import { Sparkline } from './sparkline.js';
 /** Rows until all are asked for. */
 const FEW = 10;
 const OUTCOMES = [['allowed', 'Allowed'], ['denied', 'Denied'], ['shadow_denied', 'Shadow'], ['shed', 'Shed']];
-/** What can be sorted by, most first. */
-const ORDERS = { policy: null, name: null, allowed: 'allowed', denied: 'denied', shadow_denied: 'shadow_denied', shed: 'shed' };
 
 export class LimitsTable {
   /** What was asked for, and what is shown. */
@@ -59,10 +57,9 @@ export class LimitsTable {
       const direction = name === 'name' ? 'ascending' : 'descending';
       setAttribute(node, 'aria-sort', name === order ? direction : null);
     }
-    for (const [field, is] of [['shadow_denied', 'shadow'], ['shed', 'shed']]) {
-      const some = status.limits.some((limit) => limit[field] > 0 || (is === 'shed' ? limit.adaptive : limit.mode === is));
-      this.table.classList.toggle(`no-${is}`, !some);
-    }
+    const some = (is) => status.limits.some(is);
+    this.table.classList.toggle('no-shadow', !some((limit) => limit.shadow_denied || limit.mode === 'shadow'));
+    this.table.classList.toggle('no-shed', !some((limit) => limit.shed || limit.adaptive));
     const wanted = byId('limits-filter').value.trim().toLowerCase();
     const found = status.limits.filter(({ name }) => name.toLowerCase().includes(wanted));
     const items = sorted(found, order, history).map((limit) => ({ limit, history, scope }));
@@ -74,7 +71,7 @@ export class LimitsTable {
   #foot(status, found, shown, wanted) {
     const left = status.more_limits ? `, and ${count(status.more_limits)} that are less busy` : '';
     const all = status.limits.length;
-    setText(byId('limits-count'), wanted ? `${count(found)} of ${plural(all, 'limit')}${left}` : `${plural(all, 'limit')}${left}`);
+    setText(byId('limits-count'), `${wanted ? `${count(found)} of ` : ''}${plural(all, 'limit')}${left}`);
     setHidden(byId('limits-filter-field'), all <= FEW && !wanted);
     setHidden(byId('limits-sort-field'), all <= FEW);
     const more = byId('limits-more');
@@ -85,18 +82,27 @@ export class LimitsTable {
 
 function sorted(limits, order, history) {
   if (order === 'name') return limits.toSorted((a, b) => a.name.localeCompare(b.name));
-  const field = ORDERS[order];
-  if (!field) return limits;
+  if (order === 'policy') return limits;
   // By the range shown, which moves less than the last second does; then since the start.
-  const recent = new Map(limits.map(({ name }) => [name, history?.total(field, name) ?? 0]));
-  return limits.toSorted((a, b) => recent.get(b.name) - recent.get(a.name) || b[field] - a[field]);
+  const recent = new Map(limits.map(({ name }) => [name, history?.total(order, name) ?? 0]));
+  return limits.toSorted((a, b) => recent.get(b.name) - recent.get(a.name) || b[order] - a[order]);
 }
+
+/** Rows that are in view, or nearly: of 200 limits, only their trends are drawn. */
+const inView = new WeakSet();
+const observer = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) inView.add(target);
+    else inView.delete(target);
+  }
+}, { rootMargin: '200px' });
 
 class LimitRow {
   #numbers = {};
 
   constructor(limit, onChoose) {
-    this.choose = h('button', { type: 'button', class: 'name-button', onclick: () => onChoose(limit.name) }, visible(limit.name));
+    const onclick = () => onChoose(limit.name);
+    this.choose = h('button', { type: 'button', class: 'name-button', onclick }, visible(limit.name));
     this.badges = h('span', { class: 'badges' });
     this.about = h('span', { class: 'sub' });
     this.spark = new Sparkline();
@@ -115,15 +121,17 @@ class LimitRow {
       cell('trend', 'Trend', this.spark.svg), ...outcomes,
       cell('used', 'Share of quota', ...this.used.nodes),
       cell('fill', 'Callers', this.callers, this.fill, this.more));
+    observer.observe(this.node);
   }
 
   update({ limit, history, scope }) {
-    const badges = [limit.mode === 'shadow' && 'shadow', limit.adaptive && 'adaptive'].filter(Boolean).join(' ');
-    if (this.badges.dataset.of !== badges) {
-      this.badges.dataset.of = badges;
-      this.badges.replaceChildren(...badges.split(' ').filter(Boolean).map((text) => h('span', { class: `badge ${text}` }, text)));
+    const badges = [limit.mode === 'shadow' && 'shadow', limit.adaptive && 'adaptive'].filter(Boolean);
+    if (this.badges.dataset.of !== badges.join()) {
+      this.badges.dataset.of = badges.join();
+      this.badges.replaceChildren(...badges.map((text) => h('span', { class: `badge ${text}` }, text)));
     }
-    setText(this.about, [limit.quota, `per ${limit.per}`, limit.algorithm.replaceAll('-', ' ')].map(visible).join(' · '));
+    const about = [limit.quota, `per ${limit.per}`, limit.algorithm.replaceAll('-', ' ')];
+    setText(this.about, about.map(visible).join(' · '));
     setAttribute(this.choose, 'aria-pressed', scope === limit.name);
     this.node.classList.toggle('chosen', scope === limit.name);
     for (const [name, { second, total }] of Object.entries(this.#numbers)) {
@@ -134,7 +142,8 @@ class LimitRow {
       classList.toggle('zero', limit.second[name] === 0);
       classList.toggle('never', limit[name] === 0);
     }
-    if (history) this.spark.update(history.rates('allowed', limit.name), history.rates(limit.mode === 'shadow' ? 'shadow_denied' : limit.adaptive ? 'shed' : 'denied', limit.name));
+    const refused = limit.mode === 'shadow' ? 'shadow_denied' : limit.adaptive ? 'shed' : 'denied';
+    if (history && inView.has(this.node)) this.spark.update(history.rates('allowed', limit.name), history.rates(refused, limit.name));
     this.used.update(limit.used);
     this.#updateFill(limit);
   }

@@ -2,8 +2,8 @@
 
 import * as actions from './actions.js';
 import { call, token } from './api.js';
-import { byId, cell, h, headings, setHidden, setText } from './dom.js';
 import { wordsOf } from './dialogs.js';
+import { byId, cell, h, headings, rowButton, setHidden, setText, who } from './dom.js';
 import { count, duration, plural, visible } from './format.js';
 import { Rows } from './rows.js';
 
@@ -20,8 +20,8 @@ export class Operator {
   #problem = '';
 
   constructor() {
-    this.bans = table('bans-table', BanRow, ['caller', 'Caller'], ['reason', 'Reason'], ['number ends', 'Ends in'], ['actions', '']);
-    this.overrides = table('overrides-table', OverrideRow, ['caller', 'Caller'], ['quota', 'Quota'], ['number ends', 'Ends in'], ['actions', '']);
+    this.bans = table('bans-table', BanRow, ['reason', 'Reason']);
+    this.overrides = table('overrides-table', OverrideRow, ['quota', 'Quota']);
     byId('open-ban').addEventListener('click', () => actions.ban());
     actions.setOnChange(() => this.reload());
     token.onChange(() => { this.#bans = this.#overrides = null; this.reload(); });
@@ -46,7 +46,8 @@ export class Operator {
     this.#counts = counts;
     try {
       const [{ bans }, { overrides }] = await Promise.all([call('GET', 'v1/bans'), call('GET', 'v1/overrides')]);
-      const endsAt = (entry) => ({ ...entry, endsAt: entry.expires_in == null ? null : performance.now() + entry.expires_in * 1000 });
+      const now = performance.now();
+      const endsAt = (entry) => ({ ...entry, endsAt: entry.expires_in == null ? null : now + entry.expires_in * 1000 });
       this.#bans = { all: bans.length, shown: bans.slice(0, MOST).map(endsAt) };
       this.#overrides = { all: overrides.length, shown: overrides.slice(0, MOST).map(endsAt) };
       this.#problem = '';
@@ -90,10 +91,11 @@ export class Operator {
   }
 }
 
-function table(id, Row, ...columns) {
+function table(id, Row, second) {
   const node = byId(id);
   const body = h('div', { role: 'rowgroup', class: 'rows' });
-  node.append(h('div', { role: 'rowgroup' }, headings(...columns)), body);
+  const head = headings(['caller', 'Caller'], second, ['number ends', 'Ends in'], ['actions', '']);
+  node.append(h('div', { role: 'rowgroup' }, head), body);
   return { table: node, rows: new Rows(body, (item) => new Row(item)) };
 }
 
@@ -104,10 +106,11 @@ class BanRow {
     this.reason = h('span', { class: 'clamp' });
     this.sub = h('span', { class: 'sub' });
     this.ends = h('span');
+    const name = visible(caller);
     this.node = h('div', { role: 'row', class: 'row', 'data-ban': caller },
-      cell('caller', 'Caller', h('bdi', { class: 'who', title: visible(caller) }, visible(caller))),
+      cell('caller', 'Caller', who(name)),
       cell('reason', 'Reason', this.reason, this.sub), cell('number ends', 'Ends in', this.ends),
-      cell('actions', '', h('button', { type: 'button', class: 'small', onclick: () => actions.lift(caller), 'aria-label': `Lift the ban of ${visible(caller)}` }, 'Lift')));
+      cell('actions', '', rowButton('Lift', `Lift the ban of ${name}`, () => actions.lift(caller))));
   }
 
   update({ reason, limit, count: times, mode, endsAt }) {
@@ -127,16 +130,18 @@ class OverrideRow {
     this.quota = h('span');
     this.sub = h('span', { class: 'sub clamp' });
     this.ends = h('span');
-    this.remove = h('button', { type: 'button', class: 'small', onclick: () => actions.removeOverride(this.item), 'aria-label': `Remove the quota of ${key}` }, 'Remove');
+    this.remove = rowButton('Remove', `Remove the quota of ${key}`, () => actions.removeOverride(this.item));
     this.node = h('div', { role: 'row', class: 'row', 'data-override': item.key.join(',') },
-      cell('caller', 'Caller', h('bdi', { class: 'who', title: key }, key), h('span', { class: 'sub' }, visible(item.limit))),
-      cell('quota', 'Quota', this.quota, this.sub), cell('number ends', 'Ends in', this.ends), cell('actions', '', this.remove));
+      cell('caller', 'Caller', who(key), h('span', { class: 'sub' }, visible(item.limit))),
+      cell('quota', 'Quota', this.quota, this.sub), cell('number ends', 'Ends in', this.ends),
+      cell('actions', '', this.remove));
   }
 
   update(item) {
     this.item = item;
     setText(this.quota, visible(item.quota));
-    setText(this.sub, [item.comment && visible(item.comment), item.source === 'policy' && 'from the policy'].filter(Boolean).join(', '));
+    const notes = [item.comment && visible(item.comment), item.source === 'policy' && 'from the policy'];
+    setText(this.sub, notes.filter(Boolean).join(', '));
     setText(this.ends, left(item.endsAt));
     setHidden(this.remove, item.source === 'policy');
   }

@@ -10,7 +10,8 @@ export class Sparkline {
   constructor() {
     this.area = s('path', { class: 'spark-area' });
     this.line = s('path', { class: 'spark-line' });
-    this.svg = s('svg', { class: 'sparkline', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, this.area, this.line);
+    const size = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, preserveAspectRatio: 'none' };
+    this.svg = s('svg', { class: 'sparkline', 'aria-hidden': 'true', ...size }, this.area, this.line);
   }
 
   update(allowed, refused) {

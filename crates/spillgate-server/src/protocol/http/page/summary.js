@@ -14,9 +14,11 @@ const RATES = ['allowed', 'denied', 'shadow_denied', 'shed', 'refused'];
 const TOTALS = [
   ['allowed', 'Allowed', 'decisions of all limits'], ['denied', 'Denied', 'over a quota'],
   ['shadow_denied', 'Shadow denied', 'would have been denied'], ['shed', 'Shed', 'by adaptive limits'],
-  ['unlimited', 'Unlimited', 'no limit matched'], ['blocked', 'Blocked', 'on the block list'], ['banned', 'Banned', 'refused by a ban'],
+  ['unlimited', 'Unlimited', 'no limit matched'], ['blocked', 'Blocked', 'on the block list'],
+  ['banned', 'Banned', 'refused by a ban'],
   ['shadow_banned', 'Shadow banned', 'would have been refused by a ban'],
-  ['without_host', 'Without a host', 'refused: no clear host'], ['store_errors', 'Store errors', 'the store could not answer'],
+  ['without_host', 'Without a host', 'refused: no clear host'],
+  ['store_errors', 'Store errors', 'the store could not answer'],
 ];
 
 /** How long an eviction stays news. */
@@ -31,7 +33,8 @@ export class Summary {
       const value = h('span', { 'data-now': id }, '–');
       const note = h('span', { class: 'tile-note' });
       const unit = RATES.includes(id) ? h('small', {}, '/s') : null;
-      const node = h('div', { class: `tile ${id}` }, h('span', { class: 'tile-name' }, label), h('span', { class: 'tile-value' }, value, unit), note);
+      const node = h('div', { class: `tile ${id}` },
+        h('span', { class: 'tile-name' }, label), h('span', { class: 'tile-value' }, value, unit), note);
       this.#tiles.set(id, { node, value, note });
       byId('summary').append(node);
     }
@@ -47,9 +50,11 @@ export class Summary {
     const rates = { ...second, refused: second.banned + second.blocked };
     const all = rates.allowed + rates.denied + rates.shed + rates.refused;
     for (const id of RATES) this.#tile(id, rate(rates[id]), all ? percent(rates[id], all) : 'nothing asked');
-    setHidden(this.#tiles.get('shadow_denied').node, !limits.some((limit) => limit.mode === 'shadow' || limit.shadow_denied));
+    const hasShadow = limits.some((limit) => limit.mode === 'shadow' || limit.shadow_denied);
+    setHidden(this.#tiles.get('shadow_denied').node, !hasShadow);
     setHidden(this.#tiles.get('shed').node, !limits.some((limit) => limit.adaptive || limit.shed));
-    this.#tile('decision', decision ? time(decision.p50) : '–', decision ? `99 % within ${time(decision.p99)}` : 'no decision yet');
+    if (decision) this.#tile('decision', time(decision.p50), `99 % within ${time(decision.p99)}`);
+    else this.#tile('decision', '–', 'no decision lately');
     this.#tile('bans', count(bans.enforced), bans.shadow ? `${count(bans.shadow)} in shadow` : 'in force');
     const name = store ? capital(store.kind) : 'Memory';
     this.#tile('store', store ? `${name} ${store.state}` : name, store ? 'shared counters' : 'of this server');
@@ -97,14 +102,16 @@ export class Notices {
     if (phase === 'starting') notices.push(['Starting', 'The server does not answer checks yet.']);
     if (phase === 'draining') notices.push(['Draining', 'The server finishes what it has begun, and ends.']);
     if (failure) notices.push(['The new configuration was refused; the old one stays in force', failure]);
-    if (store?.state === 'down') notices.push([`${capital(store.kind)} is down`, store.outage ?? 'Limits do what their policy says for an outage.']);
-    else if (store?.outage) notices.push([`${capital(store.kind)} had an outage`, store.outage]);
-    if (store?.mismatch) notices.push([`${capital(store.kind)}: servers disagree`, store.mismatch]);
-    if (store?.warning) notices.push([`${capital(store.kind)}: check its settings`, store.warning]);
+    const name = store ? capital(store.kind) : '';
+    if (store?.state === 'down') notices.push([`${name} is down`, store.outage ?? 'unavailable']);
+    if (store?.mismatch) notices.push([`${name}: servers disagree`, store.mismatch]);
+    if (store?.warning) notices.push([`${name}: check its settings`, store.warning]);
     const evicting = limits.filter((limit) => this.#isEvicting(limit));
     if (evicting.length) {
-      const names = evicting.slice(0, 3).map(({ name }) => name).join(', ');
-      notices.push([`Evictions in ${plural(evicting.length, 'limit')}`, `${names}${evicting.length > 3 ? ', …' : ''}: more callers than the table has room for. Raise the capacity.`]);
+      const some = evicting.slice(0, 3).map((limit) => limit.name).join(', ');
+      const more = evicting.length > 3 ? ', …' : '';
+      const advice = 'more callers than the table has room for. Raise the capacity.';
+      notices.push([`Evictions in ${plural(evicting.length, 'limit')}`, `${some}${more}: ${advice}`]);
     }
     if (this.#evictions.size > 2 * limits.length) this.#evictions.clear(); // of former policies
     const key = JSON.stringify(notices);

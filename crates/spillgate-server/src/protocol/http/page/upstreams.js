@@ -1,7 +1,7 @@
 // The services behind `spillgate proxy`.
 
 import { reasonOf } from './adaptive.js';
-import { byId, cell, h, headings, setHidden, setText } from './dom.js';
+import { byId, cell, h, headings, setHidden, setText, who } from './dom.js';
 import { count, rate, time, visible } from './format.js';
 import { Rows } from './rows.js';
 
@@ -29,7 +29,7 @@ class UpstreamRow {
     this.p99 = h('span');
     this.reason = h('span');
     this.node = h('div', { role: 'row', class: 'row', 'data-upstream': url },
-      cell('url', 'Upstream', h('bdi', { class: 'who', title: visible(url) }, visible(url))), cell('state', 'Health', this.health),
+      cell('url', 'Upstream', who(visible(url))), cell('state', 'Health', this.health),
       cell('number flight', 'In flight', this.flight, this.most), cell('number p50', 'p50', this.p50),
       cell('number p99', 'p99', this.p99), cell('reason', 'Last change', this.reason));
   }

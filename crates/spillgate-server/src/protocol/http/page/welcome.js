@@ -32,10 +32,12 @@ const bearer = () => (isLoopback() ? '' : ' -H "authorization: Bearer $SPILLGATE
 const isLoopback = () => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(location.hostname);
 const base = () => new URL('.', location.href).href;
 
+/** A key of a limit, by what it is counted per. */
+const KEYS = { caller: '203.0.113.7', ip: '203.0.113.7', user: '42', global: undefined };
+
 function checkCommand(limits) {
-  const simple = limits.find(({ per }) => per === 'caller' || per === 'ip') ?? limits.find(({ per }) => per === 'user' || per === 'global');
-  const body = !simple ? { request: { path: '/', ip: '203.0.113.7' } }
-    : simple.per === 'global' ? { limit: simple.name } : { limit: simple.name, key: simple.per === 'user' ? '42' : '203.0.113.7' };
+  const simple = limits.find(({ per }) => per in KEYS);
+  const body = simple ? { limit: simple.name, key: KEYS[simple.per] } : { request: { path: '/', ip: '203.0.113.7' } };
   return `for i in $(seq 30); do\n  curl -s --json '${JSON.stringify(body)}'${bearer()} ${base()}v1/check; echo\ndone`;
 }
 
