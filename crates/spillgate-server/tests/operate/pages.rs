@@ -309,7 +309,7 @@ fn the_commands_of_the_page_about_the_server_print_what_it_shows() {
          [[limit]]\nname = 'api'\nquota = '10/s burst 20'\n",
     );
     let new = std::fs::read_to_string(home.path("spillgate.toml")).unwrap();
-    let new = new.replace("10/s burst 20", "20/s burst 20");
+    let new = new.replace("10/s burst 20", "20/s burst 40");
     let new = new.replace("resp = 'off'", "resp = 'off'\nmax-connections = 20000");
     let login = "[[limit]]\nname = 'login'\nmatch = { path = '/login', method = 'POST' }\nper = 'ip'\nquota = '5/min'\n";
     std::fs::write(home.path("new.toml"), new + login).unwrap();
