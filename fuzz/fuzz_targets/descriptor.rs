@@ -1,13 +1,16 @@
-//! Any call of descriptors is decided under any limits for them, and one that is denied spends
-//! nothing.
+//! Any call of descriptors is decided under any limits for them, as it is explained before, and one
+//! that is denied spends nothing.
 #![no_main]
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use spillgate::ManualClock;
 use spillgate_policy::store::Memory;
 use spillgate_policy::{
-    Descriptor, DescriptorOutcome, Descriptors, Gate, Limit, Policy, PolicyBuilder,
+    Answer, Descriptor, DescriptorOutcome, Descriptors, Gate, Limit, Policy, PolicyBuilder,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -58,7 +61,19 @@ fuzz_target!(|input: Input<'_>| {
             })
         };
         let before = decide(&looks).unwrap().unwrap();
+        let question = Descriptors { domain: "edge", descriptors: &descriptors };
+        let explain = pin!(gate.explain_descriptors(&question));
+        let Poll::Ready(explained) = explain.poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("a store in memory answers at once");
+        };
+        let explained = explained.unwrap();
+        assert!(!explained.to_string().is_empty());
+        assert_eq!(left(&before), left(&decide(&looks).unwrap().unwrap()));
         let outcome = decide(&descriptors).unwrap().unwrap();
+        // With more, what a call has spent may be evicted by the same call.
+        if descriptors.len() <= 2 {
+            assert_eq!(explained.answer == Answer::Allowed, outcome.is_allowed(), "{explained}");
+        }
         assert_eq!(outcome.descriptors().len(), descriptors.len());
         if !outcome.is_allowed() {
             assert!(outcome.descriptors().any(|state| state.is_denied()));

@@ -1,9 +1,9 @@
 //! Any text is a policy, with the settings of a server or without, or is refused with
-//! problems that lie inside it.
+//! problems that lie inside it. A policy does not differ from itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spillgate_policy::{Policy, PolicyFile, Settings, Tables};
+use spillgate_policy::{Changes, Policy, PolicyFile, Settings, Tables};
 
 /// Asks both tables for a value of every type.
 fn tables(tables: &mut Tables<'_, '_>) {
@@ -35,6 +35,10 @@ fuzz_target!(|text: &str| {
     assert!(
         both.is_err() || Policy::from_toml(text).err().is_none_or(|error| lacks_limits(&error))
     );
+    if let (Ok(one), Ok(other)) = (Policy::from_toml(text), Policy::from_toml(text)) {
+        let changes = Changes::between(&one, &other);
+        assert!(changes.is_empty(), "{changes:?}");
+    }
     let lines = text.split('\n').count();
     for error in [Policy::from_toml(text).err(), both.err()].into_iter().flatten() {
         assert!(!error.problems().is_empty());

@@ -169,7 +169,12 @@ pub(crate) struct Described<'a> {
     pub(crate) in_clear: bool,
 }
 
-impl Described<'_> {
+impl<'a> Described<'a> {
+    /// With fingerprints in place of secrets.
+    pub(crate) fn masked(key: &'a Key, per: &'a [Part]) -> Self {
+        Self { key, per, in_clear: false }
+    }
+
     /// A value that may be a secret.
     fn secret(&self, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.in_clear {

@@ -46,12 +46,13 @@ pub use self::duration::parse_duration;
 pub use self::envoy::Descriptor;
 pub use self::error::{Error, Place, Problem};
 pub use self::gate::{
-    Acquired, AdaptiveExplanation, AdaptiveState, Answer, Ban, BanExplanation, BanUsage,
-    CallReport, Changes, CountedKey, Decided, DescriptorKind, DescriptorOutcome, DescriptorState,
-    Descriptors, Explanation, Gate, LimitChange, LimitCheck, LimitExplanation, LimitState,
-    LimitSummary, Limits, ListChange, ListEntry, Origin, Outcome, OverrideEntry,
-    PriorityExplanation, Question, Receipt, RequestPermits, SavedState, StateExplanation, Subject,
-    Throttle, Uncharged,
+    Acquired, AdaptiveExplanation, AdaptiveState, AffectedLimit, Answer, Ban, BanExplanation,
+    BanUsage, CallReport, Changes, CountedKey, Decided, DescriptorExplanation, DescriptorKind,
+    DescriptorLimitExplanation, DescriptorOutcome, DescriptorState, Descriptors,
+    DescriptorsExplanation, Effect, EntryChange, EntryChangeKind, Explanation, Gate, LimitChange,
+    LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits, ListChange, ListEntry, Origin,
+    Outcome, OverrideEntry, PolicyChange, PriorityExplanation, Question, Receipt, RequestPermits,
+    SavedState, StateExplanation, Subject, Throttle, Uncharged,
 };
 pub use self::key::Key;
 pub use self::policy::Policy;

@@ -4,6 +4,7 @@
 mod adaptive;
 mod allocations;
 mod bans;
+mod changes;
 mod common;
 mod concurrency;
 mod conformance;

@@ -8,6 +8,7 @@ mod format;
 mod input;
 mod lines;
 mod lockouts;
+mod log;
 mod log_clock;
 mod record;
 mod replay;

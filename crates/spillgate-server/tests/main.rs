@@ -5,5 +5,6 @@ mod common;
 mod envoy;
 mod http;
 mod operate;
+mod page;
 mod proxy;
 mod resp;

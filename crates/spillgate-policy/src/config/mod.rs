@@ -1,7 +1,7 @@
 //! A policy as it is written: by a file or a builder, and compiled into one that is in force.
 
 mod builder;
-mod compile;
+pub(crate) mod compile;
 pub(crate) mod file;
 pub(crate) mod spec;
 

@@ -1,5 +1,6 @@
 //! What a proxy asks about in place of a request: the entries of a descriptor, in a domain.
 
+mod mismatch;
 mod name;
 mod named;
 mod tree;
@@ -13,7 +14,7 @@ use spillgate::{KeyedState, Quota};
 pub(crate) use self::name::node_name;
 pub(crate) use self::named::MOST_ENTRIES;
 use self::named::Named;
-pub(crate) use self::tree::{Limited, Met, Reached, Tree};
+pub(crate) use self::tree::{Found, Limited, Met, Reached, Tree};
 pub(crate) use self::value::{ValuePattern, is_wildcard};
 use crate::config::spec::{Metadata, NodeMode};
 
@@ -97,6 +98,13 @@ impl Descriptors {
         self.domains.get(name)
     }
 
+    /// The tree of each domain, by name.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (&str, &Tree)> {
+        let mut domains: Vec<_> = self.domains.iter().collect();
+        domains.sort_unstable_by_key(|(name, _)| *name);
+        domains.into_iter().map(|(name, domain)| (&**name, &domain.tree))
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.domains.keys().map(AsRef::as_ref)
     }
@@ -148,6 +156,11 @@ impl Scope {
         let domain = domain.into();
         let (mode, metadata) = (NodeMode::default(), Metadata::new());
         Self { domain, pattern, shown: None, is_closed: false, mode, metadata }
+    }
+
+    /// True if the limit is one of a tree.
+    pub(crate) fn is_node(&self) -> bool {
+        matches!(self.pattern, Pattern::Node)
     }
 
     /// True if the limit is for a descriptor of its domain.

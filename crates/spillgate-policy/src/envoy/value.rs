@@ -1,3 +1,5 @@
+use std::fmt;
+
 /// Which values of an entry a limit is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValuePattern {
@@ -37,6 +39,20 @@ impl ValuePattern {
         match self {
             Self::Exact(exact) => Some(exact),
             Self::Wildcard(_) => None,
+        }
+    }
+}
+
+/// As it could be written.
+impl fmt::Display for ValuePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(text) => f.write_str(text),
+            Self::Wildcard(Wildcard { prefix, middle, suffix }) => {
+                write!(f, "{prefix}*")?;
+                middle.iter().try_for_each(|part| write!(f, "{part}*"))?;
+                f.write_str(suffix)
+            }
         }
     }
 }

@@ -130,7 +130,7 @@ impl CountedKey<'_> {
 
 impl fmt::Display for CountedKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Described { key: &self.key, per: &self.per, in_clear: false }.fmt(f)
+        Described::masked(&self.key, &self.per).fmt(f)
     }
 }
 

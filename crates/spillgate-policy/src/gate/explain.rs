@@ -171,9 +171,9 @@ impl<S: Store> Gate<S> {
 }
 
 impl StateExplanation {
-    fn new(rule: &Rule, spend: &Spend, decision: &Decision) -> Self {
+    pub(super) fn new(rule: &Rule, spend: &Spend, decision: &Decision) -> Self {
         Self {
-            key: Described { key: &spend.key, per: &rule.per, in_clear: false }.to_string(),
+            key: Described::masked(&spend.key, &rule.per).to_string(),
             cost: spend.cost,
             passes: decision.is_allowed(),
             limit: decision.limit(),
@@ -289,20 +289,26 @@ impl fmt::Display for LimitExplanation {
             (false, _) => "denies",
         };
         writeln!(f, "limit    {}{shadow}: {passes}", self.name)?;
-        writeln!(f, "           counted under {}, cost {}", state.key, state.cost)?;
-        match state.in_flight {
-            Some(in_flight) => write!(f, "           {in_flight} of {} in flight", state.limit)?,
-            None => write!(f, "           {} of {} left", state.remaining, state.limit)?,
+        write!(f, "{state}")?;
+        self.adaptive.iter().try_for_each(|adaptive| write!(f, "{adaptive}"))
+    }
+}
+
+impl fmt::Display for StateExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "           counted under {}, cost {}", self.key, self.cost)?;
+        match self.in_flight {
+            Some(in_flight) => write!(f, "           {in_flight} of {} in flight", self.limit)?,
+            None => write!(f, "           {} of {} left", self.remaining, self.limit)?,
         }
-        match state.retry_after {
+        match self.retry_after {
             Some(Duration::ZERO) => {}
             Some(retry_after) => write!(f, ", would pass in {retry_after:?}")?,
             None => f.write_str(", no waiting helps")?,
         }
-        if let Some(reset_after) = state.reset_after.filter(|after| !after.is_zero()) {
+        if let Some(reset_after) = self.reset_after.filter(|after| !after.is_zero()) {
             write!(f, ", all back in {reset_after:?}")?;
         }
-        writeln!(f)?;
-        self.adaptive.iter().try_for_each(|adaptive| write!(f, "{adaptive}"))
+        writeln!(f)
     }
 }

@@ -114,7 +114,7 @@ impl<'p> LimitState<'p> {
     /// What the limit counted under, for people: each part with its value, secrets as
     /// fingerprints.
     pub fn counted(&self) -> impl fmt::Display + use<'p> {
-        Described { key: &self.spend.key, per: &self.rule.per, in_clear: false }
+        Described::masked(&self.spend.key, &self.rule.per)
     }
 }
 

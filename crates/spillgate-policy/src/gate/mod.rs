@@ -40,9 +40,15 @@ pub use self::adaptive::{
 pub use self::ask::Decided;
 use self::bans::Bans;
 pub use self::bans::{Ban, BanExplanation, BanUsage};
-pub use self::changes::{Changes, LimitChange, ListChange};
+pub use self::changes::{
+    AffectedLimit, Changes, Effect, EntryChange, EntryChangeKind, LimitChange, ListChange,
+    PolicyChange,
+};
 pub use self::counted_key::CountedKey;
-pub use self::descriptors::{DescriptorKind, DescriptorOutcome, DescriptorState};
+pub use self::descriptors::{
+    DescriptorExplanation, DescriptorKind, DescriptorLimitExplanation, DescriptorOutcome,
+    DescriptorState, DescriptorsExplanation,
+};
 use self::edits::Edits;
 pub use self::edits::Origin;
 pub use self::explain::{Explanation, LimitExplanation, StateExplanation};

@@ -241,13 +241,13 @@ impl List {
         (!terms.is_over(now)).then_some(terms)
     }
 
-    /// How many entries that both lists have differ in their terms.
-    pub(crate) fn terms_that_differ(&self, other: &Self) -> usize {
+    /// The entries that both lists have, with other terms.
+    pub(crate) fn terms_that_differ(&self, other: &Self) -> Vec<Entry> {
         let has = |entry: &&Entry| self.has(entry) && other.has(entry);
         let own =
             self.terms.keys().filter(|entry| other.terms.get(*entry) != self.terms.get(*entry));
         let others = other.terms.keys().filter(|entry| !self.terms.contains_key(*entry));
-        own.chain(others).filter(has).count()
+        own.chain(others).filter(has).cloned().collect()
     }
 
     fn edit(&mut self, edits: impl IntoIterator<Item = (Entry, Option<Terms>)>) {

@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     /// Since which of a gate's policies it counts as it does. What was spent before is gone.
     pub(crate) since: u32,
     /// True if it has conditions other than hosts and paths.
-    is_conditional: bool,
+    pub(crate) is_conditional: bool,
     /// True if no request meets it, only checks that name it.
     pub(crate) is_by_name: bool,
     /// True if it is on concurrency: requests hold permits until they end.

@@ -29,6 +29,15 @@ impl Tiers {
         self.callers.insert(bytes(caller).as_bytes().into(), tier)
     }
 
+    /// The callers whom the policy lists in a tier, each with the bytes that tell it from others.
+    pub(crate) fn callers_of(
+        &self,
+        tier: usize,
+    ) -> impl Iterator<Item = (Vec<u8>, Caller<'static>)> {
+        let callers = self.callers.iter().filter(move |(_, place)| **place == tier);
+        callers.filter_map(|(bytes, _)| Some((bytes.to_vec(), Key::from_bytes(bytes).to_caller()?)))
+    }
+
     /// The place of the caller's tier, as the closure, the policy, or a trusted proxy
     /// says.
     // Inlined, so that policies without tiers pay for one branch.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod conformance;
+mod explain;
 mod matching;
 mod model;
 mod naive;

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use spillgate_policy::Gate;
+use spillgate_policy::{Domain, Gate, Node, NodeQuota};
 use spillgate_proxy::Proxy;
 
 use super::print;
@@ -24,10 +24,14 @@ use crate::{AnyStore, lifecycle};
 /// With --connect, also connect to the shared store:
 ///
 ///   spillgate check-config spillgate.toml --connect
+///
+/// A directory of envoyproxy/ratelimit files, or one of them, can be validated alone:
+///
+///   spillgate check-config /etc/ratelimit
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct CheckConfig {
-    /// Configuration file
+    /// Configuration file, or envoyproxy/ratelimit files
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Connect to the shared store, and check that it can be used
@@ -43,7 +47,10 @@ impl CheckConfig {
     #[tokio::main(flavor = "current_thread")]
     pub(super) async fn run(self) -> Result<(), Box<dyn Error>> {
         let name = self.file.display().to_string();
-        let (config, policy) = Source::serve(Some(self.file), self.flags).load(None)?;
+        let source = Source::file_or_rules(self.file, self.flags);
+        let (config, policy) = source.load(None)?;
+        let domains: String = config.additions.envoy.domains.iter().map(domain_line).collect();
+        let configured: Vec<_> = policy.configured_limits().map(str::to_owned).collect();
         let settings = config.settings;
         settings.tls().as_ref().map(TlsFiles::load).transpose()?;
         settings.proxy.as_ref().map(|proxy| Proxy::new(proxy.runtime())).transpose()?;
@@ -59,11 +66,14 @@ impl CheckConfig {
             _ => AnyStore::default(),
         };
         let gate = Gate::with_store(policy, store)?;
-        let limits = gate.limits();
+        let mut limits = gate.limits();
         if let Some(store) = gate.store().shared() {
             let joined = lifecycle::join(store).await;
             store.shutdown().await;
             joined?;
+        }
+        if source.is_rules() {
+            limits.retain(|limit| configured.contains(&limit.name));
         }
         let mut rows = vec![HEADER.map(str::to_owned)];
         rows.extend(limits.into_iter().map(|limit| {
@@ -75,6 +85,10 @@ impl CheckConfig {
             let (algorithm, mode) = (limit.algorithm.to_owned(), format!("{mode}{by_name}"));
             [limit.name, limit.quota, algorithm, limit.per, mode, limit.capacity.to_string()]
         }));
+        if source.is_rules() {
+            // Where a server would listen is not in question.
+            return print(&format!("{name}: OK\n{domains}\n{}", table(&rows)));
+        }
         let listeners = settings.listeners().into_iter();
         let listeners =
             listeners.filter(|(name, listen)| *name != "admin" || *listen != Listen::Off);
@@ -87,8 +101,29 @@ impl CheckConfig {
             let tried = if self.connect { ", connected" } else { "" };
             format!("  store  {}{tried}\n", store.place())
         });
-        print(&format!("{name}: OK\n{listens}{proxy}{store}\n{}", table(&rows)))
+        print(&format!("{name}: OK\n{listens}{proxy}{store}{domains}\n{}", table(&rows)))
     }
+}
+
+/// `  domain edge: 5 rules, 2 of them unlimited`.
+fn domain_line(domain: &Domain) -> String {
+    let (rules, unlimited) = counted(&domain.nodes);
+    let plural = if rules == 1 { "" } else { "s" };
+    let unlimited = match unlimited {
+        0 => String::new(),
+        count => format!(", {count} of them unlimited"),
+    };
+    format!("  domain {}: {rules} rule{plural}{unlimited}\n", domain.name)
+}
+
+/// How many nodes have a limit, and how many of these limit nothing.
+fn counted(nodes: &[Node]) -> (usize, usize) {
+    nodes.iter().fold((0, 0), |(rules, unlimited), node| {
+        let below = counted(&node.nodes);
+        let quota = node.limit.as_ref().map(|limit| limit.quota);
+        let is_unlimited = usize::from(quota == Some(NodeQuota::Unlimited));
+        (rules + below.0 + usize::from(quota.is_some()), unlimited + below.1 + is_unlimited)
+    })
 }
 
 fn table<const N: usize>(rows: &[[String; N]]) -> String {

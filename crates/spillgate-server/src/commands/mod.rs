@@ -3,17 +3,21 @@
 mod ban;
 mod check_config;
 mod completions;
+mod diff;
+mod escape;
 mod explain;
 mod list;
+mod man;
 mod override_;
 mod proxy;
 mod remote;
 mod replay;
+mod schema;
 mod serve;
+mod style;
 mod table;
 mod terms;
 mod top;
-mod untrusted;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -40,14 +44,17 @@ enum Command {
     Serve(serve::Serve),
     Proxy(Box<proxy::Proxy>),
     CheckConfig(check_config::CheckConfig),
+    Diff(diff::Diff),
     Explain(explain::Explain),
     Replay(Box<replay::Replay>),
     List(list::List),
     Override(override_::Override),
     #[command(name = "ban")]
     Bans(ban::Bans),
+    Schema(schema::Schema),
     Top(top::Top),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs a subcommand; the first argument is the program's name. Prints one line per problem.
@@ -60,18 +67,20 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match arguments.command.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            error.to_string().lines().for_each(|line| eprintln!("spillgate: {line}"));
-            ExitCode::FAILURE
-        }
-    }
+    let failure = match arguments.command {
+        Command::Diff(_) => ExitCode::from(diff::FAILURE),
+        _ => ExitCode::FAILURE,
+    };
+    arguments.command.run().unwrap_or_else(|error| {
+        error.to_string().lines().for_each(|line| eprintln!("spillgate: {line}"));
+        failure
+    })
 }
 
 impl Command {
-    fn run(self) -> Result<(), Box<dyn Error>> {
+    fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
+            Self::Diff(diff) => return diff.run(),
             Self::Serve(serve) => serve.run(),
             Self::Proxy(proxy) => proxy.run(),
             Self::CheckConfig(check) => check.run(),
@@ -80,9 +89,12 @@ impl Command {
             Self::List(list) => list.run(),
             Self::Override(own) => own.run(),
             Self::Bans(bans) => bans.run(),
+            Self::Schema(schema) => schema.run(),
             Self::Top(top) => top.run(),
             Self::Completions(completions) => completions.run(),
-        }
+            Self::Man(man) => man.run(),
+        }?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

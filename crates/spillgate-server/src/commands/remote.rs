@@ -19,12 +19,13 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use spillgate_net::tls;
-use spillgate_policy::printable;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::escape::shown;
 
 /// How to reach a running server.
 #[derive(Args)]
@@ -198,5 +199,5 @@ impl Error for Unauthorized {}
 /// What is wrong, according to a problem document, which may quote what a caller chose.
 fn detail(body: &[u8]) -> Option<String> {
     let document: serde_json::Value = serde_json::from_slice(body).ok()?;
-    Some(printable(document.get("detail")?.as_str()?))
+    Some(shown(document.get("detail")?.as_str()?))
 }

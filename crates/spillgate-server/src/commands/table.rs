@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use serde_json::Value;
-use spillgate_policy::printable;
+
+use super::escape::shown;
 
 /// A JSON array of objects as a table: a column for each header, filled in by the member of that
 /// name. Says `empty` if there are no rows.
@@ -39,7 +40,7 @@ fn cell(value: &Value) -> String {
         Value::Array(parts) => parts.iter().map(cell).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    printable(&text)
+    shown(&text)
 }
 
 #[cfg(test)]

@@ -70,7 +70,12 @@ impl Merged {
 
 /// The configuration files, sorted by name, without hidden ones: a ConfigMap keeps its versions
 /// in hidden directories.
+///
+/// A path that is no folder is the only file.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    if folder.is_file() {
+        return Ok(vec![folder.to_owned()]);
+    }
     let unreadable = |error: io::Error| {
         format!("envoy-config: the folder {} cannot be read: {error}", folder.display())
     };
@@ -78,8 +83,7 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     for entry in folder.read_dir().map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes()[0] == b'.');
-        let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-        if is_yaml && !is_hidden {
+        if is_yaml(&path) && !is_hidden {
             files.push(path);
         }
         if files.len() > MOST {
@@ -89,6 +93,11 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     }
     files.sort();
     Ok(files)
+}
+
+/// True if a file is named like one of them.
+pub(crate) fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
 }
 
 fn read(path: &Path) -> Result<String, Problems> {

@@ -18,6 +18,6 @@ mod yaml;
 
 pub use self::descriptor::parse;
 pub(crate) use self::descriptor::quota;
-pub(crate) use self::folder::{Folder, files, load};
+pub(crate) use self::folder::{Folder, files, is_yaml, load};
 pub use self::problems::Problems;
-pub(crate) use self::unit::{lasting, numbered};
+pub(crate) use self::unit::{json_names, lasting, numbered};

@@ -23,6 +23,11 @@ pub(super) fn named(text: &str) -> Option<Duration> {
     unit.map(|(.., seconds)| Duration::from_secs(*seconds))
 }
 
+/// The names of units in JSON, each with its number.
+pub(crate) fn json_names() -> impl Iterator<Item = (&'static str, i32)> {
+    UNITS.iter().map(|(_, unit, _)| (unit.as_str_name(), *unit as i32))
+}
+
 pub(crate) fn numbered(number: i32) -> Option<Duration> {
     let unit = UNITS.iter().find(|(_, unit, _)| *unit as i32 == number);
     unit.map(|(.., seconds)| Duration::from_secs(*seconds))

@@ -126,8 +126,14 @@ impl Banner {
         let proxy = self.proxy.map(|address| {
             format!("curl -i {}{}://{}/", self.trusted(), self.scheme(), reachable(address))
         });
-        let all = [proxy, check, self.redis_cli(), self.curl("", "/metrics")];
+        let all = [proxy, check, self.redis_cli(), self.curl("", "/metrics"), self.page()];
         all.into_iter().flatten().collect()
+    }
+
+    /// Where to look.
+    fn page(&self) -> Option<String> {
+        let address = reachable(self.http?);
+        Some(format!("{}://{address}/ in a browser", self.scheme()))
     }
 
     fn curl(&self, options: &str, path: &str) -> Option<String> {

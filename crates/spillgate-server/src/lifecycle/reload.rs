@@ -152,16 +152,21 @@ impl Reloader {
 
 impl Reloaded {
     fn log(&self) {
-        let Changes { added, removed, restarted, changed, lists, .. } = &self.policy;
+        let Changes { added, removed, restarted, changed, lists, others, by_identity, .. } =
+            &self.policy;
         let (added, removed, restarted) = (shown(added), shown(removed), shown(restarted));
-        let (changed, lists) = (shown(changed), shown(lists));
+        let (changed, lists, policy) = (shown(changed), shown(lists), shown(others));
         let settings = shown(self.settings.iter().filter(|change| !change.needs_restart));
         if !self.policy.is_empty() || settings.is_some() {
-            info!(changed, added, removed, restarted, lists, settings, "reloaded");
+            info!(changed, added, removed, restarted, lists, policy, settings, "reloaded");
         } else if self.has_same_text {
             info!("reloaded: nothing changed in the configuration file");
         } else {
             info!("reloaded: no limit, list or setting changed");
+        }
+        if !by_identity.is_empty() {
+            let limits = shown(by_identity);
+            warn!(limits, "identity changed: callers who have another name now start afresh");
         }
         if !self.needs_restart.is_empty() {
             warn!(settings = shown(&self.needs_restart), "changed settings need a restart");
@@ -169,9 +174,16 @@ impl Reloaded {
     }
 }
 
+/// As many as anyone will read in a line.
+const MOST: usize = 50;
+
 /// `[api: 3/min → 5/min, login: mode enforce → shadow]`; `None` if there are none.
 fn shown<T: Display>(changes: impl IntoIterator<Item = T>) -> Option<DisplayValue<String>> {
-    let texts: Vec<_> = changes.into_iter().map(|change| change.to_string()).collect();
+    let mut texts: Vec<_> = changes.into_iter().map(|change| change.to_string()).collect();
+    if let Some(more) = texts.len().checked_sub(MOST).filter(|more| *more > 0) {
+        texts.truncate(MOST);
+        texts.push(format!("and {more} more"));
+    }
     (!texts.is_empty()).then(|| display(format!("[{}]", texts.join(", "))))
 }
 

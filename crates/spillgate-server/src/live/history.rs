@@ -296,7 +296,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut history = History::default();
         let metrics = spillgate_enforce::Metrics::new();
-        let limits: Vec<_> = (0..300).map(|limit| counts(&format!("l{limit}"), 1)).collect();
+        let limits: Vec<_> = (0..150).map(|limit| counts(&format!("l{limit}"), 1)).collect();
         push(&mut history, 0, "old", 7);
         for second in 1..4000 {
             let counts = Counts { limits: &limits, others: metrics.others() };

@@ -1,6 +1,7 @@
 //! How a server is doing now.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -189,9 +190,9 @@ impl Status {
             Reveal::Masked => format!("{} problems", why.lines().count()),
         });
         Self {
-            time: seconds(now),
+            time: rounded(Duration::from_nanos(now.as_nanos())),
             version: env!("CARGO_PKG_VERSION"),
-            uptime: now.since(live.started).as_secs_f64(),
+            uptime: rounded(now.since(live.started)),
             phase: readiness.phase().name(),
             reload_failure,
             second: second(&recent, &counts),
@@ -207,9 +208,9 @@ impl Status {
     }
 }
 
-fn seconds(time: Timestamp) -> f64 {
-    // Milliseconds are exact, and all that anyone reads.
-    (time.as_nanos() / 1_000_000) as f64 / 1e3
+/// In seconds. Milliseconds are all that anyone reads.
+pub(super) fn rounded(time: Duration) -> f64 {
+    time.as_millis() as f64 / 1e3
 }
 
 fn second(recent: &Recent, counts: &HashMap<String, LimitCounts>) -> SecondCounts {
@@ -316,7 +317,7 @@ fn top(app: &App, limits: &[LimitCallers], reveal: Reveal) -> TopStatus {
         allowed,
     });
     let since = limits.iter().map(|limit| limit.since).min();
-    let covered = since.map_or(0.0, |since| app.gate().store().now().since(since).as_secs_f64());
+    let covered = since.map_or(0.0, |since| rounded(app.gate().store().now().since(since)));
     TopStatus { seconds: covered, callers: callers.collect(), busiest: busiest.collect() }
 }
 

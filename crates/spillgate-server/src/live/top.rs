@@ -6,6 +6,7 @@ use spillgate_enforce::{LimitCallers, TopCallers};
 use spillgate_policy::store::Store;
 use spillgate_policy::{CountedKey, Policy};
 
+use super::status::rounded;
 use crate::App;
 
 /// How much is shown of callers.
@@ -97,7 +98,7 @@ impl TopReport {
             allowed: counts(&it.limit, &it.allowed),
             limit: it.limit.clone(),
         });
-        let seconds = since.map_or(0.0, |since| now.since(since).as_secs_f64());
+        let seconds = since.map_or(0.0, |since| rounded(now.since(since)));
         Self { seconds, limits: limits.collect() }
     }
 }

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::{Arg, ArgMatches};
+use serde_json::Value as Json;
 use spillgate_policy::Settings as Table;
 
 use super::value::Value;
@@ -48,7 +49,10 @@ impl Section {
 /// A setting as operators see it.
 pub(super) struct Declaration {
     pub(super) section: Section,
+    pub(super) key: &'static str,
     pub(super) arg: Arg,
+    /// What the file may say, as JSON schema.
+    pub(super) schema: Json,
     /// What the documentation says of it.
     #[cfg(test)]
     pub(super) row: Row,
@@ -79,6 +83,7 @@ impl<T: Value> Spec<T> {
         let is_off = section == Section::Server && off.contains(&key);
         let default = if is_off { T::off().unwrap_or(default) } else { default };
         let default = default.shown().unwrap_or_default();
+        let mut schema = T::schema(range.as_ref());
         let range = range.as_ref().map(T::range_text).unwrap_or_default();
         let mut text = help.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
         if is_off {
@@ -91,6 +96,7 @@ impl<T: Value> Spec<T> {
             let end = text.find(" [default: ").unwrap_or(text.len());
             text.insert_str(end, &format!(" [range: {range}]"));
         }
+        schema["description"] = text.clone().into();
         let id = section.id(key);
         let flag = if section == Section::Proxy { key.to_owned() } else { id.clone() };
         let env = format!("SPILLGATE_{}", id.to_uppercase().replace('-', "_"));
@@ -98,7 +104,9 @@ impl<T: Value> Spec<T> {
         let arg = T::arg(arg.hide_env_values(T::IS_SECRET));
         Declaration {
             section,
+            key,
             arg,
+            schema,
             #[cfg(test)]
             row: [key, &default, &range, if reload == "restart" { "no" } else { "yes" }]
                 .map(Into::into),
@@ -183,13 +191,33 @@ pub(crate) struct SettingChange {
     pub(super) section: Section,
     pub(super) key: &'static str,
     pub(crate) needs_restart: bool,
+    /// The values before and after; `None` if it is a secret.
+    pub(crate) values: Option<[String; 2]>,
 }
 
 impl SettingChange {
+    /// A setting that has another value, and whether that needs a restart.
+    pub(super) fn new<T: Value>(
+        (section, key): (Section, &'static str),
+        (old, new): (&T, &T),
+        needs_restart: bool,
+    ) -> Self {
+        let shown = |value: &T| value.shown().unwrap_or_else(|| NOT_SET.to_owned());
+        let values = (!T::IS_SECRET).then(|| [shown(old), shown(new)]);
+        Self { section, key, needs_restart, values }
+    }
+
+    pub(super) fn is_of_same_key(&self, other: &Self) -> bool {
+        (self.section, self.key) == (other.section, other.key)
+    }
+
     pub(crate) fn is_of_store(&self) -> bool {
         self.section == Section::Store
     }
 }
+
+/// What is shown in place of a value that there is not.
+pub(super) const NOT_SET: &str = "not set";
 
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,13 +335,24 @@ macro_rules! settings {
                 use $crate::settings::declare::{Section, SettingChange, change};
                 let mut changes = Vec::new();
                 $($(if self.$field != new.$field {
-                    changes.push(SettingChange {
-                        section: Section::$section,
-                        key: key!($field),
-                        needs_restart: change::$change(&self.$field, &new.$field),
-                    });
+                    let values = (&self.$field, &new.$field);
+                    let needs_restart = change::$change(values.0, values.1);
+                    let place = (Section::$section, key!($field));
+                    changes.push(SettingChange::new(place, values, needs_restart));
                 })+)+
                 changes
+            }
+
+            /// The same if their file were in another folder.
+            pub(in crate::settings) fn moved(
+                &self,
+                from: &std::path::Path,
+                to: &std::path::Path,
+            ) -> Self {
+                use $crate::settings::value::Value;
+                let mut moved = self.clone();
+                $($(moved.$field = Value::moved(moved.$field, from, to);)+)+
+                moved
             }
         }
     };

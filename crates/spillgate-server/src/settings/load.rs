@@ -18,6 +18,8 @@ use crate::envoy::{self, Problems};
 pub(crate) struct Source {
     /// The file, if there is one.
     pub(crate) path: Option<PathBuf>,
+    /// envoyproxy/ratelimit files in place of the file.
+    rules: Option<PathBuf>,
     /// The quota of the only limit, if there is no file.
     pub(crate) limit: Option<LimitQuota>,
     flags: Flags<true>,
@@ -50,10 +52,33 @@ pub(crate) struct Additions {
 /// The policy of a server without a file.
 const EXAMPLE: &str = include_str!("default.toml");
 
+/// The policy beside envoyproxy/ratelimit files alone.
+const NO_LIMITS: &str = "limit = []\n";
+
 impl Source {
     /// The source of `spillgate serve`.
     pub(crate) fn serve(path: Option<PathBuf>, flags: Flags<false>) -> Self {
         Self { path, flags: Flags(flags.0), ..Self::default() }
+    }
+
+    /// The source of a command that takes a configuration file, or envoyproxy/ratelimit files: a
+    /// directory, or a file that is named like one of them.
+    pub(crate) fn file_or_rules(path: PathBuf, flags: Flags<false>) -> Self {
+        match path.is_dir() || envoy::is_yaml(&path) {
+            true => Self { rules: Some(path), ..Self::serve(None, flags) },
+            false => Self::serve(Some(path), flags),
+        }
+    }
+
+    /// True if there are only envoyproxy/ratelimit files.
+    pub(crate) fn is_rules(&self) -> bool {
+        self.rules.is_some()
+    }
+
+    /// The folder that relative paths refer to.
+    pub(crate) fn folder(&self) -> &Path {
+        let file = self.path.as_deref().and_then(Path::parent);
+        self.rules.as_deref().or(file).unwrap_or(Path::new(""))
     }
 
     /// The source of `spillgate proxy`.
@@ -62,26 +87,48 @@ impl Source {
         limit: Option<LimitQuota>,
         flags: Flags<true>,
     ) -> Self {
-        Self { path, limit, flags, is_proxy: true }
+        Self { path, limit, flags, is_proxy: true, rules: None }
+    }
+
+    /// The policy alone, as a server with gRPC would have it: with limits of envoyproxy/ratelimit
+    /// files, and room for quotas that come with calls. Other settings are not checked.
+    pub(crate) fn policy(&self) -> Result<Policy, Problems> {
+        let file = self.file()?;
+        let mut sources = Sources::new(&self.flags.0, self.folder(), &[]);
+        let (builder, (settings, ..)) =
+            file.decode(|tables| self.tables(tables, &mut sources)).map_err(Problems::from)?;
+        let (rules, algorithm) = (self.rules.as_deref(), settings.envoy_algorithm());
+        let rules = rules.or(settings.envoy_config.as_deref());
+        let envoy = rules.map(|folder| envoy::load(folder, algorithm)).transpose()?;
+        let envoy = envoy.unwrap_or_default();
+        let additions = Additions { envoy, call_quotas: true, throttle: None };
+        additions.added_to(builder).map_err(Problems::from)
+    }
+
+    fn file(&self) -> Result<PolicyFile, spillgate_policy::Error> {
+        Ok(match (&self.path, &self.limit) {
+            (Some(path), _) => PolicyFile::read(path)?,
+            (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
+            (None, None) if self.is_rules() => PolicyFile::from_text(NO_LIMITS),
+            (None, None) => PolicyFile::from_text(EXAMPLE),
+        })
     }
 
     /// Loads the configuration. A server that has `begun` keeps its listeners and the room of
     /// `CL.THROTTLE`, whatever the settings say now. The error lists all problems.
     pub(crate) fn load(&self, begun: Option<&Settings>) -> Result<(Config, Policy), Problems> {
-        let file = match (&self.path, &self.limit) {
-            (Some(path), _) => PolicyFile::read(path)?,
-            (None, Some(quota)) => PolicyFile::from_text(quota.policy()),
-            (None, None) => PolicyFile::from_text(EXAMPLE),
-        };
-        let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let file = self.file()?;
         let off = if self.is_proxy { OFF_IN_PROXY } else { &[] };
-        let mut sources = Sources::new(&self.flags.0, folder, off);
+        let mut sources = Sources::new(&self.flags.0, self.folder(), off);
         let decoded = file.decode(|tables| self.tables(tables, &mut sources));
         let mut problems = std::mem::take(&mut sources.problems);
         let (builder, (mut settings, store, proxy, has_proxy)) =
             decoded.map_err(|error| Problems::from(error).and(std::mem::take(&mut problems)))?;
         #[cfg(test)]
         tests::PARSED.set(tests::PARSED.get() + 1);
+        if let Some(rules) = &self.rules {
+            settings.envoy_config = Some(rules.clone());
+        }
         // Files are seen before they are used, so that none can change unseen in between.
         settings.proxy = proxy.complete(has_proxy, &mut problems);
         settings.store = Some(store);

@@ -180,11 +180,11 @@ impl ProxySettings {
         match (old, new) {
             (Some(old), Some(new)) => old.own_changes(new),
             (None, None) => Vec::new(),
-            _ => vec![SettingChange {
-                section: Section::Proxy,
-                key: key!(listen),
-                needs_restart: true,
-            }],
+            _ => {
+                let place = (Section::Proxy, key!(listen));
+                let listens = [old, new].map(|side| side.map(|proxy| proxy.listen));
+                vec![SettingChange::new(place, (&listens[0], &listens[1]), true)]
+            }
         }
     }
 }

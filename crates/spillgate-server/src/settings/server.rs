@@ -45,7 +45,7 @@ settings! {
         admin: Listen = Listen::Off, restart;
     }
     "Envoy" {
-        /// Directory of envoyproxy/ratelimit configuration files, added to the policy
+        /// Directory of envoyproxy/ratelimit configuration files, or one of them, added to the policy
         envoy_config: Option<PathBuf> = None, live;
         /// Algorithm of their limits [default: fixed-window]
         envoy_algorithm: Option<AlgorithmKind> = None, live;
@@ -186,8 +186,11 @@ impl Settings {
 
     /// The directory of envoyproxy/ratelimit files, and the algorithm of their limits.
     pub(crate) fn envoy(&self) -> Option<(&Path, AlgorithmKind)> {
-        let algorithm = self.envoy_algorithm.unwrap_or(AlgorithmKind::FixedWindow);
-        Some((self.envoy_config.as_deref()?, algorithm))
+        Some((self.envoy_config.as_deref()?, self.envoy_algorithm()))
+    }
+
+    pub(super) fn envoy_algorithm(&self) -> AlgorithmKind {
+        self.envoy_algorithm.unwrap_or(AlgorithmKind::FixedWindow)
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
@@ -226,6 +229,22 @@ impl Settings {
         let mut changes = self.own_changes(new);
         changes.extend(StoreSettings::changes(self.store.as_ref(), new.store.as_ref()));
         changes.extend(ProxySettings::changes(self.proxy.as_ref(), new.proxy.as_ref()));
+        changes
+    }
+
+    /// The settings that have another value in `new`, whose file takes the place of this one's:
+    /// paths that are named alike in both folders are the same.
+    pub(crate) fn changes_in_place(
+        &self,
+        new: &Self,
+        (folder, new_folder): (&Path, &Path),
+    ) -> Vec<SettingChange> {
+        let mut moved = new.moved(new_folder, folder);
+        moved.store = moved.store.map(|store| store.moved(new_folder, folder));
+        moved.proxy = moved.proxy.map(|proxy| proxy.moved(new_folder, folder));
+        let differ = self.changes(&moved);
+        let mut changes = self.changes(new);
+        changes.retain(|change| differ.iter().any(|other| other.is_of_same_key(change)));
         changes
     }
 }

@@ -147,7 +147,8 @@ impl StoreSettings {
 
     /// The changed settings. Only credentials of the same Redis can change in a reload.
     pub(super) fn changes(old: Option<&Self>, new: Option<&Self>) -> Vec<SettingChange> {
-        let url = SettingChange { section: Section::Store, key: key!(url), needs_restart: true };
+        let places = [old, new].map(|side| side.map(Self::place));
+        let url = SettingChange::new((Section::Store, key!(url)), (&places[0], &places[1]), true);
         match (old, new) {
             (None, None) => Vec::new(),
             (Some(old), Some(new)) if old.place() == new.place() => old.own_changes(new),

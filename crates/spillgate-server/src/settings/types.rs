@@ -230,6 +230,10 @@ impl Value for IpNet {
         let range = text.parse().or_else(alone);
         range.map_err(|_| "write an address, or a range such as \"10.0.0.0/8\"".to_owned())
     }
+
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
+    }
 }
 
 impl Value for UpstreamUrl {
@@ -239,6 +243,10 @@ impl Value for UpstreamUrl {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(str::to_owned)
+    }
+
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
     }
 }
 
@@ -250,6 +258,10 @@ impl Value for PathAndQuery {
     fn parse(text: &str) -> Result<Self, String> {
         let path = text.parse().ok().filter(|_| text.starts_with('/'));
         path.ok_or_else(|| "write a path, such as \"/healthz\"".to_owned())
+    }
+
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
+use serde_json::{Value as Json, json};
 use spillgate_policy::Settings as Table;
 
 /// A type of setting.
@@ -66,8 +67,18 @@ pub(super) trait Value: Clone + PartialEq + Send + Sync + 'static {
         String::new()
     }
 
+    /// What the file may say, as JSON schema.
+    fn schema(_range: Option<&RangeInclusive<Self::Bound>>) -> Json {
+        json!({ "type": "string", "examples": [Self::EXAMPLE] })
+    }
+
     /// The same in a file of this folder.
     fn relative_to(self, _folder: &Path) -> Self {
+        self
+    }
+
+    /// The same if the file were in another folder.
+    fn moved(self, _from: &Path, _to: &Path) -> Self {
         self
     }
 
@@ -117,8 +128,16 @@ impl<T: Value> Value for Option<T> {
         T::range_text(range)
     }
 
+    fn schema(range: Option<&RangeInclusive<Self::Bound>>) -> Json {
+        T::schema(range)
+    }
+
     fn relative_to(self, folder: &Path) -> Self {
         self.map(|value| value.relative_to(folder))
+    }
+
+    fn moved(self, from: &Path, to: &Path) -> Self {
+        self.map(|value| value.moved(from, to))
     }
 
     fn off() -> Option<Self> {
@@ -134,6 +153,11 @@ impl<T: Value> Value for Vec<T> {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.split(',').map(T::parse).collect()
+    }
+
+    fn shown(&self) -> Option<String> {
+        let values = self.iter().map(T::shown).collect::<Option<Vec<_>>>()?;
+        (!values.is_empty()).then(|| values.join(", "))
     }
 
     fn arg(arg: Arg) -> Arg {
@@ -152,6 +176,11 @@ impl<T: Value> Value for Vec<T> {
         _range: Option<&RangeInclusive<Self::Bound>>,
     ) -> Option<Self> {
         table.several(key, example, T::parse)
+    }
+
+    fn schema(range: Option<&RangeInclusive<Self::Bound>>) -> Json {
+        let one = T::schema(range);
+        json!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
     }
 }
 
@@ -180,6 +209,10 @@ impl Value for bool {
         _range: Option<&RangeInclusive<Self>>,
     ) -> Option<Self> {
         table.boolean(key)
+    }
+
+    fn schema(_range: Option<&RangeInclusive<Self>>) -> Json {
+        json!({ "type": "boolean" })
     }
 }
 
@@ -217,6 +250,11 @@ impl Value for usize {
         }
     }
 
+    fn schema(range: Option<&RangeInclusive<u64>>) -> Json {
+        let (least, most) = range.map_or((0, u64::MAX), |range| (*range.start(), *range.end()));
+        json!({ "type": "integer", "minimum": least, "maximum": most })
+    }
+
     fn range_text(range: &RangeInclusive<u64>) -> String {
         format!("{} to {}", range.start(), range.end())
     }
@@ -232,12 +270,20 @@ impl Value for PathBuf {
         Ok(text.into())
     }
 
+    fn shown(&self) -> Option<String> {
+        Some(self.display().to_string())
+    }
+
     fn arg(arg: Arg) -> Arg {
         arg.value_name(Self::PLACEHOLDER).value_parser(ValueParser::path_buf())
     }
 
     fn relative_to(self, folder: &Path) -> Self {
         folder.join(self)
+    }
+
+    fn moved(self, from: &Path, to: &Path) -> Self {
+        self.strip_prefix(from).map(|inside| to.join(inside)).unwrap_or(self)
     }
 }
 
@@ -248,6 +294,10 @@ impl Value for String {
 
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
+    }
+
+    fn shown(&self) -> Option<String> {
+        Some(self.clone())
     }
 }
 
@@ -271,6 +321,10 @@ macro_rules! words {
                 let words = [($first, $value) $(, ($word, $other))+];
                 let word = words.iter().find(|(_, value)| value == self);
                 word.map(|(word, _)| (*word).to_owned())
+            }
+
+            fn schema(_range: Option<&std::ops::RangeInclusive<()>>) -> serde_json::Value {
+                serde_json::json!({ "type": "string", "enum": [$first $(, $word)+] })
             }
         }
     };

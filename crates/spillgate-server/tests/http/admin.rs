@@ -301,6 +301,55 @@ async fn a_request_is_explained_for_programs_and_for_people() {
 }
 
 #[tokio::test]
+async fn the_descriptors_of_a_call_are_explained_or_refused_as_those_of_envoy() {
+    let server = Server::start().await;
+    let explain =
+        async |body: &str| ask(&server, "POST /v1/explain").token().json(body).send().await;
+    let entries = r#""entries":[{"key":"path","value":"/hush"}]"#;
+    let reply = explain(&format!(r#"{{"domain":"edge","descriptors":[{{{entries}}}]}}"#)).await;
+    let explained = reply.json();
+    assert_eq!((reply.status, &explained["answer"]), (200, &json!("allowed")), "{reply:?}");
+    assert_eq!(explained["descriptors"][0]["keys"], json!(["path"]));
+    assert_eq!(explained["descriptors"][0]["kind"], "unknown");
+    assert!(!reply.body.contains("hush"), "{reply:?}");
+    let limit = r#""limit":{"requests_per_unit":5,"unit":"MINUTE"}"#;
+    for (body, status, expected) in [
+        (r#"{"domain":"e","descriptors":[]}"#.to_owned(), 400, "must not be empty"),
+        (r#"{"domain":"","descriptors":[{"entries":[]}]}"#.to_owned(), 400, "must not be empty"),
+        (r#"{"domain":"e"}"#.to_owned(), 400, "is neither or both"),
+        (r#"{}"#.to_owned(), 400, "is neither or both"),
+        (r#"{"request":{"path":"/"},"domain":"e"}"#.to_owned(), 400, "is neither or both"),
+        (r#"{"request":{"path":"/"},"hits_addend":1}"#.to_owned(), 400, "is neither or both"),
+        (format!(r#"{{"domain":"e","descriptors":[{{{entries},"hits":1}}]}}"#), 400, "hits"),
+        (
+            format!(r#"{{"domain":"e","descriptors":[{{{entries}}}],"hits_addend":4294967296}}"#),
+            400,
+            "at most 4294967295",
+        ),
+        (
+            format!(
+                r#"{{"domain":"e","descriptors":[{{{entries},"limit":{{"requests_per_unit":1,"unit":"minute"}}}}]}}"#
+            ),
+            400,
+            "one of SECOND, MINUTE",
+        ),
+        (
+            format!(
+                r#"{{"domain":"e","descriptors":[{}]}}"#,
+                vec![format!("{{{entries}}}"); 257].join(",")
+            ),
+            400,
+            "at most 256 per call",
+        ),
+        (format!(r#"{{"domain":"e","descriptors":[{{{entries},{limit}}}]}}"#), 422, "no room"),
+    ] {
+        let reply = explain(&body).await;
+        assert_eq!(reply.status, status, "{body}: {reply:?}");
+        assert!(reply.detail().contains(expected), "{body}: {reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn readiness_tells_of_the_life_of_a_server() {
     let server = Server::start().await;
     let ready = || async { ask(&server, "GET /readyz").send().await };

@@ -27,6 +27,12 @@ const ROUTES: &[(&str, bool, bool)] = &[
     ("PUT /v1/lists/block/192.0.2.1", false, false),
     ("DELETE /v1/lists/block/192.0.2.1", false, false),
     ("POST /v1/explain", false, false),
+    ("GET /v1/status", true, false),
+    ("GET /v1/status?reveal=true", false, false),
+    ("GET /v1/history", true, false),
+    ("GET /v1/top", true, false),
+    ("GET /v1/top?reveal=true", false, false),
+    ("GET /assets/page.html", true, true),
     ("GET /nowhere", true, false),
 ];
 

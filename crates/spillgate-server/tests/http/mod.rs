@@ -12,6 +12,7 @@ mod errors;
 mod escapes;
 mod expiry;
 mod guard;
+mod live;
 mod metrics;
 mod openapi;
 mod patience;

@@ -71,7 +71,13 @@ fn what_cannot_be_explained_is_told() {
     let file = file.to_str().unwrap();
     for (arguments, code, expected) in [
         (&["--path", "/"][..], 2, "<--config <FILE>|--server <URL>>"),
-        (&["--config", file], 2, "<--path <PATH>|--json <JSON>>"),
+        (&["--config", file], 2, "<--path <PATH>|--domain <DOMAIN>|--json <JSON>>"),
+        (&["--config", file, "--domain", "edge"], 2, "--descriptor"),
+        (&["--config", file, "--descriptor", "a=1"], 2, "--domain"),
+        (&["--config", file, "--domain", "e", "--descriptor", "a"], 2, "write \"key=value\""),
+        (&["--config", file, "--domain", "", "--descriptor", "a=1"], 1, "must not be empty"),
+        (&["--config", file, "--domain", "e", "--path", "/"], 2, "cannot be used with"),
+        (&["--config", file, "--json", "{\"domain\":\"e\"}"], 1, "one of {\"request\"} and"),
         (&["--config", "missing", "--path", "/"], 1, "missing cannot be read"),
         (&["--config", file, "--path", "/", "--header", "x"], 2, "write \"name: value\""),
         (&["--config", file, "--path", "/", "--method", "G T"], 1, "invalid method"),
@@ -101,9 +107,19 @@ fn completions_are_scripts_that_bash_understands() {
 
 #[test]
 fn help_teaches_by_example() {
-    for command in
-        ["", "serve", "check-config", "explain", "replay", "list", "override", "completions"]
-    {
+    for command in [
+        "",
+        "serve",
+        "check-config",
+        "diff",
+        "explain",
+        "replay",
+        "list",
+        "override",
+        "schema",
+        "completions",
+        "man",
+    ] {
         let mut help = spillgate();
         if !command.is_empty() {
             help.arg(command);
@@ -111,4 +127,149 @@ fn help_teaches_by_example() {
         let help = run(help.arg("--help"));
         assert!(help.contains(&format!("\n  spillgate {command}")), "{help}");
     }
+}
+
+const RULES: &str = "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: \
+    { unit: hour, requests_per_unit: 3 }\n  - key: remote_address\n    value: 192.0.2.10\n    \
+    rate_limit: { unlimited: true }\n  - key: route\n    value: login\n    descriptors:\n      \
+    - key: remote_address\n        shadow_mode: true\n        rate_limit: { unit: day, \
+    requests_per_unit: 5, name: logins }\n";
+
+/// A folder with rules of Envoy.
+fn with_rules(config: &str) -> Home {
+    let home = Home::new(config);
+    std::fs::create_dir(home.path("rules")).unwrap();
+    std::fs::write(home.path("rules/edge.yaml"), RULES).unwrap();
+    home
+}
+
+#[test]
+fn rules_of_envoy_are_validated_alone() {
+    let home = with_rules("");
+    for path in ["rules", "rules/edge.yaml"] {
+        let shown = run(spillgate().arg("check-config").arg(home.path(path)));
+        assert!(
+            shown.contains(&format!("{path}: OK\n  domain edge: 3 rules, 1 of them unlimited\n"))
+        );
+        let rows: Vec<Vec<_>> =
+            shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        let rule = "edge/remote_address";
+        let row = [rule, "3/h", "fixed-window", "descriptor:remote_address", "enforce", "100000"];
+        assert!(rows.contains(&row.to_vec()), "{shown}");
+        assert!(!shown.contains("http") && !shown.contains("quota-of-call"), "{shown}");
+    }
+    std::fs::write(home.path("rules/other.yml"), "domain: [\n").unwrap();
+    std::fs::write(home.path("rules/third.yaml"), "domain: x\nlimits: 5\n").unwrap();
+    std::fs::write(home.path("rules/binary.yaml"), [0xff, 0, 1]).unwrap();
+    let output = spillgate().arg("check-config").arg(home.path("rules")).output().unwrap();
+    let problems = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for expected in ["other.yml:", "third.yaml:2: ", "binary.yaml: it is not UTF-8"] {
+        assert!(problems.contains(expected), "{problems}");
+    }
+}
+
+#[test]
+fn descriptors_are_explained_by_rules_by_a_file_and_by_a_server() {
+    let home = with_rules(
+        "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\ngrpc = '127.0.0.1:0'\n\
+         envoy-config = 'rules'\n[[limit]]\nname = 'all'\nmatch = { domain = 'edge' }\n\
+         per = 'global'\nquota = '100/s'\n",
+    );
+    let call = [
+        "--domain",
+        "edge",
+        "--descriptor",
+        "remote_address=203.0.113.7",
+        "--descriptor",
+        "route=login,remote_address=203.0.113.7",
+    ];
+    let by_file = |path: &str, more: &[&str]| {
+        let mut explain = spillgate();
+        run(explain.args(["explain", "--config"]).arg(home.path(path)).args(call).args(more))
+    };
+    let rules = by_file("rules", &[]);
+    assert!(rules.starts_with("answer   allowed\ndomain   \"edge\"\n"), "{rules}");
+    assert!(rules.contains("limit    edge/remote_address: passes\n"), "{rules}");
+    assert!(rules.contains("3 of 3 left"), "{rules}");
+    assert!(rules.contains("limited, by the rule called \"logins\"\n"), "{rules}");
+    assert!(rules.contains("edge/route=login/remote_address (shadow): passes"), "{rules}");
+    assert!(!rules.contains("203.0.113.7"), "{rules}");
+    let file = by_file("spillgate.toml", &["--hits", "4"]);
+    assert!(file.starts_with("answer   denied\n"), "{file}");
+    assert!(file.contains("limit    edge/remote_address: denies"), "{file}");
+    assert!(file.contains("limit    all: passes"), "{file}");
+
+    let server = home.start(&[]);
+    let mut explain = spillgate();
+    explain.args(["explain", "--server", &server.url("")]).args(call);
+    let shown = run(explain.env("SPILLGATE_TOKEN", server.token()));
+    assert!(shown.starts_with("answer   allowed\n") && shown.contains("3 of 3 left"), "{shown}");
+    let again = run(&mut explain);
+    let without_keys = |text: &str| {
+        let words = text.split_whitespace().filter(|word| !word.contains('#'));
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(without_keys(&shown), without_keys(&again), "nothing is spent");
+    server.stop();
+}
+
+#[test]
+fn every_subcommand_has_a_manual_page_with_all_its_flags() {
+    let home = Home::new("");
+    run(spillgate().args(["man", "--dir"]).arg(home.path("man")));
+    let page = |name: &str| {
+        let file = home.path(&format!("man/{name}.1"));
+        std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    // As help lists them, so that a new one is among them.
+    let commands = |help: &str| -> Vec<String> {
+        let rows = help.split("Commands:\n").nth(1).unwrap_or_default();
+        let rows = rows.lines().take_while(|row| !row.is_empty());
+        let names = rows.filter_map(|row| row.split_whitespace().next());
+        names.filter(|name| *name != "help").map(str::to_owned).collect()
+    };
+    let mut left: Vec<Vec<String>> = vec![Vec::new()];
+    let mut seen = 0;
+    while let Some(command) = left.pop() {
+        let help = run(spillgate().args(&command).arg("--help"));
+        let name = std::iter::once("spillgate".to_owned()).chain(command.clone());
+        let name = name.collect::<Vec<_>>().join("-");
+        let shown = page(&name).replace("\\-", "-");
+        for line in help.lines() {
+            let flags = line.trim().split(|it: char| !it.is_ascii_alphanumeric() && it != '-');
+            for flag in flags.take(3).filter(|word| word.starts_with("--")) {
+                assert!(shown.contains(flag), "{name}: {flag}");
+            }
+        }
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"] {
+            assert!(
+                shown.contains(&format!(".SH \"{section}\""))
+                    || shown.contains(&format!(".SH {section}")),
+                "{name}: {section}"
+            );
+        }
+        let mut man = Command::new("man");
+        let file = home.path(&format!("man/{name}.1"));
+        if let Ok(output) = man.args(["--warnings", "-E", "UTF-8", "-l"]).arg(file).output() {
+            assert!(
+                output.stderr.is_empty(),
+                "{name}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        left.extend(
+            commands(&help)
+                .into_iter()
+                .map(|below| command.iter().cloned().chain([below]).collect()),
+        );
+        seen += 1;
+    }
+    assert_eq!(std::fs::read_dir(home.path("man")).unwrap().count(), seen);
+    assert!(seen > 15, "{seen}");
+    assert!(page("spillgate-serve").contains("SPILLGATE_TOKEN"));
+    assert_eq!(run(spillgate().args(["man", "ban", "add"])), page("spillgate-ban-add"));
+    let output = spillgate().args(["man", "bna"]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("there is no page spillgate-bna; there are spillgate, "), "{message}");
 }

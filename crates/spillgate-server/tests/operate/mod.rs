@@ -2,11 +2,12 @@
 //! serves, what it bears, how it ends, and what the next one knows.
 
 mod adaptive;
-mod clients;
+pub(crate) mod clients;
 mod cluster;
 mod commands;
 mod crowd;
 mod deploy;
+mod diff;
 mod documents;
 mod drain;
 mod emptied;
@@ -18,6 +19,7 @@ mod log;
 mod pages;
 mod reload;
 mod replay;
+mod schema;
 mod settings;
 mod snapshots;
 mod soak;

@@ -119,6 +119,21 @@ fn every_block_is_run_by_a_test() {
     }
 }
 
+/// The configurations that are right, each with its place: whole ones, and pieces with what they
+/// continue.
+pub(super) fn configurations() -> Vec<(String, String)> {
+    let blocks = blocks();
+    let text = |(index, block): (usize, &Block)| match block.info.as_str() {
+        "toml" if block.text.starts_with("[dependencies]") => None,
+        "toml" => Some((block.place(), block.text.clone())),
+        "toml,fragment" => {
+            Some((block.place(), format!("{}\n{}", blocks[index - 1].text, block.text)))
+        }
+        _ => None,
+    };
+    blocks.iter().enumerate().filter_map(text).collect()
+}
+
 /// A folder with a configuration, and the files that those of the pages name.
 fn home(config: &str) -> Home {
     let home = Home::new(config);
@@ -212,7 +227,7 @@ fn every_command_exists_with_the_flags_that_are_shown() {
     let others = ["curl", "redis-cli", "systemctl", "envoy", "echo", "cd", "cc"];
     let binary = env!("CARGO_BIN_EXE_spillgate");
     let shell = format!("spillgate() {{ '{binary}' \"$@\" --help; }}\n");
-    let server = server();
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
     for block in blocks().iter().filter(|block| block.info == "sh") {
         for command in commands(&block.text) {
             let place = format!("{}: {command}", block.place());
@@ -229,7 +244,10 @@ fn every_command_exists_with_the_flags_that_are_shown() {
                 ["spillgate", ..] => {
                     // Reads all flags, and does nothing.
                     let script = format!("{shell}{command}");
-                    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+                    let mut bash = Command::new("bash");
+                    // It may be redirected into a file.
+                    bash.args(["-c", &script]).current_dir(folder.path());
+                    let output = bash.output().unwrap();
                     let error = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{place}: {error}");
                 }
@@ -293,8 +311,13 @@ fn the_commands_of_the_page_about_the_server_print_what_it_shows() {
         "[server]\nhttp = '0.0.0.0:8390'\nresp = 'off'\ntoken-file = 'token'\n\
          [[limit]]\nname = 'api'\nquota = '10/s burst 20'\n",
     );
+    let new = std::fs::read_to_string(home.path("spillgate.toml")).unwrap();
+    let new = new.replace("10/s burst 20", "20/s burst 40");
+    let new = new.replace("resp = 'off'", "resp = 'off'\nmax-connections = 20000");
+    let login = "[[limit]]\nname = 'login'\nmatch = { path = '/login', method = 'POST' }\nper = 'ip'\nquota = '5/min'\n";
+    std::fs::write(home.path("new.toml"), new + login).unwrap();
     let examples = console("docs/server.md");
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 5);
     for (command, shown) in examples {
         if command == "spillgate serve" {
             let banner = server.banner.replace(&server.http.to_string(), "127.0.0.1:8390");
@@ -309,6 +332,9 @@ fn the_commands_of_the_page_about_the_server_print_what_it_shows() {
         let token = format!("SPILLGATE_TOKEN={}", server.token());
         let command = command.replace("SPILLGATE_TOKEN=…", &token);
         let script = format!("spillgate() {{ '{binary}' \"$@\"; }}\n{}", here(&command, &server));
+        // A difference is no failure.
+        let is_diff = command.starts_with("spillgate diff");
+        let script = if is_diff { format!("{script} || [ $? = 1 ]") } else { script };
         let printed = run(Command::new("bash").current_dir(home.path("")).args(["-c", &script]));
         assert!(shown.is_empty() || printed == shown, "{command}: {printed}");
     }

@@ -10,7 +10,7 @@ use crate::suggest::hint;
 
 /// The controllers, by their names, each with what it can look at: the first if nothing else is
 /// said.
-const CONTROLLERS: [(&str, &[&str]); 5] = [
+pub(crate) const CONTROLLERS: [(&str, &[&str]); 5] = [
     ("auto", &["latency"]),
     ("target", &["latency", "queue-wait"]),
     ("errors", &["errors"]),
@@ -18,7 +18,7 @@ const CONTROLLERS: [(&str, &[&str]); 5] = [
     ("load", &["cpu", "process-cpu", "machine-cpu", "cgroup-cpu"]),
 ];
 
-const SIGNALS: [(&str, SignalTerms); 7] = [
+pub(crate) const SIGNALS: [(&str, SignalTerms); 7] = [
     ("latency", SignalTerms::Latency),
     ("queue-wait", SignalTerms::QueueWait),
     ("errors", SignalTerms::Errors),

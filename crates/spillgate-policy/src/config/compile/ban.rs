@@ -16,7 +16,7 @@ use crate::policy::settle::Statuses;
 use crate::suggest::hint;
 
 /// What is refused, as a file writes it. True for what comes after the offence.
-const REFUSE: [(&str, bool); 2] = [("offence", false), ("next", true)];
+pub(crate) const REFUSE: [(&str, bool); 2] = [("offence", false), ("next", true)];
 
 const DURATIONS: Durations = Durations {
     range: Duration::from_secs(1)..=Duration::from_secs(365 * 24 * 60 * 60),

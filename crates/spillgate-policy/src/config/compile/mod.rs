@@ -22,6 +22,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
+pub(crate) use self::adaptive::{CONTROLLERS, SIGNALS};
+#[cfg(feature = "schema")]
+pub(crate) use self::ban::REFUSE;
 pub(crate) use self::concurrent::MOST_PERMITS;
 pub(crate) use self::overrides::{canonical_values, key_of};
 use crate::Mode;

@@ -1,13 +1,20 @@
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{Schema, json_schema, schema_for};
+use serde_json::json;
+use spillgate::AlgorithmKind;
+use spillgate::adaptive::PriorityClass;
 
-use crate::config::spec::Spec;
+use crate::config::compile::{CONTROLLERS, REFUSE, SIGNALS};
+use crate::config::spec::{OUTAGE, SHARING, START, Spec, WHEN_FULL};
 
 /// The JSON schema of the policy file, which lets an editor complete and check it.
 #[must_use]
 pub fn schema() -> String {
     let mut schema = schema_for!(Spec);
     RecursiveTransform(shorten).transform(&mut schema);
+    RecursiveTransform(without_null).transform(&mut schema);
+    name_words(&mut schema);
+    require_quota(&mut schema);
     schema.insert("title".to_owned(), "Spillgate policy".into());
     if let Some(keys) = schema.pointer_mut("/properties").and_then(|keys| keys.as_object_mut()) {
         let texts = [
@@ -21,6 +28,53 @@ pub fn schema() -> String {
         }
     }
     format!("{:#}", schema.as_value())
+}
+
+/// Takes out `null`, which TOML does not have: a key that is optional is left out.
+fn without_null(schema: &mut Schema) {
+    let null = json!({ "type": "null" });
+    if let Some(types) = schema.get_mut("type").and_then(|types| types.as_array_mut()) {
+        types.retain(|it| it != "null");
+    }
+    if let Some(forms) = schema.get_mut("anyOf").and_then(|forms| forms.as_array_mut()) {
+        forms.retain(|form| *form != null);
+    }
+}
+
+/// Names the words that a key can have, for keys that are texts to the decoder: the compiler knows
+/// the words, and says which one was probably meant.
+fn name_words(schema: &mut Schema) {
+    fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+        words.iter().map(|(word, _)| *word).collect()
+    }
+    let classes = PriorityClass::ALL.map(PriorityClass::name).to_vec();
+    for (place, words) in [
+        ("Limit/properties/algorithm", AlgorithmKind::ALL.map(AlgorithmKind::name).to_vec()),
+        ("Limit/properties/start", names(&START)),
+        ("Limit/properties/when-full", names(&WHEN_FULL)),
+        ("Limit/properties/sharing", names(&SHARING)),
+        ("Limit/properties/outage", names(&OUTAGE)),
+        ("Ban/properties/refuse", names(&REFUSE)),
+        ("Adaptive/properties/controller", names(&CONTROLLERS)),
+        ("Adaptive/properties/signal", names(&SIGNALS)),
+        ("Priority/properties/default", classes.clone()),
+        ("Priority/properties/tier/additionalProperties", classes.clone()),
+        ("PriorityRule/properties/class", classes),
+    ] {
+        let key = schema.pointer_mut(&format!("/$defs/{place}"));
+        if let Some(key) = key.and_then(|key| key.as_object_mut()) {
+            key.insert("enum".to_owned(), json!(words));
+        }
+    }
+}
+
+/// A limit has one of the keys that say how much.
+fn require_quota(schema: &mut Schema) {
+    let limit = schema.pointer_mut("/$defs/Limit").and_then(|limit| limit.as_object_mut());
+    if let Some(limit) = limit {
+        let one = ["quota", "concurrent", "adaptive"].map(|key| json!({ "required": [key] }));
+        limit.insert("oneOf".to_owned(), json!(one));
+    }
 }
 
 /// Keeps the first paragraph of a description: the others are about Rust.
@@ -138,5 +192,10 @@ mod tests {
         let schema: Value = serde_json::from_str(&schema).unwrap();
         assert_eq!(schema["title"], "Spillgate policy");
         assert_eq!(schema.get("$id"), None);
+        assert!(!schema.to_string().contains("null"), "TOML has no null");
+        // Those that are added later are found by their places.
+        let words = schema.to_string().matches("\"enum\":").count();
+        assert!(words >= 14, "{words}");
+        assert!(schema["$defs"]["Limit"]["oneOf"].is_array());
     }
 }

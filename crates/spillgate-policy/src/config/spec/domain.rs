@@ -94,7 +94,9 @@ pub enum NodeQuota {
 }
 
 /// Whether a [node](Node) refuses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum NodeMode {
     /// Descriptors that exceed it are denied.

@@ -1,5 +1,6 @@
 //! The whole decision about the descriptors of a call.
 
+mod explain;
 mod outcome;
 mod quota_mode;
 mod spend;
@@ -9,6 +10,9 @@ use super::Gate;
 use crate::Error;
 use crate::store::{Spend, Store};
 
+pub use self::explain::{
+    DescriptorExplanation, DescriptorLimitExplanation, DescriptorsExplanation,
+};
 pub use self::outcome::{DescriptorKind, DescriptorOutcome, DescriptorState};
 
 impl<S: Store> Gate<S> {

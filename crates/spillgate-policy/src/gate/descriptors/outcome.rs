@@ -30,7 +30,9 @@ pub(super) struct Standing {
 }
 
 /// What a descriptor is to a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum DescriptorKind {
     /// Nothing: it meets no limit.
     Unknown,
@@ -71,6 +73,11 @@ impl<'g> DescriptorOutcome<'g> {
     pub(super) fn add(&mut self, owner: usize, spend: Spend) {
         self.owners.push(owner);
         self.outcome.spends.push(spend);
+    }
+
+    /// What is planned to be spent, each with the place of its descriptor.
+    pub(super) fn planned(&self) -> impl Iterator<Item = (usize, &Spend)> {
+        self.owners.iter().copied().zip(&self.outcome.spends)
     }
 
     /// True if the limit of a spend is open while its store is unreachable.

@@ -100,14 +100,15 @@ impl DescriptorOutcome<'_> {
     }
 }
 
-fn mode(policy: &Policy, spend: &Spend) -> NodeMode {
+/// Whether the limit of a spend refuses.
+pub(super) fn mode(policy: &Policy, spend: &Spend) -> NodeMode {
     policy.rules[spend.limit].scope.as_ref().map_or(NodeMode::Enforce, |scope| scope.mode)
 }
 
 /// True if there is no need to count more. The count of a window goes beyond its quota, and is
 /// forgotten when it ends. A debt is not: only the first who exceeds what is left goes into it,
 /// so that those who do not wait do not keep it from being refilled.
-fn is_used_up(rule: &Rule, decision: &Decision) -> bool {
+pub(super) fn is_used_up(rule: &Rule, decision: &Decision) -> bool {
     match rule.spec.algorithm {
         AlgorithmKind::FixedWindow | AlgorithmKind::FirstHitWindow => {
             decision.owed() > decision.limit()

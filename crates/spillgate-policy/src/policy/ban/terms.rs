@@ -46,10 +46,4 @@ impl BanTerms {
     pub(crate) fn caller(&self, key: &Key) -> Option<Key> {
         key.caller(self.part, self.parts)
     }
-
-    /// As the file could write it, for what is said of changes.
-    pub(crate) fn to_text(&self) -> String {
-        let Self { rule, on_denied, statuses, refuses_next, mode, status, .. } = self;
-        format!("{rule:?} {on_denied} {statuses:?} {refuses_next} {mode:?} {status}")
-    }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::super::escape::Untrusted;
 use super::super::table::table;
-use super::super::untrusted::Untrusted;
 use super::status::{Caller, Limit, Status, Upstream};
 use super::ui::numbers::{long_time, rate, short_time};
 

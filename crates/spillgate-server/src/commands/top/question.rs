@@ -5,8 +5,8 @@ use std::error::Error;
 use http::Method;
 use serde_json::json;
 
+use super::super::escape::Untrusted;
 use super::super::remote::{Ask, Remote, Unauthorized, segment};
-use super::super::untrusted::Untrusted;
 use super::status::{Ban, Bans, Past, Status};
 use super::view::Change;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{Event, KeyEventKind};
-use spillgate_policy::printable;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::super::escape::shown;
 use super::super::remote::Remote;
 use super::keys::Effect;
 use super::question::{self, Answer, Failure};
@@ -125,16 +125,16 @@ impl Session {
                     }
                     Err(Failure::NotRevealed(why)) => {
                         self.view.reveal = false;
-                        self.view.warn(printable(&why));
+                        self.view.warn(shown(&why));
                     }
-                    Err(Failure::Other(why)) => self.live.fail(printable(&why)),
+                    Err(Failure::Other(why)) => self.live.fail(shown(&why)),
                 }
             }
             Done::Changed(Ok(what)) => {
                 self.view.say(what);
                 self.ask();
             }
-            Done::Changed(Err(why)) => self.view.warn(printable(&why)),
+            Done::Changed(Err(why)) => self.view.warn(shown(&why)),
         }
     }
 

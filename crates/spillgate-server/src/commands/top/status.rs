@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::super::untrusted::Untrusted;
+use super::super::escape::Untrusted;
 
 /// A server at some time.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -1,6 +1,6 @@
 //! What the user looks at.
 
-use super::super::untrusted::Untrusted;
+use super::super::escape::Untrusted;
 use super::pane::{Order, Pane};
 use super::rows::ids;
 use super::state::State;

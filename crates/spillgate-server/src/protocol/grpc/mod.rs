@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 pub use self::connection::serve;
 pub(crate) use self::protocol::{DEFAULT_PORT, GrpcProtocol};
+pub(crate) use self::request::DecodedRequest;
 use self::side_services::SideServices;
 use self::stats::GrpcStats;
 use super::http::Bounds;
@@ -45,9 +46,11 @@ impl GrpcServer {
 /// Bytes of a message. Envoy's are of some hundred.
 const MESSAGE: usize = 64 * 1024;
 
-const DESCRIPTORS: usize = 256;
+/// Descriptors of a call.
+pub(crate) const DESCRIPTORS: usize = 256;
 
-const ENTRIES: usize = 64;
+/// Entries of a descriptor.
+pub(crate) const ENTRIES: usize = 64;
 
 /// Calls that a connection may have open. Those beyond wait with the client.
 const STREAMS: u32 = 1_024;

@@ -12,8 +12,9 @@ use tonic::Status;
 use super::{DESCRIPTORS, ENTRIES};
 use crate::envoy;
 
-pub(super) struct DecodedRequest {
-    pub(super) message: RateLimitRequest,
+/// A call, checked.
+pub(crate) struct DecodedRequest {
+    pub(crate) message: RateLimitRequest,
     args: SmallVec<[DescriptorArgs; 4]>,
 }
 
@@ -28,13 +29,17 @@ struct DescriptorArgs {
 }
 
 /// Keys and values of all descriptors, one after the other.
-pub(super) type Entries<'a> = SmallVec<[(&'a str, &'a str); 8]>;
+pub(crate) type Entries<'a> = SmallVec<[(&'a str, &'a str); 8]>;
 
 impl DecodedRequest {
     pub(super) fn decode(message: Bytes) -> Result<Self, Status> {
         let message = RateLimitRequest::decode(message).map_err(|error| {
             Status::invalid_argument(format!("failed to decode request: {error}"))
         })?;
+        Self::new(message)
+    }
+
+    pub(crate) fn new(message: RateLimitRequest) -> Result<Self, Status> {
         if message.domain.is_empty() {
             return Err(Status::invalid_argument("rate limit domain must not be empty"));
         }
@@ -52,12 +57,12 @@ impl DecodedRequest {
         Ok(Self { message, args })
     }
 
-    pub(super) fn entries(&self) -> Entries<'_> {
+    pub(crate) fn entries(&self) -> Entries<'_> {
         let entries = self.message.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
         entries.map(|entry| (entry.key.as_str(), entry.value.as_str())).collect()
     }
 
-    pub(super) fn descriptors<'e>(
+    pub(crate) fn descriptors<'e>(
         &self,
         mut entries: &'e [(&'e str, &'e str)],
     ) -> SmallVec<[Descriptor<'e>; 4]> {
@@ -71,7 +76,7 @@ impl DecodedRequest {
     }
 
     /// For each descriptor, whether it came with a limit that lets nothing through.
-    pub(super) fn closed(&self) -> impl Iterator<Item = bool> {
+    pub(crate) fn closed(&self) -> impl Iterator<Item = bool> {
         self.args.iter().map(|args| args.is_closed)
     }
 }

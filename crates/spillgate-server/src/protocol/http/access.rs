@@ -44,7 +44,7 @@ pub(super) fn check_level<'h>(
     authorization: impl FnOnce() -> Result<Option<&'h str>, Problem>,
 ) -> Result<(), Problem> {
     let is_open = match level {
-        Level::Probe | Level::Proxy => true,
+        Level::Probe | Level::Page | Level::Proxy => true,
         Level::Metrics => access.metrics_are_open(),
         Level::Client => access.is_loopback(),
         Level::Admin => false,

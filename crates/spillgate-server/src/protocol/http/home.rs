@@ -5,12 +5,12 @@ use http::request::Parts;
 use spillgate_policy::Policy;
 
 use super::problem::Problem;
-use super::reply::{Reply, text};
+use super::reply::{Reply, accepts, text};
 use super::routes::Level;
 use super::{HttpServer, access, page};
 
 pub(super) fn run(server: &HttpServer, head: &Parts) -> Result<Reply, Problem> {
-    if page::is_wanted(head) {
+    if accepts(head, "text/html") {
         return page::page();
     }
     // It names a limit.

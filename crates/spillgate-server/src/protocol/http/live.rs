@@ -1,7 +1,7 @@
-//! `/v1/status`, `/v1/live`, `/v1/history` and `/v1/top`: what people see of the server.
+//! `/v1/status`, `/v1/history` and `/v1/top`: what people see of the server.
 
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, VARY};
 use http::request::Parts;
 
 use super::HttpServer;
@@ -9,7 +9,7 @@ use super::access;
 use super::events::{EVENT_STREAM, EventStream};
 use super::parameters::{Parameter, ParameterType, Query};
 use super::problem::Problem;
-use super::reply::{JSON, Reply, content, json};
+use super::reply::{JSON, Reply, accepts, content, json};
 use super::routes::Level;
 use super::service::block_in_place;
 use crate::App;
@@ -39,19 +39,25 @@ pub(super) const COUNT: Parameter = Parameter {
 const MOST_CALLERS: usize = 20;
 const MINUTES_BACK: u64 = 15;
 
-pub(super) fn status(app: &App, head: &Parts, query: &Query) -> Result<Reply, Problem> {
+/// Once, or once per second for as long as the client reads.
+pub(super) fn status(server: &HttpServer, head: &Parts, query: &Query) -> Result<Reply, Problem> {
+    let app = &server.app;
     let reveal = reveal(app, head, query)?;
-    let text = block_in_place(|| app.live().status_text(app, reveal));
-    Ok(not_stored(content(JSON, text.map_err(failed)?)))
+    let mut reply = if accepts(head, "text/event-stream") {
+        watch(server, reveal)?
+    } else {
+        let text = block_in_place(|| app.live().status_text(app, reveal));
+        content(JSON, text.map_err(failed)?)
+    };
+    reply.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    Ok(not_stored(reply))
 }
 
-/// The same once per second, for as long as the client reads.
-pub(super) fn live(server: &HttpServer, head: &Parts, query: &Query) -> Result<Reply, Problem> {
-    let reveal = reveal(&server.app, head, query)?;
+fn watch(server: &HttpServer, reveal: Reveal) -> Result<Reply, Problem> {
     let Some(events) = EventStream::open(server, reveal) else {
         return Err(Problem::unavailable("too many clients watch already; try again later"));
     };
-    let mut reply = not_stored(content(EVENT_STREAM, ""));
+    let mut reply = content(EVENT_STREAM, "");
     // Proxies such as nginx would collect events.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
     reply.headers_mut().insert(unbuffered, HeaderValue::from_static("no"));

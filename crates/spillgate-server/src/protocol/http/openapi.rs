@@ -147,7 +147,7 @@ fn success(route: &Route) -> &'static str {
 /// On loopback most routes need no token, which is an empty requirement.
 fn security(level: Level) -> Value {
     match level {
-        Level::Probe | Level::Proxy => json!([]),
+        Level::Probe | Level::Page | Level::Proxy => json!([]),
         Level::Metrics | Level::Client => json!([{}, { "token": [] }]),
         Level::Admin => json!([{ "token": [] }]),
     }

@@ -1,13 +1,12 @@
 //! The live page: what is served at `/` to a browser, and its files.
 //!
-//! The files hold no data, so anyone may read them. What they show comes from `/v1/live` and other
+//! The files hold no data, so anyone may read them. What they show comes from `/v1/status` and other
 //! routes, whose access rules count.
 
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, VARY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::request::Parts;
 
 use super::problem::Problem;
 use super::reply::{Reply, content};
@@ -29,14 +28,39 @@ macro_rules! files {
 }
 
 files! {
+    "access.js",
+    "actions.js",
+    "adaptive.js",
+    "api.js",
+    "app.js",
+    "axis.js",
+    "callers.js",
+    "chart.js",
+    "charts.css",
+    "connection.js",
+    "dialogs.css",
+    "dialogs.js",
+    "dom.js",
+    "events.js",
+    "explain.js",
+    "format.js",
+    "histogram.js",
+    "history.js",
+    "icon.svg",
+    "limits.js",
+    "live.js",
+    "operator.js",
+    "page.css",
     "page.html",
-}
-
-/// True if the client is a browser that opens a page.
-pub(super) fn is_wanted(head: &Parts) -> bool {
-    let accepts = head.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let mut ranges = accepts.flat_map(|line| line.split(','));
-    ranges.any(|range| range.split(';').next().unwrap_or_default().trim() == "text/html")
+    "rows.js",
+    "sparkline.js",
+    "summary.js",
+    "tables.css",
+    "theme.css",
+    "theme.js",
+    "traffic.js",
+    "upstreams.js",
+    "welcome.js",
 }
 
 pub(super) fn page() -> Result<Reply, Problem> {

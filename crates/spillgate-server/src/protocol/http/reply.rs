@@ -1,5 +1,6 @@
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
 use http::{Response, StatusCode};
 use serde::Serialize;
 
@@ -33,6 +34,14 @@ pub(super) fn content(content_type: &'static str, body: impl Into<Bytes>) -> Rep
 
 pub(super) fn text(text: impl Into<Bytes>) -> Reply {
     content(TEXT, text)
+}
+
+/// True if the client names this media type among those it accepts.
+pub(super) fn accepts(head: &Parts, media_type: &str) -> bool {
+    let lines = head.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let mut ranges = lines.flat_map(|line| line.split(','));
+    let essence = |range: &str| range.split(';').next().unwrap_or_default().trim().to_owned();
+    ranges.any(|range| essence(range).eq_ignore_ascii_case(media_type))
 }
 
 pub(super) fn no_content() -> Reply {

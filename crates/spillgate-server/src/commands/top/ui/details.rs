@@ -5,12 +5,12 @@ use ratatui::text::Line;
 
 use super::numbers::{long_time, rate, short_time};
 use super::{limits, rows};
+use crate::commands::escape::Untrusted;
 use crate::commands::top::pane::Pane;
 use crate::commands::top::rows::RatedCaller;
 use crate::commands::top::state::State;
 use crate::commands::top::status::{Adaptive, Ban, Limit, Upstream};
 use crate::commands::top::view::View;
-use crate::commands::untrusted::Untrusted;
 
 pub(super) fn lines(state: &State, view: &View) -> Vec<Line<'static>> {
     let Some(selected) = view.selected(view.focus, state) else { return Vec::new() };

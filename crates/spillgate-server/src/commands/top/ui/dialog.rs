@@ -7,9 +7,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Padding, Paragraph, Widget};
 
 use super::details;
+use crate::commands::escape::Untrusted;
 use crate::commands::top::state::State;
 use crate::commands::top::view::{Change, Dialog, View};
-use crate::commands::untrusted::Untrusted;
 
 const HELP: &[(&str, &str)] = &[
     ("q, Ctrl-C", "quit"),

@@ -6,8 +6,8 @@ use ratatui::text::Line;
 use super::numbers::{count, rate, short_time};
 use super::table::{Column, Row};
 use super::{ALLOWED, DENIED};
+use crate::commands::escape::Untrusted;
 use crate::commands::top::status::Upstream;
-use crate::commands::untrusted::Untrusted;
 
 pub(super) fn columns() -> Vec<Column> {
     vec![

@@ -43,6 +43,8 @@ pub(super) enum Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Probe,
+    /// Anyone: what a browser loads before its user can enter the token.
+    Page,
     /// Anyone on loopback, or if metrics are open.
     Metrics,
     Client,
@@ -108,7 +110,6 @@ operations! {
     LiftBan "lift-ban",
     Explain "explain",
     Status "status",
-    Live "live",
     History "history",
     Top "top",
     OpenApi "openapi",
@@ -215,7 +216,7 @@ impl Route {
     pub(super) fn failures(&self) -> BTreeSet<u16> {
         let heads: &[u16] = &[400, 403, 405, 408, 421, 431];
         let token: &[u16] = match self.level {
-            Level::Probe | Level::Proxy => &[],
+            Level::Probe | Level::Page | Level::Proxy => &[],
             Level::Metrics | Level::Client | Level::Admin => &[401],
         };
         let bodies: &[u16] = match self.request {

@@ -141,19 +141,16 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .says("Lifts the ban of a caller, and forgets its strikes.")
         .fails(&[404, 422, 503]),
     route(Method::POST, "/v1/explain", Operation::Explain, Level::Admin)
-        .says("Explains how a request would be decided, without spending. As text if that is accepted.")
+        .says("Explains how a request or the descriptors of a call would be decided, without spending. As text if that is accepted.")
         .takes(schema::<explain::ExplainBody<'static>>)
-        .gives(schema::<spillgate_policy::Explanation>)
+        .gives(schema::<explain::Explained>)
         .or_gives(&[reply::TEXT])
-        .fails(&[503]),
+        .fails(&[422, 503]),
     route(Method::GET, "/v1/status", Operation::Status, Level::Client)
-        .says("Returns how the server is doing: rates, limits, callers that are denied most, upstreams.")
+        .says("Returns how the server is doing: rates, limits, callers that are denied most, upstreams. As server-sent events, once per second, if they are accepted.")
         .asks(&[live::REVEAL])
-        .gives(schema::<Status>),
-    route(Method::GET, "/v1/live", Operation::Live, Level::Client)
-        .says("Sends the status once per second, as server-sent events.")
-        .asks(&[live::REVEAL])
-        .gives_text(events::EVENT_STREAM)
+        .gives(schema::<Status>)
+        .or_gives(&[events::EVENT_STREAM])
         .fails(&[503]),
     route(Method::GET, "/v1/history", Operation::History, Level::Client)
         .says("Returns counts of requests during the last minutes.")
@@ -178,12 +175,12 @@ pub(in crate::protocol::http) static ROUTES: &[Route] = &[
         .says("Readiness probe: 503 during startup and shutdown.")
         .gives(schema::<pages::Ready>)
         .gives_same_with(503),
-    route(Method::GET, "/", Operation::Home, Level::Probe)
+    route(Method::GET, "/", Operation::Home, Level::Page)
         .says("Returns the live page to a browser, and an overview to others, who need the token elsewhere than on loopback.")
         .gives_text(reply::TEXT)
         .or_gives(&[page::HTML])
         .fails(&[401]),
-    route(Method::GET, "/assets/{file}", Operation::PageFile, Level::Probe)
+    route(Method::GET, "/assets/{file}", Operation::PageFile, Level::Page)
         .says("Returns a file of the live page.")
         .gives_text(page::SCRIPT)
         .or_gives(&[page::HTML, page::STYLE, page::SVG])

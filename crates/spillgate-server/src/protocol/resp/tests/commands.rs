@@ -35,7 +35,7 @@ async fn commands_are_answered_as_by_redis() {
         ("CONFIG GET app* nothing", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"),
         ("CONFIG GET nothing", "*0\r\n"),
         ("CONFIG SET save x", "-ERR unknown subcommand 'SET' of CONFIG\r\n"),
-        ("COMMAND COUNT", ":24\r\n"),
+        ("COMMAND COUNT", ":25\r\n"),
         ("COMMAND INFO nothing", "*1\r\n$-1\r\n"),
         (
             "COMMAND INFO CL.THROTTLE",

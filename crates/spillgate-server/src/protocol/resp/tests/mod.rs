@@ -6,6 +6,7 @@ mod permits_and_bans;
 mod pipeline;
 mod reports;
 mod throttle;
+mod top;
 
 use std::future::pending;
 use std::sync::Arc;

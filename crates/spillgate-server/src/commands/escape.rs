@@ -1,7 +1,7 @@
 //! Text that somebody else chose, for a terminal.
 
 use serde::Deserialize;
-use spillgate_policy::printable;
+pub(super) use spillgate_policy::printable as shown;
 
 /// A text of the server, in which a caller may have chosen anything. It has to be
 /// [escaped](Untrusted::shown) before it can be printed.
@@ -12,7 +12,7 @@ pub(super) struct Untrusted(String);
 impl Untrusted {
     /// For a terminal.
     pub(super) fn shown(&self) -> String {
-        printable(&self.0)
+        shown(&self.0)
     }
 
     /// As it is: to compare it, and to send it back.
@@ -37,7 +37,7 @@ mod tests {
         let safe = Untrusted::from(hostile).shown();
         assert!(!safe.chars().any(char::is_control), "{safe:?}");
         assert_eq!(safe.chars().count(), hostile.chars().count());
-        assert_eq!(safe, printable(&safe));
+        assert_eq!(safe, shown(&safe));
         assert!(safe.ends_with("é漢"), "{safe:?}");
     }
 }

@@ -1,0 +1,96 @@
+//! The page while the server is away, and while its reader is.
+
+use super::operator::enter;
+use super::tab::Tab;
+use super::{POLICY, by, start};
+use crate::common::server::Home;
+use crate::operate::clients::Http;
+
+#[test]
+fn after_a_restart_of_the_server_the_page_reconnects_and_forgets_a_token_that_is_refused() {
+    let (home, server) = start();
+    let address = server.http.to_string();
+    let mut tab = Tab::live(&server.url("/"));
+    enter(&mut tab, server.token());
+    tab.wait(
+        "the token is taken",
+        "document.querySelector('#open-token').textContent === 'Token ✓'",
+    );
+    Http::connect(server.http).unwrap().post(&by("203.0.113.7")).unwrap();
+    tab.wait(
+        "a number",
+        "document.querySelector('[data-limit=api][data-field=allowed]').dataset.value === '1'",
+    );
+    server.stop();
+    tab.wait("the loss is shown", "document.querySelector('#connection').dataset.state === 'lost'");
+    assert!(tab.text("#connection").contains("Reconnecting"));
+    tab.wait("old numbers are marked", "document.body.classList.contains('stale')");
+    tab.screenshot("lost");
+
+    let server = home.start(&["--http", &address]);
+    tab.click("#retry");
+    tab.wait("the page is live", "document.querySelector('#connection').dataset.state === 'live'");
+    tab.wait(
+        "numbers of the new server",
+        "document.querySelector('[data-limit=api][data-field=allowed]').dataset.value === '0'",
+    );
+    tab.wait(
+        "the token is forgotten",
+        "document.querySelector('#open-token').textContent === 'Enter token'",
+    );
+    Http::connect(server.http).unwrap().post(&by("203.0.113.7")).unwrap();
+    tab.wait(
+        "a number",
+        "document.querySelector('[data-limit=api][data-field=allowed]').dataset.value === '1'",
+    );
+    assert_eq!(tab.eval("document.body.classList.contains('stale')"), false);
+    tab.end(&["ERR_", "401", "503"]);
+}
+
+#[test]
+fn a_paused_page_stands_still_and_catches_up() {
+    let (_home, server) = start();
+    let mut tab = Tab::live(&server.url("/"));
+    tab.click("#pause");
+    assert!(tab.text("#connection-text").starts_with("Paused at "));
+    let mut http = Http::connect(server.http).unwrap();
+    for _ in 0..6 {
+        http.post(&by("203.0.113.7")).unwrap();
+    }
+    // Two more statuses come, and are not shown.
+    tab.eval("fetch('v1/status', { headers: { accept: 'text/event-stream' } }).then(async (response) => { const reader = response.body.getReader(); \
+        let text = ''; const decoder = new TextDecoder(); while (text.split('event: status').length < 4) \
+        text += decoder.decode((await reader.read()).value, { stream: true }); await reader.cancel(); })");
+    assert_eq!(tab.text("[data-limit=api][data-field=denied]"), "0 total");
+    tab.click("#pause");
+    tab.wait(
+        "it catches up",
+        "document.querySelector('[data-limit=api][data-field=denied]').textContent === '1 total'",
+    );
+    tab.end(&[]);
+}
+
+#[test]
+fn a_server_on_the_network_shows_nothing_before_the_token_is_entered() {
+    let home = Home::new(
+        &POLICY
+            .replace("http = '127.0.0.1:0'", "http = '0.0.0.0:0'\ntoken = '0123456789abcdef0123'"),
+    );
+    let mut command = crate::common::server::spillgate();
+    command.arg("serve").arg("--config").arg(home.path("spillgate.toml"));
+    let server = crate::common::server::Server::start(command);
+    let mut tab = Tab::open(&format!("http://127.0.0.1:{}/", server.http.port()));
+    tab.wait("it asks", "document.querySelector('#locked')?.checkVisibility() === true");
+    assert_eq!(tab.eval("document.querySelector('#content').checkVisibility()"), false);
+    tab.screenshot("locked");
+    tab.click("#locked-open");
+    tab.write("0123456789abcdef0123");
+    tab.press("Enter");
+    tab.wait(
+        "numbers",
+        "document.querySelector('#content').checkVisibility() && \
+        document.querySelector('[data-now=allowed]').textContent === '0'",
+    );
+    assert_eq!(tab.eval("document.querySelector('#locked').checkVisibility()"), false);
+    tab.end(&["401"]);
+}
