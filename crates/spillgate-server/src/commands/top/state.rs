@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) failure: Option<String>,
     /// Seconds since the last answer.
     pub(super) silent: u64,
+    /// Answers since the server was last out of reach.
+    pub(super) answers: u64,
 }
 
 /// An answer may be on its way for this long without a word about it.
@@ -37,11 +39,12 @@ impl State {
         self.history.push(status.time, second);
         self.rates.apply(status.time, &status.top);
         (self.status, self.failure, self.silent) = (Some(status), None, 0);
+        self.answers += 1;
     }
 
     /// The server has not answered, or not as it should.
     pub(super) fn fail(&mut self, why: String) {
-        self.failure = Some(why);
+        (self.failure, self.answers) = (Some(why), 0);
     }
 
     /// A second passes.
@@ -49,9 +52,10 @@ impl State {
         self.silent = self.silent.saturating_add(1);
     }
 
-    /// Whether there are seconds of which nothing is known.
+    /// Whether there are seconds of which nothing is known. What happens in the second of the first
+    /// question is known to the server when that is over.
     pub(super) fn misses_past(&self) -> bool {
-        self.status.is_none() || self.failure.is_some()
+        [0, 2].contains(&self.answers)
     }
 
     /// Why what is shown is not of now.
@@ -117,8 +121,10 @@ mod tests {
         assert_eq!(state.trouble().unwrap(), "no answer for 4 s");
         state.fail("cannot reach it".to_owned());
         assert_eq!(state.trouble().unwrap(), "cannot reach it; retrying");
+        assert!(state.misses_past());
         state.apply(Status::default());
         assert_eq!(state.trouble(), None);
+        assert!(!state.misses_past());
         state.tick();
         state.fail("cannot reach it".to_owned());
         assert_eq!(state.trouble().unwrap(), "cannot reach it; retrying, last answer 1 s ago");
