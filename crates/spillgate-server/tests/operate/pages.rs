@@ -227,7 +227,7 @@ fn every_command_exists_with_the_flags_that_are_shown() {
     let others = ["curl", "redis-cli", "systemctl", "envoy", "echo", "cd", "cc"];
     let binary = env!("CARGO_BIN_EXE_spillgate");
     let shell = format!("spillgate() {{ '{binary}' \"$@\" --help; }}\n");
-    let server = server();
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
     for block in blocks().iter().filter(|block| block.info == "sh") {
         for command in commands(&block.text) {
             let place = format!("{}: {command}", block.place());
@@ -244,7 +244,10 @@ fn every_command_exists_with_the_flags_that_are_shown() {
                 ["spillgate", ..] => {
                     // Reads all flags, and does nothing.
                     let script = format!("{shell}{command}");
-                    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+                    let mut bash = Command::new("bash");
+                    // Some write a file.
+                    let output = bash.current_dir(folder.path()).args(["-c", &script]).output();
+                    let output = output.unwrap();
                     let error = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{place}: {error}");
                 }
