@@ -42,7 +42,7 @@ fn policy(places: &[usize]) -> Policy {
          user = {{ header = 'x-user', accept = 'any' }}\n[[limit]]\nname = 'api'\nban.mode = 'shadow'\n{}",
         keys.collect::<String>()
     );
-    Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Policy::from_toml(&text).unwrap()
 }
 
 fn places() -> impl Strategy<Value = Vec<usize>> {

@@ -17,11 +17,12 @@ use super::recent_callers::LimitCallers;
 #[derive(Default)]
 pub(super) struct LimitMeters(Mutex<BTreeMap<String, Arc<LimitMeter>>>);
 
-/// How many callers are kept per limit, for so many limits: 1,024 for each of the first, fewer for
-/// those that follow, so that a policy with thousands of limits does not need gigabytes. A kept caller
-/// takes about 200 bytes, half a kilobyte at most.
-const CAPACITIES: [(usize, usize); 2] = [(64, 1024), (1024, 64)];
-const LEAST_CAPACITY: usize = 8;
+/// How many callers are kept per limit of the first so many limits: fewer for those that follow, so
+/// that a policy with thousands of limits does not need gigabytes. What fits a hash map without growing
+/// it. A kept caller takes about 150 bytes, and 250 more if its key is long: 40 to 100 MB for a thousand
+/// limits that are all flooded.
+const CAPACITIES: [(usize, usize); 2] = [(32, 1792), (1024, 56)];
+const LEAST_CAPACITY: usize = 7;
 
 impl LimitMeters {
     pub(super) fn get(&self, limit: &str) -> Arc<LimitMeter> {

@@ -78,7 +78,7 @@ use self::usage::Usages;
 /// | `spillgate_strikes_lost_total` | offences not counted, since too many waited for the store |
 ///
 /// Labels are names of limits, and nothing that clients choose. Who was denied is kept apart, for
-/// [`callers`](Self::callers): at most 1,024 callers per limit, of the last minutes. `spillgate_live_callers`
+/// [`callers`](Self::callers): at most 1,792 callers per limit, of the last minutes. `spillgate_live_callers`
 /// and the rows below it look at every caller whenever they are read.
 ///
 /// Clones count together.

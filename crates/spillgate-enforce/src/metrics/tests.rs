@@ -179,7 +179,7 @@ fn a_flood_of_new_keys_hides_nobody() {
     }
     let limit = &metrics.callers(clock.now(), 1)[0];
     assert_eq!(limit.denied.total, 61_200);
-    assert!(limit.denied.error <= 2 * limit.denied.total / 1024, "{}", limit.denied.error);
+    assert!(limit.denied.error <= 2 * limit.denied.total / 1792, "{}", limit.denied.error);
     let (name, count) = &callers(&limit.denied)[0];
     assert_eq!(name, "key=abuser");
     assert!(*count <= 1200 && 1200 <= count + limit.denied.error, "{count}");
@@ -199,7 +199,7 @@ fn many_limits_share_what_memory_there_is() {
     }
     let all = metrics.callers(clock.now(), usize::MAX);
     let kept: usize = all.iter().map(|limit| limit.denied.callers.len()).sum();
-    assert!(kept <= 64 * 1024 + 6 * 64, "{kept}");
+    assert!(kept <= 32 * 1792 + 38 * 56, "{kept}");
     assert!(all.iter().all(|limit| limit.denied.total == 2000));
 }
 

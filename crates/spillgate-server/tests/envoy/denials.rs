@@ -1,4 +1,4 @@
-//! Denials of every protocol are logged and counted alike.
+//! Denials of every protocol are logged, counted and listed alike.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +33,7 @@ fn exchange(address: SocketAddr, request: &str, end: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_denial_is_logged_and_counted_the_same_over_every_protocol() {
+async fn a_denial_is_logged_counted_and_listed_the_same_over_every_protocol() {
     let home = Home::new(CONFIG);
     let server = home.start(&[]);
     for command in ["SG.CHECK resp a", "CL.THROTTLE a 0 1 3600"] {
@@ -55,7 +55,11 @@ async fn a_denial_is_logged_and_counted_the_same_over_every_protocol() {
     assert_eq!(client.status("edge", &asked).await.code, OVER_LIMIT);
 
     let limits = ["resp", "cl.throttle", "http", "grpc"];
+    let top: serde_json::Value = serde_json::from_str(&server.get("/v1/top")).unwrap();
     for limit in limits {
+        let listed = top["limits"].as_array().unwrap().iter().find(|it| it["limit"] == limit);
+        let listed = &listed.unwrap_or_else(|| panic!("{limit} in {top}"))["denied"];
+        assert_eq!((&listed["total"], &listed["callers"][0]["count"]), (&1.into(), &1.into()));
         let count = |outcome| {
             let name =
                 format!("spillgate_requests_total{{limit=\"{limit}\",outcome=\"{outcome}\"}}");

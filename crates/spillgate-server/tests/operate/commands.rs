@@ -237,7 +237,7 @@ fn every_subcommand_has_a_manual_page_with_all_its_flags() {
         let name = name.collect::<Vec<_>>().join("-");
         let shown = page(&name).replace("\\-", "-");
         for line in help.lines() {
-            let flags = line.trim().split([' ', ',', '[', '=']);
+            let flags = line.trim().split(|it: char| !it.is_ascii_alphanumeric() && it != '-');
             for flag in flags.take(3).filter(|word| word.starts_with("--")) {
                 assert!(shown.contains(flag), "{name}: {flag}");
             }

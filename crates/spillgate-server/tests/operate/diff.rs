@@ -1,6 +1,6 @@
 //! What a reload would change, and for whom.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
@@ -83,7 +83,7 @@ fn the_same_configuration_is_no_difference_wherever_it_is() {
     std::fs::write(new.path("spillgate.toml"), format!("# A comment.\n{other}")).unwrap();
     let files = [&old, &new].map(|home| home.path("spillgate.toml"));
     for pair in [[&files[0], &files[1]], [&files[0], &files[0]]] {
-        let output = diff(&pair.map(|path| path.as_path()));
+        let output = diff(&pair.map(PathBuf::as_path));
         let shown = text(&output);
         assert_eq!(output.status.code(), Some(0), "{shown}");
         assert!(shown.ends_with(": no difference\n"), "{shown}");
@@ -139,7 +139,7 @@ fn what_cannot_be_compared_is_an_error_that_names_the_file() {
     ] {
         let other = home.path(file);
         for pair in [[&good, &other], [&other, &good]] {
-            let output = diff(&pair.map(|path| path.as_path()));
+            let output = diff(&pair.map(PathBuf::as_path));
             let message = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{file}: {message}");
             assert!(message.contains(expected), "{file}: {message}");

@@ -227,7 +227,7 @@ fn every_command_exists_with_the_flags_that_are_shown() {
     let others = ["curl", "redis-cli", "systemctl", "envoy", "echo", "cd", "cc"];
     let binary = env!("CARGO_BIN_EXE_spillgate");
     let shell = format!("spillgate() {{ '{binary}' \"$@\" --help; }}\n");
-    let server = server();
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
     for block in blocks().iter().filter(|block| block.info == "sh") {
         for command in commands(&block.text) {
             let place = format!("{}: {command}", block.place());
@@ -244,7 +244,10 @@ fn every_command_exists_with_the_flags_that_are_shown() {
                 ["spillgate", ..] => {
                     // Reads all flags, and does nothing.
                     let script = format!("{shell}{command}");
-                    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+                    let mut bash = Command::new("bash");
+                    // It may be redirected into a file.
+                    bash.args(["-c", &script]).current_dir(folder.path());
+                    let output = bash.output().unwrap();
                     let error = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{place}: {error}");
                 }
@@ -309,7 +312,7 @@ fn the_commands_of_the_page_about_the_server_print_what_it_shows() {
          [[limit]]\nname = 'api'\nquota = '10/s burst 20'\n",
     );
     let new = std::fs::read_to_string(home.path("spillgate.toml")).unwrap();
-    let new = new.replace("10/s burst 20", "20/s burst 20");
+    let new = new.replace("10/s burst 20", "20/s burst 40");
     let new = new.replace("resp = 'off'", "resp = 'off'\nmax-connections = 20000");
     let login = "[[limit]]\nname = 'login'\nmatch = { path = '/login', method = 'POST' }\nper = 'ip'\nquota = '5/min'\n";
     std::fs::write(home.path("new.toml"), new + login).unwrap();

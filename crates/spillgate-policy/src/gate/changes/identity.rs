@@ -38,8 +38,8 @@ pub(super) fn values(identifier: &Identifier) -> Vec<Value> {
         Value::new("identity.tier-header", tier_header.as_ref().map_or(NONE, |name| name.as_str())),
         Value::new("identity.trusted-proxies", count(trusted.len(), "range")).entries(trusted),
         Value::new("identity.client-ip", headers.join(", ")),
-        Value::new("identity.ipv4-prefix", v4),
-        Value::new("identity.ipv6-prefix", v6),
+        Value::new("identity.ipv4-prefix", v4.to_string()),
+        Value::new("identity.ipv6-prefix", v6.to_string()),
         Value::new("identity.program", program),
     ]
 }
@@ -63,8 +63,8 @@ pub(super) fn spelling_values(spelling: &PathSpelling) -> Vec<Value> {
     let PathSpelling { ignore_case, strip_parameters, trim_spaces, encoded_slash } = spelling;
     vec![
         Value::new("path-spelling.ignore-case", format!("{ignore_case:?}").to_lowercase()),
-        Value::new("path-spelling.strip-parameters", strip_parameters),
-        Value::new("path-spelling.trim-spaces", trim_spaces),
+        Value::new("path-spelling.strip-parameters", strip_parameters.to_string()),
+        Value::new("path-spelling.trim-spaces", trim_spaces.to_string()),
         Value::new("path-spelling.encoded-slash", format!("{encoded_slash:?}").to_lowercase()),
     ]
 }

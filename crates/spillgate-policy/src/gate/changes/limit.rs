@@ -111,12 +111,12 @@ fn values(rule: &Rule) -> Vec<Value> {
         Value::new("algorithm", algorithm.name()),
         Value::new("per", per).measure(Measure::AllOf(per_parts)),
         Value::new("mode", mode(rule)).measure(mode_measure(rule)),
-        Value::new("by-name", is_by_name).measure(strict(u64::from(!is_by_name))),
+        Value::new("by-name", is_by_name.to_string()).measure(strict(u64::from(!is_by_name))),
         Value::new("start", word(*start, &START)).measure(strict(match start {
             Start::Empty => 1,
             _ => 0,
         })),
-        Value::new("capacity", capacity),
+        Value::new("capacity", capacity.to_string()),
         Value::new("when-full", word(*when_full, &WHEN_FULL)).measure(strict(match when_full {
             WhenFull::Deny => 2,
             WhenFull::Protect => 1,
@@ -188,14 +188,16 @@ fn mode_measure(rule: &Rule) -> Measure {
 }
 
 /// The word of the policy file for a value.
-fn word<T: PartialEq + fmt::Debug>(value: T, words: &[(&'static str, T)]) -> String {
+fn word<T: Copy + PartialEq + fmt::Debug>(value: T, words: &[(&'static str, T)]) -> String {
     let word = words.iter().find(|(_, known)| *known == value);
     word.map_or_else(|| format!("{value:?}").to_lowercase(), |(word, _)| (*word).to_owned())
 }
 
 fn cost_value(cost: &Cost) -> Value {
     match cost {
-        Cost::Constant(cost) => Value::new("cost", cost).measure(Measure::Strictness(*cost)),
+        Cost::Constant(cost) => {
+            Value::new("cost", cost.to_string()).measure(Measure::Strictness(*cost))
+        }
         Cost::Header(name, default) => Value::new("cost", format!("header {name}, else {default}")),
         Cost::Closure(_) => Value::new("cost", "closure"),
     }
@@ -227,7 +229,7 @@ fn scope_values(scope: &Scope) -> Vec<Value> {
         count => (format!("{count} values"), format!("{metadata:?}")),
     };
     let mut values = vec![
-        Value::new("match.domain", domain),
+        Value::new("match.domain", &**domain),
         Value::new("name", name),
         Value::new("metadata", metadata_text).exact(metadata_exact),
     ];
@@ -260,18 +262,18 @@ fn ban_values(ban: Option<&BanTerms>) -> Vec<Value> {
     let whole = format!("{strikes} strikes in {window:?}");
     vec![
         Value::new("ban", whole).exact("some").measure(Measure::Strictness(1)),
-        Value::new("ban.strikes", strikes)
+        Value::new("ban.strikes", strikes.to_string())
             .measure(Measure::Strictness((u32::MAX - strikes).into())),
         Value::new("ban.window", format!("{window:?}")),
         Value::new("ban.duration", format!("{duration:?}")),
-        Value::new("ban.factor", factor),
+        Value::new("ban.factor", factor.to_string()),
         Value::new("ban.max", format!("{max:?}")),
         Value::new("ban.decay", format!("{decay:?}")),
-        Value::new("ban.jitter", jitter),
+        Value::new("ban.jitter", jitter.to_string()),
         Value::new("ban.on", on.join(", ")).measure(Measure::AnyOf(on.into_iter().collect())),
         Value::new("ban.refuse", if *refuses_next { "next" } else { "offence" }),
         Value::new("ban.mode", format!("{mode:?}").to_lowercase()).measure(enforces),
-        Value::new("ban.status", status.as_u16()),
+        Value::new("ban.status", status.as_u16().to_string()),
     ]
 }
 

@@ -22,7 +22,7 @@ use std::fmt;
 use serde::Serialize;
 
 use self::value::{Difference, Value};
-use crate::policy::Rule;
+use crate::policy::{Part, Rule};
 use crate::{ListKind, Mode, Policy};
 
 pub use self::effect::Effect;
@@ -153,7 +153,7 @@ impl Changes {
         changes.others = others(old, new);
         if changes.others.iter().any(PolicyChange::is_of_identity) {
             let counts_callers =
-                |rule: &&Rule| is_configured(rule) && rule.per.iter().any(|it| it.is_identity());
+                |rule: &&Rule| is_configured(rule) && rule.per.iter().any(Part::is_identity);
             let both = new.rules.iter().filter(|rule| old.rule(&rule.name).is_some());
             let limits = both.filter(counts_callers).map(|rule| rule.name.to_string());
             changes.by_identity = limits.collect();

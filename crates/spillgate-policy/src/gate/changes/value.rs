@@ -24,8 +24,8 @@ pub(super) struct Value {
 }
 
 impl Value {
-    pub(super) fn new(key: impl Into<Cow<'static, str>>, shown: impl ToString) -> Self {
-        let shown = shown.to_string();
+    pub(super) fn new(key: impl Into<Cow<'static, str>>, shown: impl Into<String>) -> Self {
+        let shown = shown.into();
         Self {
             key: key.into(),
             exact: shown.clone(),
@@ -38,8 +38,8 @@ impl Value {
     }
 
     /// The same, told from others by a text that is not shown.
-    pub(super) fn exact(self, exact: impl ToString) -> Self {
-        Self { exact: exact.to_string(), ..self }
+    pub(super) fn exact(self, exact: impl Into<String>) -> Self {
+        Self { exact: exact.into(), ..self }
     }
 
     pub(super) fn measure(self, measure: Measure) -> Self {

@@ -106,19 +106,13 @@ impl<S: Store> Gate<S> {
                 }
             })
             .collect();
-        for (owner, spend) in spends {
-            add(&mut explained, policy, descriptors, owner, spend);
+        for (owner, spend) in &spends {
+            add(&mut explained, policy, descriptors, *owner, spend);
         }
         for (owner, refund) in refunds {
             let looks = Spend { cost: 0, ..refund };
-            let decision = self.peek(&active, &looks, &Asked::default()).await?;
-            add(
-                &mut explained,
-                policy,
-                descriptors,
-                owner,
-                Spend { decision: Some(decision), ..looks },
-            );
+            let decision = Some(self.peek(&active, &looks, &Asked::default()).await?);
+            add(&mut explained, policy, descriptors, owner, &Spend { decision, ..looks });
         }
         for (explained, descriptor) in explained.iter_mut().zip(descriptors) {
             explained.limits.extend(not_met(policy, domain, descriptor));
@@ -186,7 +180,7 @@ fn add(
     policy: &Policy,
     descriptors: &[Descriptor<'_>],
     owner: usize,
-    spend: Spend,
+    spend: &Spend,
 ) {
     let rule = &policy.rules[spend.limit];
     let (Some(explained), Some(descriptor), Some(decision)) =
@@ -194,14 +188,14 @@ fn add(
     else {
         return;
     };
-    let mut state = StateExplanation::new(rule, &spend, decision);
+    let mut state = StateExplanation::new(rule, spend, decision);
     if rule.is_closed() {
         // It is asked for more than there can ever be, and has nothing to give.
         (state.cost, state.limit, state.remaining) = (descriptor.hits, 0, 0);
     }
     explained.limits.push(DescriptorLimitExplanation {
         name: rule.name.to_string(),
-        mode: shown_mode(rule, mode(policy, &spend)),
+        mode: shown_mode(rule, mode(policy, spend)),
         not_met: None,
         state: Some(state),
     });

@@ -127,10 +127,11 @@ impl View {
     }
 
     /// Whether what is needed to change something is there; says what is missing.
-    fn can_change(&mut self) -> bool {
-        match (self.has_token, self.reveal) {
-            (false, _) => self.warn(NEEDS_TOKEN),
-            (_, false) => self.warn(NEEDS_NAMES),
+    fn can_change(&mut self, state: &State) -> bool {
+        match (self.has_token, self.reveal, state.is_revealed) {
+            (false, ..) => self.warn(NEEDS_TOKEN),
+            (_, false, _) => self.warn(NEEDS_NAMES),
+            (.., false) => self.warn("the server has not revealed names yet"),
             _ => return true,
         }
         false
@@ -140,7 +141,7 @@ impl View {
         if self.focus != Pane::Callers {
             return self.warn("select a caller first: tab leads to them");
         }
-        if !self.can_change() {
+        if !self.can_change(state) {
             return;
         }
         self.hold(state);
@@ -160,7 +161,7 @@ impl View {
         if !matches!(self.focus, Pane::Callers | Pane::Bans) {
             return self.warn("select a caller or a ban first: tab leads to them");
         }
-        if !self.can_change() {
+        if !self.can_change(state) {
             return;
         }
         self.hold(state);

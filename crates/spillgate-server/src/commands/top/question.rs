@@ -13,6 +13,8 @@ use super::view::Change;
 /// What the server says of itself.
 pub(super) struct Answer {
     pub(super) status: Status,
+    /// Whether callers are named in full.
+    pub(super) is_revealed: bool,
     /// None if names are masked, or there are too many.
     pub(super) bans: Option<Vec<Ban>>,
     /// None if it was not asked for, or the server has none.
@@ -59,7 +61,7 @@ pub(super) async fn ask(
         _ => None,
     };
     let past = if wants_past { past(remote).await } else { None };
-    Ok(Answer { status, bans, past })
+    Ok(Answer { status, is_revealed: reveal, bans, past })
 }
 
 async fn past(remote: &Remote) -> Option<Past> {

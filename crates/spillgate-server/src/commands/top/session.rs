@@ -116,8 +116,8 @@ impl Session {
                 self.is_asking = false;
                 match result {
                     Ok(answer) => {
-                        let Answer { status, bans, past } = *answer;
-                        self.live.bans = bans;
+                        let Answer { status, is_revealed, bans, past } = *answer;
+                        (self.live.is_revealed, self.live.bans) = (is_revealed, bans);
                         if let Some(past) = past {
                             self.live.history.replace(&past);
                         }

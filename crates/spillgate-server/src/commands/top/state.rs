@@ -1,8 +1,10 @@
 //! What is known of the server.
 
+use std::collections::HashMap;
+
 use super::caller_rates::CallerRates;
 use super::history::History;
-use super::status::{Ban, Status};
+use super::status::{Ban, Second, Status};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
@@ -10,6 +12,8 @@ pub(super) struct State {
     pub(super) status: Option<Status>,
     pub(super) history: History,
     pub(super) rates: CallerRates,
+    /// Whether callers are named in full.
+    pub(super) is_revealed: bool,
     /// The bans in force; none if they are not asked for.
     pub(super) bans: Option<Vec<Ban>>,
     /// Why there was no answer to the last question.
@@ -24,11 +28,13 @@ const PATIENCE: u64 = 3;
 impl State {
     /// The server has answered.
     pub(super) fn apply(&mut self, status: Status) {
-        if self.status.as_ref().is_some_and(|before| status.uptime < before.uptime) {
+        let before = self.status.as_ref();
+        if before.is_some_and(|before| status.uptime < before.uptime) {
             // Another one, which counts from zero.
             self.rates = CallerRates::default();
         }
-        self.history.push(status.time, status.second);
+        let second = before.and_then(|before| between(before, &status)).unwrap_or(status.second);
+        self.history.push(status.time, second);
         self.rates.apply(status.time, &status.top);
         (self.status, self.failure, self.silent) = (Some(status), None, 0);
     }
@@ -59,9 +65,48 @@ impl State {
     }
 }
 
+/// Requests per second between two answers of the same server. Seconds as the server counts them
+/// would be missed now and then, since questions are not exactly a second apart.
+fn between(before: &Status, after: &Status) -> Option<Second> {
+    let seconds = after.uptime - before.uptime;
+    if !(0.5..2.0).contains(&seconds) {
+        return None;
+    }
+    let earlier: HashMap<_, _> =
+        before.limits.iter().map(|limit| (limit.name.raw(), limit)).collect();
+    let mut sum = Second::default();
+    for limit in &after.limits {
+        // One that is new, or was busier than others only now, has counted for longer.
+        let Some(earlier) = earlier.get(limit.name.raw()) else { continue };
+        sum.allowed += limit.allowed.saturating_sub(earlier.allowed);
+        sum.denied += limit.denied.saturating_sub(earlier.denied);
+        sum.shadow_denied += limit.shadow_denied.saturating_sub(earlier.shadow_denied);
+        sum.shed += limit.shed.saturating_sub(earlier.shed);
+    }
+    let per_second = |count: u64| (count as f64 / seconds).round() as u64;
+    Some(Second {
+        allowed: per_second(sum.allowed),
+        denied: per_second(sum.denied),
+        shadow_denied: per_second(sum.shadow_denied),
+        shed: per_second(sum.shed),
+        ..after.second
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{busy, status};
     use super::*;
+
+    #[test]
+    fn bars_are_of_all_requests_between_two_answers() {
+        let (before, mut after) = (busy(0), busy(1));
+        after["limits"][2]["shed"] = 9.into();
+        let second = between(&status(&before), &status(&after)).unwrap();
+        assert_eq!((second.allowed, second.denied, second.shed), (43, 2, 5));
+        after["uptime"] = 1.into();
+        assert!(between(&status(&before), &status(&after)).is_none(), "it was started again");
+    }
 
     #[test]
     fn silence_and_failures_are_told_until_there_is_an_answer() {

@@ -12,7 +12,11 @@ pub(super) fn status(json: &Value) -> Status {
 /// What a server says that has been asked this often before, once per second.
 pub(super) fn busy(seconds: u64) -> Value {
     let time = 1_763_431_200 + seconds;
-    let (allowed, denied) = (40 + seconds % 20 * 3, if seconds.is_multiple_of(3) { 7 } else { 2 });
+    let allowed_in = |second: u64| 40 + second % 20 * 3;
+    let denied_in = |second: u64| if second.is_multiple_of(3) { 7 } else { 2 };
+    let (allowed, denied) = (allowed_in(seconds), denied_in(seconds));
+    let all_allowed: u64 = 117_000 + (0..=seconds).map(allowed_in).sum::<u64>();
+    let all_denied: u64 = 1234 + (0..=seconds).map(denied_in).sum::<u64>();
     let caller = |limit: &str, name: &str, denied: u64, error: u64| {
         json!({
             "limit": limit, "caller": format!("caller={name}"), "denied": denied, "shadow_denied": 0,
@@ -28,7 +32,7 @@ pub(super) fn busy(seconds: u64) -> Value {
         "decision": { "p50": 1.2e-7, "p99": 9e-7 },
         "limits": [
             { "name": "api", "quota": "10/s burst 20", "algorithm": "token-bucket", "per": "caller",
-              "mode": "enforce", "allowed": 123_456, "denied": 1234 + 5 * seconds,
+              "mode": "enforce", "allowed": all_allowed, "denied": all_denied,
               "shadow_denied": 0, "shed": 0,
               "second": { "allowed": allowed, "denied": denied, "shadow_denied": 0, "shed": 0 },
               "callers": 1200, "capacity": 100_000, "evictions": 0,
@@ -71,6 +75,6 @@ pub(super) fn watched() -> State {
     (0..90).for_each(|second| state.apply(status(&busy(second))));
     let bans = json!([{ "caller": "203.0.113.99", "reason": "credential stuffing", "count": 2,
         "mode": "enforce", "expires": "2026-01-01T00:00:00Z", "expires_in": 1234.5 }]);
-    state.bans = Some(serde_json::from_value(bans).unwrap());
+    (state.bans, state.is_revealed) = (Some(serde_json::from_value(bans).unwrap()), true);
     state
 }

@@ -66,7 +66,7 @@ fn title(state: &State, view: &View, width: usize) -> Line<'static> {
     if view.paused {
         modes.push(" PAUSED ".reversed());
     }
-    modes.push(match view.reveal {
+    modes.push(match state.is_revealed {
         true => " NAMES REVEALED ".reversed(),
         false => "names masked".dim(),
     });

@@ -28,7 +28,7 @@ pub(in crate::protocol::http) struct Call<'a> {
     #[schemars(length(min = 1, max = DESCRIPTORS))]
     descriptors: Vec<CallDescriptor<'a>>,
     /// How often each descriptor counts that does not say so itself: 1 if absent or 0.
-    #[schemars(schema_with = "hits")]
+    #[schemars(with = "Option<u32>", range(max = u32::MAX))]
     hits_addend: Option<Integer>,
 }
 
@@ -68,10 +68,6 @@ struct CallLimit<'a> {
     requests_per_unit: Integer,
     #[serde(borrow)]
     unit: Text<'a>,
-}
-
-fn hits(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX })
 }
 
 impl JsonSchema for CallLimit<'_> {
