@@ -67,7 +67,7 @@ fn watch(server: &HttpServer, reveal: Reveal) -> Result<Reply, Problem> {
 
 pub(super) fn history(app: &App, query: &Query) -> Result<Reply, Problem> {
     let minutes = number(query, &MINUTES)?.unwrap_or(MINUTES_BACK);
-    json(&app.live().history(minutes)).map(not_stored)
+    json(&block_in_place(|| app.live().history(minutes))).map(not_stored)
 }
 
 pub(super) fn top(app: &App, head: &Parts, query: &Query) -> Result<Reply, Problem> {
@@ -77,7 +77,8 @@ pub(super) fn top(app: &App, head: &Parts, query: &Query) -> Result<Reply, Probl
     if let Some(limit) = limit.filter(|limit| app.gate().policy().parts(limit).is_none()) {
         return Err(Problem::not_found(format_args!("there is no limit {limit:?}")));
     }
-    let report = TopReport::of(app, limit, most.unwrap_or(MOST_CALLERS), reveal);
+    let most = most.unwrap_or(MOST_CALLERS);
+    let report = block_in_place(|| TopReport::of(app, limit, most, reveal));
     json(&report).map(not_stored)
 }
 

@@ -43,10 +43,9 @@ pub(super) fn run<S: Store>(
     if let Some(limit) = limit.filter(|limit| enforcer.gate().policy().parts(limit).is_none()) {
         return Err(CommandError::new(format_args!("there is no limit {limit:?}")));
     }
-    let limits = enforcer.callers(count);
+    let limits = enforcer.callers(limit, count);
     let mut callers: Vec<_> = limits
         .iter()
-        .filter(|it| limit.is_none_or(|limit| it.limit == limit))
         .flat_map(|it| it.denied.callers.iter().map(move |(key, denied)| (it, key, *denied)))
         .collect();
     callers.sort_by_key(|(.., denied)| std::cmp::Reverse(*denied));
