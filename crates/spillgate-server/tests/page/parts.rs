@@ -98,7 +98,7 @@ fn rows_under_the_pointer_stay_where_they_are() {
         );
         let place = tab.eval(&middle);
         let params = json!({ "type": "mouseMoved", "x": place[0], "y": place[1] });
-        tab.call("Input.dispatchMouseEvent", params);
+        tab.call("Input.dispatchMouseEvent", &params);
     };
     point(&mut tab, "[data-caller='caller=203.0.113.1'][data-of-limit=api] .who");
     deny("203.0.113.2", 5);
