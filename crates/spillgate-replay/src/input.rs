@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 use spillgate::Timestamp;
 
-use crate::format::{Parser, detect, shown};
-use crate::lines::{Line, Lines};
-use crate::source::{Progress, Source};
+use crate::format::{Parser, fitting, shown};
+use crate::lines::Line;
+use crate::log::{FIRST_LINES, Log, damage, named};
+use crate::source::Source;
 use crate::window::Window;
 use crate::{LogFormat, Record, Skip, Wanted, Zone};
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Logs before 2000 do not exist: such times are mistakes.
 const EARLIEST: u64 = 946_684_800;
 
 /// The most bytes of requests that wait for their turn.
 const MAX_WINDOW_BYTES: usize = 128 << 20;
-
-/// How many lines show a format.
-const FIRST_LINES: usize = 16;
 
 /// How many lines that were skipped are kept, for each reason.
 const SAMPLES: usize = 3;
@@ -55,10 +56,10 @@ pub struct InputSummary {
     pub total_bytes: Option<u64>,
     /// Lines that were skipped, and the first of them, by reason.
     pub skipped: BTreeMap<Skip, (u64, Vec<String>)>,
-    /// The format of each log.
+    /// The format of each log; several if it changes.
     pub formats: Vec<(String, &'static str)>,
-    /// Compressed logs that end before their end.
-    pub truncated: Vec<String>,
+    /// Compressed logs that end before their end, or are damaged, and how.
+    pub damaged: Vec<String>,
     /// True if there were too many requests within the window to put all of them in order.
     pub is_window_shortened: bool,
 }
@@ -69,24 +70,8 @@ pub struct Input {
     logs: Vec<Log>,
     window: Window,
     options: InputOptions,
+    wanted: Wanted,
     summary: InputSummary,
-}
-
-struct Log {
-    name: String,
-    first: std::vec::IntoIter<Vec<u8>>,
-    lines: Lines<Box<dyn io::Read>>,
-    parser: Parser,
-    progress: Progress,
-    /// The second of its latest line.
-    newest: u64,
-    is_at_end: bool,
-}
-
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl Input {
@@ -106,7 +91,8 @@ impl Input {
             total_bytes: logs.iter().map(|log| log.progress.total).sum(),
             ..InputSummary::default()
         };
-        Ok(Self { logs, window: Window::new(MAX_WINDOW_BYTES), options, summary })
+        let (window, wanted) = (Window::new(MAX_WINDOW_BYTES), wanted.clone());
+        Ok(Self { logs, window, options, wanted, summary })
     }
 
     /// Calls `each` with every request, in the order of time, and `progress` now and then.
@@ -121,26 +107,31 @@ impl Input {
     ) -> Result<InputSummary, E> {
         // To know where each log begins.
         for place in 0..self.logs.len() {
-            while self.logs[place].newest == 0 && !self.logs[place].is_at_end {
+            let has_begun = |log: &Log| log.clock.newest() > 0 || log.is_at_end;
+            while !has_begun(&self.logs[place]) && !self.window.is_full() {
                 self.step(place)?;
             }
         }
         loop {
             let open = || self.logs.iter().enumerate().filter(|(_, log)| !log.is_at_end);
-            let Some((place, _)) = open().min_by_key(|(_, log)| log.newest) else { break };
+            let Some((place, _)) = open().min_by_key(|(_, log)| log.clock.newest()) else { break };
             // As long as no other log is behind.
-            let others = open().filter(|(other, _)| *other != place).map(|(_, log)| log.newest);
+            let others =
+                open().filter(|(other, _)| *other != place).map(|(_, log)| log.clock.newest());
             let until = others.min().unwrap_or(u64::MAX);
             let mut left = 1 << 16;
-            while left > 0 && !self.logs[place].is_at_end && self.logs[place].newest <= until {
+            while left > 0
+                && !self.logs[place].is_at_end
+                && self.logs[place].clock.newest() <= until
+            {
                 left -= 1;
-                let newest = self.logs[place].newest;
+                let newest = self.logs[place].clock.newest();
                 self.step(place)?;
                 if self.window.is_full() {
                     self.window.shorten(&mut each)?;
                 }
-                if self.logs[place].newest != newest {
-                    let newest = self.logs[place].newest.min(until);
+                if self.logs[place].clock.newest() != newest {
+                    let newest = self.logs[place].clock.newest().min(until);
                     self.window.release(newest.saturating_sub(self.options.window), &mut each)?;
                 }
             }
@@ -155,7 +146,8 @@ impl Input {
     /// Reads one line of a log.
     #[inline]
     fn step(&mut self, place: usize) -> io::Result<()> {
-        let Log { name, first, lines, parser, newest, is_at_end, .. } = &mut self.logs[place];
+        let Log { name, first, failure, lines, parser, progress, clock, strange, is_at_end } =
+            &mut self.logs[place];
         let stored;
         let line = match first.next() {
             Some(line) => {
@@ -166,10 +158,10 @@ impl Input {
                     Line::Whole(&stored)
                 })
             }
-            None => match lines.next() {
-                // Of a compressed file that is still written, or was copied in part.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.summary.truncated.push(name.clone());
+            None => match failure.take().map_or_else(|| lines.next(), Err) {
+                // Of a compressed file that is still written, was copied in part, or is damaged.
+                Err(error) if !progress.has_failed.get() => {
+                    self.summary.damaged.push(damage(name, &error));
                     None
                 }
                 line => line.map_err(|error| named(name, &error))?,
@@ -187,51 +179,63 @@ impl Input {
         self.summary.lines += 1;
         let pushed = result.and_then(|record| match record {
             None => Ok(()),
-            Some(record) => {
-                let second = record.time.as_nanos() / 1_000_000_000;
+            Some(mut record) => {
+                let mut second = record.time.as_nanos() / SECOND;
+                // Clocks were set back: the times of an hour are in the log twice.
+                if second + self.options.window < clock.newest()
+                    && let Some(again) = self.options.zone.again(second)
+                {
+                    record.time = record.time + Duration::from_secs(again - second);
+                    second = again;
+                }
                 if second < EARLIEST || record.time > self.options.latest {
                     return Err(Skip::Time);
                 }
                 self.window.push(&record)?;
-                *newest = second.max(*newest);
+                clock.note(second, self.options.window);
                 Ok(())
             }
         });
-        if let Err(skip) = pushed {
-            let (count, samples) = self.summary.skipped.entry(skip).or_default();
-            *count += 1;
-            if samples.len() < SAMPLES {
-                samples.push(shown(line));
-            }
+        let Err(skip) = pushed else {
+            strange.clear();
+            return Ok(());
+        };
+        if skip != Skip::Malformed {
+            strange.clear();
+        } else if strange.len() < FIRST_LINES {
+            strange.push(line.to_vec());
+        }
+        let is_last = skip == Skip::Malformed && strange.len() == FIRST_LINES;
+        let (count, samples) = self.summary.skipped.entry(skip).or_default();
+        *count += 1;
+        if samples.len() < SAMPLES {
+            samples.push(shown(line));
+        }
+        if is_last && self.options.format.is_none() {
+            self.try_another_format(place);
         }
         Ok(())
     }
-}
 
-impl Log {
-    fn open(source: Source, wanted: &Wanted, options: &InputOptions) -> io::Result<Self> {
-        let Source { name, reader, progress } = source;
-        let mut lines = Lines::new(reader);
-        let mut first = Vec::new();
-        while first.len() < FIRST_LINES {
-            match lines.next() {
-                Ok(None) => break,
-                Ok(Some(Line::Whole(line) | Line::TooLong(line))) => first.push(line.to_vec()),
-                // The next line says so again.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                Err(error) => return Err(named(&name, &error)),
-            }
-        }
-        let format = match options.format {
-            Some(format) => format,
-            None => detect(&first).map_err(|why| io::Error::other(format!("{name}: {why}")))?,
+    /// Reads lines that are not in the format again, if they are in another one: the format of a
+    /// log may have been changed, or logs may have been joined.
+    fn try_another_format(&mut self, place: usize) {
+        let log = &mut self.logs[place];
+        let Some(format) = fitting(&log.strange).filter(|it| *it != log.parser.format()) else {
+            // Not until there was a line in the format: that would be slow. One more than that.
+            log.strange.push(Vec::new());
+            return;
         };
-        let parser = Parser::new(format, wanted, options.zone);
-        let first = first.into_iter();
-        Ok(Self { name, first, lines, parser, progress, newest: 0, is_at_end: false })
+        let strange = std::mem::take(&mut log.strange);
+        if let Some((count, samples)) = self.summary.skipped.get_mut(&Skip::Malformed) {
+            *count -= strange.len() as u64;
+            samples.retain(|sample| !strange.iter().any(|line| shown(line) == *sample));
+        }
+        self.summary.skipped.retain(|_, (count, _)| *count > 0);
+        self.summary.lines -= strange.len() as u64;
+        self.summary.formats.push((log.name.clone(), format.name()));
+        log.parser = Parser::new(format, &self.wanted, self.options.zone.clone());
+        let rest = std::mem::take(&mut log.first);
+        log.first = strange.into_iter().chain(rest).collect::<Vec<_>>().into_iter();
     }
-}
-
-fn named(name: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{name} cannot be read: {error}"))
 }

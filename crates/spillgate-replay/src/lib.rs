@@ -8,6 +8,8 @@ mod format;
 mod input;
 mod lines;
 mod lockouts;
+mod log;
+mod log_clock;
 mod record;
 mod replay;
 mod report;
@@ -18,6 +20,7 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod window;
+mod zstd;
 
 pub use self::engine::{Engine, EngineOptions};
 pub use self::format::{LogFormat, Parser, Zone, detect};

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
+
+use crate::zstd::Zstd;
 
 /// An opened log.
 pub struct Source {
@@ -22,6 +23,8 @@ pub(crate) struct Progress {
     pub(crate) read: Rc<Cell<u64>>,
     /// `None` if nobody knows.
     pub(crate) total: Option<u64>,
+    /// True if the file itself could not be read: other errors are of what is in it.
+    pub(crate) has_failed: Rc<Cell<bool>>,
 }
 
 impl Source {
@@ -29,7 +32,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened or read.
+    /// If it cannot be opened or read, or needs another program to be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Self::new("standard input", io::stdin(), None);
@@ -47,18 +50,22 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// If its beginning cannot be read.
+    /// If its beginning cannot be read, or needs another program to be read.
     pub fn new(
         name: impl Into<String>,
         reader: impl Read + 'static,
         total: Option<u64>,
     ) -> io::Result<Self> {
-        let progress = Progress { read: Rc::default(), total };
-        let counted = Counted { reader, read: Rc::clone(&progress.read) };
+        let progress = Progress { total, ..Progress::default() };
+        let counted = Counted { reader, progress: progress.clone() };
         let mut reader = BufReader::with_capacity(1 << 16, counted);
-        let reader: Box<dyn Read> = match reader.fill_buf()? {
+        let beginning = reader.fill_buf()?;
+        if let Some((_, advice)) = FOREIGN.iter().find(|(magic, _)| beginning.starts_with(magic)) {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, *advice));
+        }
+        let reader: Box<dyn Read> = match beginning {
             [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(reader)),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(Zstd { decoder: None, rest: Some(reader) }),
+            beginning if Zstd::<&[u8]>::begins(beginning) => Box::new(Zstd::new(reader)),
             _ => Box::new(reader),
         };
         Ok(Self { name: name.into(), reader, progress })
@@ -71,42 +78,33 @@ impl std::fmt::Debug for Source {
     }
 }
 
+/// First bytes of what is not read, and what to do.
+const FOREIGN: [(&[u8], &str); 6] = [
+    (b"\xfd7zXZ\0", "it is compressed with xz; pipe the output of `xz -dc` into `-`"),
+    (b"BZh", "it is compressed with bzip2; pipe the output of `bzip2 -dc` into `-`"),
+    (b"\x04\x22\x4d\x18", "it is compressed with lz4; pipe the output of `lz4 -dc` into `-`"),
+    (b"PK\x03\x04", "it is a zip archive; pipe the output of `unzip -p` into `-`"),
+    (b"\xff\xfe", "it is UTF-16; pipe the output of `iconv -f UTF-16 -t UTF-8` into `-`"),
+    (b"\xfe\xff", "it is UTF-16; pipe the output of `iconv -f UTF-16 -t UTF-8` into `-`"),
+];
+
 struct Counted<R> {
     reader: R,
-    read: Rc<Cell<u64>>,
+    progress: Progress,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.reader.read(buffer)?;
-        self.read.set(self.read.get() + count as u64);
-        Ok(count)
-    }
-}
-
-type Decoder<R> = StreamingDecoder<R, ruzstd::decoding::FrameDecoder>;
-
-/// Reads all frames of a zstd file: there may be several, as of logs that were appended.
-struct Zstd<R: BufRead> {
-    decoder: Option<Decoder<R>>,
-    /// What follows a frame.
-    rest: Option<R>,
-}
-
-impl<R: BufRead> Read for Zstd<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(decoder) = &mut self.decoder {
-                match decoder.read(buffer)? {
-                    0 => self.rest = self.decoder.take().map(StreamingDecoder::into_inner),
-                    count => return Ok(count),
-                }
+        let Progress { read, has_failed, .. } = &self.progress;
+        match self.reader.read(buffer) {
+            Ok(count) => {
+                read.set(read.get() + count as u64);
+                Ok(count)
             }
-            let Some(mut rest) = self.rest.take() else { return Ok(0) };
-            if rest.fill_buf()?.is_empty() {
-                return Ok(0);
+            Err(error) => {
+                has_failed.set(error.kind() != io::ErrorKind::Interrupted);
+                Err(error)
             }
-            self.decoder = Some(StreamingDecoder::new(rest).map_err(io::Error::other)?);
         }
     }
 }

@@ -161,10 +161,14 @@ fn write(
     for ((name, quota), demand) in limits.iter().zip(demands) {
         let (callers, kept) = (demand.callers(), demand.never_denied(share));
         let sample = if demand.is_sample() { ", a sample" } else { "" };
-        let quota = quota.as_deref().unwrap_or("as it was: no bucket, or no requests");
+        let proposed = quota.as_deref();
+        let quota = proposed.unwrap_or("as it was: no bucket, or no requests");
         written.push_str(&format!(
             "# {name:?}: {quota} ({kept} of {callers} callers never denied{sample})\n"
         ));
+        if proposed.is_some() {
+            written.push_str(&others(demand, share, quota));
+        }
     }
     let mut copied = 0;
     for (place, range) in quota_ranges(text) {
@@ -176,6 +180,24 @@ fn write(
         }
     }
     written.push_str(&text[copied..]);
+    written
+}
+
+/// Shares that are tried besides the wanted one, in percent.
+const OTHER_PERCENTS: [f64; 5] = [99.99, 99.9, 99.5, 99.0, 95.0];
+
+/// What other shares would give: where a quota falls steeply, few callers need far more than others.
+fn others(demand: &Demand, share: f64, proposed: &str) -> String {
+    let mut written = String::new();
+    let mut last = proposed.to_owned();
+    for percent in OTHER_PERCENTS.into_iter().filter(|percent| percent / 100.0 < share) {
+        let other = percent / 100.0;
+        if let Some(quota) = quota(demand, other).filter(|quota| *quota != last) {
+            let kept = demand.never_denied(other);
+            written.push_str(&format!("#   for {percent} %: {quota} ({kept} callers)\n"));
+            last = quota;
+        }
+    }
     written
 }
 

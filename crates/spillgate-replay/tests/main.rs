@@ -3,7 +3,9 @@
 
 mod bad_input;
 mod compared;
+
 mod formats;
+mod found;
 mod identical;
 mod memory;
 mod order;

@@ -82,3 +82,26 @@ fn a_lower_share_gives_stricter_quotas() {
     let (half, most, all) = (burst(0.5), burst(0.999), burst(1.0));
     assert!(half < most && most < all, "{half} {most} {all}");
 }
+
+#[test]
+fn more_abusers_than_the_share_leaves_out_are_seen_in_what_lower_shares_give() {
+    // Four of 404 callers: 99.9 % are all but none.
+    let callers = (0..400_u64).flat_map(|caller| {
+        let ip = format!("198.18.{}.{}", caller >> 8, caller & 255);
+        [line(caller, &ip, "GET /"), line(caller + 1, &ip, "GET /")]
+    });
+    let abuse = (0..20_000_u64).map(|at| line(at / 50, &format!("203.0.113.{}", at % 4), "GET /"));
+    let mut log: Vec<_> = callers.chain(abuse).collect();
+    log.sort_by_key(|line| line.split('[').nth(1).map(str::to_owned));
+    let log = log.concat();
+    let suggest = |share: f64| {
+        let policy = PolicyFile::from_text("[[limit]]\nname = 'all'\nquota = '1/s'");
+        Suggest::new(policy).never_denied(share).run(vec![source(log.clone())], |_| ()).unwrap()
+    };
+    let text = suggest(0.999).text;
+    let lower: Vec<_> = text.lines().filter(|line| line.starts_with("#   for ")).collect();
+    assert_eq!(lower.len(), 1, "{text}");
+    let quota = suggest(0.99).limits[0].1.clone().unwrap();
+    assert_eq!(lower[0], format!("#   for 99 %: {quota} (400 callers)"), "{text}");
+    assert!(!suggest(0.95).text.contains("#   for"), "{text}");
+}

@@ -20,7 +20,7 @@ impl Cache {
     #[inline]
     fn time(&mut self, text: &[u8; 26], context: &Context) -> Option<Timestamp> {
         if self.text != *text || self.time.is_none() {
-            self.time = time::common(text, context.zone).map(|(time, _)| time);
+            self.time = time::common(text, &context.zone).map(|(time, _)| time);
             self.text = *text;
         }
         self.time
@@ -37,14 +37,21 @@ pub(super) fn common<'p>(
     scratch: &'p mut [Vec<u8>; 3],
 ) -> Result<Record<'p>, Skip> {
     let space = memchr::memchr(b' ', line).ok_or(Skip::Malformed)?;
-    let (host, rest) = line.split_at(space);
+    let (mut host, mut rest) = line.split_at(space);
+    let mut peer = address(host);
+    if peer.is_err()
+        && let Some(message) = after_tag(line)
+    {
+        (host, rest) = message.split_at(memchr::memchr(b' ', message).ok_or(Skip::Malformed)?);
+        peer = address(host);
+    }
     let (user, time, rest) = user_and_time(rest, context, cache)?;
     let (request, rest) = quoted(rest).ok_or(Skip::Malformed)?;
     let status = status(rest).ok_or(Skip::Malformed)?;
     let [target, tail @ ..] = scratch;
     let headers = headers(rest, context, tail);
     let time = time.ok_or(Skip::Time)?;
-    let peer = address(host)?;
+    let peer = peer?;
     let request = match memchr::memchr(b'\\', request) {
         None => request,
         Some(_) => {
@@ -55,6 +62,16 @@ pub(super) fn common<'p>(
     let RequestLine { method, path, host } = request_line(request)?;
     let user = present(user);
     Ok(Record { time, is_whole_second: true, peer, method, path, host, user, status, headers })
+}
+
+/// What follows the beginning that syslog writes: `TIME HOST TAG: `.
+#[cold]
+fn after_tag(line: &[u8]) -> Option<&[u8]> {
+    let bracket = memchr::memmem::find(line, b"] \"")?;
+    let end = memchr::memmem::find(&line[..bracket], b": ")?;
+    let words = line[..end].split(|byte| *byte == b' ').count();
+    let begins = line.first().is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'<');
+    (begins && words >= 3).then(|| &line[end + 2..])
 }
 
 /// `VHOST:PORT` before the common format.

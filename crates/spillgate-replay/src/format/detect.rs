@@ -3,15 +3,30 @@
 use super::{DESCRIPTIONS, LogFormat, Parser, Zone};
 use crate::{Skip, Wanted};
 
-/// The format of a log by its first lines: the one that fits most of them, at least half.
+/// The format of a log by its first lines: the one that fits most of them, at least half, or that
+/// reads two of them as requests: nothing else looks like one.
 ///
 /// # Errors
 ///
 /// If none does: names the first line and the closest format.
 pub fn detect(lines: &[impl AsRef<[u8]>]) -> Result<LogFormat, String> {
-    let mut lines = lines.iter().map(AsRef::as_ref).filter(|line| !line.is_empty());
-    let all: Vec<&[u8]> = lines.by_ref().collect();
-    let Some(first) = all.first() else { return Ok(LogFormat::Common) };
+    let Some(first) = lines.iter().map(AsRef::as_ref).find(|line| !line.is_empty()) else {
+        return Ok(LogFormat::Common);
+    };
+    fitting(lines).ok_or_else(|| {
+        let closest = closest(first);
+        format!(
+            "unknown log format. First line: {}\nThe closest format is {}, for example: {}",
+            shown(first),
+            closest.name(),
+            closest.example()
+        )
+    })
+}
+
+/// The format that lines have, if it is a known one.
+pub(crate) fn fitting(lines: &[impl AsRef<[u8]>]) -> Option<LogFormat> {
+    let all: Vec<&[u8]> = lines.iter().map(AsRef::as_ref).filter(|line| !line.is_empty()).collect();
     let fits = |format: LogFormat| {
         let mut parser = Parser::new(format, &Wanted::default(), Zone::default());
         let (mut alike, mut requests) = (0, 0);
@@ -25,18 +40,9 @@ pub fn detect(lines: &[impl AsRef<[u8]>]) -> Result<LogFormat, String> {
     // The first of those that fit as well.
     let counted = DESCRIPTIONS.iter().rev().map(|(format, ..)| (*format, fits(*format)));
     let best = counted.max_by_key(|(_, (alike, requests))| alike + requests);
-    match best.filter(|(_, (alike, _))| alike * 2 >= all.len() && *alike > 0) {
-        Some((format, _)) => Ok(format),
-        None => {
-            let closest = closest(first);
-            Err(format!(
-                "unknown log format. First line: {}\nThe closest format is {}, for example: {}",
-                shown(first),
-                closest.name(),
-                closest.example()
-            ))
-        }
-    }
+    let fits =
+        |(alike, requests): (usize, usize)| alike > 0 && (alike * 2 >= all.len() || requests > 1);
+    best.filter(|(_, counts)| fits(*counts)).map(|(format, _)| format)
 }
 
 /// The format whose example has the most similar shape.

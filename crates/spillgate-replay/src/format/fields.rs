@@ -118,9 +118,9 @@ impl Fields {
         let moment = match (time, date) {
             (Some(time), Some(date)) => {
                 let both = [date, b" ", time].concat();
-                time::iso(&both, context.zone).or_else(|| time::any(time, context.zone))
+                time::iso(&both, &context.zone).or_else(|| time::any(time, &context.zone))
             }
-            (Some(one), None) | (None, Some(one)) => time::any(one, context.zone),
+            (Some(one), None) | (None, Some(one)) => time::any(one, &context.zone),
             (None, None) => None,
         };
         let (time, is_whole_second) = moment.ok_or(Skip::Time)?;

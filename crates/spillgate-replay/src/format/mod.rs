@@ -8,12 +8,13 @@ mod request;
 mod table;
 mod time;
 mod words;
+mod zone;
 
 pub use self::detect::detect;
-pub(crate) use self::detect::shown;
+pub(crate) use self::detect::{fitting, shown};
 use self::fields::Fields;
 use self::table::Table;
-pub use self::time::Zone;
+pub use self::zone::Zone;
 use crate::{Record, Skip, Wanted};
 
 /// A family of formats that one parser reads.
@@ -173,7 +174,7 @@ impl Parser {
             LogFormat::Common => common_log::common(line, context, common, scratch).map(Some),
             LogFormat::VhostCombined => common_log::vhost(line, context, common, scratch).map(Some),
             LogFormat::Envoy => words::envoy(line, context).map(Some),
-            LogFormat::Haproxy => words::haproxy(line, context).map(Some),
+            LogFormat::Haproxy => words::haproxy(line, context, &mut scratch[0]).map(Some),
             LogFormat::Alb => words::alb(line, context).map(Some),
             LogFormat::Json => {
                 json::read(line, context, fields)?;

@@ -10,14 +10,25 @@ pub(super) fn address(text: &[u8]) -> Result<IpAddr, Skip> {
         return Ok(IpAddr::V4(address));
     }
     let text = std::str::from_utf8(text).map_err(|_| Skip::Address)?;
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(address.to_canonical());
-    }
+    bare(text).or_else(|_| with_port(text))
+}
+
+/// An address with a port, also one of IPv6 without brackets, of which the port seems to be a part.
+pub(super) fn address_and_port(text: &[u8]) -> Result<IpAddr, Skip> {
+    with_port(std::str::from_utf8(text).map_err(|_| Skip::Address)?)
+}
+
+fn with_port(text: &str) -> Result<IpAddr, Skip> {
     let (host, port) = text.rsplit_once(':').ok_or(Skip::Address)?;
     port.parse::<u16>().map_err(|_| Skip::Address)?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse::<IpAddr>().map(|address| address.to_canonical()).map_err(|_| Skip::Address)
+    bare(host)
+}
+
+/// An address without a port. The zone of a link-local one is of this machine, and no part of it.
+fn bare(text: &str) -> Result<IpAddr, Skip> {
+    let text = text.trim_start_matches('[').trim_end_matches(']');
+    let text = text.split_once('%').map_or(text, |(address, _)| address);
+    text.parse::<IpAddr>().map(|address| address.to_canonical()).map_err(|_| Skip::Address)
 }
 
 /// An IPv4 address: most lines have one.
@@ -126,6 +137,36 @@ pub(super) fn unescape(text: &[u8], plain: &mut Vec<u8>) {
     plain.extend_from_slice(rest);
 }
 
+/// Writes a text without the escapes of HAProxy, `#HH`.
+pub(super) fn unescape_number_signs(text: &[u8], plain: &mut Vec<u8>) {
+    decode(b'#', text, plain);
+}
+
+/// Writes a text without percent-encoding.
+pub(super) fn percent_decode(text: &[u8], plain: &mut Vec<u8>) {
+    decode(b'%', text, plain);
+}
+
+/// Writes a text with bytes for a sign and two hexadecimal digits.
+fn decode(sign: u8, text: &[u8], plain: &mut Vec<u8>) {
+    plain.clear();
+    let mut rest = text;
+    let hex = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match after {
+            [high, low, after @ ..] if *first == sign => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => {
+                    plain.push(high << 4 | low);
+                    rest = after;
+                }
+                _ => plain.push(*first),
+            },
+            _ => plain.push(*first),
+        }
+    }
+}
+
 /// A value that is there: `-` and nothing are not.
 pub(super) fn present(text: &[u8]) -> Option<&[u8]> {
     (!matches!(text, b"" | b"-")).then_some(text)
@@ -148,6 +189,8 @@ mod tests {
             ("2001:db8::1", "2001:db8::1"),
             ("[2001:db8::1]:443", "2001:db8::1"),
             ("::ffff:203.0.113.7", "203.0.113.7"),
+            ("fe80::1%eth0", "fe80::1"),
+            ("[fe80::1%2]:443", "fe80::1"),
         ] {
             assert_eq!(address(text.as_bytes()), Ok(read.parse().unwrap()), "{text}");
         }
@@ -155,6 +198,21 @@ mod tests {
             ["", "-", "unix:", "client.example.com", "1.2.3", "1.2.3.256", "1..2.3", "1.2.3.4.5"]
         {
             assert_eq!(address(text.as_bytes()), Err(Skip::Address), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_no_part_of_an_address_without_brackets() {
+        for (text, read) in [
+            ("2001:db8::5:6:7:8:40000", "2001:db8::5:6:7:8"),
+            ("::1:4711", "::1"),
+            ("203.0.113.7:4711", "203.0.113.7"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+        ] {
+            assert_eq!(address_and_port(text.as_bytes()), Ok(read.parse().unwrap()), "{text}");
+        }
+        for text in ["203.0.113.7", "unix:1", ":1", "haproxy[1]:"] {
+            assert_eq!(address_and_port(text.as_bytes()), Err(Skip::Address), "{text}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::fields::{Field, Fields, Ranked, field};
+use super::request::percent_decode;
 use crate::Skip;
 
 /// The columns of a table, once its header is read.
@@ -111,25 +112,6 @@ fn each_cell(row: &[u8], separator: u8, cell: &mut Vec<u8>, mut each: impl FnMut
         match rest {
             [] => return,
             [_, after @ ..] => rest = after,
-        }
-    }
-}
-
-fn percent_decode(text: &[u8], plain: &mut Vec<u8>) {
-    plain.clear();
-    let mut rest = text;
-    let hex = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match (first, after) {
-            (b'%', [high, low, after @ ..]) => match (hex(*high), hex(*low)) {
-                (Some(high), Some(low)) => {
-                    plain.push(high << 4 | low);
-                    rest = after;
-                }
-                _ => plain.push(b'%'),
-            },
-            _ => plain.push(*first),
         }
     }
 }

@@ -2,36 +2,17 @@
 
 use spillgate::Timestamp;
 
+use super::zone::{Zone, offset};
+
 const SECOND: u64 = 1_000_000_000;
 
-/// Offset of a zone from UTC in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Zone(i64);
-
-impl Zone {
-    /// A zone from `Z`, `+02:00`, `+0200` or `-05`.
-    #[must_use]
-    pub fn parse(text: &[u8]) -> Option<Self> {
-        let (sign, rest) = match text {
-            b"Z" | b"z" | b"UTC" => return Some(Self(0)),
-            [b'+', rest @ ..] => (1, rest),
-            [b'-', rest @ ..] => (-1, rest),
-            _ => return None,
-        };
-        let (hours, minutes) = match rest {
-            [a, b] => (digits(&[*a, *b])?, 0),
-            [a, b, c, d] | [a, b, b':', c, d] => (digits(&[*a, *b])?, digits(&[*c, *d])?),
-            _ => return None,
-        };
-        (hours <= 18 && minutes < 60).then_some(Self(sign * (hours * 3600 + minutes * 60)))
-    }
-}
+const DAY: i64 = 86_400;
 
 /// A time, and whether it has whole seconds only.
 pub(super) type Time = (Timestamp, bool);
 
 /// `17/Nov/2026:04:32:40 +0000`, `17/Nov/2026:04:32:40.123`; without a zone it is in `zone`.
-pub(super) fn common(text: &[u8], zone: Zone) -> Option<Time> {
+pub(super) fn common(text: &[u8], zone: &Zone) -> Option<Time> {
     let (date, rest) = text.split_at_checked(20)?;
     let [d1, d2, b'/', m1, m2, m3, b'/', y1, y2, y3, y4, b':', clock @ ..] = date else {
         return None;
@@ -39,16 +20,16 @@ pub(super) fn common(text: &[u8], zone: Zone) -> Option<Time> {
     let month = month(&[*m1, *m2, *m3])?;
     let days = days(digits(&[*y1, *y2, *y3, *y4])?, month, digits(&[*d1, *d2])?)?;
     let (fraction, rest) = fraction(rest)?;
-    let zone = match rest {
-        [] => zone,
-        [b' ', rest @ ..] => Zone::parse(rest)?,
+    let offset = match rest {
+        [] => None,
+        [b' ', rest @ ..] => Some(offset(rest)?),
         _ => return None,
     };
-    moment(days, seconds(clock)?, zone, fraction)
+    moment(days * DAY + seconds(clock)?, offset, zone, fraction)
 }
 
 /// `2026-11-17T04:32:40.123Z` and the like: a space for the `T`, an offset for the `Z`, neither.
-pub(super) fn iso(text: &[u8], zone: Zone) -> Option<Time> {
+pub(super) fn iso(text: &[u8], zone: &Zone) -> Option<Time> {
     let (date, rest) = text.split_at_checked(19)?;
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T' | b't' | b' ', clock @ ..] = date else {
         return None;
@@ -56,11 +37,11 @@ pub(super) fn iso(text: &[u8], zone: Zone) -> Option<Time> {
     let year = digits(&[*y1, *y2, *y3, *y4])?;
     let days = days(year, digits(&[*m1, *m2])?, digits(&[*d1, *d2])?)?;
     let (fraction, rest) = fraction(rest)?;
-    let zone = match rest.trim_ascii_start() {
-        [] => zone,
-        rest => Zone::parse(rest)?,
+    let offset = match rest.trim_ascii_start() {
+        [] => None,
+        rest => Some(offset(rest)?),
     };
-    moment(days, seconds(clock)?, zone, fraction)
+    moment(days * DAY + seconds(clock)?, offset, zone, fraction)
 }
 
 /// A number of seconds, milliseconds, microseconds or nanoseconds since 1970, by its magnitude.
@@ -85,12 +66,14 @@ pub(super) fn epoch(text: &[u8]) -> Option<Time> {
 }
 
 /// Any of the forms above.
-pub(super) fn any(text: &[u8], zone: Zone) -> Option<Time> {
+pub(super) fn any(text: &[u8], zone: &Zone) -> Option<Time> {
     iso(text, zone).or_else(|| common(text, zone)).or_else(|| epoch(text))
 }
 
-fn moment(days: i64, seconds: i64, zone: Zone, fraction: Option<u64>) -> Option<Time> {
-    let seconds = u64::try_from(days * 86_400 + seconds - zone.0).ok()?;
+/// The moment of a time that has an offset, or is in a zone.
+fn moment(local: i64, offset: Option<i64>, zone: &Zone, fraction: Option<u64>) -> Option<Time> {
+    let seconds = offset.map_or_else(|| zone.moment(local), |offset| local - offset);
+    let seconds = u64::try_from(seconds).ok()?;
     let nanos = seconds.checked_mul(SECOND)?.checked_add(fraction.unwrap_or(0))?;
     Some((Timestamp::from_nanos(nanos), fraction.is_none()))
 }
@@ -113,7 +96,7 @@ fn seconds(clock: &[u8]) -> Option<i64> {
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-fn digits(text: &[u8]) -> Option<i64> {
+pub(super) fn digits(text: &[u8]) -> Option<i64> {
     let all_digits = text.iter().all(u8::is_ascii_digit);
     all_digits.then(|| text.iter().fold(0, |all, digit| all * 10 + i64::from(digit - b'0')))
 }
@@ -125,7 +108,13 @@ fn month(name: &[u8; 3]) -> Option<i64> {
 
 /// Days since 1970-01-01. Years begin in March here, so that the leap day is the last of a year.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year < 1970 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let longest = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if !(1..=12).contains(&month) || !(1..=longest).contains(&day) || year < 1970 {
         return None;
     }
     let year = year - i64::from(month <= 2);
@@ -140,7 +129,7 @@ mod tests {
     const MOMENT: u64 = 1_794_889_960;
 
     fn read(text: &str, zone: &str) -> Option<(u64, bool)> {
-        let time = any(text.as_bytes(), Zone::parse(zone.as_bytes()).unwrap());
+        let time = any(text.as_bytes(), &Zone::parse(zone.as_bytes()).unwrap());
         time.map(|(time, is_whole)| (time.as_nanos(), is_whole))
     }
 
@@ -183,6 +172,8 @@ mod tests {
             "17/Nov/2026",
             "17/Foo/2026:04:32:40 +0000",
             "17/Nov/2026:24:00:00 +0000",
+            "31/Nov/2026:04:32:40 +0000",
+            "29/Feb/2026:04:32:40 +0000",
             "17/Nov/2026:04:32:40 +99",
             "2026-13-17T04:32:40Z",
             "2026-11-17T04:32:40.Z",

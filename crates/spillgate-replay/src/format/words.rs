@@ -2,7 +2,10 @@
 
 use smallvec::smallvec;
 
-use super::request::{RequestLine, address, present, present_text, quoted, request_line};
+use super::request::{
+    RequestLine, address, address_and_port, present, present_text, quoted, request_line,
+    unescape_number_signs,
+};
 use super::{Context, time};
 use crate::record::Headers;
 use crate::{Record, Skip};
@@ -50,7 +53,7 @@ pub(super) fn envoy<'p>(line: &'p [u8], context: &Context) -> Result<Record<'p>,
         let (before, client) = last(&rest[start..place]);
         Some((before, address(client).ok(), &rest[place + SEPARATOR.len()..]))
     });
-    let (time, is_whole_second) = time::iso(moment, context.zone).ok_or(Skip::Time)?;
+    let (time, is_whole_second) = time::iso(moment, &context.zone).ok_or(Skip::Time)?;
     let RequestLine { method, path, host } = request_line(request)?;
     if !rest.contains(&b'"') {
         return Err(Skip::Malformed);
@@ -101,14 +104,20 @@ fn last(list: &[u8]) -> (&[u8], &[u8]) {
 
 /// `CLIENT:PORT [TIME] FRONTEND BACKEND/SERVER TIMERS STATUS … "REQUEST"`, perhaps with the
 /// beginning that syslog writes.
-pub(super) fn haproxy<'p>(line: &'p [u8], context: &Context) -> Result<Record<'p>, Skip> {
+///
+/// What is not printable, quotes and number signs are written as `#HH`.
+pub(super) fn haproxy<'p>(
+    line: &'p [u8],
+    context: &Context,
+    scratch: &'p mut Vec<u8>,
+) -> Result<Record<'p>, Skip> {
     // The time is the first bracket that follows an address: syslog writes a process id in others.
     let mut from = 0;
     let (client, open) = loop {
         let place = from + memchr::memmem::find(&line[from..], b" [").ok_or(Skip::Malformed)?;
         let before = &line[..place];
         let word = memchr::memrchr(b' ', before).map_or(before, |space| &before[space + 1..]);
-        match address(word) {
+        match address_and_port(word) {
             Ok(client) => break (client, place),
             Err(_) => from = place + 2,
         }
@@ -124,8 +133,15 @@ pub(super) fn haproxy<'p>(line: &'p [u8], context: &Context) -> Result<Record<'p
     let request = &words.0[request + 2..];
     // A request that was cut short has no closing quote.
     let end = memchr::memrchr(b'"', request).unwrap_or(request.len());
-    let (time, is_whole_second) = time::common(moment, context.zone).ok_or(Skip::Time)?;
-    let RequestLine { method, path, host } = request_line(&request[..end])?;
+    let (time, is_whole_second) = time::common(moment, &context.zone).ok_or(Skip::Time)?;
+    let request = match memchr::memchr(b'#', &request[..end]) {
+        None => &request[..end],
+        Some(_) => {
+            unescape_number_signs(&request[..end], scratch);
+            scratch
+        }
+    };
+    let RequestLine { method, path, host } = request_line(request)?;
     let (user, headers) = (None, Headers::new());
     Ok(Record { time, is_whole_second, peer: client, method, path, host, user, status, headers })
 }
@@ -142,7 +158,7 @@ pub(super) fn alb<'p>(line: &'p [u8], context: &Context) -> Result<Record<'p>, S
     let (request, agent) = (nth(3)?, nth(0)?);
     // Older lines end before it.
     let created = nth(7).ok().and_then(present).unwrap_or(ended);
-    let (time, is_whole_second) = time::iso(created, context.zone).ok_or(Skip::Time)?;
+    let (time, is_whole_second) = time::iso(created, &context.zone).ok_or(Skip::Time)?;
     let peer = address(client)?;
     let RequestLine { method, path, host } = request_line(request)?;
     let headers = match (context.agent, present(agent)) {

@@ -1,5 +1,7 @@
 //! The report as CSV: one table for spreadsheets.
 
+use spillgate_policy::printable;
+
 use super::Report;
 
 impl Report {
@@ -35,7 +37,8 @@ impl Report {
 /// apostrophe comes first then.
 fn cell(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    format!("\"{}{}\"", if is_formula { "'" } else { "" }, text.replace('"', "\"\""))
+    let text = printable(text).replace('"', "\"\"");
+    format!("\"{}{text}\"", if is_formula { "'" } else { "" })
 }
 
 #[cfg(test)]
@@ -46,5 +49,6 @@ mod tests {
     fn cells_are_quoted_and_never_formulas() {
         assert_eq!(cell("GET /a,\"b\""), "\"GET /a,\"\"b\"\"\"");
         assert_eq!(cell("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+        assert_eq!(cell("GET /\u{1b}[2J\u{202e}"), "\"GET /\u{fffd}[2J\u{fffd}\"");
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Write};
 
+use spillgate_policy::printable;
+
 use super::terminal::{bytes, duration};
-use super::{Interval, LimitReport, NamedCounts, Report};
+use super::{Interval, LimitReport, NamedCounts, Report, SHOWN};
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">
@@ -111,7 +113,7 @@ impl Report {
         )?;
         limit_table(html, "Limits of the other policy", &comparison.limits)?;
         html.push_str("<h2>Callers that it treats differently</h2>\n<div><table>\n<tr><th>caller</th><th>newly refused</th><th>newly allowed</th></tr>\n");
-        for caller in &comparison.callers {
+        for caller in comparison.callers.iter().take(SHOWN) {
             let (name, refused) = (escape(&caller.name), caller.newly_refused);
             let allowed = caller.newly_allowed;
             writeln!(html, "<tr><td>{name}</td><td>{refused}</td><td>{allowed}</td></tr>")?;
@@ -162,9 +164,9 @@ fn count_table(html: &mut String, title: &str, rows: &[NamedCounts], error: u64)
         writeln!(html, "<p>Each may have up to {error} more.</p>")?;
     }
     html.push_str(
-        "<div><table>\n<tr><th>name</th><th>refused</th><th>allowed</th><th></th></tr>\n",
+        "<div><table>\n<tr><th>name</th><th>refused</th><th>allowed since the first</th><th></th></tr>\n",
     );
-    for row in rows {
+    for row in rows.iter().take(SHOWN) {
         let (name, refused, allowed) = (escape(&row.name), row.refused, row.allowed);
         let width = refused as f64 / most.max(1) as f64 * 100.0;
         writeln!(
@@ -218,14 +220,13 @@ fn plot(html: &mut String, intervals: &[Interval]) -> fmt::Result {
 
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for it in text.chars() {
+    for it in printable(text).chars() {
         match it {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            it if it.is_control() => escaped.push(char::REPLACEMENT_CHARACTER),
             it => escaped.push(it),
         }
     }

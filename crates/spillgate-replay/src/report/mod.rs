@@ -5,7 +5,7 @@ mod html;
 mod terminal;
 
 use serde::Serialize;
-use spillgate_policy::{Mode, rfc3339};
+use spillgate_policy::{Mode, printable, rfc3339};
 
 use crate::compare::Differences;
 use crate::engine::Engine;
@@ -13,7 +13,10 @@ use crate::input::InputSummary;
 use crate::series::Series;
 use crate::tally::{ANSWERS, Tally};
 
-/// How many callers and endpoints are shown.
+/// How many callers and endpoints a report has.
+const KEPT: usize = 1000;
+
+/// How many of them are shown to people.
 const SHOWN: usize = 20;
 
 /// What a policy would have done with a log. Serialized, it is the JSON report.
@@ -185,10 +188,13 @@ pub struct DifferentCaller {
 
 impl Report {
     pub(crate) fn new(input: InputSummary, tally: &Tally, engine: Option<&Engine>) -> Self {
-        let callers = tally.callers.top(SHOWN);
-        let endpoints = tally.endpoints.top(SHOWN);
+        let callers = tally.callers.top(KEPT);
+        let endpoints = tally.endpoints.top(KEPT);
         let mut notes = notes(tally, engine);
-        notes.extend(input.truncated.iter().map(|name| format!("{name} ends in the middle")));
+        notes.extend(input.damaged);
+        if tally.requests == 0 && input.lines > 0 {
+            notes.push("not one line was replayed; see which were skipped, and why".to_owned());
+        }
         if input.is_window_shortened {
             notes.push("too many requests to put the whole window in order".to_owned());
         }
@@ -246,7 +252,7 @@ impl Report {
     /// Adds what another policy did.
     pub(crate) fn compare(&mut self, other: &Tally, engine: Option<&Engine>, by: &Differences) {
         let [allowed_by_both, newly_refused, newly_allowed, refused_by_both] = by.counts;
-        let callers = by.callers.top(SHOWN).into_iter().map(|entry| DifferentCaller {
+        let callers = by.callers.top(KEPT).into_iter().map(|entry| DifferentCaller {
             name: entry.value.name.clone(),
             newly_refused: entry.value.newly_refused,
             newly_allowed: entry.value.newly_allowed,
@@ -267,8 +273,27 @@ impl Report {
     ///
     /// Never, as long as a report has no keys that are no texts.
     pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+        // Also what only a terminal obeys is escaped, in texts, which is where it can be.
+        Ok(escaped(&serde_json::to_string_pretty(self)?))
     }
+}
+
+/// JSON without characters beyond ASCII that are not shown.
+fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for it in json.chars() {
+        let mut bytes = [0; 4];
+        let text: &str = it.encode_utf8(&mut bytes);
+        if it < '\u{7f}' || printable(text) == text {
+            escaped.push(it);
+        } else {
+            let mut units = [0; 2];
+            for unit in it.encode_utf16(&mut units) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    escaped
 }
 
 fn named(name: &str, refused: u64, allowed: u64) -> NamedCounts {

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Comparison, LimitReport, NamedCounts, Report};
+use spillgate_policy::printable;
+
+use super::{Comparison, LimitReport, NamedCounts, Report, SHOWN};
 
 const BAR: usize = 30;
 
@@ -15,20 +17,30 @@ impl Display for Report {
         self.skipped_lines(f)?;
         limits(f, "limits", &self.limits)?;
         self.time(f)?;
-        counts(f, "callers with the most refusals", &self.callers, self.callers_error)?;
-        counts(f, "endpoints with the most refusals", &self.endpoints, self.endpoints_error)?;
+        counts(
+            f,
+            "callers with the most refusals, and their share since the first",
+            &self.callers,
+            self.callers_error,
+        )?;
+        counts(
+            f,
+            "endpoints with the most refusals, and their share since the first",
+            &self.endpoints,
+            self.endpoints_error,
+        )?;
         self.longest_lockouts(f)?;
         if let Some(comparison) = &self.comparison {
             compared(f, comparison)?;
         }
-        self.notes.iter().try_for_each(|note| writeln!(f, "\nnote: {note}"))
+        self.notes.iter().try_for_each(|note| writeln!(f, "\nnote: {}", printable(note)))
     }
 }
 
 impl Report {
     fn totals(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for log in &self.logs {
-            writeln!(f, "{} ({})", clean(&log.name), log.format)?;
+            writeln!(f, "{} ({})", printable(&log.name), log.format)?;
         }
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
             writeln!(f, "{first} to {last}")?;
@@ -48,7 +60,7 @@ impl Report {
     fn skipped_lines(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for skipped in &self.skipped {
             writeln!(f, "\n{} lines skipped: {}", skipped.lines, skipped.reason)?;
-            skipped.samples.iter().try_for_each(|sample| writeln!(f, "  {}", clean(sample)))?;
+            skipped.samples.iter().try_for_each(|sample| writeln!(f, "  {}", printable(sample)))?;
         }
         Ok(())
     }
@@ -85,7 +97,7 @@ impl Report {
         for lockout in self.lockouts.iter().take(10) {
             let length = duration(lockout.seconds.ceil() as u64);
             let (caller, since, refused) =
-                (clean(&lockout.caller), &lockout.since, lockout.refused);
+                (printable(&lockout.caller), &lockout.since, lockout.refused);
             writeln!(f, "  {length:>8}  {caller:<32} from {since}, {refused} requests")?;
         }
         Ok(())
@@ -119,10 +131,10 @@ fn counts(f: &mut Formatter<'_>, title: &str, rows: &[NamedCounts], error: u64) 
         write!(f, " (each up to {error} more)")?;
     }
     writeln!(f)?;
-    for row in rows {
+    for row in rows.iter().take(SHOWN) {
         let bar = "#".repeat(scaled(row.refused, most).max(1));
         let share = percent(row.refused, row.refused + row.allowed);
-        writeln!(f, "  {:>10} {share:>8}  {bar:<BAR$} {}", row.refused, clean(&row.name))?;
+        writeln!(f, "  {:>10} {share:>8}  {bar:<BAR$} {}", row.refused, printable(&row.name))?;
     }
     Ok(())
 }
@@ -141,9 +153,9 @@ fn compared(f: &mut Formatter<'_>, comparison: &Comparison) -> fmt::Result {
     if !comparison.callers.is_empty() {
         writeln!(f, "\ncallers that it treats differently: newly refused, newly allowed")?;
     }
-    for caller in &comparison.callers {
+    for caller in comparison.callers.iter().take(SHOWN) {
         let (refused, allowed) = (caller.newly_refused, caller.newly_allowed);
-        writeln!(f, "  {refused:>10} {allowed:>10}  {}", clean(&caller.name))?;
+        writeln!(f, "  {refused:>10} {allowed:>10}  {}", printable(&caller.name))?;
     }
     Ok(())
 }
@@ -171,15 +183,4 @@ pub(super) fn duration(seconds: u64) -> String {
         3600..172_800 => format!("{} h", seconds.div_ceil(3600)),
         _ => format!("{} d", seconds.div_ceil(86_400)),
     }
-}
-
-/// A text without what a terminal would obey: control characters, and those that change the order
-/// of others.
-fn clean(text: &str) -> String {
-    let is_obeyed = |it: char| {
-        it.is_control()
-            || matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|it| if is_obeyed(it) { char::REPLACEMENT_CHARACTER } else { it }).collect()
 }

@@ -50,8 +50,8 @@ pub(super) struct Replay {
     /// Log format; detected by default
     #[arg(long, value_name = "NAME", value_parser = LogFormat::from_name)]
     format: Option<LogFormat>,
-    /// Time zone of logs that do not name one, such as +02:00
-    #[arg(long, value_name = "OFFSET", default_value = "Z", value_parser = zone)]
+    /// Time zone of logs that do not name one, such as +02:00 or Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "Z", value_parser = zone)]
     zone: Zone,
     /// How far lines may be out of order
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
@@ -168,7 +168,8 @@ fn bar(input: &InputSummary, seconds: f64) -> String {
 }
 
 fn zone(text: &str) -> Result<Zone, &'static str> {
-    Zone::parse(text.as_bytes()).ok_or("write Z, +02:00 or -0500")
+    Zone::parse(text.as_bytes())
+        .ok_or("write Z, +02:00, -0500 or the name of a place, such as Europe/Berlin")
 }
 
 fn percent(text: &str) -> Result<f64, &'static str> {
