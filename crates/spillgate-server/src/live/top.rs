@@ -100,6 +100,11 @@ impl TopReport {
         let seconds = since.map_or(0.0, |since| rounded(now.since(since)));
         Self { seconds, limits: limits.collect() }
     }
+
+    /// True if nobody met a limit lately.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.limits.is_empty()
+    }
 }
 
 impl ShownCaller {
