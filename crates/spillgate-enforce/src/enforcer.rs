@@ -100,7 +100,9 @@ impl<S: Store, R> Enforcer<S, R> {
     /// Counts what is decided. Several enforcers can share their metrics.
     pub fn metrics(self, metrics: Metrics) -> Self {
         metrics.watch(&self.gate);
-        Self { meter: Some(Arc::new(Meter::new(metrics))), ..self }
+        let gate = Arc::clone(&self.gate);
+        let meter = Meter::new(metrics, Box::new(move || gate.store().now()));
+        Self { meter: Some(Arc::new(meter)), ..self }
     }
 
     /// Chooses what becomes of a request about which the store could not decide. Default:
@@ -199,11 +201,12 @@ impl<S: Store, R> Enforcer<S, R> {
         }
     }
 
-    /// Who met each limit in the last 5 to 10 minutes: see [`Metrics::callers`]. Empty without
-    /// [metrics](Self::metrics).
+    /// Who met a limit, or each limit, in the last 5 to 10 minutes: see [`Metrics::callers`]. Empty
+    /// without [metrics](Self::metrics).
     #[must_use]
-    pub fn callers(&self, most: usize) -> Vec<LimitCallers> {
-        let callers = |meter: &Arc<Meter>| meter.metrics().callers(self.gate.store().now(), most);
+    pub fn callers(&self, limit: Option<&str>, most: usize) -> Vec<LimitCallers> {
+        let now = self.gate.store().now();
+        let callers = |meter: &Arc<Meter>| meter.metrics().callers(now, limit, most);
         self.meter.as_ref().map(callers).unwrap_or_default()
     }
 

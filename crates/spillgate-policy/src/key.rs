@@ -165,21 +165,21 @@ impl<'a> From<&'a Caller<'_>> for Value<'a> {
 pub(crate) struct Described<'a> {
     pub(crate) key: &'a Key,
     pub(crate) per: &'a [Part],
-    /// Shows what may be secret, not its fingerprint.
-    pub(crate) in_clear: bool,
+    /// How many bytes are shown of what may be secret; `None` shows its fingerprint.
+    pub(crate) in_clear: Option<usize>,
 }
 
 impl<'a> Described<'a> {
     /// With fingerprints in place of secrets.
     pub(crate) fn masked(key: &'a Key, per: &'a [Part]) -> Self {
-        Self { key, per, in_clear: false }
+        Self { key, per, in_clear: None }
     }
 
     /// A value that may be a secret.
     fn secret(&self, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.in_clear {
-            true => f.write_str(&String::from_utf8_lossy(value)),
-            false => fmt::Display::fmt(&Masked(value), f),
+            Some(most) => write_text(value, most, f),
+            None => fmt::Display::fmt(&Masked(value), f),
         }
     }
 }
@@ -208,19 +208,28 @@ impl fmt::Display for Described<'_> {
                     f.write_str("user:")?;
                     self.secret(name, f)?;
                 }
-                KeyValue::Descriptor(texts) if self.in_clear => describe_texts(texts, f)?,
-                KeyValue::ApiKey(text)
-                | KeyValue::User(text)
-                | KeyValue::Text(text)
-                | KeyValue::Descriptor(text) => self.secret(text, f)?,
+                KeyValue::ApiKey(text) | KeyValue::User(text) | KeyValue::Text(text) => {
+                    self.secret(text, f)?;
+                }
+                KeyValue::Descriptor(texts) => match self.in_clear {
+                    Some(most) => write_descriptor(texts, most, f)?,
+                    None => self.secret(texts, f)?,
+                },
             }
         }
         Ok(())
     }
 }
 
+/// The beginning of a text.
+fn write_text(bytes: &[u8], most: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let shown = bytes.get(..most).unwrap_or(bytes);
+    f.write_str(&String::from_utf8_lossy(shown))?;
+    if shown.len() < bytes.len() { f.write_str("…") } else { Ok(()) }
+}
+
 /// The domain of a descriptor, its keys and values.
-fn describe_texts(mut bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_descriptor(mut bytes: &[u8], most: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut index = 0;
     while let Some((length, rest)) = bytes.split_first_chunk() {
         let length = u64::from_le_bytes(*length) as usize;
@@ -231,7 +240,8 @@ fn describe_texts(mut bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
             _ if index % 2 == 0 => "=",
             _ => ", ",
         };
-        write!(f, "{before}{}", String::from_utf8_lossy(text))?;
+        f.write_str(before)?;
+        write_text(text, most, f)?;
         (bytes, index) = (rest, index + 1);
     }
     Ok(())

@@ -59,5 +59,5 @@ pub use self::policy::Policy;
 pub use self::policy::lists::ListKind;
 pub use self::policy::route::{EncodedSlash, IgnoreCase, PathSpelling};
 pub use self::policy::terms::Terms;
-pub use self::printable::printable;
+pub use self::printable::{is_printable, printable};
 pub use self::request_view::RequestView;

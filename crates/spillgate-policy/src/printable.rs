@@ -10,16 +10,17 @@
 /// ```
 #[must_use]
 pub fn printable(text: &str) -> String {
-    text.chars().map(|it| if is_obeyed(it) { char::REPLACEMENT_CHARACTER } else { it }).collect()
+    text.chars().map(|it| if is_printable(it) { it } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 
-/// True for control characters, and for what Unicode says to ignore where it is not supported: joiners,
+/// False for control characters, and for what Unicode says to ignore where it is not supported: joiners,
 /// marks and overrides of direction, variation selectors, tags.
-fn is_obeyed(it: char) -> bool {
+#[must_use]
+pub fn is_printable(it: char) -> bool {
     let is_invisible = matches!(it, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
         | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
-    it.is_control() || is_invisible
+    !it.is_control() && !is_invisible
 }

@@ -146,12 +146,27 @@ fn keys_of_calls_and_descriptors_are_shown_in_clear_to_operators() {
 }
 
 #[test]
-fn of_a_long_key_the_beginning_is_kept() {
-    let policy = Policy::from_toml("limit = []").unwrap().with_throttle(100, Default::default());
-    let gate = Gate::new(policy).unwrap();
-    let quota = CallQuota::new("5/h".parse().unwrap()).unwrap();
-    let (key, _) = decide(&gate, &Throttle { key: &[b'x'; 10_000], quota, cost: 1 });
-    assert_eq!(key.as_bytes().len(), 256);
-    assert!(key.in_clear().ends_with("xxx…"));
-    assert_eq!(key.values(&gate.policy(), "cl.throttle"), None);
+fn of_a_long_key_enough_is_kept_to_show_it() {
+    let gate = gate("['header:x-tag', 'ip']");
+    let uri = Uri::from_static("/x");
+    let decided = |tag: String| {
+        let headers = HeaderMap::from_iter([("x-tag".parse().unwrap(), tag.parse().unwrap())]);
+        let request = RequestView::new(&Method::GET, &uri, &headers, Some([203, 0, 113, 7].into()));
+        let shown = gate.try_decide(&request, |outcome| {
+            let outcome = outcome.unwrap();
+            let limit = outcome.limits().next().unwrap();
+            outcome.counted_key(limit, request.subject()).to_string()
+        });
+        (decide(&gate, &request).0, shown.unwrap())
+    };
+    let (key, whole) = decided("x".repeat(10_000));
+    assert!(key.as_bytes().len() <= 256);
+    assert_eq!(key.in_clear(), format!("header:x-tag={}…, ip=203.0.113.7", "x".repeat(64)));
+    assert_eq!(key.to_string(), whole, "as in logs");
+    assert_eq!(key.values(&gate.policy(), "l"), None, "it cannot be named");
+    assert_eq!(key.caller(&gate.policy()).as_deref(), Some("203.0.113.7"), "and yet be banned");
+    let (other, _) = decided("x".repeat(10_001));
+    assert_ne!(key.as_bytes(), other.as_bytes(), "keys that begin alike are not the same");
+    let again = key.clone().into_kept();
+    assert_eq!((again.as_bytes(), again.in_clear()), (key.as_bytes(), key.in_clear()));
 }

@@ -9,7 +9,7 @@ use spillgate::adaptive::PriorityClass;
 use spillgate_policy::{CountedKey, LimitState, Mode, Outcome, Subject};
 
 use super::quota_used::{UsedShares, used_tenth};
-use super::recent_callers::{LimitCallers, Met, RecentCallers};
+use super::recent_callers::{LimitCallers, Met, RecentCallers, hash};
 
 /// How often requests met a limit, and who made them. Denials are all looked at, allowed calls are
 /// sampled, so that a call which passes pays for a counter and a comparison.
@@ -30,6 +30,12 @@ type ShedCounts = [AtomicU64; PriorityClass::ALL.len()];
 /// An allowed call is looked at so often, at most. A limit with less traffic misses none.
 const SAMPLE_INTERVAL: u64 = Duration::from_millis(50).as_nanos() as u64;
 
+/// A decision that is dated so much earlier than the last sample is after a step of the clock.
+const CLOCK_STEP: u64 = Duration::from_secs(5).as_nanos() as u64;
+
+/// The time of the store: decisions are dated by it, or by a clock elsewhere that differs.
+pub(crate) type StoreClock = dyn Fn() -> Timestamp + Send + Sync;
+
 struct Watched {
     recent: RecentCallers,
     sample: Option<Sample>,
@@ -40,9 +46,9 @@ struct Watched {
 /// An allowed call that stands for those after it, until the next one is looked at. If it stood for
 /// those before, whoever calls first after a burst of others would be taken for them.
 struct Sample {
+    hash: u64,
     key: CountedKey<'static>,
     tenth: Option<usize>,
-    at: Timestamp,
     /// How many calls it stands for already, and all before it.
     counted: u64,
 }
@@ -91,13 +97,14 @@ impl LimitMeter {
         subject: Subject<'_>,
         outcome: &Outcome<'_>,
         limit: LimitState<'_>,
+        clock: &StoreClock,
     ) {
         let before = self.allowed.fetch_add(1, Ordering::Relaxed);
         let now = limit.decision().now().as_nanos();
         let last = self.sampled.load(Ordering::Relaxed);
-        // Wraps if the clock was set back: then it is time, too.
+        // Wraps if the clock was set back.
         if now.wrapping_sub(last) >= SAMPLE_INTERVAL {
-            self.sample(subject, outcome, limit, before, last);
+            self.sample(subject, outcome, limit, before, clock);
         }
     }
 
@@ -108,19 +115,25 @@ impl LimitMeter {
         outcome: &Outcome<'_>,
         limit: LimitState<'_>,
         before: u64,
-        last: u64,
+        clock: &StoreClock,
     ) {
-        let at = limit.decision().now();
-        let relaxed = Ordering::Relaxed;
-        if self.sampled.compare_exchange(last, at.as_nanos(), relaxed, relaxed).is_err() {
+        let (relaxed, at) = (Ordering::Relaxed, limit.decision().now().as_nanos());
+        let last = self.sampled.load(relaxed);
+        // Decisions of Redis and of this process are dated by clocks that differ a little.
+        let is_early = at < last && last - at < CLOCK_STEP;
+        if is_early || self.sampled.compare_exchange(last, at, relaxed, relaxed).is_err() {
             return;
         }
-        let key = outcome.counted_key(limit, subject).into_kept();
-        let sample = Sample { key, tenth: used_tenth(limit), at, counted: before };
+        let key = outcome.counted_key(limit, subject);
+        let (hash, tenth) = (hash(&key), used_tenth(limit));
+        let (key, now) = (key.into_kept(), clock());
         let mut watched = self.lock();
-        let watched = watched.get_or_insert_with(|| Watched::new(self.capacity, at));
+        let watched = watched.get_or_insert_with(|| Watched::new(self.capacity, now));
         watched.settle_sample(before);
-        watched.sample = Some(sample);
+        watched.recent.expire(now);
+        // Others may have looked meanwhile.
+        let counted = watched.sample.as_ref().map_or(before, |last| last.counted.max(before));
+        watched.sample = Some(Sample { hash, key, tenth, counted });
     }
 
     #[cold]
@@ -129,16 +142,19 @@ impl LimitMeter {
         subject: Subject<'_>,
         outcome: &Outcome<'_>,
         limit: LimitState<'_>,
+        clock: &StoreClock,
     ) {
         let (count, met) = match limit.mode() {
             Mode::Shadow => (&self.shadow_denied, Met::ShadowDenied),
             _ => (&self.denied, Met::Denied),
         };
         count.fetch_add(1, Ordering::Relaxed);
-        let (key, now) = (outcome.counted_key(limit, subject), limit.decision().now());
+        let key = outcome.counted_key(limit, subject);
+        let (hash, now) = (hash(&key), clock());
         let mut watched = self.lock();
         let watched = watched.get_or_insert_with(|| Watched::new(self.capacity, now));
-        watched.recent.add(met, key, 1, now);
+        watched.recent.expire(now);
+        watched.recent.add(met, hash, 1, || key.into_kept());
     }
 
     /// Counts a request that was shed.
@@ -205,7 +221,7 @@ impl Watched {
             return;
         }
         sample.counted = allowed;
-        self.recent.add(Met::Allowed, sample.key.clone(), calls, sample.at);
+        self.recent.add(Met::Allowed, sample.hash, calls, || sample.key.clone());
         if let Some(tenth) = sample.tenth {
             self.used[tenth] += calls;
             self.recent.add_used(tenth, calls);

@@ -41,8 +41,15 @@ impl LimitMeters {
         self.all().iter().map(|(name, meter)| meter.counts(name)).collect()
     }
 
-    pub(super) fn callers(&self, now: Timestamp, most: usize) -> Vec<LimitCallers> {
-        self.all().iter().filter_map(|(name, meter)| meter.callers(name, now, most)).collect()
+    pub(super) fn callers(
+        &self,
+        now: Timestamp,
+        limit: Option<&str>,
+        most: usize,
+    ) -> Vec<LimitCallers> {
+        let all = self.all();
+        let wanted = all.iter().filter(|(name, _)| limit.is_none_or(|limit| limit == name));
+        wanted.filter_map(|(name, meter)| meter.callers(name, now, most)).collect()
     }
 
     fn all(&self) -> Vec<(String, Arc<LimitMeter>)> {

@@ -5,7 +5,7 @@ use spillgate::adaptive::StepReason;
 use spillgate::{Clock, SystemClock, Timestamp};
 use spillgate_policy::{Answer, LimitState, Outcome, Subject};
 
-use super::limit_meter::LimitMeter;
+use super::limit_meter::{LimitMeter, StoreClock};
 use super::{LatencyHistogram, LimitLabel, Metrics, StepLabels};
 use crate::per_limit::PerLimit;
 
@@ -13,11 +13,12 @@ use crate::per_limit::PerLimit;
 pub(crate) struct Meter {
     metrics: Metrics,
     limits: PerLimit<Arc<LimitMeter>>,
+    clock: Box<StoreClock>,
 }
 
 impl Meter {
-    pub(crate) fn new(metrics: Metrics) -> Self {
-        Self { metrics, limits: PerLimit::default() }
+    pub(crate) fn new(metrics: Metrics, clock: Box<StoreClock>) -> Self {
+        Self { metrics, limits: PerLimit::default(), clock }
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -54,9 +55,9 @@ impl Meter {
         limits.filter(|limit| is_request || limit.decision().cost() > 0).for_each(|limit| {
             self.with(limit, |meter| {
                 if limit.decision().is_denied() {
-                    meter.denied(subject, outcome, limit);
+                    meter.denied(subject, outcome, limit, &*self.clock);
                 } else if answer == Answer::Allowed {
-                    meter.allowed(subject, outcome, limit);
+                    meter.allowed(subject, outcome, limit, &*self.clock);
                 }
             });
         });

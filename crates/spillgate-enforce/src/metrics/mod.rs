@@ -210,8 +210,8 @@ impl Metrics {
         }
     }
 
-    /// Who met each limit in the last 5 to 10 minutes, at most so many callers of each kind. `now`
-    /// is the time of the [store](spillgate_policy::store::Store::now).
+    /// Who met a limit, or each limit, in the last 5 to 10 minutes, at most so many callers of each
+    /// kind. `now` is the time of the [store](spillgate_policy::store::Store::now).
     ///
     /// ```
     /// use spillgate::{Clock, SystemClock};
@@ -224,14 +224,14 @@ impl Metrics {
     /// for _ in 0..3 {
     ///     enforcer.try_decide(&LimitCheck::new("api", &["203.0.113.7"], 1), |_| ());
     /// }
-    /// let callers = metrics.callers(SystemClock.now(), 10);
+    /// let callers = metrics.callers(SystemClock.now(), None, 10);
     /// let (caller, denied) = &callers[0].denied.callers[0];
     /// assert_eq!((caller.to_string().as_str(), *denied), ("caller=203.0.113.7", 2));
     /// # Ok::<(), spillgate_policy::Error>(())
     /// ```
     #[must_use]
-    pub fn callers(&self, now: Timestamp, most: usize) -> Vec<LimitCallers> {
-        self.limits.callers(now, most)
+    pub fn callers(&self, now: Timestamp, limit: Option<&str>, most: usize) -> Vec<LimitCallers> {
+        self.limits.callers(now, limit, most)
     }
 
     /// How long decisions take, one in 64 sampled.

@@ -1,7 +1,8 @@
 //! Who met a limit lately, in bounded memory.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use spillgate::{HashIsKey, HeavyHitters, KeyedState, Timestamp};
@@ -32,7 +33,8 @@ struct Window {
     used: UsedShares,
 }
 
-type Callers = HeavyHitters<CountedKey<'static>>;
+type Key = CountedKey<'static>;
+type Callers = HeavyHitters<Key>;
 
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +83,9 @@ impl RecentCallers {
         Self { current: Window::new(capacity, now), previous: Window::new(2, now), capacity }
     }
 
-    pub(super) fn add(&mut self, met: Met, key: CountedKey<'_>, count: u64, now: Timestamp) {
-        self.expire(now);
-        let hash = hash(&key);
-        self.current.callers_mut(met).add_n(hash, count, || key.into_kept());
+    /// Counts calls of a key with this [hash](hash).
+    pub(super) fn add(&mut self, met: Met, hash: u64, count: u64, key: impl FnOnce() -> Key) {
+        self.current.callers_mut(met).add_n(hash, count, key);
     }
 
     pub(super) fn add_used(&mut self, place: usize, count: u64) {
@@ -98,9 +99,9 @@ impl RecentCallers {
         if age < WINDOW {
             return;
         }
-        let next = Window::new(self.capacity, now);
-        let last = std::mem::replace(&mut self.current, next);
-        self.previous = if age < WINDOW * 2 { last } else { Window::new(2, now) };
+        let since = if age < WINDOW * 2 { self.current.since + WINDOW } else { now };
+        let last = std::mem::replace(&mut self.current, Window::new(self.capacity, since));
+        self.previous = if age < WINDOW * 2 { last } else { Window::new(2, since) };
     }
 
     pub(super) fn report(&self, limit: &str, most: usize) -> LimitCallers {
@@ -153,7 +154,10 @@ fn top(current: &Callers, previous: &Callers, most: usize) -> TopCallers {
         sums.entry(hash).or_insert((0, &entry.value)).0 += entry.count;
     }
     let mut callers: Vec<_> = sums.into_iter().collect();
-    callers.sort_unstable_by_key(|(hash, (count, _))| (std::cmp::Reverse(*count), *hash));
+    // Among equals by another secret: the order must not tell anything about the hash of tables.
+    static ORDER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let order = |hash: u64| ORDER.hash_one(hash);
+    callers.sort_by_cached_key(|(hash, (count, _))| (std::cmp::Reverse(*count), order(*hash)));
     callers.truncate(most);
     TopCallers {
         total: current.total() + previous.total(),
@@ -162,6 +166,7 @@ fn top(current: &Callers, previous: &Callers, most: usize) -> TopCallers {
     }
 }
 
-fn hash(key: &CountedKey<'_>) -> u64 {
+/// The hash of a whole key, however much of it is kept.
+pub(super) fn hash(key: &CountedKey<'_>) -> u64 {
     KeyedState::new().hash_one(key.as_bytes())
 }

@@ -46,12 +46,12 @@ fn whoever_is_denied_is_listed_with_an_exact_count() {
         let allowed = (0..calls).filter(|_| check(&enforcer, user)).count();
         assert_eq!(allowed, 10);
     }
-    let limit = &metrics.callers(clock.now(), 10)[0];
+    let limit = &metrics.callers(clock.now(), None, 10)[0];
     assert_eq!((limit.denied.total, limit.denied.error), (33, 0));
     let denied = [("user=carol".to_owned(), 30), ("user=bob".to_owned(), 3)];
     assert_eq!(callers(&limit.denied), denied);
     assert_eq!(limit.allowed.total, 30);
-    assert_eq!(metrics.callers(clock.now(), 1)[0].denied.callers.len(), 1);
+    assert_eq!(metrics.callers(clock.now(), None, 1)[0].denied.callers.len(), 1);
     let counts = &metrics.limits()[0];
     assert_eq!((counts.allowed, counts.denied, counts.shadow_denied), (30, 33, 0));
 }
@@ -60,7 +60,7 @@ fn whoever_is_denied_is_listed_with_an_exact_count() {
 fn a_peek_is_nobodys_call() {
     let (enforcer, metrics, clock) = enforcer(BY_USER);
     enforcer.try_decide(&LimitCheck::new("l", &["alice"], 0), |_| ());
-    assert!(metrics.callers(clock.now(), 10).is_empty());
+    assert!(metrics.callers(clock.now(), None, 10).is_empty());
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn limits_in_shadow_have_a_list_of_their_own() {
     let shadow = format!("{BY_USER}mode = 'shadow'\n");
     let (enforcer, metrics, clock) = enforcer(&shadow);
     (0..12).for_each(|_| assert!(check(&enforcer, "alice")));
-    let limit = &metrics.callers(clock.now(), 10)[0];
+    let limit = &metrics.callers(clock.now(), None, 10)[0];
     assert_eq!(callers(&limit.shadow_denied), [("user=alice".to_owned(), 2)]);
     assert_eq!(limit.denied.total, 0);
 }
@@ -77,7 +77,7 @@ fn limits_in_shadow_have_a_list_of_their_own() {
 fn counts_are_of_the_last_minutes() {
     let (enforcer, metrics, clock) = enforcer(BY_USER);
     let denied = |clock: &ManualClock| {
-        let limits = metrics.callers(clock.now(), 10);
+        let limits = metrics.callers(clock.now(), None, 10);
         let covered = clock.now().since(limits[0].since);
         assert!(covered <= Duration::from_secs(600), "{covered:?}");
         callers(&limits[0].denied)
@@ -92,11 +92,18 @@ fn counts_are_of_the_last_minutes() {
     assert_eq!(denied(&clock), [("user=bob".to_owned(), 1)]);
     clock.advance(Duration::from_secs(600));
     assert_eq!(denied(&clock), []);
+    // Also if nobody looks meanwhile.
+    checks(&enforcer, "dave", 12);
+    clock.advance(Duration::from_secs(599));
+    checks(&enforcer, "erin", 12);
+    clock.advance(Duration::from_secs(299));
+    assert_eq!(denied(&clock), [("user=erin".to_owned(), 2)]);
+    clock.advance(Duration::from_secs(600));
     // A clock that is set back loses nothing.
     checks(&enforcer, "carol", 13);
     clock.set(Timestamp::from_secs(1_000_001));
     checks(&enforcer, "carol", 30);
-    let limits = metrics.callers(clock.now(), 10);
+    let limits = metrics.callers(clock.now(), None, 10);
     let total = limits[0].denied.total;
     assert_eq!(callers(&limits[0].denied), [("user=carol".to_owned(), total)]);
 }
@@ -108,7 +115,7 @@ fn a_sample_stands_for_the_calls_after_it() {
     checks(&enforcer, "alice", 1000);
     clock.advance(Duration::from_secs(1));
     check(&enforcer, "bob");
-    let limit = &metrics.callers(clock.now(), 10)[0];
+    let limit = &metrics.callers(clock.now(), None, 10)[0];
     let expected = [("user=alice".to_owned(), 1000), ("user=bob".to_owned(), 1)];
     assert_eq!(callers(&limit.allowed), expected);
     assert_eq!(limit.allowed.total, metrics.limits()[0].allowed);
@@ -124,7 +131,7 @@ fn allowed_callers_are_estimated() {
         check(&enforcer, if is_alice { "alice" } else { "bob" });
         clock.advance(Duration::from_millis(1));
     }
-    let limit = &metrics.callers(clock.now(), 10)[0];
+    let limit = &metrics.callers(clock.now(), None, 10)[0];
     assert_eq!(limit.allowed.total, 60_000);
     let top = callers(&limit.allowed);
     assert_eq!(top[0].0, "user=alice");
@@ -138,7 +145,7 @@ fn how_close_callers_come_is_counted_by_tenths() {
         check(&enforcer, "alice");
         clock.advance(Duration::from_millis(60));
     }
-    assert_eq!(metrics.callers(clock.now(), 1)[0].used, [1; 10]);
+    assert_eq!(metrics.callers(clock.now(), None, 1)[0].used, [1; 10]);
     let text = metrics.encode();
     for (bound, count) in [("0.1", 1), ("0.5", 5), ("1.0", 10), ("+Inf", 12)] {
         let line = format!("quota_used_ratio_bucket{{le=\"{bound}\",limit=\"l\"}} {count}\n");
@@ -158,7 +165,7 @@ fn a_limit_for_everyone_lists_callers() {
         let request = RequestView::new(&Method::GET, &uri, &headers, peer);
         enforcer.try_decide(&request, |_| ());
     }
-    let limit = &metrics.callers(clock.now(), 10)[0];
+    let limit = &metrics.callers(clock.now(), None, 10)[0];
     assert_eq!(callers(&limit.denied), [("caller=203.0.113.8".to_owned(), 2)]);
     assert_eq!(callers(&limit.allowed), [("caller=203.0.113.7".to_owned(), 1)]);
 }
@@ -177,7 +184,7 @@ fn a_flood_of_new_keys_hides_nobody() {
             throttle(b"abuser");
         }
     }
-    let limit = &metrics.callers(clock.now(), 1)[0];
+    let limit = &metrics.callers(clock.now(), None, 1)[0];
     assert_eq!(limit.denied.total, 61_200);
     assert!(limit.denied.error <= 2 * limit.denied.total / 1792, "{}", limit.denied.error);
     let (name, count) = &callers(&limit.denied)[0];
@@ -197,7 +204,7 @@ fn many_limits_share_what_memory_there_is() {
             enforcer.try_decide(&LimitCheck::new(&limit, &[user], 2), |_| ());
         }
     }
-    let all = metrics.callers(clock.now(), usize::MAX);
+    let all = metrics.callers(clock.now(), None, usize::MAX);
     let kept: usize = all.iter().map(|limit| limit.denied.callers.len()).sum();
     assert!(kept <= 32 * 1792 + 38 * 56, "{kept}");
     assert!(all.iter().all(|limit| limit.denied.total == 2000));
@@ -219,7 +226,7 @@ fn threads_count_every_denial() {
             });
         }
     });
-    let limit = &metrics.callers(clock.now(), 10)[0];
+    let limit = &metrics.callers(clock.now(), None, 10)[0];
     assert_eq!(limit.denied.total, 40_000 - 30);
     assert_eq!(limit.denied.callers.iter().map(|(_, count)| count).sum::<u64>(), 39_970);
     assert_eq!(limit.allowed.total, 30);

@@ -1,6 +1,6 @@
 //! Why a descriptor does not meet what it could have been meant for.
 
-use super::tree::{Lost, Tree};
+use super::tree::Lost;
 use super::{DomainLimits, Pattern, Scope, node_name};
 use crate::suggest::{hint, quoted};
 
@@ -60,11 +60,5 @@ fn explain(domain: &str, Lost { above, key, known }: Lost<'_, '_>) -> String {
             let hint = hint(value, known);
             format!("no rule for {} below {above} has this value{hint}", quoted(key))
         }
-    }
-}
-
-impl Tree {
-    fn is_empty(&self) -> bool {
-        self.keys().next().is_none()
     }
 }

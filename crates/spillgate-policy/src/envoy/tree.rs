@@ -48,8 +48,7 @@ pub(crate) enum Limited {
 
 /// What is found on a walk over a tree.
 pub(crate) enum Found<'t> {
-    /// A node, with what descriptors meet that end there.
-    Node(Option<&'t Met>),
+    Node(&'t Reached),
     /// Several wildcards of one key, in the order in which they are tried.
     Wildcards(Vec<&'t str>),
 }
@@ -66,6 +65,10 @@ pub(crate) struct Lost<'t, 'e> {
 }
 
 impl Tree {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(AsRef::as_ref)
     }
@@ -101,7 +104,7 @@ impl Tree {
                 values.written.iter().map(|(text, place)| (*place, &**text)).collect();
             for (place, node) in values.nodes.iter().enumerate() {
                 let name = node_name(above, key, texts.get(&place).copied());
-                visit(&name, Found::Node(node.met.as_ref()));
+                visit(&name, Found::Node(node));
                 node.below.for_each(&name, visit);
             }
             if values.wildcards.len() > 1 {

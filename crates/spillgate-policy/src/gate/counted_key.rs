@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
 use super::admin::find;
 use super::bans::caller_text;
@@ -21,11 +23,24 @@ pub struct CountedKey<'a> {
     key: Cow<'a, Key>,
     /// The limit counts everyone together, and this is the key of a caller.
     is_global: bool,
-    is_cut: bool,
+    /// If the key was too long to be kept.
+    cut: Option<Box<Cut>>,
+}
+
+/// What is kept of a long key.
+#[derive(Clone)]
+struct Cut {
+    masked: Box<str>,
+    in_clear: Box<str>,
+    /// The caller's own key, if that is not the long part.
+    caller: Option<Key>,
 }
 
 /// How many bytes of a key are [kept](CountedKey::into_kept).
 const KEPT: usize = 256;
+
+/// How many bytes of each part of a longer key are shown.
+const SHOWN: usize = 64;
 
 impl Outcome<'_> {
     /// What a limit of this outcome counted by. If it counts everyone together, this is the caller
@@ -40,14 +55,14 @@ impl Outcome<'_> {
                     per: Cow::Borrowed(&[Part::Caller]),
                     key: Cow::Owned(Key::of_caller(Value::from(&caller))),
                     is_global: true,
-                    is_cut: false,
+                    cut: None,
                 }
             }
             _ => CountedKey {
                 per: Cow::Borrowed(per),
                 key: Cow::Borrowed(key),
                 is_global: per.is_empty(),
-                is_cut: false,
+                cut: None,
             },
         }
     }
@@ -60,29 +75,43 @@ impl CountedKey<'_> {
         self.key.as_bytes()
     }
 
-    /// The same, kept beyond its request. Of a long key only the beginning is kept.
+    /// The same, kept beyond its request. Of a key above 256 bytes, enough is kept to show it.
     #[must_use]
     pub fn into_kept(self) -> CountedKey<'static> {
-        let is_cut = self.is_cut || self.key.bytes.len() > KEPT;
+        let is_long = self.key.bytes.len() > KEPT;
+        let cut = self.cut.clone().or_else(|| is_long.then(|| Box::new(self.cut())));
         let mut key = self.key.into_owned();
-        key.bytes.truncate(KEPT);
-        key.bytes.shrink_to_fit();
-        CountedKey {
-            per: Cow::Owned(self.per.into_owned()),
-            key: Cow::Owned(key),
-            is_global: self.is_global,
-            is_cut,
+        if is_long {
+            // Keys that begin alike stay apart.
+            static APART: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+            let rest = APART.hash_one(&key.bytes[..]).to_le_bytes();
+            key.bytes.truncate(KEPT - rest.len());
+            key.bytes.extend_from_slice(&rest);
+            key.bytes.shrink_to_fit();
+        }
+        let (per, key) = (Cow::Owned(self.per.into_owned()), Cow::Owned(key));
+        CountedKey { per, key, is_global: self.is_global, cut }
+    }
+
+    fn cut(&self) -> Cut {
+        Cut {
+            masked: Described::masked(&self.key, &self.per).to_string().into(),
+            in_clear: self.described_in_clear(SHOWN).into(),
+            caller: self.caller_key().filter(|caller| caller.bytes.len() <= KEPT),
         }
     }
 
     /// The key as text that may hold secrets. Others have chosen it: escape it.
     #[must_use]
     pub fn in_clear(&self) -> String {
-        let mut text = Described { key: &self.key, per: &self.per, in_clear: true }.to_string();
-        if self.is_cut {
-            text.push('…');
+        match &self.cut {
+            Some(cut) => cut.in_clear.clone().into(),
+            None => self.described_in_clear(usize::MAX),
         }
-        text
+    }
+
+    fn described_in_clear(&self, most: usize) -> String {
+        Described { key: &self.key, per: &self.per, in_clear: Some(most) }.to_string()
     }
 
     /// The values that name this key under a limit, as [`Gate::reset_limit`](crate::Gate::reset_limit)
@@ -91,7 +120,7 @@ impl CountedKey<'_> {
     pub fn values(&self, policy: &Policy, limit: &str) -> Option<Vec<String>> {
         let texts = match self.is_global {
             true => Vec::new(),
-            false => self.texts().filter(|_| !self.is_cut)?,
+            false => self.texts().filter(|_| self.cut.is_none())?,
         };
         let values: Vec<_> = texts.iter().map(String::as_str).collect();
         let (_, key) = find(policy, limit, &values).ok()?;
@@ -101,9 +130,17 @@ impl CountedKey<'_> {
     /// The caller whom the key names, as [`Gate::ban`](crate::Gate::ban) takes it.
     #[must_use]
     pub fn caller(&self, policy: &Policy) -> Option<String> {
-        let part = self.per.iter().position(Part::is_identity).filter(|_| !self.is_cut)?;
-        let caller = self.key.caller(part, self.per.len())?.to_caller()?;
-        Some(caller_text(&caller, &policy.identifier))
+        let key = match &self.cut {
+            Some(cut) => cut.caller.clone(),
+            None => self.caller_key(),
+        };
+        Some(caller_text(&key?.to_caller()?, &policy.identifier))
+    }
+
+    /// The key of the caller alone.
+    fn caller_key(&self) -> Option<Key> {
+        let part = self.per.iter().position(Part::is_identity)?;
+        self.key.caller(part, self.per.len())
     }
 
     /// A text per part.
@@ -130,7 +167,10 @@ impl CountedKey<'_> {
 
 impl fmt::Display for CountedKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Described::masked(&self.key, &self.per).fmt(f)
+        match &self.cut {
+            Some(cut) => f.write_str(&cut.masked),
+            None => Described::masked(&self.key, &self.per).fmt(f),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Value, json};
 
+use super::escape::shown_json;
 use super::print;
 use super::remote::{Ask, ServerArgs, segment};
 use super::table::table;
@@ -76,7 +77,7 @@ impl Bans {
             }
         };
         if self.json && !answer.is_empty() {
-            return print(&format!("{answer}\n"));
+            return print(&format!("{}\n", shown_json(&answer)));
         }
         print(&match self.action {
             None | Some(Action::Show) => {

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
 use serde_json::Value;
 
+use super::escape::shown_json;
 use super::print;
 use super::remote::{Ask, ServerArgs, segment};
 use super::table::table;
@@ -81,7 +82,7 @@ impl List {
             }
         };
         if self.json {
-            return print(&format!("{answer}\n"));
+            return print(&format!("{}\n", shown_json(&answer)));
         }
         let answer: Value = serde_json::from_str(&answer)?;
         let changed = answer["changed"] == true;

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::Value;
 
+use super::escape::shown_json;
 use super::print;
 use super::remote::{Ask, ServerArgs, segment};
 use super::table::table;
@@ -94,7 +95,7 @@ impl Override {
                 };
                 let answer = remote.send(Ask::new(Method::GET, &path)).await?;
                 if self.json {
-                    return print(&format!("{answer}\n"));
+                    return print(&format!("{}\n", shown_json(&answer)));
                 }
                 let answer: Value = serde_json::from_str(&answer)?;
                 print(&table(&answer["overrides"], COLUMNS, "no overrides")?)

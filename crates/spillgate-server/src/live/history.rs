@@ -10,7 +10,7 @@ use spillgate_enforce::{LimitCounts, OtherCounts};
 /// Seconds that are kept.
 const KEPT: usize = 60 * 60;
 
-/// Limits with traffic whose history is kept: 58 kB each. Of others only the present is shown.
+/// Limits with traffic whose history is kept: up to 72 kB each. Of others only the present is shown.
 const MOST_LIMITS: usize = 100;
 
 /// Points that a report has at most.
@@ -21,11 +21,20 @@ const MOST_POINTS: u64 = 360;
 pub(super) struct History {
     /// The second that the last point ends with, since the epoch; `None` before the first.
     end: Option<u64>,
-    /// Sums at the end of the last point.
-    sums: BTreeMap<String, [u64; 4]>,
+    /// Nanoseconds of the first tick within its second: ticks come once per second, and one that is a
+    /// little early or late must not fall into a neighbouring second.
+    phase: u64,
+    /// What each limit had counted at the last tick, and since the one before it, per second.
+    seen: BTreeMap<String, Seen>,
     other_sums: [u64; 3],
     limits: BTreeMap<String, Series<4>>,
     others: Series<3>,
+}
+
+#[derive(Clone, Copy)]
+struct Seen {
+    sums: [u64; 4],
+    rates: [u32; 4],
 }
 
 /// What was counted since the start.
@@ -44,7 +53,7 @@ struct Series<const N: usize> {
 }
 
 /// Counts per point during the last minutes, oldest first. Null stands for a time in which the
-/// server, or the limit, was not there.
+/// server was not there, or a limit had not been met since.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "History")]
 pub(crate) struct HistoryReport {
@@ -88,27 +97,23 @@ type Points = Vec<Option<u64>>;
 
 impl History {
     pub(super) fn push(&mut self, counts: &Counts<'_>, now: Timestamp) {
-        let now = now.as_nanos() / 1_000_000_000;
         let is_first = self.end.is_none();
-        let elapsed = match self.end {
-            // A tick that comes early belongs to the next second; a clock that was set back goes on.
-            Some(end) => usize::try_from(now.saturating_sub(end)).unwrap_or(KEPT).clamp(1, KEPT),
-            None => 1,
-        };
-        self.end = Some(now);
-        let mut pushed = BTreeMap::new();
+        let elapsed = self.advance(now);
+        let mut seen = BTreeMap::new();
         for limit in counts.limits {
             let sums = [limit.allowed, limit.denied, limit.shadow_denied, limit.shed];
-            let before = self.sums.get(&limit.limit).copied();
+            let before = self.seen.get(&limit.limit).map(|seen| seen.sums);
             // What was counted before the first look is of no known second.
             let before = before.unwrap_or(if is_first { sums } else { [0; 4] });
-            self.push_limit(&limit.limit, difference(sums, before), elapsed);
-            pushed.insert(limit.limit.clone(), sums);
+            let counts = difference(sums, before);
+            self.push_limit(&limit.limit, counts, elapsed);
+            let rates = counts.map(|count| count / u32::try_from(elapsed).unwrap_or(u32::MAX));
+            seen.insert(limit.limit.clone(), Seen { sums, rates });
         }
-        self.sums = pushed;
+        self.seen = seen;
         self.limits.retain(|name, series| {
             // A limit that was removed has no more traffic.
-            if !self.sums.contains_key(name) {
+            if !self.seen.contains_key(name) {
                 series.push([0; 4], elapsed);
             }
             series.idle < KEPT
@@ -118,6 +123,24 @@ impl History {
         let before = if is_first { sums } else { self.other_sums };
         self.others.push(difference(sums, before), elapsed);
         self.other_sums = sums;
+    }
+
+    /// Goes on to the second of a tick. Returns how many seconds have passed since the last one.
+    fn advance(&mut self, now: Timestamp) -> usize {
+        const SECOND: u64 = 1_000_000_000;
+        /// A clock that is set back by more goes on from there.
+        const EARLY: u64 = 5;
+        if self.end.is_none() {
+            self.phase = now.as_nanos() % SECOND;
+        }
+        let second = (now.as_nanos() + SECOND / 2 - self.phase) / SECOND;
+        let (end, elapsed) = match self.end {
+            Some(end) if second > end => (second, second - end),
+            Some(end) if end - second <= EARLY => (end + 1, 1),
+            _ => (second, 1),
+        };
+        self.end = Some(end);
+        usize::try_from(elapsed).unwrap_or(KEPT).min(KEPT)
     }
 
     fn push_limit(&mut self, name: &str, counts: [u32; 4], elapsed: usize) {
@@ -133,7 +156,7 @@ impl History {
 
     /// What was counted in the last second, under a limit.
     pub(super) fn last(&self, limit: &str) -> [u32; 4] {
-        self.limits.get(limit).and_then(Series::last).unwrap_or_default()
+        self.seen.get(limit).map(|seen| seen.rates).unwrap_or_default()
     }
 
     /// The same under no limit: unlimited, blocked, banned.
@@ -283,6 +306,22 @@ mod tests {
         let known = [Some(5), None, None, None, Some(4), Some(1), Some(2)];
         assert_eq!(points[points.len() - 7..], known, "a clock that was set back goes on");
         assert_eq!(history.last("api"), [2, 0, 0, 0]);
+        let asleep = self::history([(1000, 0), (1001, 5), (1005, 105)]);
+        assert_eq!(asleep.last("api"), [25, 0, 0, 0], "per second");
+    }
+
+    #[test]
+    fn ticks_that_come_a_little_early_or_late_fall_into_their_seconds() {
+        let mut history = History::default();
+        for tick in 0_u64..100 {
+            let jitter = if tick % 2 == 0 { 0 } else { 999_900_000 };
+            let now = Timestamp::from_nanos((1_000 + tick / 2 * 2) * 1_000_000_000 + jitter);
+            let limits = [counts("api", tick)];
+            let others = spillgate_enforce::Metrics::new().others();
+            history.push(&Counts { limits: &limits, others }, now);
+        }
+        let points = allowed(&history.report(5));
+        assert_eq!(points[points.len() - 99..], vec![Some(1); 99]);
     }
 
     #[test]

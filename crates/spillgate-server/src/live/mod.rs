@@ -7,13 +7,14 @@ mod history;
 mod quantiles;
 mod status;
 mod top;
+mod top_status;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use spillgate::{Clock, SystemClock, Timestamp};
-use spillgate_policy::LimitSummary;
+use spillgate_policy::{LimitSummary, Policy};
 use spillgate_proxy::Proxy;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -45,14 +46,18 @@ struct Recent {
 /// The limits, as they were when every caller was last counted.
 struct LimitsSeen {
     limits: Arc<Vec<LimitSummary>>,
+    /// The policy that they are of.
+    policy: Arc<Policy>,
     /// When they may be counted again.
     next: Timestamp,
 }
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// Counting all callers of large tables takes this share of a processor's time at most.
+/// Counting all callers of large tables takes this share of a processor's time, unless that would be
+/// too seldom.
 const SHARE: u32 = 100;
+const SELDOM: Duration = Duration::from_secs(10);
 
 impl Live {
     pub(crate) fn new() -> Self {
@@ -119,13 +124,19 @@ impl Live {
     fn limits(&self, app: &App) -> Arc<Vec<LimitSummary>> {
         let mut seen = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let now = SystemClock.now();
-        if let Some(known) = seen.as_ref().filter(|known| now < known.next) {
+        let policy = app.gate().policy();
+        let is_known = |known: &&LimitsSeen| {
+            // Not after a step back of the clock.
+            let left = known.next.since(now);
+            !left.is_zero() && left <= SELDOM && Arc::ptr_eq(&known.policy, &policy)
+        };
+        if let Some(known) = seen.as_ref().filter(is_known) {
             return Arc::clone(&known.limits);
         }
         let limits = Arc::new(app.gate().limits());
         let took = SystemClock.now().since(now);
-        let next = now + (took * SHARE).max(TICK / 2);
-        *seen = Some(LimitsSeen { limits: Arc::clone(&limits), next });
+        let next = now + (took * SHARE).clamp(TICK / 2, SELDOM);
+        *seen = Some(LimitsSeen { limits: Arc::clone(&limits), policy, next });
         limits
     }
 

@@ -7,11 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use spillgate::Timestamp;
 use spillgate_enforce::{LimitCallers, LimitCounts, OtherCounts};
-use spillgate_policy::store::Store;
-use spillgate_policy::{CountedKey, LimitSummary};
+use spillgate_policy::LimitSummary;
 
 use super::quantiles::Quantiles;
-use super::top::ShownCaller;
+use super::top_status::{MOST_CALLERS, TopStatus};
 use super::{Live, Recent, Reveal};
 use crate::{App, Phase};
 
@@ -31,7 +30,7 @@ pub(crate) struct Status {
     reload_failure: Option<String>,
     /// Requests during the last second.
     second: SecondCounts,
-    /// Requests that no limit decided, since the start.
+    /// Requests since the start, also under limits that are gone.
     total: TotalCounts,
     /// How long decisions took during the last minute, one in 64 sampled; null if there were none.
     decision: Option<Quantiles>,
@@ -69,6 +68,10 @@ struct LimitSecond {
 
 #[derive(Serialize, JsonSchema)]
 struct TotalCounts {
+    allowed: u64,
+    denied: u64,
+    shadow_denied: u64,
+    shed: u64,
     unlimited: u64,
     blocked: u64,
     banned: u64,
@@ -93,42 +96,6 @@ struct LimitStatus {
     /// Calls of the last 5 to 10 minutes by the share of the quota that was used after them: up to
     /// 10 %, up to 20 %, … up to 100 %, and those that were denied.
     used: Vec<u64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct TopStatus {
-    /// The last so many seconds are covered, 600 at most.
-    seconds: f64,
-    /// The callers that are denied most, under any limit.
-    callers: Vec<DeniedCaller>,
-    /// The callers with the most allowed calls under any limit, estimated from samples.
-    busiest: Vec<BusyCaller>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct DeniedCaller {
-    /// The limit's name.
-    limit: String,
-    #[serde(flatten)]
-    caller: ShownCaller,
-    /// How many calls were denied, at least.
-    denied: u64,
-    /// How many would have been denied, but for shadow mode, at least.
-    shadow_denied: u64,
-    /// Counts may be too low by this much, at most.
-    error: u64,
-    /// How many were allowed, estimated from samples; null if they are few.
-    allowed: Option<u64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct BusyCaller {
-    /// The limit's name.
-    limit: String,
-    #[serde(flatten)]
-    caller: ShownCaller,
-    /// How many calls were allowed, estimated from samples.
-    allowed: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -173,12 +140,10 @@ struct UpstreamReport {
 }
 
 const MOST_LIMITS: usize = 200;
-const MOST_CALLERS: usize = 50;
-
 impl Status {
     pub(super) fn of(app: &App, live: &Live, reveal: Reveal, now: Timestamp) -> Self {
         let summaries = live.limits(app);
-        let callers = app.enforcer().callers(MOST_CALLERS);
+        let callers = app.enforcer().callers(None, MOST_CALLERS);
         let counts: HashMap<_, _> =
             app.counted().limits().into_iter().map(|it| (it.limit.clone(), it)).collect();
         let recent = live.recent();
@@ -196,11 +161,11 @@ impl Status {
             phase: readiness.phase().name(),
             reload_failure,
             second: second(&recent, &counts),
-            total: total(app.counted().others()),
+            total: total(&counts, app.counted().others()),
             decision: recent.decisions.quantiles(app.counted().decision_seconds()),
             limits,
             more_limits,
-            top: top(app, &callers, reveal),
+            top: TopStatus::of(app, &callers, reveal),
             bans: bans(app),
             store: store(app, reveal),
             upstreams: upstreams(live, &recent),
@@ -231,8 +196,13 @@ fn limit_second(recent: &Recent, limit: &str) -> LimitSecond {
     LimitSecond { allowed, denied, shadow_denied, shed }
 }
 
-fn total(others: OtherCounts) -> TotalCounts {
+fn total(limits: &HashMap<String, LimitCounts>, others: OtherCounts) -> TotalCounts {
+    let sum = |count: fn(&LimitCounts) -> u64| limits.values().map(count).sum();
     TotalCounts {
+        allowed: sum(|limit| limit.allowed),
+        denied: sum(|limit| limit.denied),
+        shadow_denied: sum(|limit| limit.shadow_denied),
+        shed: sum(|limit| limit.shed),
         unlimited: others.unlimited,
         blocked: others.blocked,
         banned: others.banned,
@@ -278,47 +248,6 @@ fn limits(
 fn used(callers: &LimitCallers) -> Vec<u64> {
     let over = callers.denied.total + callers.shadow_denied.total;
     callers.used.iter().copied().chain([over]).collect()
-}
-
-fn top(app: &App, limits: &[LimitCallers], reveal: Reveal) -> TopStatus {
-    let policy = app.gate().policy();
-    let shown = |limit: &LimitCallers, key: &CountedKey<'_>| {
-        ShownCaller::of(key, &policy, &limit.limit, reveal)
-    };
-    let mut callers = Vec::new();
-    let mut busiest = Vec::new();
-    for limit in limits {
-        let allowed: HashMap<_, _> =
-            limit.allowed.callers.iter().map(|(key, count)| (key.as_bytes(), *count)).collect();
-        let of_denied = limit.denied.callers.iter().map(|(key, count)| (key, *count, 0));
-        let of_shadow = limit.shadow_denied.callers.iter().map(|(key, count)| (key, 0, *count));
-        for (key, denied, shadow_denied) in of_denied.chain(of_shadow) {
-            let error = if denied > 0 { limit.denied.error } else { limit.shadow_denied.error };
-            let allowed = allowed.get(key.as_bytes()).copied();
-            callers.push((
-                denied.max(shadow_denied),
-                limit,
-                key,
-                (denied, shadow_denied, error, allowed),
-            ));
-        }
-        busiest.extend(limit.allowed.callers.iter().map(|(key, count)| (*count, limit, key)));
-    }
-    callers.sort_by_key(|(count, ..)| std::cmp::Reverse(*count));
-    busiest.sort_by_key(|(count, ..)| std::cmp::Reverse(*count));
-    let callers = callers.into_iter().take(MOST_CALLERS).map(|(_, limit, key, counts)| {
-        let (denied, shadow_denied, error, allowed) = counts;
-        let caller = shown(limit, key);
-        DeniedCaller { limit: limit.limit.clone(), caller, denied, shadow_denied, error, allowed }
-    });
-    let busiest = busiest.into_iter().take(MOST_CALLERS).map(|(allowed, limit, key)| BusyCaller {
-        limit: limit.limit.clone(),
-        caller: shown(limit, key),
-        allowed,
-    });
-    let since = limits.iter().map(|limit| limit.since).min();
-    let covered = since.map_or(0.0, |since| rounded(app.gate().store().now().since(since)));
-    TopStatus { seconds: covered, callers: callers.collect(), busiest: busiest.collect() }
 }
 
 fn bans(app: &App) -> BanStatus {

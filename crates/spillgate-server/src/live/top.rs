@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use spillgate_enforce::{LimitCallers, TopCallers};
+use spillgate_enforce::TopCallers;
 use spillgate_policy::store::Store;
 use spillgate_policy::{CountedKey, Policy};
 
@@ -77,8 +77,7 @@ impl TopReport {
     /// The report about one limit, or all.
     pub(crate) fn of(app: &App, limit: Option<&str>, most: usize, reveal: Reveal) -> Self {
         let (policy, now) = (app.gate().policy(), app.gate().store().now());
-        let is_wanted = |it: &LimitCallers| limit.is_none_or(|limit| it.limit == limit);
-        let limits: Vec<_> = app.enforcer().callers(most).into_iter().filter(is_wanted).collect();
+        let limits = app.enforcer().callers(limit, most);
         let since = limits.iter().map(|limit| limit.since).min();
         let counts = |limit: &str, top: &TopCallers| TopCounts {
             total: top.total,
@@ -100,6 +99,11 @@ impl TopReport {
         });
         let seconds = since.map_or(0.0, |since| rounded(now.since(since)));
         Self { seconds, limits: limits.collect() }
+    }
+
+    /// True if nobody met a limit lately.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.limits.is_empty()
     }
 }
 

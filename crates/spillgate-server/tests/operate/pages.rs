@@ -245,9 +245,9 @@ fn every_command_exists_with_the_flags_that_are_shown() {
                     // Reads all flags, and does nothing.
                     let script = format!("{shell}{command}");
                     let mut bash = Command::new("bash");
-                    // It may be redirected into a file.
-                    bash.args(["-c", &script]).current_dir(folder.path());
-                    let output = bash.output().unwrap();
+                    // Some write a file.
+                    let output = bash.current_dir(folder.path()).args(["-c", &script]).output();
+                    let output = output.unwrap();
                     let error = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{place}: {error}");
                 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::spawn;
 
 use tempfile::TempDir;
@@ -42,7 +42,7 @@ const FLAGS: [&str; 14] = [
 impl Browser {
     pub(crate) fn shared() -> Arc<Self> {
         // A test that failed holding it has not harmed it.
-        let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
             let browser = Arc::new(Self::launch());
             *shared = Arc::downgrade(&browser);

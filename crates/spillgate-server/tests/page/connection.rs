@@ -94,3 +94,31 @@ fn a_server_on_the_network_shows_nothing_before_the_token_is_entered() {
     assert_eq!(tab.eval("document.querySelector('#locked').checkVisibility()"), false);
     tab.end(&["401"]);
 }
+
+#[test]
+fn who_is_one_too_many_to_watch_is_told_so() {
+    let (_home, server) = start();
+    let mut tab = Tab::live(&server.url("/"));
+    // As many as may watch, this page included.
+    let watchers: Vec<_> = (0..64)
+        .map(|_| {
+            let mut curl = std::process::Command::new("curl");
+            curl.args(["-sN", "-H", "accept: text/event-stream", &server.url("/v1/status")]);
+            curl.stdout(std::process::Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    let status = "fetch('v1/status', { headers: { accept: 'text/event-stream' } }).then((answer) => { \
+        answer.body.cancel(); return answer.status === 503; })";
+    tab.wait("nobody else may watch", status);
+    tab.call("Page.reload", &serde_json::json!({}));
+    tab.wait(
+        "it is told so",
+        "document.querySelector('#connection-text')?.textContent.startsWith('too many clients')",
+    );
+    for mut watcher in watchers {
+        watcher.kill().unwrap();
+        watcher.wait().unwrap();
+    }
+    tab.wait("then it may", "document.querySelector('#connection').dataset.state === 'live'");
+    tab.end(&["503"]);
+}

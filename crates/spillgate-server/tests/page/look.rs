@@ -51,7 +51,7 @@ fn the_theme_is_chosen_and_remembered() {
     tab.click("#theme");
     let light = tab.eval(back);
     assert_ne!(light, dark);
-    tab.call("Page.reload", serde_json::json!({}));
+    tab.call("Page.reload", &serde_json::json!({}));
     tab.wait("the page is there", "document.readyState === 'complete'");
     assert_eq!(tab.eval(back), light);
     tab.end(&[]);

@@ -10,6 +10,7 @@ mod look;
 mod modules;
 mod numbers;
 mod operator;
+mod parts;
 mod proxy;
 mod tab;
 

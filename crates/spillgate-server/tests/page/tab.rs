@@ -36,20 +36,20 @@ impl Tab {
         let (socket, _) = client(format!("ws://{address}{path}"), stream).unwrap();
         let (context, accounts) = (String::new(), Accounts::default());
         let mut tab = Self { socket, session: None, context, last: 0, accounts, browser };
-        let context = tab.call("Target.createBrowserContext", json!({}));
+        let context = tab.call("Target.createBrowserContext", &json!({}));
         tab.context = context["browserContextId"].as_str().unwrap().to_owned();
         let blank = json!({ "url": "about:blank", "browserContextId": tab.context });
-        let target = tab.call("Target.createTarget", blank)["targetId"].clone();
+        let target = tab.call("Target.createTarget", &blank)["targetId"].clone();
         let attach = json!({ "targetId": target, "flatten": true });
-        let attached = tab.call("Target.attachToTarget", attach);
+        let attached = tab.call("Target.attachToTarget", &attach);
         tab.session = Some(attached["sessionId"].as_str().unwrap().to_owned());
         for domain in ["Runtime", "Log", "Network", "Page"] {
-            tab.call(&format!("{domain}.enable"), json!({}));
+            tab.call(&format!("{domain}.enable"), &json!({}));
         }
-        tab.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": VIOLATIONS }));
+        tab.call("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": VIOLATIONS }));
         tab.resize(1280, 900);
         tab.accounts.origin = url.trim_end_matches('/').to_owned();
-        tab.call("Page.navigate", json!({ "url": url }));
+        tab.call("Page.navigate", &json!({ "url": url }));
         tab
     }
 
@@ -65,7 +65,7 @@ impl Tab {
     }
 
     /// Sends a command and returns its result.
-    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.last += 1;
         let id = self.last;
         let mut command = json!({ "id": id, "method": method, "params": params });
@@ -95,7 +95,7 @@ impl Tab {
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let params =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let result = self.call("Runtime.evaluate", params);
+        let result = self.call("Runtime.evaluate", &params);
         let exception = &result["exceptionDetails"];
         assert!(exception.is_null(), "{expression}\n{exception:#}");
         result["result"]["value"].clone()
@@ -133,13 +133,13 @@ impl Tab {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
             let params = json!({ "type": kind, "x": found[0], "y": found[1],
                 "button": "left", "clickCount": 1 });
-            self.call("Input.dispatchMouseEvent", params);
+            self.call("Input.dispatchMouseEvent", &params);
         }
     }
 
     /// Types into what has the focus.
     pub(crate) fn write(&mut self, text: &str) {
-        self.call("Input.insertText", json!({ "text": text }));
+        self.call("Input.insertText", &json!({ "text": text }));
     }
 
     /// Presses a key: Tab, Shift+Tab, Enter, Escape, an arrow.
@@ -156,25 +156,25 @@ impl Tab {
         for kind in ["keyDown", "keyUp"] {
             let params = json!({ "type": kind, "key": key, "code": key, "text": text,
                 "windowsVirtualKeyCode": code, "modifiers": modifiers });
-            self.call("Input.dispatchKeyEvent", params);
+            self.call("Input.dispatchKeyEvent", &params);
         }
     }
 
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let params = json!({ "width": width, "height": height, "deviceScaleFactor": 1,
             "mobile": width < 600 });
-        self.call("Emulation.setDeviceMetricsOverride", params);
+        self.call("Emulation.setDeviceMetricsOverride", &params);
     }
 
     /// Prefers `light` or `dark`.
     pub(crate) fn prefer(&mut self, scheme: &str) {
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
-        self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }));
+        self.call("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
     }
 
     /// Writes what the whole page looks like into the target folder.
     pub(crate) fn screenshot(&mut self, name: &str) -> PathBuf {
-        let shot = self.call("Page.captureScreenshot", json!({ "captureBeyondViewport": true }));
+        let shot = self.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let folder = folder.join("page-screenshots");
         std::fs::create_dir_all(&folder).unwrap();
@@ -188,7 +188,7 @@ impl Tab {
         // What is still under way is noted.
         self.eval("new Promise((resolve) => setTimeout(resolve, 50))");
         let session = self.session.take();
-        let targets = self.call("Target.getTargets", json!({}));
+        let targets = self.call("Target.getTargets", &json!({}));
         self.session = session;
         let own = |target: &&Value| {
             target["type"] == "page" && target["browserContextId"] == *self.context

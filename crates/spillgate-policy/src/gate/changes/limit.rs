@@ -21,6 +21,8 @@ const MOST_OVERRIDES: usize = 100;
 
 /// The keys of a limit that have another value.
 pub(super) fn changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
+    // Of requests and of descriptors, neither is more than the other.
+    let is_for_alike = old.scope.is_some() == new.scope.is_some();
     let change = |difference: Difference<'_>| {
         let (from, to) = difference.sides();
         LimitChange {
@@ -29,6 +31,7 @@ pub(super) fn changes(old: &Rule, new: &Rule) -> Vec<LimitChange> {
             from: from.shown.clone(),
             to: to.shown.clone(),
             effect: match (&from.measure, &to.measure, from.who.is_some()) {
+                _ if !is_for_alike => Effect::Different,
                 // Without a quota of their own, callers have that of all.
                 (Measure::Nothing, to, true) => base(old).effect(to),
                 (from, Measure::Nothing, true) => from.effect(&base(new)),
@@ -256,8 +259,10 @@ fn ban_values(ban: Option<&BanTerms>) -> Vec<Value> {
         counters: _,
     } = ban;
     let BanRule { strikes, window, duration, factor, max, decay, jitter } = rule;
-    let denied = on_denied.then(|| "denied".to_owned());
-    let on: Vec<_> = denied.into_iter().chain(statuses.iter().map(ToString::to_string)).collect();
+    // Reports always count.
+    let mut on = vec!["report".to_owned()];
+    on.extend(on_denied.then(|| "denied".to_owned()));
+    on.extend(statuses.iter().map(ToString::to_string));
     let enforces = Measure::Strictness(u64::from(*mode == Mode::Enforce));
     let whole = format!("{strikes} strikes in {window:?}");
     vec![

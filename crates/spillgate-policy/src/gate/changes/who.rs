@@ -24,7 +24,12 @@ pub(super) fn of(rule: &Rule) -> String {
         return format!("{which}, {}", counted(&rule.per));
     }
     let requests = requests(&rule.matches);
-    let of = if requests.is_empty() { String::new() } else { format!(" of {requests}") };
+    let of = match rule.matches.methods.is_empty() && rule.matches.paths.is_empty() {
+        _ if requests.is_empty() => String::new(),
+        // Hosts and headers bring their own word.
+        true => format!(" {requests}"),
+        false => format!(" of {requests}"),
+    };
     match &rule.per[..] {
         [] => format!("all callers{of} together"),
         per => format!("every {}{of}", per.iter().map(part).collect::<Vec<_>>().join(" and ")),

@@ -29,6 +29,7 @@ use std::io::IsTerminal;
 use clap::Args;
 use http::Method;
 
+use super::escape::shown_json;
 use super::print;
 use super::remote::{Ask, ServerArgs, segment};
 use view::View;
@@ -61,7 +62,7 @@ pub(super) struct Top {
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
     /// How many callers to print
-    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1024))]
     count: u32,
     /// Draw with ASCII characters only
     #[arg(long)]
@@ -79,12 +80,18 @@ impl Top {
             let limit = self.limit.map(|name| format!("&limit={}", segment(&name)));
             let reveal = if self.reveal { "&reveal=true" } else { "" };
             let path = format!("/v1/top?count={}{}{reveal}", self.count, limit.unwrap_or_default());
-            return print(&format!("{}\n", remote.send(Ask::new(Method::GET, &path)).await?));
+            let answer = remote.send(Ask::new(Method::GET, &path)).await?;
+            return print(&format!("{}\n", shown_json(&answer)));
         }
         if self.once || !std::io::stdout().is_terminal() || is("TERM", "dumb") {
-            let status = question::status(&remote, self.reveal).await?;
+            let mut status = question::status(&remote, self.reveal).await?;
+            let limit = self.limit.as_deref();
             let count = usize::try_from(self.count).unwrap_or(usize::MAX);
-            return print(&plain::text(&status, self.limit.as_deref(), count)?);
+            if limit.is_some() || count > status.top.callers.len() {
+                // A status names a few callers of each limit.
+                status.top = question::top(&remote, limit, self.count, self.reveal).await?;
+            }
+            return print(&plain::text(&status, limit, count)?);
         }
         let mut view = View::new(remote.authority());
         (view.has_token, view.reveal) = (remote.has_token(), self.reveal);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::escape::Untrusted;
 use super::super::remote::{Ask, Remote, Unauthorized, segment};
-use super::status::{Ban, Bans, Past, Status};
+use super::status::{Ban, Bans, LimitTops, Past, Status, Top};
 use super::view::Change;
 
 /// What the server says of itself.
@@ -38,6 +38,20 @@ pub(super) async fn status(remote: &Remote, reveal: bool) -> Result<Status, Box<
         format!("{} does not answer {path} as expected: {error}; is it older?", remote.authority())
             .into()
     })
+}
+
+/// The callers that were denied most, under one limit or all.
+pub(super) async fn top(
+    remote: &Remote,
+    limit: Option<&str>,
+    count: u32,
+    reveal: bool,
+) -> Result<Top, Box<dyn Error>> {
+    let limit = limit.map(|name| format!("&limit={}", segment(name))).unwrap_or_default();
+    let reveal = if reveal { "&reveal=true" } else { "" };
+    let path = format!("/v1/top?count={count}{limit}{reveal}");
+    let answer = remote.send(Ask::new(Method::GET, &path)).await?;
+    Ok(serde_json::from_str::<LimitTops>(&answer)?.into())
 }
 
 /// Everything that is shown; also what was before, if it is not known.

@@ -120,6 +120,64 @@ pub(super) struct Caller {
     pub(super) ban: Option<Untrusted>,
 }
 
+/// `/v1/top`: the callers of each limit.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LimitTops {
+    seconds: f64,
+    limits: Vec<LimitTop>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct LimitTop {
+    limit: Untrusted,
+    denied: CallerCounts,
+    shadow_denied: CallerCounts,
+    allowed: CallerCounts,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CallerCounts {
+    error: u64,
+    callers: Vec<CallerCount>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CallerCount {
+    caller: Untrusted,
+    count: u64,
+}
+
+impl CallerCounts {
+    fn of(&self, caller: &Untrusted) -> Option<u64> {
+        self.callers.iter().find(|row| row.caller == *caller).map(|row| row.count)
+    }
+}
+
+impl From<LimitTops> for Top {
+    fn from(top: LimitTops) -> Self {
+        let mut callers = Vec::new();
+        for LimitTop { limit, denied, shadow_denied, allowed } in &top.limits {
+            let is_new = |row: &&CallerCount| denied.of(&row.caller).is_none();
+            let rows = denied.callers.iter().chain(shadow_denied.callers.iter().filter(is_new));
+            callers.extend(rows.map(|CallerCount { caller, .. }| Caller {
+                limit: limit.clone(),
+                caller: caller.clone(),
+                denied: denied.of(caller).unwrap_or(0),
+                shadow_denied: shadow_denied.of(caller).unwrap_or(0),
+                error: denied.error.max(shadow_denied.error),
+                allowed: allowed.of(caller),
+                ..Caller::default()
+            }));
+        }
+        callers.sort_by_key(|caller| std::cmp::Reverse(caller.denied + caller.shadow_denied));
+        Self { seconds: top.seconds, callers }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct BanCounts {

@@ -16,8 +16,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::HttpServer;
 use super::service::block_in_place;
-use crate::App;
 use crate::live::Reveal;
+use crate::{Access, App};
 
 /// The type of a stream of events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
@@ -55,6 +55,8 @@ impl Drop for Watching {
 pub(super) struct EventStream {
     app: Arc<App>,
     reveal: Reveal,
+    /// The access rules by which it was let in.
+    access: Arc<Access>,
     _watching: Arc<Watching>,
 }
 
@@ -62,7 +64,8 @@ impl EventStream {
     /// `None` if too many watch already.
     pub(super) fn open(server: &HttpServer, reveal: Reveal) -> Option<Self> {
         let watching = Arc::new(server.watchers.begin()?);
-        Some(Self { app: Arc::clone(&server.app), reveal, _watching: watching })
+        let (app, access) = (Arc::clone(&server.app), Arc::clone(&server.app.access()));
+        Some(Self { app, reveal, access, _watching: watching })
     }
 }
 
@@ -111,7 +114,11 @@ impl Events {
             return Poll::Ready(None);
         }
         ready!(self.ticks.poll_tick(context));
-        let EventStream { app, reveal, .. } = &self.stream;
+        let EventStream { app, reveal, access, .. } = &self.stream;
+        // With another token, or other rules, the client has to ask again.
+        if !Arc::ptr_eq(access, &app.access()) {
+            return Poll::Ready(None);
+        }
         Poll::Ready(
             block_in_place(|| app.live().status_text(app, *reveal)).ok().map(|text| event(&text)),
         )

@@ -67,17 +67,20 @@ fn watch(server: &HttpServer, reveal: Reveal) -> Result<Reply, Problem> {
 
 pub(super) fn history(app: &App, query: &Query) -> Result<Reply, Problem> {
     let minutes = number(query, &MINUTES)?.unwrap_or(MINUTES_BACK);
-    json(&app.live().history(minutes)).map(not_stored)
+    json(&block_in_place(|| app.live().history(minutes))).map(not_stored)
 }
 
 pub(super) fn top(app: &App, head: &Parts, query: &Query) -> Result<Reply, Problem> {
     let reveal = reveal(app, head, query)?;
     let most = number(query, &COUNT)?.and_then(|most| usize::try_from(most).ok());
     let limit = query.iter().find(|(name, _)| *name == LIMIT.name).map(|(_, limit)| &**limit);
-    if let Some(limit) = limit.filter(|limit| app.gate().policy().parts(limit).is_none()) {
+    let most = most.unwrap_or(MOST_CALLERS);
+    let report = block_in_place(|| TopReport::of(app, limit, most, reveal));
+    // One that was removed may still be known.
+    let is_unknown = |limit: &&str| report.is_empty() && app.gate().policy().parts(limit).is_none();
+    if let Some(limit) = limit.filter(is_unknown) {
         return Err(Problem::not_found(format_args!("there is no limit {limit:?}")));
     }
-    let report = TopReport::of(app, limit, most.unwrap_or(MOST_CALLERS), reveal);
     json(&report).map(not_stored)
 }
 

@@ -20,6 +20,7 @@ pub(super) struct Spec {
 const ANY: usize = usize::MAX;
 const WRITE: &[&str] = &["write", "fast"];
 const FAST: &[&str] = &["loading", "stale", "fast"];
+const SLOW: &[&str] = &["loading", "stale"];
 /// For operators, who know the token.
 const ADMIN: &[&str] = &["admin"];
 /// Allowed before authentication.
@@ -81,7 +82,7 @@ commands! {
     Commands = "command" "[subcommand] [name]" (1, ANY) FAST 0 "server" "Describes the commands.";
     Config = "config" "GET pattern [pattern]" (2, ANY) FAST 0 "server"
         "Returns the few settings that clients query.";
-    Top = "sg.top" "[limit] [COUNT n] [REVEAL]" (1, 5) FAST 0 "server"
+    Top = "sg.top" "[limit] [COUNT n] [REVEAL]" (1, 5) SLOW 0 "server"
         "Lists who is denied most.";
     Bans = "sg.bans" "" (1, 1) ADMIN 0 "server" "Lists the bans in force.";
     Ban = "sg.ban" "caller seconds [reason]" (3, 4) ADMIN 0 "server"

@@ -19,6 +19,9 @@ use super::session::Session;
 /// How many callers are listed, unless told otherwise.
 const COUNT: usize = 20;
 
+/// How many may be listed.
+const MOST: usize = 1024;
+
 struct Options<'a> {
     limit: Option<&'a str>,
     count: usize,
@@ -40,13 +43,15 @@ pub(super) fn run<S: Store>(
         ));
     }
     let enforcer = &endpoint.enforcer;
-    if let Some(limit) = limit.filter(|limit| enforcer.gate().policy().parts(limit).is_none()) {
+    let limits = enforcer.callers(limit, count);
+    // One that was removed may still be known.
+    let is_unknown =
+        |limit: &&str| limits.is_empty() && enforcer.gate().policy().parts(limit).is_none();
+    if let Some(limit) = limit.filter(is_unknown) {
         return Err(CommandError::new(format_args!("there is no limit {limit:?}")));
     }
-    let limits = enforcer.callers(count);
     let mut callers: Vec<_> = limits
         .iter()
-        .filter(|it| limit.is_none_or(|limit| it.limit == limit))
         .flat_map(|it| it.denied.callers.iter().map(move |(key, denied)| (it, key, *denied)))
         .collect();
     callers.sort_by_key(|(.., denied)| std::cmp::Reverse(*denied));
@@ -77,7 +82,10 @@ impl<'a> Options<'a> {
                 options.reveal = true;
             } else if word.eq_ignore_ascii_case(b"count") {
                 let count = positive("count", words.next().ok_or(CommandError::SYNTAX)?)?;
-                options.count = usize::try_from(count).unwrap_or(usize::MAX).min(1024);
+                let count = usize::try_from(count).ok().filter(|count| *count <= MOST);
+                options.count = count.ok_or_else(|| {
+                    CommandError::new(format_args!("count must be an integer from 1 to {MOST}"))
+                })?;
             } else {
                 return Err(CommandError::SYNTAX);
             }

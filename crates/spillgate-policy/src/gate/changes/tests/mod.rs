@@ -75,6 +75,10 @@ fn a_limit_that_counts_something_else_is_restarted() {
     assert_eq!(changes.changed[0].to_string(), "api: per ip → global");
     assert_eq!(changes.changed[0].effect, Effect::Stricter);
     assert_eq!(changes.affected[0].who, "all callers together");
+    let descriptors = "[[limit]]\nname = 'api'\nquota = '1/min'\nmatch = { domain = 'edge' }\n";
+    let changes = between(&limit("'ip'"), descriptors);
+    assert_eq!(changes.affected[0].who, "every descriptor of domain edge, each descriptor apart");
+    assert!(changes.changed.iter().all(|change| change.effect == Effect::Different), "{changes:?}");
 }
 
 #[test]
@@ -90,9 +94,12 @@ fn a_ban_is_one_change_if_it_is_new_or_gone_and_one_for_each_key_if_not() {
     let changes = between(&five, &three);
     assert_eq!(
         shown(&changes.changed),
-        ["login: ban.strikes 5 → 3", "login: ban.on denied → denied, 4xx"]
+        ["login: ban.strikes 5 → 3", "login: ban.on report, denied → report, denied, 4xx"]
     );
     assert!(changes.changed.iter().all(|change| change.effect == Effect::Stricter));
+    let reports = limit("ban = { strikes = 5, on = 'report' }");
+    let change = &between(&five, &reports).changed[0];
+    assert_eq!((change.key.as_str(), change.effect), ("ban.on", Effect::Looser));
 }
 
 #[test]

@@ -86,7 +86,8 @@ function listed({ callers, busiest = [] }, scope, top, isBusiest) {
   const isWanted = ({ limit }) => !scope || limit === scope;
   for (const item of [...callers, ...busiest].filter(isWanted)) add(item);
   for (const field of ['denied', 'shadow_denied', 'allowed']) {
-    for (const { count: n, ...caller } of top?.[field]?.callers ?? []) add({ limit: scope, ...caller, [field]: n });
+    const error = field === 'allowed' ? 0 : top?.[field]?.error ?? 0;
+    for (const { count: n, ...caller } of top?.[field]?.callers ?? []) add({ limit: scope, ...caller, error, [field]: n });
   }
   const found = [...items.values()].filter((item) => measure(item, isBusiest) > 0);
   return found.sort((a, b) => measure(b, isBusiest) - measure(a, isBusiest));
@@ -117,7 +118,7 @@ class CallerRow {
     const { denied, shadow_denied: shadow, error, allowed, values, ban, share, isBusiest } = item;
     setText(this.denied, error && denied ? `${count(denied)}–${count(denied + error)}` : count(denied));
     setAttribute(this.denied, 'data-value', denied);
-    setText(this.shadow, count(shadow));
+    setText(this.shadow, error && shadow ? `${count(shadow)}–${count(shadow + error)}` : count(shadow));
     this.shadow.parentNode.classList.toggle('never', shadow === 0);
     setText(this.allowed, allowed == null ? '–' : `≈ ${count(allowed)}`);
     const width = `${100 * share}%`;

@@ -22,7 +22,7 @@ export class Connection {
 
   /** @param pausedAt the server's time that is shown while the page is paused */
   render(pausedAt) {
-    const { state, retryAt, reason } = this.live;
+    const { state, retryAt, reason, isAnswer } = this.live;
     const age = this.#receivedAt == null ? Infinity : performance.now() - this.#receivedAt;
     const isStale = Number.isFinite(age) && age > STALE;
     let [shown, text] = [state, ''];
@@ -34,7 +34,8 @@ export class Connection {
     else {
       const wait = Math.max(0, Math.ceil((retryAt - performance.now()) / 1000));
       const old = isStale ? `Numbers are ${duration(age / 1000)} old. ` : '';
-      text = `${old}${wait ? `Reconnecting in ${wait} s` : 'Reconnecting'}`;
+      const why = isAnswer ? `${visible(reason)}. ` : '';
+      text = `${why}${old}${wait ? `Reconnecting in ${wait} s` : 'Reconnecting'}`;
     }
     const node = byId('connection');
     node.dataset.state = shown;

@@ -38,7 +38,7 @@ export function startExplain(requireToken) {
       result.focus();
     } catch (error) {
       setHidden(result, true);
-      const hint = error.status === 401 && !token.isSet ? ' Close this and enter the token again.' : '';
+      const hint = error.status === 401 && !token.isSet ? '. Close this and enter the token again.' : '';
       showResult(problem, visible(wordsOf(error)) + hint, false);
     } finally {
       button.disabled = false;

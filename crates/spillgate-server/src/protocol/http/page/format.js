@@ -48,7 +48,7 @@ function digits(n) {
 /** Text from a caller with what cannot be seen, or turns the line around, written as an escape. */
 export function visible(text) {
   const escape = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
-  return String(text).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}]/gu, escape);
+  return String(text).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escape);
 }
 
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -13,6 +13,8 @@ export class Live {
   state = 'connecting';
   /** Why it was lost, in words. */
   reason = '';
+  /** True if the server said so itself: too many watch, for example. */
+  isAnswer = false;
   /** When the next attempt is due, by `performance.now()`. */
   retryAt = 0;
 
@@ -44,10 +46,11 @@ export class Live {
       this.#enter(this.state === 'live' ? 'connecting' : this.state);
       try {
         await this.#once(run);
-        this.reason = 'The server ended the connection.';
+        [this.reason, this.isAnswer] = ['The server ended the connection.', false];
       } catch (error) {
         if (run !== this.#run) return;
         this.reason = error.name === 'AbortError' ? 'The server went silent.' : error.message;
+        this.isAnswer = error.status > 0;
         if (error.status === 401) {
           this.#enter('locked');
           return;

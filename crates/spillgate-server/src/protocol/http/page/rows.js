@@ -1,9 +1,9 @@
 // Rows that are kept by key: a new status changes what they say, never which element they are.
 
-const canHover = matchMedia('(hover: hover)');
-
 export class Rows {
   #rows = new Map();
+  /** A finger does not rest on a row: only a mouse does. */
+  #byMouse = false;
 
   /**
    * @param {Element} body what holds the rows
@@ -12,11 +12,12 @@ export class Rows {
   constructor(body, make) {
     this.body = body;
     this.make = make;
+    body.addEventListener('pointerover', ({ pointerType }) => { this.#byMouse = pointerType === 'mouse'; });
   }
 
   /** Shows these items in this order. Under the pointer nothing moves: that waits until it leaves. */
   update(items, keyOf) {
-    const held = canHover.matches && this.body.matches(':hover') && this.#rows.size > 0;
+    const held = this.#byMouse && this.body.matches(':hover');
     const wanted = new Map(items.map((item) => [keyOf(item), item]));
     for (const [key, row] of this.#rows) {
       if (wanted.has(key)) continue;

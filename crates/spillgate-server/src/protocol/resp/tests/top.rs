@@ -46,6 +46,8 @@ async fn whoever_is_denied_is_listed_most_denied_first() {
     talk.ask("SG.TOP cl.throttle", "*0\r\n").await;
     talk.ask("SG.TOP nope", "-ERR there is no limit \"nope\"\r\n").await;
     talk.ask("SG.TOP login COUNT", "-ERR syntax error\r\n").await;
+    let refused = "-ERR count must be an integer from 1 to 1024\r\n";
+    talk.ask("SG.TOP login COUNT 1025", refused).await;
     talk.ask("SG.TOP login login", "-ERR syntax error\r\n").await;
 }
 
