@@ -68,7 +68,10 @@ fn mistakes_are_named() {
             &["-p", "spillgate.toml", "--format", "iis", "other.log"],
             "\"iis\" is no log format; use one of",
         ),
-        (&["-p", "spillgate.toml", "--zone", "CET", "access.log"], "write Z, +02:00, -0500 or the name of a place"),
+        (
+            &["-p", "spillgate.toml", "--zone", "CET", "access.log"],
+            "write Z, +02:00, -0500 or the name of a place",
+        ),
         (&["--suggest", "--never-denied", "101", "access.log"], "write a number from 0 to 100"),
         (&["-p", "nowhere.toml", "access.log"], "nowhere.toml cannot be read"),
     ] {

@@ -37,7 +37,7 @@ use view::View;
 /// Watch a running server: limits, denied callers, bans, load
 ///
 ///   spillgate top
-///   spillgate top --server https://limits.example.com --ca ca.pem --reveal
+///   spillgate top --server http://127.0.0.1:8390 --reveal
 ///   spillgate top --once
 ///   spillgate top --json --limit login --count 5
 ///
@@ -86,6 +86,7 @@ impl Top {
         if self.once || !std::io::stdout().is_terminal() || is("TERM", "dumb") {
             let mut status = question::status(&remote, self.reveal).await?;
             let limit = self.limit.as_deref();
+            limit.map_or(Ok(()), |name| plain::check_limit(&status, name))?;
             let count = usize::try_from(self.count).unwrap_or(usize::MAX);
             if limit.is_some() || count > status.top.callers.len() {
                 // A status names a few callers of each limit.

@@ -10,6 +10,15 @@ use super::super::table::table;
 use super::status::{Caller, Limit, Status, Upstream};
 use super::ui::numbers::{long_time, rate, short_time};
 
+/// Whether the server has a limit: names those that it has. Of very many, a status lists some only.
+pub(super) fn check_limit(status: &Status, name: &str) -> Result<(), String> {
+    if status.more_limits > 0 || status.limits.iter().any(|limit| limit.name.raw() == name) {
+        return Ok(());
+    }
+    let names: Vec<_> = status.limits.iter().map(|limit| limit.name.shown()).collect();
+    Err(format!("no limit {name:?}; there are: {}", names.join(", ")))
+}
+
 /// A paragraph about the server, and a table of each kind of thing that it has.
 pub(super) fn text(
     status: &Status,
@@ -18,10 +27,6 @@ pub(super) fn text(
 ) -> Result<String, Box<dyn Error>> {
     let is_shown = |name: &Untrusted| limit.is_none_or(|limit| limit == name.raw());
     let limits: Vec<_> = status.limits.iter().filter(|limit| is_shown(&limit.name)).collect();
-    if let (Some(name), true) = (limit, limits.is_empty()) {
-        let names: Vec<_> = status.limits.iter().map(|limit| limit.name.shown()).collect();
-        return Err(format!("no limit {name:?}; there are: {}", names.join(", ")).into());
-    }
     let mut text = head(status)?;
     let rows = limits.iter().map(|limit| limit_row(limit)).collect();
     text.push_str(&table(&Value::Array(rows), LIMITS, "no limits")?);
