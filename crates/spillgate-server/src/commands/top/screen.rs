@@ -51,6 +51,10 @@ impl Screen {
                 std::mem::forget(terminal);
             }
         }
+        if thread::panicking() {
+            // Was done before the message: once more, and the prompt would be written over it.
+            return Ok(());
+        }
         ratatui::try_restore()
     }
 }
