@@ -83,7 +83,7 @@ impl RecentCallers {
         Self { current: Window::new(capacity, now), previous: Window::new(2, now), capacity }
     }
 
-    /// Counts calls of a key with this [hash](hash).
+    /// Counts calls of a key with this [`hash`].
     pub(super) fn add(&mut self, met: Met, hash: u64, count: u64, key: impl FnOnce() -> Key) {
         self.current.callers_mut(met).add_n(hash, count, key);
     }
