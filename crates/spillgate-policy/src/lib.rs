@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
 /// Implements `Debug` with these fields alone: others are long, or may be secrets.

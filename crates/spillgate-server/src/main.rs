@@ -1,5 +1,7 @@
 //! The `spillgate` command.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

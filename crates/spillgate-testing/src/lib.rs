@@ -15,6 +15,7 @@
 //! conformance::histories(AlgorithmKind::TokenBucket, 10, model);
 //! ```
 
+#![forbid(unsafe_code)]
 #![expect(clippy::panic, reason = "a suite reports failures by panicking")]
 
 #[cfg(feature = "gate")]
