@@ -21,20 +21,24 @@
 #[cfg(feature = "gate")]
 mod check_limit;
 pub mod conformance;
+mod effort;
 mod exact;
 #[cfg(feature = "gate")]
 mod in_gate;
 mod limit;
 pub mod moving;
+mod program;
 pub mod reference;
 pub mod strategy;
 mod subject;
 
 #[cfg(feature = "gate")]
 pub use self::check_limit::CheckLimit;
+pub use self::effort::{effort, seeds};
 #[cfg(feature = "gate")]
 pub use self::in_gate::InGate;
 pub use self::limit::Limit;
+pub use self::program::program;
 pub use self::reference::Reference;
 pub use self::subject::{Observed, Subject};
 

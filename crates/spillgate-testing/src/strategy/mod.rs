@@ -12,15 +12,18 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use spillgate::Timestamp;
 
+use crate::effort;
+
 pub use self::history::{Shape, histories};
 pub use self::limit::{limit_of, limits};
 pub use self::quota::quotas;
 pub use self::relative::{Pause, Size, pauses, sizes};
 
-/// A configuration for `cases` cases, without regression files: a failure prints its input,
-/// which belongs into a test of its own.
+/// A configuration for `few` cases in a plain run, without regression files: a failure prints its
+/// input, which belongs into a test of its own.
 #[must_use]
-pub fn cases(cases: u32) -> Config {
+pub fn cases(few: u32) -> Config {
+    let cases = few.saturating_mul(effort());
     // Quotas are drawn until one is valid, so that many cases take many draws.
     let max_local_rejects = cases.saturating_mul(100);
     Config { cases, max_local_rejects, failure_persistence: None, ..Config::default() }
