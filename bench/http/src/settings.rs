@@ -96,7 +96,7 @@ impl Settings {
             out: PathBuf::from("bench/results"),
             picture: Some(PathBuf::from("docs/adaptive.svg")),
             programs: Programs {
-                spillgate: "target/release/spillgate".to_owned(),
+                spillgate: "target/dist/spillgate".to_owned(),
                 throttlecrab: "target/peers/bin/throttlecrab-server".to_owned(),
             },
         }

@@ -1,6 +1,6 @@
 //! How long it takes to acquire and release a permit, beside an atomic counter, which is the
 //! least that does it, and tokio's semaphore:
-//! `cargo run --release --manifest-path bench/Cargo.toml --bin permits`.
+//! `cargo run --profile dist -p spillgate-bench --bin permits`.
 //!
 //! All take turns in every round, and each number is the median of its rounds, in nanoseconds of
 //! wall time per acquisition, over all threads together.

@@ -29,7 +29,7 @@ pub fn describe() -> String {
     let _ = writeln!(list, "- load before the run: {load}");
     let _ = writeln!(list, "- compiler: {}", facts::compiler());
     let _ =
-        write!(list, "- crates: {}", facts::versions(include_str!("../../Cargo.lock"), &CRATES));
+        write!(list, "- crates: {}", facts::versions(include_str!("../../../Cargo.lock"), &CRATES));
     list
 }
 

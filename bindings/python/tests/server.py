@@ -1,13 +1,13 @@
 """Servers for the tests: the real one, and one that plays a script."""
 
+import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -37,9 +37,12 @@ quota = "1000/min"
 """
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+@contextlib.contextmanager
+def nobody():
+    """An address that refuses connections: it is taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 def binary():
@@ -52,27 +55,24 @@ def binary():
 class Spillgate:
     """`spillgate serve` on a free port."""
 
-    def __init__(self, folder, policy, tls=None):
+    def __init__(self, folder, policy):
         self._file = folder / "spillgate.toml"
         self._file.write_text(policy)
-        self._log = (folder / "log").open("wb+")
-        port = free_port()
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{port}"
-        self._tls = tls
-        listen = ["--http", f"127.0.0.1:{port}", "--resp", "off"]
+        self._log_path = folder / "log"
+        self._log = self._log_path.open("wb")
+        listen = ["--http", "127.0.0.1:0", "--resp", "off"]
         self._command = [binary(), "serve", "--config", self._file, *listen]
 
     def __enter__(self):
         self._process = subprocess.Popen(self._command, stdout=self._log, stderr=self._log)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self._process.poll() is None:
-            try:
-                urllib.request.urlopen(f"{self.url}/readyz", timeout=5, context=self._tls).close()
+            # It says where it listens once it does.
+            if url := re.search(r"https?://\S+", self._log_path.read_text()):
+                self.url = url[0]
                 return self
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.02)
-        self._log.seek(0)
-        raise AssertionError(f"the server did not start:\n{self._log.read().decode()}")
+            time.sleep(0.02)
+        raise AssertionError(f"the server did not start:\n{self._log_path.read_text()}")
 
     def __exit__(self, *error):
         self._process.send_signal(signal.SIGTERM)

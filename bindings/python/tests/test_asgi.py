@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import random
+import socket
 import threading
 
 import httpx2
@@ -11,7 +12,6 @@ import pytest
 import uvicorn
 from django_site import asgi_application
 from fastapi import BackgroundTasks, FastAPI, WebSocket
-from server import free_port
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
@@ -150,13 +150,13 @@ def test_a_real_server_holds_permits_until_the_body_has_ended():
 @contextlib.contextmanager
 def serve(app):
     """The application under uvicorn, on a free port."""
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
-    thread = threading.Thread(target=server.run)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()

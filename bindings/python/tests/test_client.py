@@ -11,7 +11,7 @@ import subprocess
 import threading
 
 import pytest
-from server import POLICY, Scripted, Spillgate, free_port
+from server import POLICY, Scripted, Spillgate, nobody
 
 from spillgate.client import AsyncClient, Client, ServerError, ServerUnavailable
 
@@ -199,7 +199,7 @@ def test_tls_is_spoken_and_checked(connect, tmp_path, key):
     subprocess.run(command, check=True, capture_output=True)
     tls = '[server]\ntls-cert = "certificate.pem"\ntls-key = "key.pem"\n'
     trusting = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
-    with Spillgate(tmp_path, POLICY + tls, trusting) as server:
+    with Spillgate(tmp_path, POLICY + tls) as server:
         settings = {"timeout": PATIENT, "on_failure": "raise"}
         client = connect(server.url, ssl_context=trusting, **settings)
         assert [client.check("login", key).remaining for _ in range(3)] == [4, 3, 2]
@@ -218,14 +218,14 @@ def test_a_token_is_sent(connect):
 
 @pytest.mark.parametrize(("on_failure", "passes"), [("allow", True), ("deny", False)])
 def test_without_a_server_the_failure_policy_answers(connect, on_failure, passes):
-    answer = connect(f"http://127.0.0.1:{free_port()}", on_failure=on_failure).check("api", "k")
+    with nobody() as address:
+        answer = connect(f"http://{address}", on_failure=on_failure).check("api", "k")
     assert answer.allowed is passes and "Errno" in answer.failure
 
 
 def test_without_a_server_a_client_may_raise(connect):
-    client = connect(f"http://127.0.0.1:{free_port()}", on_failure="raise")
-    with pytest.raises(ServerUnavailable, match="does not answer"):
-        client.check("api", "k")
+    with nobody() as address, pytest.raises(ServerUnavailable, match="does not answer"):
+        connect(f"http://{address}", on_failure="raise").check("api", "k")
 
 
 def test_a_dead_server_is_left_alone_and_then_tried_by_one_call(connect, caplog):

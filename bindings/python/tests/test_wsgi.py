@@ -3,6 +3,7 @@
 import http.client
 import io
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +17,6 @@ from wsgiref.validate import validator
 import pytest
 from django_site import wsgi_application
 from flask import Flask, Response
-from server import free_port
 from test_asgi import FaultyGate
 
 from spillgate import Gate, Limiter, ManualClock, SpillgateError
@@ -130,14 +130,15 @@ def test_a_real_server_is_limited():
 
 
 def test_gunicorn_workers_forked_from_one_process_each_limit(tmp_path):
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "wsgi_site:app", "-b", f"127.0.0.1:{port}"]
+    listener = socket.create_server(("127.0.0.1", 0))
+    command = [sys.executable, "-m", "gunicorn", "wsgi_site:app", "-b", f"fd://{listener.fileno()}"]
     # Loaded before the fork, as a site does that shares memory among its workers.
     command += ["--preload", "-w", "2", "--threads", "2", "--worker-tmp-dir", str(tmp_path)]
-    with (tmp_path / "log").open("wb+") as log:
-        server = subprocess.Popen(command, cwd=Path(__file__).parent, stdout=log, stderr=log)
+    with listener, (tmp_path / "log").open("wb+") as log:
+        descriptors = [listener.fileno()]
+        server = subprocess.Popen(command, cwd=Path(__file__).parent, stdout=log, stderr=log, pass_fds=descriptors)
         try:
-            url = f"http://127.0.0.1:{port}/"
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
             until_ready(url, server, log)
             seen = [status_of(url) for _ in range(40)]
         finally:

@@ -1,9 +1,9 @@
 //! Lines per second of a replay, and instructions per line:
 //!
 //! ```text
-//! cargo build --release -p spillgate-replay --example throughput
-//! taskset -c 0 target/release/examples/throughput            # 5,000,000 lines
-//! valgrind --tool=callgrind target/release/examples/throughput 100000
+//! cargo build --profile dist -p spillgate-replay --example throughput
+//! taskset -c 0 target/dist/examples/throughput            # 5,000,000 lines
+//! valgrind --tool=callgrind target/dist/examples/throughput 100000
 //! ```
 
 use std::io::{self, Read};

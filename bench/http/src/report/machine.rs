@@ -51,8 +51,11 @@ pub fn describe(settings: &Settings) -> String {
     if matches!(settings.scope, Scope::Server | Scope::Proxy) {
         return list;
     }
-    let _ =
-        write!(list, "- crates: {}", facts::versions(include_str!("../../Cargo.lock"), &CRATES));
+    let _ = write!(
+        list,
+        "- crates: {}",
+        facts::versions(include_str!("../../../../Cargo.lock"), &CRATES)
+    );
     list
 }
 
