@@ -10,19 +10,18 @@ use std::ops::Range;
 /// More than 1 also says that this machine does nothing else: bounds of time hold as documented.
 #[must_use]
 pub fn effort() -> u32 {
-    number("SPILLGATE_EFFORT", 1)
+    u32::try_from(number("SPILLGATE_EFFORT", 1)).unwrap_or(u32::MAX)
 }
 
 /// `few` seeds in a plain run, the first of which is that of the run.
 #[must_use]
 pub fn seeds(few: u32) -> Range<u64> {
-    let first = u64::from(number("SPILLGATE_SEED", 0));
+    let first = number("SPILLGATE_SEED", 0);
     first..first + u64::from(few) * u64::from(effort())
 }
 
-fn number(variable: &str, default: u32) -> u32 {
+fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable}={text}: a number below 2^32 is expected"))
+        text.parse().unwrap_or_else(|_| panic!("{variable}={text}: a number is expected"))
     })
 }

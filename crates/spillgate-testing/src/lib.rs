@@ -27,6 +27,7 @@ mod exact;
 mod in_gate;
 mod limit;
 pub mod moving;
+mod port;
 mod program;
 pub mod reference;
 pub mod strategy;
@@ -38,6 +39,7 @@ pub use self::effort::{effort, seeds};
 #[cfg(feature = "gate")]
 pub use self::in_gate::InGate;
 pub use self::limit::Limit;
+pub use self::port::port;
 pub use self::program::program;
 pub use self::reference::Reference;
 pub use self::subject::{Observed, Subject};

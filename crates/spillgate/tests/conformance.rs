@@ -110,7 +110,7 @@ fn a_table_answers_as_recorded() {
 #[test]
 fn a_table_answers_as_the_model() {
     for kind in AlgorithmKind::ALL {
-        histories(kind, 150, InTable::new);
+        histories(kind, 40, InTable::new);
     }
 }
 
@@ -124,7 +124,7 @@ fn a_limiter_answers_as_recorded() {
 #[test]
 fn a_limiter_answers_as_the_model() {
     for kind in AlgorithmKind::ALL {
-        histories(kind, 100, InLimiter::new);
+        histories(kind, 25, InLimiter::new);
     }
 }
 

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use spillgate::ManualClock;
 use spillgate_policy::store::PermitId;
 use spillgate_policy::{Limit, Mode, Outcome, Policy, Terms};
+use spillgate_testing::strategy;
 
 use super::{now, usage};
 use crate::common::{TestGate, gate_of, get};
@@ -249,6 +250,8 @@ impl Both {
 }
 
 proptest! {
+    #![proptest_config(strategy::cases(48))]
+
     #[test]
     fn a_gate_holds_what_the_model_holds_and_everything_comes_back(
         limits in limits(),

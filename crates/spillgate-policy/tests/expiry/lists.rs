@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use spillgate::{Clock, ManualClock, Timestamp};
 use spillgate_policy::store::Memory;
 use spillgate_policy::{Answer, Gate, ListKind, Origin, Policy, Terms};
+use spillgate_testing::strategy;
 
 use super::gate;
 use super::model::{ENTRIES, Entries, Model, Seconds, kind};
@@ -135,7 +136,7 @@ impl Scene {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(strategy::cases(192))]
 
     #[test]
     fn lists_are_as_a_model_without_cleverness_has_them(

@@ -19,5 +19,5 @@ pub(crate) use self::fake_sentinel::FakeSentinel;
 pub(crate) use self::log::log;
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::sentinel::{Sentinels, TlsSentinel};
-pub(crate) use self::server::{Server, free_port};
+pub(crate) use self::server::Server;
 pub(crate) use self::shifted::Shifted;

@@ -1,9 +1,10 @@
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
+use spillgate_testing::{port, program};
 use tempfile::TempDir;
 
 use super::cluster::eventually;
-use super::server::{free_port, redis_server};
+use super::server::redis_server;
 use super::{Certificates, Server};
 
 /// A master with a replica, and three Sentinels that watch them.
@@ -22,7 +23,7 @@ impl Sentinels {
         let of = master.port.to_string();
         let replica = Server::redis_with(&["--replicaof", "127.0.0.1", &of]);
         let folder = tempfile::tempdir().unwrap();
-        let ports: Vec<_> = (0..3).map(|_| free_port()).collect();
+        let ports: Vec<_> = (0..3).map(|_| port()).collect();
         let children = ports.iter().map(|port| sentinel(&folder, *port, master.port)).collect();
         let sentinels = Self { master, replica, ports, children, _folder: folder };
         eventually("the Sentinels find each other and the replica", || {
@@ -92,7 +93,7 @@ pub(crate) struct TlsSentinel {
 impl TlsSentinel {
     /// Starts one that watches the master on this port, which speaks TLS too.
     pub(crate) fn start(certificates: &Certificates, master: u16) -> Self {
-        let (folder, port, plain) = (tempfile::tempdir().unwrap(), free_port(), free_port());
+        let (folder, port, plain) = (tempfile::tempdir().unwrap(), port(), port());
         let file = |name| certificates.file(name).display().to_string();
         let settings = format!(
             "port {plain}\ntls-port {port}\nbind 127.0.0.1\ntls-replication yes\n\
@@ -104,7 +105,7 @@ impl TlsSentinel {
         );
         let config = folder.path().join("sentinel.conf");
         std::fs::write(&config, settings).unwrap();
-        let mut command = Command::new(redis_server());
+        let mut command = program(&redis_server());
         let child = command.arg(config).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap();
         let sentinel = Self { port, child, _folder: folder };
         let client = redis::Client::open(format!("redis://127.0.0.1:{plain}")).unwrap();
@@ -130,7 +131,7 @@ fn sentinel(folder: &TempDir, port: u16, master: u16) -> Child {
          sentinel failover-timeout main 2000\n"
     );
     std::fs::write(&file, settings).unwrap();
-    Command::new(redis_server()).arg(file).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap()
+    program(&redis_server()).arg(file).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap()
 }
 
 fn knows_all(port: u16) -> bool {

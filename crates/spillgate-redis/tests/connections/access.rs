@@ -3,6 +3,7 @@
 use spillgate_testing::CheckLimit;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::Value;
 use spillgate_policy::{Gate, LimitCheck, Limits, Policy, Terms};
 use spillgate_redis::backend::Fault;
@@ -84,17 +85,21 @@ fn refused(connection: &mut redis::Connection) -> Vec<String> {
 
 #[tokio::test]
 async fn a_user_needs_no_more_than_is_documented() {
-    for server in [
+    let servers = [
         Server::redis(),
         Server::valkey(),
         #[cfg(target_arch = "x86_64")]
         Server::redis_6_2(),
-    ] {
+    ];
+    let users = servers.iter().flat_map(|server| {
         assert_eq!(server.command(&documented()), "OK");
-        for url in [server.url(), format!("{}/3", server.url())] {
+        [server.url(), format!("{}/3", server.url())].map(|url| async move {
             use_all(&Client::connect(login(options(&url))).await.unwrap()).await;
             use_store(login(options(&url))).await;
-        }
+        })
+    });
+    join_all(users).await;
+    for server in &servers {
         assert_eq!(refused(&mut server.admin()), Vec::<String>::new());
     }
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use spillgate_redis::client::Client;
+use spillgate_testing::port;
 use tokio::time::sleep;
 
-use crate::common::{FakeSentinel, Server, free_port};
+use crate::common::{FakeSentinel, Server};
 use crate::connections::asking::{ask, options, scripts_run};
 
 /// For several looks at where the master is.
@@ -23,7 +24,7 @@ struct VoteScene {
 impl VoteScene {
     async fn new(sentinels: usize) -> Self {
         let (master, old) = (Server::redis(), Server::redis());
-        let mut scene = Self { master, old, sentinels: Vec::new(), dead: free_port() };
+        let mut scene = Self { master, old, sentinels: Vec::new(), dead: port() };
         for _ in 0..sentinels {
             scene.sentinels.push(FakeSentinel::start(scene.master.port, true).await);
         }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::common::{Sentinels, Server, Span, eventually, real_time};
 use crate::faults::calls::CallResult;
 use crate::faults::node::{HOT, LimitKind, Node};
-use crate::faults::scene::TURN;
+use crate::{TURN, is_quiet};
 
 const NODES: usize = 3;
 
@@ -92,7 +92,7 @@ async fn until_over(sentinels: &Sentinels) {
     while sentinels.named_master() != Some(port) {
         sleep(Duration::from_millis(5)).await;
     }
-    sleep(Duration::from_millis(2500)).await;
+    sleep(Duration::from_millis(if is_quiet() { 2500 } else { 1000 })).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,7 +103,7 @@ async fn a_planned_failover_forgives_only_what_was_on_its_way_to_the_replica() {
         let sentinels = Sentinels::start();
         let fleet = Fleet::start(&sentinels).await;
         // All of the burst is spent.
-        sleep(Duration::from_secs(2)).await;
+        sleep(Duration::from_millis(if is_quiet() { 2000 } else { 700 })).await;
         sentinels.exchange_master();
         until_over(&sentinels).await;
         // What the old master wrote that the new one never got: some 130 bytes for each call.
@@ -128,7 +128,7 @@ async fn an_unplanned_failover_forgives_only_what_was_on_its_way_to_the_replica(
     let _turn = TURN.lock().await;
     let mut sentinels = Sentinels::start();
     let fleet = Fleet::start(&sentinels).await;
-    sleep(Duration::from_secs(2)).await;
+    sleep(Duration::from_millis(if is_quiet() { 2000 } else { 700 })).await;
     sentinels.master.kill();
     let died = real_time();
     until_over(&sentinels).await;

@@ -7,6 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::faults::calls::{Call, Calls};
 use crate::faults::node::{LimitKind, Node};
+use crate::is_quiet;
 
 /// Calls that are made at a steady rate, whether or not those before have been answered.
 pub(crate) struct Load {
@@ -85,14 +86,14 @@ async fn make(state: Arc<LoadState>, limit: LimitKind, due: Instant) {
 /// How many calls a second are answered when there are always as many as can be.
 pub(crate) async fn saturation(node: &Node) -> f64 {
     const TASKS: usize = 64;
-    const LONG: Duration = Duration::from_millis(400);
+    let long = Duration::from_millis(if is_quiet() { 400 } else { 200 });
     let begin = Instant::now();
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
         let node = node.clone();
         tasks.spawn(async move {
             let (mut answered, caller) = (0, format!("caller {task}"));
-            while begin.elapsed() < LONG {
+            while begin.elapsed() < long {
                 answered += usize::from(node.ask(LimitKind::Open, &caller).await.is_by_redis());
             }
             answered

@@ -8,6 +8,7 @@ use spillgate_redis::{RedisStore, Settings};
 
 use crate::common::Bound;
 use crate::faults::calls::CallResult;
+use crate::is_quiet;
 
 /// The limits of a node, by what they do in an outage, and one that is asked for more than it
 /// has.
@@ -80,12 +81,7 @@ impl Node {
 
 /// How long a call may take: less than usual, so that outages are noticed soon.
 pub(crate) fn time_out() -> Duration {
-    Duration::from_millis(if is_soak() { 50 } else { 100 })
-}
-
-/// True if there is nothing else to do on this machine, so that times mean something.
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("SPILLGATE_SECONDS").is_some()
+    Duration::from_millis(if is_quiet() { 50 } else { 100 })
 }
 
 fn policy() -> String {

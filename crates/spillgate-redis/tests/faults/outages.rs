@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use crate::common::{Proxy, Server};
 use crate::faults::node::HOT;
-use crate::faults::scene::{FAULT, Scene, has_connections, rounds};
+use crate::faults::scene::{Scene, fault, has_connections, rounds};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_is_missed_no_longer_than_it_is_away() {
@@ -15,7 +15,7 @@ async fn a_server_that_is_killed_is_missed_no_longer_than_it_is_away() {
     for _ in 0..rounds() {
         let killed = async || {
             server.kill();
-            sleep(FAULT).await;
+            sleep(fault()).await;
             server.start_again();
         };
         let round = scene.round(killed).await;
@@ -33,7 +33,7 @@ async fn a_server_that_is_stopped_holds_calls_up_for_no_longer_than_the_time_out
     for _ in 0..rounds() {
         let stopped = async || {
             server.pause();
-            sleep(FAULT).await;
+            sleep(fault()).await;
             server.resume();
         };
         let round = scene.round(stopped).await;
@@ -51,7 +51,7 @@ async fn a_network_that_is_too_slow_is_an_outage() {
     for _ in 0..rounds() {
         let slow = async || {
             proxy.set_latency(Duration::from_millis(200));
-            sleep(FAULT).await;
+            sleep(fault()).await;
             proxy.set_latency(Duration::ZERO);
         };
         let round = scene.round(slow).await;

@@ -1,15 +1,13 @@
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 use tokio::time::{Instant, sleep};
 
 use crate::common::Server;
 use crate::faults::calls::{CallResult, Calls};
 use crate::faults::load::{Load, saturation};
-use crate::faults::node::{LimitKind, Node, SHARE, is_soak, time_out};
-
-/// One scene at a time, or they would take the processors from each other.
-pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
+use crate::faults::node::{LimitKind, Node, SHARE, time_out};
+use crate::{TURN, is_quiet};
 
 /// A node under half the load that it could bear, or less.
 pub(crate) struct Scene {
@@ -34,17 +32,21 @@ pub(crate) struct Round {
 }
 
 /// How long nothing is wrong before a fault and after it.
-const CALM: Duration = Duration::from_millis(400);
+fn calm() -> Duration {
+    Duration::from_millis(if is_quiet() { 400 } else { 250 })
+}
 
 /// How long a fault takes.
-pub(crate) const FAULT: Duration = Duration::from_millis(800);
+pub(crate) fn fault() -> Duration {
+    Duration::from_millis(if is_quiet() { 800 } else { 500 })
+}
 
 /// The most calls a second on a machine that may have less time for us in the next moment.
 const BUSY: f64 = 4_000.0;
 
 /// How often a fault happens.
 pub(crate) fn rounds() -> usize {
-    if is_soak() { 5 } else { 2 }
+    if is_quiet() { 5 } else { 2 }
 }
 
 impl Scene {
@@ -52,7 +54,7 @@ impl Scene {
         let turn = TURN.lock().await;
         let node = Node::connect(url).await;
         let half = saturation(&node).await / 2.0;
-        let rate = if is_soak() { half } else { half.min(BUSY) };
+        let rate = if is_quiet() { half } else { half.min(BUSY) };
         Self { node, what, rate, rounds: 0, memory: None, _turn: turn }
     }
 
@@ -61,13 +63,13 @@ impl Scene {
     pub(crate) async fn round(&mut self, fault: impl AsyncFnOnce()) -> Round {
         self.rounds += 1;
         let load = Load::begin(&self.node, self.rate, &format!("round {}", self.rounds));
-        sleep(CALM).await;
+        sleep(calm()).await;
         let begin = Instant::now();
         fault().await;
         let back = Instant::now();
         let recovery = load.decided_after(back).await;
         let settled = Instant::now();
-        sleep(CALM).await;
+        sleep(calm()).await;
         let calls = load.end().await;
         let end = Instant::now();
         let troubled = calls.between(begin, settled);
@@ -89,14 +91,14 @@ impl Scene {
             round.recovery.as_secs_f64() * 1e3,
             round.calls.forgiven(),
         );
-        let (late, recovery) = match is_soak() {
+        let (late, recovery) = match is_quiet() {
             true => (Duration::from_millis(5), Duration::from_secs(1)),
             false => (Duration::from_millis(500), Duration::from_secs(5)),
         };
         assert!(round.troubled.p99() < time_out() + late, "{:?}", round.troubled.p99());
         assert!(round.recovery < recovery, "{:?}", round.recovery);
         let decided = round.after.by_redis();
-        assert!(decided > if is_soak() { 0.99 } else { 0.5 }, "only {decided} decided afterwards");
+        assert!(decided > if is_quiet() { 0.99 } else { 0.5 }, "only {decided} decided afterwards");
         round.keeps_policies();
         assert_eq!(self.node.in_flight(), 0);
         let first = *self.memory.get_or_insert(memory);

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::common::{Bound, Server, Span};
-use crate::faults::node::is_soak;
+use crate::{TURN, is_quiet};
 
 type SharedGate = Arc<Gate<RedisStore<Client>>>;
 
@@ -60,6 +60,7 @@ const LIMITS: [(&str, u64); 4] = [("bucket", 60), ("daily", 200), ("window", 50)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stalls_that_are_waited_for_admit_nothing_above_the_quota() {
+    let _turn = TURN.lock().await;
     let stalls = [60, 120, 240].map(Duration::from_millis);
     for nodes in [1, 2] {
         let admitted = admitted_under(&stalls, nodes).await;
@@ -71,6 +72,7 @@ async fn stalls_that_are_waited_for_admit_nothing_above_the_quota() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stalls_that_are_not_waited_for_admit_nothing_above_the_quota_at_the_node_that_knows() {
+    let _turn = TURN.lock().await;
     let stalls = [600, 300].map(Duration::from_millis);
     let admitted = admitted_under(&stalls, 1).await;
     assert!(admitted.by_shares > 0, "they were all waited for");
@@ -123,13 +125,13 @@ async fn admitted_under(stalls: &[Duration], nodes: u32) -> Admitted {
         }
     }
     record.bursts_are_spent().await;
-    let rounds = if is_soak() { 60 / (2 * stalls.len()) } else { 1 };
+    let rounds = if is_quiet() { 60 / (2 * stalls.len()) } else { 1 };
     let mut next = Instant::now();
     for stall in stalls.iter().cycle().take(rounds * stalls.len()) {
         server.pause();
         sleep(*stall).await;
         server.resume();
-        next += Duration::from_secs(2);
+        next += if is_quiet() { Duration::from_secs(2) } else { Duration::from_millis(1200) };
         sleep_until(next).await;
     }
     record.is_over.store(true, Ordering::SeqCst);

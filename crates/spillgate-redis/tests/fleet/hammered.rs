@@ -1,23 +1,25 @@
 //! No caller ever gets more than its quota, and nearly all of it.
 
-use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-use crate::common::{Server, Span, real_time};
+use spillgate_testing::effort;
+
+use crate::common::{Server, Span};
 use crate::fleet::order::Order;
 use crate::fleet::processes;
 use crate::fleet::worker::{Admission, Seen};
-
-/// How long processes have to start before they begin.
-const START: u64 = 3_000_000_000;
+use crate::{TURN, is_quiet};
 
 /// Redis servers tell the time in microseconds.
 const TICK: u64 = 1_000;
 
-/// How long they go on if nobody says otherwise.
-const SECONDS: u64 = 4;
+/// How long processes go on, in seconds.
+fn seconds() -> u64 {
+    (2 * u64::from(effort())).min(30)
+}
 
 /// How much of the quota must be used on a machine that may be busy with other things.
-const IN_HASTE: f64 = 0.8;
+const IN_HASTE: f64 = 0.5;
 
 /// What is asked for where nobody can have enough, in percent of the quota.
 const TEN_TIMES: u64 = 1_000;
@@ -25,12 +27,9 @@ const TEN_TIMES: u64 = 1_000;
 /// What is asked for where slices are held, since there is hardly less than is asked for.
 const A_BIT_MORE: u64 = 110;
 
-/// One fleet at a time, or they would take the processors from each other.
-static TURN: Mutex<()> = Mutex::new(());
-
 #[test]
 fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.blocking_lock();
     let fleet = Fleet::run("strict", (250, 50), 4, TEN_TIMES, [8, 8]);
     for admission in fleet.admissions() {
         let Admission { before, now, after, .. } = *admission;
@@ -42,7 +41,7 @@ fn strict_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
 
 #[test]
 fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.blocking_lock();
     let fleet = Fleet::run("leased", (1_000, 1_000), 2, TEN_TIMES, [8, 8]);
     for admission in fleet.admissions() {
         let Admission { before, now, .. } = *admission;
@@ -55,7 +54,7 @@ fn leased_limits_admit_no_more_than_their_quota_and_nearly_all_of_it() {
 
 #[test]
 fn leased_limits_that_are_nearly_enough_are_held_in_slices_and_never_exceeded() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.blocking_lock();
     let fleet = Fleet::run("leased", (2_000, 1_000), 1, A_BIT_MORE, [8, 8]);
     fleet.keeps_bounds();
     let leased: u64 = fleet.seen.iter().map(|seen| seen.leased).sum();
@@ -64,7 +63,7 @@ fn leased_limits_that_are_nearly_enough_are_held_in_slices_and_never_exceeded() 
 
 #[test]
 fn leased_limits_cost_few_scripts_however_much_is_asked_for() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.blocking_lock();
     for (quota, demand, processes) in [
         ((1_000, 2_000), 300, [4, 4]),
         ((1_000, 2_000), TEN_TIMES, [4, 4]),
@@ -82,8 +81,8 @@ struct Fleet {
     seen: Vec<Seen>,
     /// How many scripts the server has run.
     commands: u64,
-    /// If somebody said how long to go on, there is nothing else to do on this machine.
-    is_soak: bool,
+    /// How long the processes were there, in seconds.
+    took: u64,
 }
 
 impl Fleet {
@@ -94,16 +93,14 @@ impl Fleet {
         demand: u64,
         processes: [u64; 2],
     ) -> Self {
-        let seconds_set = std::env::var("SPILLGATE_SECONDS").ok();
-        let seconds = seconds_set.as_ref().map_or(SECONDS, |text| text.parse().unwrap());
         let (server, folder) = (Server::redis(), tempfile::tempdir().unwrap());
-        let (url, sharing) = (server.url(), sharing.to_owned());
-        let begin = real_time() + START;
-        let order = Order { url, sharing, rate, burst, callers, demand, processes, begin, seconds };
+        let (url, sharing, seconds) = (server.url(), sharing.to_owned(), seconds());
+        let order = Order { url, sharing, rate, burst, callers, demand, processes, seconds };
+        let begin = Instant::now();
         let seen = processes::run(&order, folder.path());
+        let took = begin.elapsed().as_secs() + 1;
         let stats = server.command("INFO commandstats");
-        let fleet =
-            Self { order, seen, commands: scripts_run(&stats), is_soak: seconds_set.is_some() };
+        let fleet = Self { order, seen, commands: scripts_run(&stats), took };
         fleet.print();
         fleet
     }
@@ -139,7 +136,7 @@ impl Fleet {
     fn is_cheap(&self) {
         let Order { processes: [all, asked], callers, seconds, .. } = self.order;
         // It asks once a second how many there are, from when it is started.
-        let counting = asked * (seconds + START / 1_000_000_000 + 3);
+        let counting = asked * (self.took + 3);
         let begin = asked * callers * (2 * all + 8);
         let most = self.order.most_calls() * (asked * seconds) as f64;
         let run = self.commands.saturating_sub(counting + begin);
@@ -162,10 +159,10 @@ impl Fleet {
 
     /// At least this part of the quota, if the machine has time for it.
     fn uses(&self, part: f64) {
-        let part = if self.is_soak { part } else { IN_HASTE };
+        let part = if is_quiet() { part } else { IN_HASTE };
         assert!(self.used() >= part, "used only {:.2} % of the quota", 100.0 * self.used());
         let failed: u64 = self.seen.iter().map(|seen| seen.failed).sum();
-        assert!(!self.is_soak || failed == 0, "{failed} calls failed");
+        assert!(!is_quiet() || failed == 0, "{failed} calls failed");
     }
 }
 

@@ -18,8 +18,6 @@ pub(crate) struct Order {
     pub(crate) demand: u64,
     /// How many processes there are, and how many of them are asked.
     pub(crate) processes: [u64; 2],
-    /// When to begin, in nanoseconds of the real time.
-    pub(crate) begin: u64,
     /// How long to go on.
     pub(crate) seconds: u64,
 }
@@ -30,9 +28,9 @@ impl Order {
 
     /// As text, for a process that is to be started.
     pub(crate) fn to_text(&self) -> String {
-        let Self { url, sharing, rate, burst, callers, demand, processes, begin, seconds } = self;
+        let Self { url, sharing, rate, burst, callers, demand, processes, seconds } = self;
         let [all, asked] = processes;
-        format!("{url} {sharing} {rate} {burst} {callers} {demand} {all} {asked} {begin} {seconds}")
+        format!("{url} {sharing} {rate} {burst} {callers} {demand} {all} {asked} {seconds}")
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote.
@@ -42,8 +40,8 @@ impl Order {
         let mut number = || words.next().unwrap().parse().unwrap();
         let (rate, burst, callers) = (number(), number(), number());
         let (demand, processes) = (number(), [number(), number()]);
-        let (begin, seconds) = (number(), number());
-        Self { url, sharing, rate, burst, callers, demand, processes, begin, seconds }
+        let seconds = number();
+        Self { url, sharing, rate, burst, callers, demand, processes, seconds }
     }
 
     pub(crate) fn policy(&self) -> String {

@@ -10,10 +10,12 @@ use spillgate_policy::Key;
 use spillgate_policy::store::{HoldSpec, LimitSpec, Outage, Permits, Spend, Store};
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::{RedisLimits, RedisStore, Settings};
+use spillgate_testing::effort;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::common::Server;
+use crate::{TURN, is_quiet};
 
 /// What a process is told: the server, its number, the limit, and for how many milliseconds to hold
 /// and release; 0 to hold all permits for ever.
@@ -151,9 +153,11 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) -> Duration {
 
 #[test]
 fn three_processes_never_hold_more_permits_than_there_are() {
+    let _turn = TURN.blocking_lock();
+    let millis = u64::from(effort().min(10)) * 1000;
     for permits in [3, 100] {
         let server = Server::redis();
-        let start = |number| HoldingProcess::start(&server, number, permits, 3000);
+        let start = |number| HoldingProcess::start(&server, number, permits, millis);
         let mut processes: Vec<_> = (0..3).map(start).collect();
         for process in &mut processes {
             assert!(process.0.wait().unwrap().success());
@@ -167,6 +171,7 @@ fn three_processes_never_hold_more_permits_than_there_are() {
 
 #[tokio::test]
 async fn the_permits_of_a_killed_process_are_back_within_their_time_to_live() {
+    let _turn = TURN.lock().await;
     let server = Server::redis();
     let mut other = HoldingProcess::start(&server, 0, 4, 0);
     until("it holds all", async || number(&server, "most") == 4).await;
@@ -181,12 +186,13 @@ async fn the_permits_of_a_killed_process_are_back_within_their_time_to_live() {
     other.0.wait().unwrap();
     let took = until("they are free", async || !node.hold(4).await.is_empty()).await;
     eprintln!("free again after {took:?}");
-    assert!(took <= TTL + Duration::from_secs(1), "{took:?}");
+    assert!(!is_quiet() || took <= TTL + Duration::from_secs(1), "{took:?}");
     assert_eq!(node.expired(), 0);
 }
 
 #[tokio::test]
 async fn a_process_that_stood_still_for_longer_than_its_permits_last_counts_them_as_expired() {
+    let _turn = TURN.lock().await;
     let server = Server::redis();
     let other = HoldingProcess::start(&server, 0, 4, 0);
     until("it holds all", async || number(&server, "most") == 4).await;

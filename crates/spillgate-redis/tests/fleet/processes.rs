@@ -1,8 +1,9 @@
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::fleet::order::Order;
-use crate::fleet::worker::{FILE, Seen};
+use crate::fleet::worker::{FILE, READY, Seen};
 
 /// Processes that end with the test, each with a file of its own.
 struct Processes(Vec<(Child, PathBuf)>);
@@ -11,6 +12,13 @@ struct Processes(Vec<(Child, PathBuf)>);
 pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
     let mut processes =
         Processes((0..order.processes[1]).map(|number| start(order, folder, number)).collect());
+    for (child, _) in &mut processes.0 {
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().ends_with(READY)), "a process is not ready");
+    }
+    for (child, _) in &mut processes.0 {
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    }
     for (child, _) in &mut processes.0 {
         let status = child.wait().unwrap();
         assert!(status.success(), "a process of the fleet failed: {status}");
@@ -22,10 +30,11 @@ pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
 fn start(order: &Order, folder: &Path, number: u64) -> (Child, PathBuf) {
     let file = folder.join(format!("process {number}"));
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["fleet::worker::worker", "--exact", "--ignored"])
+        .args(["fleet::worker::worker", "--exact", "--ignored", "--nocapture"])
         .env(Order::VARIABLE, order.to_text())
         .env(FILE, &file)
-        .stdout(Stdio::null())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     (child, file)

@@ -17,6 +17,9 @@ use crate::fleet::order::Order;
 /// The file that a process writes what it has seen to.
 pub(crate) const FILE: &str = "SPILLGATE_FLEET_FILE";
 
+/// What a process prints when it is ready to begin.
+pub(crate) const READY: &str = "ready";
+
 /// How many calls of a process are under way at most.
 const TASKS: u64 = 16;
 
@@ -61,8 +64,8 @@ async fn worker() {
     let store = RedisStore::new(client, &settings).unwrap();
     let policy = Policy::from_toml(&order.policy()).unwrap();
     let gate = Arc::new(Gate::with_store(policy, store).unwrap());
-    let wait = Duration::from_nanos(order.begin.saturating_sub(real_time()));
-    let begin = Instant::now() + wait;
+    begins();
+    let begin = Instant::now();
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
         tasks.spawn(ask(Arc::clone(&gate), order.clone(), task, begin));
@@ -76,6 +79,12 @@ async fn worker() {
     gate.store().shutdown().await;
     all.leased = gate.store().stats().leases.allowed;
     std::fs::write(std::env::var(FILE).unwrap(), all.to_text()).unwrap();
+}
+
+/// Says that this process is ready, and waits until all are.
+fn begins() {
+    println!("{READY}");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 /// Asks at a steady pace, whatever the answers are; calls that come late are made up for.

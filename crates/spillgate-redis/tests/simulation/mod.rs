@@ -1,7 +1,7 @@
 //! Many nodes, Redis and a network in which everything goes wrong, all of it decided by a
 //! seed: whatever the schedule, the fleet never admits more than the quota.
 //!
-//! `SPILLGATE_SEED=17` runs one seed alone, again exactly as it was.
+//! `SPILLGATE_SEED=17` begins with that seed, exactly as it was.
 
 mod demand;
 mod fleet;
@@ -13,9 +13,10 @@ mod plan;
 mod random;
 mod world;
 
-use std::env;
 use std::ops::Range;
 use std::thread;
+
+use spillgate_testing::seeds;
 
 use self::fleet::simulate;
 use self::oracle::judge;
@@ -23,12 +24,10 @@ use self::plan::{Flaw, Plan};
 
 /// Runs the plans of many seeds, on all cores. The first that is found wrong is told.
 fn judge_all(seeds: Range<u64>, plan: impl Fn(u64) -> Plan + Sync) -> Result<(), String> {
-    let chosen = env::var("SPILLGATE_SEED").ok().map(|seed| seed.parse().unwrap());
-    let seeds: Vec<u64> = chosen.map_or(seeds.collect(), |seed| vec![seed]);
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let judge_some = |thread: usize| {
-        seeds.iter().skip(thread).step_by(threads).try_for_each(|seed| {
-            let plan = plan(*seed);
+        seeds.clone().skip(thread).step_by(threads).try_for_each(|seed| {
+            let plan = plan(seed);
             judge(&plan, &simulate(&plan)).map_err(|why| {
                 format!("seed {seed}: {why}; set SPILLGATE_SEED={seed} to see it again: {plan:#?}")
             })
@@ -43,18 +42,18 @@ fn judge_all(seeds: Range<u64>, plan: impl Fn(u64) -> Plan + Sync) -> Result<(),
 
 #[test]
 fn no_schedule_admits_more_than_the_quota() {
-    judge_all(0..2000, Plan::troubled).unwrap();
+    judge_all(seeds(500), Plan::troubled).unwrap();
 }
 
 #[test]
 fn no_storm_after_a_quiet_time_admits_more_than_the_quota() {
-    judge_all(0..400, Plan::stormy).unwrap();
+    judge_all(seeds(100), Plan::stormy).unwrap();
 }
 
 #[test]
 fn a_failover_forgives_no_more_than_was_taken_while_the_replica_was_behind() {
-    judge_all(0..500, Plan::forgetful).unwrap();
-    for seed in 0..100 {
+    judge_all(seeds(125), Plan::forgetful).unwrap();
+    for seed in seeds(25) {
         let plan = Plan::forgetful(seed);
         let forgiven = simulate(&plan).history.forgiven;
         for limit in &plan.limits {
@@ -69,17 +68,17 @@ fn a_failover_forgives_no_more_than_was_taken_while_the_replica_was_behind() {
 
 #[test]
 fn a_quota_that_changes_admits_no_more_than_the_old_and_the_new_together() {
-    judge_all(0..500, Plan::changing).unwrap();
+    judge_all(seeds(125), Plan::changing).unwrap();
 }
 
 #[test]
 fn a_node_whose_redis_stalls_admits_no_more_than_the_quota() {
-    judge_all(0..3000, |seed| Plan::stalled(seed, 1)).unwrap();
+    judge_all(seeds(750), |seed| Plan::stalled(seed, 1)).unwrap();
 }
 
 #[test]
 fn nodes_whose_redis_stalls_admit_at_most_one_burst_more() {
-    judge_all(0..1000, |seed| Plan::stalled(seed, 2 + seed as u32 % 4)).unwrap();
+    judge_all(seeds(250), |seed| Plan::stalled(seed, 2 + (seed % 4) as u32)).unwrap();
 }
 
 #[test]

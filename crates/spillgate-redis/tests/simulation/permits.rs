@@ -1,6 +1,7 @@
 //! Permits that nodes share over a network in which everything goes wrong: all nodes together never
 //! hand out more than the limit, but for those whose holders outlived their slice, which are counted.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use spillgate_policy::Key;
 use spillgate_policy::store::{HoldSpec, LimitSpec, Outage, Permits, Spend, Store};
 use spillgate_redis::{RedisLimits, RedisStore, Settings};
+use spillgate_testing::seeds;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -244,10 +246,9 @@ async fn run(plan: PermitPlan) -> Result<(u64, u64, u64), String> {
 }
 
 /// Simulates many seeds, and returns how many expired in all of them.
-fn judge_all(seeds: u64, plan: fn(u64) -> PermitPlan) -> Result<u64, String> {
-    let chosen = std::env::var("SPILLGATE_SEED").ok().map(|seed| seed.parse().unwrap());
+fn judge_all(seeds: Range<u64>, plan: fn(u64) -> PermitPlan) -> Result<u64, String> {
     let mut expired_in_all = 0;
-    for seed in chosen.map_or(0..seeds, |seed: u64| seed..seed + 1) {
+    for seed in seeds {
         let plan = plan(seed);
         let told = |why| format!("seed {seed}: {why}; set SPILLGATE_SEED={seed}: {plan:?}");
         let (granted, expired, _) = simulate(&plan).map_err(told)?;
@@ -262,13 +263,13 @@ fn judge_all(seeds: u64, plan: fn(u64) -> PermitPlan) -> Result<u64, String> {
 
 #[test]
 fn no_schedule_hands_out_more_permits_than_there_are() {
-    let expired = judge_all(150, PermitPlan::steady).unwrap();
+    let expired = judge_all(seeds(40), PermitPlan::steady).unwrap();
     assert_eq!(expired, 0, "all were renewed in time");
 }
 
 #[test]
 fn what_is_handed_out_twice_is_counted_as_expired() {
-    let expired = judge_all(150, PermitPlan::troubled).unwrap();
+    let expired = judge_all(seeds(40), PermitPlan::troubled).unwrap();
     assert!(expired > 0, "no holder has outlived its slice");
 }
 
@@ -284,11 +285,11 @@ fn a_seed_of_permits_is_replayed_exactly() {
 fn nodes_that_hand_out_what_they_were_denied_are_caught() {
     let flawed =
         |seed| PermitPlan { flaw: Some(Flaw::GenerousPermits), ..PermitPlan::steady(seed) };
-    assert!(judge_all(20, flawed).is_err());
+    assert!(judge_all(0..20, flawed).is_err());
 }
 
 #[test]
 fn nodes_whose_slices_outlast_those_of_redis_are_caught() {
     let flawed = |seed| PermitPlan { paces: (300_000, 300_000), ..PermitPlan::troubled(seed) };
-    assert!(judge_all(60, flawed).is_err());
+    assert!(judge_all(0..60, flawed).is_err());
 }

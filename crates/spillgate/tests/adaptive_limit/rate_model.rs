@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use spillgate::adaptive::AdaptiveRate;
 use spillgate::{Quota, Timestamp};
+use spillgate_testing::strategy;
 
 use super::{Script, anyone, at};
 
@@ -69,7 +70,7 @@ fn moving(quota: Quota) -> AdaptiveRate<str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(strategy::cases(400))]
 
     /// Every decision is that of the model, but for what is rounded: less than a millionth of a
     /// token per call or change.

@@ -5,7 +5,7 @@ use spillgate_testing::conformance::{histories, recorded};
 
 use crate::algorithms::words::Words;
 
-const CASES: u32 = 500;
+const CASES: u32 = 125;
 
 #[test]
 fn words_answer_as_recorded() {

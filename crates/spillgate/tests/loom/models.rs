@@ -1,5 +1,6 @@
-//! Every interleaving of a few threads on the smallest table: one line of two slots. Run by `scripts/test` with `--cfg spillgate_loom`.
-#![cfg(spillgate_loom)]
+//! Every interleaving of a few threads on the smallest table: one line of two slots. `scripts/lib/loom` runs
+//! them, with `--cfg spillgate_loom`.
+#![cfg(all(test, spillgate_loom))]
 
 use std::time::Duration;
 
