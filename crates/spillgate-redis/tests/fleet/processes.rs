@@ -1,4 +1,4 @@
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,8 +13,11 @@ pub(crate) fn run(order: &Order, folder: &Path) -> Vec<Seen> {
     let mut processes =
         Processes((0..order.processes[1]).map(|number| start(order, folder, number)).collect());
     for (child, _) in &mut processes.0 {
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().ends_with(READY)), "a process is not ready");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let is_ready = output.by_ref().lines().any(|line| line.unwrap().ends_with(READY));
+        assert!(is_ready, "a process has ended before it was ready");
+        // It could not print what else it has to say if nobody held the other end.
+        child.stdout = Some(output.into_inner());
     }
     for (child, _) in &mut processes.0 {
         child.stdin.take().unwrap().write_all(b"\n").unwrap();

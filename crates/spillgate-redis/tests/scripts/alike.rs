@@ -17,7 +17,7 @@ use crate::common::Server;
 use crate::scripts::case::{CALLERS, cases, name};
 use crate::scripts::runner::{MARGIN, ScriptRunner};
 
-const CASES: u32 = 2_000;
+const CASES: u32 = 500;
 
 /// A reply, and of each caller what is kept and for how many milliseconds.
 struct Answer {

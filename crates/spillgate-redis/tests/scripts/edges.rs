@@ -62,7 +62,7 @@ fn callers_of_a_full_window() -> impl Strategy<Value = Story> {
 
 fn are_answered_alike(stories: impl Strategy<Value = Story>) {
     let client = RefCell::new(ScriptRunner::new(Server::redis()));
-    let mut runner = TestRunner::new(strategy::cases(5_000));
+    let mut runner = TestRunner::new(strategy::cases(1_000));
     let outcome = runner.run(&stories, |story| compare(&mut client.borrow_mut(), &story));
     if let Err(error) = outcome {
         panic!("{error}");

@@ -119,7 +119,7 @@ async fn compare(kind: AlgorithmKind, events: &[Event]) -> Result<(), TestCaseEr
 #[test]
 fn tiers_overrides_and_settling_are_as_in_memory() {
     for kind in AlgorithmKind::ALL {
-        let mut runner = TestRunner::new(strategy::cases(400));
+        let mut runner = TestRunner::new(strategy::cases(100));
         let outcome = runner.run(&vec(events(), 1..40), |events| {
             let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
             runtime.unwrap().block_on(compare(kind, &events))

@@ -169,7 +169,7 @@ fn a_gate_over_the_store_answers_as_the_model() {
 fn what_moves_over_the_store_forgives_nothing() {
     let runtime = runtime();
     for kind in AlgorithmKind::ALL {
-        moving(kind, 300, |kind, quotas, start| {
+        moving(kind, 75, |kind, quotas, start| {
             moving_in_store(&Arc::new(Model::new(start)), &runtime, kind, quotas)
         });
     }
