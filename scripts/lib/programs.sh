@@ -4,6 +4,7 @@
 debian=(
     "redis-server     redis-server  stores that nodes share"
     "redis-cli        redis-tools   a client of Redis"
+    "redis-benchmark  redis-tools   a client of Redis"
     "curl             curl          the commands of the documentation"
     "openssl          openssl       certificates"
     "nginx            nginx-light   a proxy"
@@ -113,6 +114,7 @@ need() {
     local pair packages=()
     for pair in "$@"; do is_here "${pair%=*}" || packages+=("${pair#*=}"); done
     if [ ${#packages[@]} = 0 ]; then return; fi
+    if [ -n "${no_install:-}" ]; then echo "missing: ${packages[*]}; without --no-install, they are installed" >&2; exit 1; fi
     echo "Installing ${packages[*]}" >&2
     install "${packages[@]}" >&2
 }
