@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
@@ -106,11 +105,8 @@ fn grpc_is_spoken_if_there_is_something_to_ask_or_it_is_asked_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_is_spoken_over_tls() {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let home = Home::new(&POLICY.replace("0.0.0.0:0", "127.0.0.1:0"));
-    std::fs::write(home.path("cert.pem"), cert.pem()).unwrap();
-    std::fs::write(home.path("key.pem"), signing_key.serialize_pem()).unwrap();
+    home.certify();
     let (certificate, key) = (home.path("cert.pem"), home.path("key.pem"));
     let paths = [&certificate, &key].map(|path| path.to_str().unwrap());
     let server = home.start(&["--tls-cert", paths[0], "--tls-key", paths[1]]);
