@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::panic, reason = "a suite reports failures by panicking")]
 
+pub mod certificates;
 #[cfg(feature = "gate")]
 mod check_limit;
 pub mod conformance;

@@ -1,16 +1,16 @@
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use crate::protocol::grpc::messages::Unit;
 
-/// Units of time. A month has 30 days, a year 365.
+/// Units of time, named as in protobuf. A month has 30 days, a year 365.
 const UNITS: [(&str, Unit, u64); 7] = [
-    ("second", Unit::Second, 1),
-    ("minute", Unit::Minute, 60),
-    ("hour", Unit::Hour, 60 * 60),
-    ("day", Unit::Day, DAY),
-    ("week", Unit::Week, 7 * DAY),
-    ("month", Unit::Month, 30 * DAY),
-    ("year", Unit::Year, 365 * DAY),
+    ("SECOND", Unit::Second, 1),
+    ("MINUTE", Unit::Minute, 60),
+    ("HOUR", Unit::Hour, 60 * 60),
+    ("DAY", Unit::Day, DAY),
+    ("WEEK", Unit::Week, 7 * DAY),
+    ("MONTH", Unit::Month, 30 * DAY),
+    ("YEAR", Unit::Year, 365 * DAY),
 ];
 
 const DAY: u64 = 24 * 60 * 60;
@@ -25,7 +25,7 @@ pub(super) fn named(text: &str) -> Option<Duration> {
 
 /// The names of units in JSON, each with its number.
 pub(crate) fn json_names() -> impl Iterator<Item = (&'static str, i32)> {
-    UNITS.iter().map(|(_, unit, _)| (unit.as_str_name(), *unit as i32))
+    UNITS.iter().map(|(name, unit, _)| (*name, *unit as i32))
 }
 
 pub(crate) fn numbered(number: i32) -> Option<Duration> {

@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
+use spillgate_testing::certificates::self_signed;
 use tempfile::TempDir;
 
 /// The program, which knows nothing of the variables of whoever runs the tests. At its end it
@@ -36,6 +37,13 @@ impl Home {
     pub(crate) fn write(&self, config: &str) {
         std::fs::write(self.path("new"), config).unwrap();
         std::fs::rename(self.path("new"), self.path("spillgate.toml")).unwrap();
+    }
+
+    /// Writes another certificate for this machine, as `cert.pem` and `key.pem`.
+    pub(crate) fn certify(&self) {
+        let own = self_signed(&["localhost", "127.0.0.1"]);
+        std::fs::write(self.path("key.pem"), own.key).unwrap();
+        std::fs::write(self.path("cert.pem"), own.pem).unwrap();
     }
 
     /// Starts a server on free ports.

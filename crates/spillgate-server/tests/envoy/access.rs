@@ -2,16 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use spillgate_server::protocol::grpc::messages::RateLimitRequest;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::common::server::{Home, spillgate};
-use crate::envoy::client::descriptor;
+use crate::envoy::client::{Client, descriptor};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -31,7 +29,7 @@ async fn connect(address: SocketAddr) -> Channel {
 
 /// The code of a call with a header.
 async fn asked(address: SocketAddr, authorization: Option<&str>) -> Code {
-    let mut client = RateLimitServiceClient::new(connect(address).await);
+    let mut client = Client::over(connect(address).await);
     let mut request = Request::new(RateLimitRequest {
         domain: "edge".to_owned(),
         descriptors: vec![descriptor(&[("key", "value")])],
@@ -40,7 +38,7 @@ async fn asked(address: SocketAddr, authorization: Option<&str>) -> Code {
     if let Some(authorization) = authorization {
         request.metadata_mut().insert("authorization", authorization.parse().unwrap());
     }
-    client.should_rate_limit(request).await.map_or_else(|status| status.code(), |_| Code::Ok)
+    client.call(request).await.map_or_else(|status| status.code(), |_| Code::Ok)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,11 +104,8 @@ fn grpc_is_spoken_if_there_is_something_to_ask_or_it_is_asked_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_is_spoken_over_tls() {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let home = Home::new(&POLICY.replace("0.0.0.0:0", "127.0.0.1:0"));
-    std::fs::write(home.path("cert.pem"), cert.pem()).unwrap();
-    std::fs::write(home.path("key.pem"), signing_key.serialize_pem()).unwrap();
+    home.certify();
     let (certificate, key) = (home.path("cert.pem"), home.path("key.pem"));
     let paths = [&certificate, &key].map(|path| path.to_str().unwrap());
     let server = home.start(&["--tls-cert", paths[0], "--tls-key", paths[1]]);

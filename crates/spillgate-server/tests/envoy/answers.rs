@@ -1,6 +1,6 @@
 //! What is answered to a call, field by field.
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::DescriptorStatus;
+use spillgate_server::protocol::grpc::messages::DescriptorStatus;
 use tonic::Code;
 
 use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, metric, outcome, start};

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
-    Entry, RateLimitOverride,
+use http::uri::PathAndQuery;
+use spillgate_server::protocol::grpc::messages::{
+    DescriptorStatus, Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest,
+    RateLimitResponse,
 };
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::DescriptorStatus;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
-use envoy_types::pb::google::protobuf::UInt64Value;
-use tonic::Status;
+use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{IntoRequest, Status};
+use tonic_prost::ProstCodec;
 
 use crate::common::server::{Home, Server};
 
@@ -50,11 +49,27 @@ pub(crate) async fn channel(server: &Server) -> Channel {
     endpoint.connect().await.unwrap()
 }
 
-pub(crate) struct Client(RateLimitServiceClient<Channel>);
+#[derive(Clone)]
+pub(crate) struct Client(Grpc<Channel>);
 
 impl Client {
     pub(crate) async fn to(server: &Server) -> Self {
-        Self(RateLimitServiceClient::new(channel(server).await))
+        Self::over(channel(server).await)
+    }
+
+    pub(crate) fn over(channel: Channel) -> Self {
+        Self(Grpc::new(channel))
+    }
+
+    pub(crate) async fn call(
+        &mut self,
+        request: impl IntoRequest<RateLimitRequest>,
+    ) -> Result<RateLimitResponse, Status> {
+        let path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+        let (path, codec) = (PathAndQuery::from_static(path), ProstCodec::default());
+        self.0.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let answer = self.0.unary(request.into_request(), path, codec).await;
+        answer.map(tonic::Response::into_inner)
     }
 
     pub(crate) async fn try_ask(
@@ -65,7 +80,7 @@ impl Client {
     ) -> Result<RateLimitResponse, Status> {
         let (domain, descriptors) = (domain.to_owned(), descriptors.to_vec());
         let request = RateLimitRequest { domain, descriptors, hits_addend };
-        self.0.should_rate_limit(request).await.map(tonic::Response::into_inner)
+        self.call(request).await
     }
 
     pub(crate) async fn ask(
@@ -100,7 +115,7 @@ pub(crate) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
 }
 
 pub(crate) fn with_hits(descriptor: &RateLimitDescriptor, value: u64) -> RateLimitDescriptor {
-    RateLimitDescriptor { hits_addend: Some(UInt64Value { value }), ..descriptor.clone() }
+    RateLimitDescriptor { hits_addend: Some(value), ..descriptor.clone() }
 }
 
 pub(crate) fn giving_back(descriptor: &RateLimitDescriptor, hits: u64) -> RateLimitDescriptor {

@@ -67,19 +67,12 @@ async fn every_call_that_was_counted_was_answered_and_the_next_server_knows_it()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_calls_at_once_on_one_connection_admit_exactly_the_quota() {
     let (_home, server) = start("", &[("edge.yaml", &FILE.replace("3000", "1000"))], &[]);
-    let client = envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient::new(
-        crate::envoy::client::channel(&server).await,
-    );
+    let client = Client::to(&server).await;
     let calls = (0..3000).map(|_| {
         let mut client = client.clone();
-        let request = envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest {
-            domain: "edge".to_owned(),
-            descriptors: vec![descriptor(&[("k", "v")])],
-            hits_addend: 0,
-        };
-        tokio::spawn(async move {
-            client.should_rate_limit(request).await.unwrap().into_inner().overall_code
-        })
+        tokio::spawn(
+            async move { client.ask("edge", &[descriptor(&[("k", "v")])]).await.overall_code },
+        )
     });
     let mut codes = [0; 3];
     for call in calls.collect::<Vec<_>>() {

@@ -57,7 +57,7 @@ async fn hits_are_those_of_the_call_or_of_a_descriptor() {
     let (_home, server) = start(ALONE, &[], &[]);
     let mut client = Client::to(&server).await;
     let one = descriptor(&[("address", "1")]);
-    let left = |answer: envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse| {
+    let left = |answer: spillgate_server::protocol::grpc::messages::RateLimitResponse| {
         answer.statuses[0].limit_remaining
     };
     let answer = client.try_ask("edge", 3, std::slice::from_ref(&one)).await.unwrap();

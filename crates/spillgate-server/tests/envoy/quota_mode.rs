@@ -1,8 +1,8 @@
 //! Limits in quota mode, and the metadata of limits.
 
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
-use envoy_types::pb::google::protobuf::Struct;
-use envoy_types::pb::google::protobuf::value::Kind;
+use prost_types::Struct;
+use prost_types::value::Kind;
+use spillgate_server::protocol::grpc::messages::RateLimitResponse;
 
 use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, outcome, start, with_hits};
 

@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use h2::client;
 use http::Request;
 use prost::Message;
+use spillgate_server::protocol::grpc::messages::{RateLimitRequest, RateLimitResponse};
 use tokio::net::TcpStream as AsyncStream;
 use tokio::time::timeout;
 

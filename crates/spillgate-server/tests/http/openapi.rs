@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use spillgate_policy::ListKind;
@@ -24,11 +26,62 @@ fn references(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// Names in alphabetical order.
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names
+}
+
 #[tokio::test]
 async fn the_document_is_openapi_whose_references_lead_somewhere() {
     let document = document().await;
-    let parsed = oas3::from_json(document.to_string()).unwrap();
-    assert_eq!(parsed.operations().count(), 36);
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."), "{document}");
+    assert!(is_text(&document["info"]["title"]) && is_text(&document["info"]["version"]));
+    let there = |value| match Value::get(value, "$ref") {
+        Some(reference) => document.pointer(&reference.as_str().unwrap()[1..]).unwrap(),
+        None => value,
+    };
+    let mut operations = HashSet::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        assert!(path.starts_with('/'), "{path}");
+        for (method, operation) in methods.as_object().unwrap() {
+            let place = format!("{method} {path}: {operation}");
+            assert!(["get", "put", "post", "delete"].contains(&method.as_str()), "{place}");
+            assert!(is_text(&operation["operationId"]), "{place}");
+            assert!(operations.insert(&operation["operationId"]), "{place} is there twice");
+            let parameters = operation["parameters"].as_array().unwrap();
+            let parameters: Vec<_> = parameters.iter().map(there).collect();
+            for parameter in &parameters {
+                let is_in = parameter["in"].as_str().unwrap();
+                assert!(["path", "query", "header"].contains(&is_in), "{place}");
+                assert!(is_text(&parameter["name"]), "{place}");
+                assert!(parameter["schema"].is_object(), "{place}");
+                assert!(is_in != "path" || parameter["required"] == true, "{place}");
+            }
+            let of_path = parameters.iter().filter(|parameter| parameter["in"] == "path");
+            let named = sorted(of_path.map(|parameter| parameter["name"].as_str().unwrap()));
+            let braces = path.split('{').skip(1).map(|rest| rest.split_once('}').unwrap().0);
+            assert_eq!(sorted(braces), named, "{place}");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(!responses.is_empty(), "{place}");
+            for (status, response) in responses {
+                let class = status.strip_suffix("XX").unwrap_or(&status[..1]);
+                assert!(status.len() == 3 && "12345".contains(class), "{place}");
+                assert!(is_text(&there(response)["description"]), "{status} of {place}");
+            }
+            let responses = responses.values().map(there);
+            let bodies = operation.get("requestBody").map(there).into_iter().chain(responses);
+            for media in bodies.filter_map(|body| body["content"].as_object()) {
+                assert!(!media.is_empty(), "{place}");
+                for (kind, media) in media {
+                    assert!(kind.contains('/') && media["schema"].is_object(), "{kind}, {place}");
+                }
+            }
+        }
+    }
+    assert_eq!(operations.len(), 36);
     let mut found = Vec::new();
     references(&document, &mut found);
     assert!(found.len() > 20, "{found:?}");

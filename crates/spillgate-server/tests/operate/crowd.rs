@@ -122,10 +122,7 @@ fn handshakes_that_are_not_finished_do_not_keep_others_out() {
     let home = Home::new(
         "limit = []\n[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\nmax-connections = 40\n",
     );
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let own = rcgen::generate_simple_self_signed(names).unwrap();
-    std::fs::write(home.path("key.pem"), own.signing_key.serialize_pem()).unwrap();
-    std::fs::write(home.path("cert.pem"), own.cert.pem()).unwrap();
+    home.certify();
     let files = ["cert.pem", "key.pem"].map(|name| home.path(name).display().to_string());
     let server = home.start(&["--tls-cert", &files[0], "--tls-key", &files[1]]);
     let _silent = crowd(server.http, "");

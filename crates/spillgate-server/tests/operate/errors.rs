@@ -4,6 +4,8 @@
 use std::net::TcpListener;
 use std::process::Command;
 
+use spillgate_testing::certificates::self_signed;
+
 use crate::common::server::{Home, spillgate};
 
 /// How a command fails: its exit code, and what it tells.
@@ -21,11 +23,10 @@ fn a_server_that_cannot_start_says_why_in_a_line() {
         std::fs::write(home.path(name), text).unwrap();
         home.path(name).display().to_string()
     };
-    let key = |names: &str| rcgen::generate_simple_self_signed([names.to_owned()]).unwrap();
-    let (one, other) = (key("one"), key("other"));
-    let certificate = file("cert.pem", &one.cert.pem());
-    let right_key = file("key.pem", &one.signing_key.serialize_pem());
-    let wrong_key = file("wrong.pem", &other.signing_key.serialize_pem());
+    let (one, other) = (self_signed(&["one"]), self_signed(&["other"]));
+    let certificate = file("cert.pem", &one.pem);
+    let right_key = file("key.pem", &one.key);
+    let wrong_key = file("wrong.pem", &other.key);
     let rubbish = file("rubbish", "rubbish");
     let bad = file("bad.toml", "[server]\nhttp = 'everywhere'\n");
     let missing = home.path("missing").display().to_string();

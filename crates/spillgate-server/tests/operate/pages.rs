@@ -4,6 +4,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
+
+use spillgate_testing::certificates::{Certificate, self_signed};
 
 use super::documents::read;
 use crate::common::server::{Home, Server, run, spillgate};
@@ -137,16 +140,16 @@ pub(super) fn configurations() -> Vec<(String, String)> {
 /// A folder with a configuration, and the files that those of the pages name.
 fn home(config: &str) -> Home {
     let home = Home::new(config);
-    let own = rcgen::generate_simple_self_signed(["limits.example.com".to_owned()]).unwrap();
-    let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
+    static OWN: LazyLock<Certificate> = LazyLock::new(|| self_signed(&["limits.example.com"]));
+    let Certificate { pem: certificate, key } = &*OWN;
     for (name, text) in [
         ("token", "0123456789abcdef"),
         ("cluster-secret", "0123456789abcdef0123456789abcdef"),
-        ("certificate.pem", &certificate),
-        ("key.pem", &key),
-        ("ca.pem", &certificate),
-        ("client.pem", &certificate),
-        ("client.key", &key),
+        ("certificate.pem", certificate),
+        ("key.pem", key),
+        ("ca.pem", certificate),
+        ("client.pem", certificate),
+        ("client.key", key),
     ] {
         std::fs::write(home.path(name), text).unwrap();
     }

@@ -2,20 +2,10 @@
 
 use std::process::Command;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-
 use crate::common::server::{Home, Server, run, until};
 
 const CONFIG: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n\
     tls-cert = 'cert.pem'\ntls-key = 'key.pem'\n[[limit]]\nname = 'api'\nquota = '5/h'\n";
-
-/// A certificate for localhost, in the files that the configuration names.
-fn certify(home: &Home) {
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
-    std::fs::write(home.path("key.pem"), signing_key.serialize_pem()).unwrap();
-    std::fs::write(home.path("cert.pem"), cert.pem()).unwrap();
-}
 
 fn curl(home: &Home, server: &Server, ca: &str) -> Command {
     let mut curl = Command::new("curl");
@@ -27,7 +17,7 @@ fn curl(home: &Home, server: &Server, ca: &str) -> Command {
 #[test]
 fn curl_and_redis_cli_talk_over_tls_and_nobody_without() {
     let home = Home::new(CONFIG);
-    certify(&home);
+    home.certify();
     let server = home.start(&[]);
     assert!(run(&mut curl(&home, &server, "cert.pem")).contains("ok"));
     let address = format!("https://127.0.0.1:{}/", server.http.port());
@@ -59,10 +49,10 @@ fn curl_and_redis_cli_talk_over_tls_and_nobody_without() {
 #[test]
 fn a_renewed_certificate_is_taken_up_and_a_bad_one_is_not() {
     let home = Home::new(CONFIG);
-    certify(&home);
+    home.certify();
     let server = home.start(&[]);
     std::fs::copy(home.path("cert.pem"), home.path("old.pem")).unwrap();
-    certify(&home);
+    home.certify();
     let works = |ca| curl(&home, &server, ca).output().unwrap().status.success();
     until("the new certificate", || works("cert.pem"));
     assert!(!works("old.pem"));

@@ -9,9 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Empty};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use spillgate_testing::certificates::self_signed;
 use tokio::time::timeout;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::common::server::{Home, until};
@@ -143,11 +144,11 @@ fn cut_tls(listener: TcpListener, config: Arc<ServerConfig>, sent: Vec<u8>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_of_tls_that_anyone_could_have_made_is_none() {
-    let names = ["localhost".to_owned()];
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    let own = self_signed(&["localhost"]);
+    let certificate = CertificateDer::from_pem_slice(own.pem.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
     let config = ServerConfig::builder().with_no_client_auth();
-    let config = Arc::new(config.with_single_cert(vec![cert.der().clone()], key).unwrap());
+    let config = Arc::new(config.with_single_cert(vec![certificate], key).unwrap());
     let until_close = b"HTTP/1.1 200 OK\r\n\r\nsome".to_vec();
     let answers = over_http1().into_iter().filter(|(.., body)| !body.is_empty());
     for (name, sent, body) in answers.chain([("a body without a length", until_close, "some")]) {
@@ -156,7 +157,7 @@ async fn an_end_of_tls_that_anyone_could_have_made_is_none() {
         cut_tls(listener, Arc::clone(&config), sent);
         let setup = Setup::to(&[url]).proxy("upstream-ca = 'ca.pem'\n");
         let home = Home::new(&setup.file());
-        std::fs::write(home.path("ca.pem"), cert.pem()).unwrap();
+        std::fs::write(home.path("ca.pem"), &own.pem).unwrap();
         judge(&setup.start_in(home), name, body).await;
     }
 }

@@ -4,7 +4,6 @@ use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::Arc;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -21,10 +20,7 @@ const TLS: &str = "tls-cert = 'cert.pem'\ntls-key = 'key.pem'\n";
 fn start(setup: Setup) -> Proxy {
     let setup = setup.server(TLS);
     let home = Home::new(&setup.file());
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
-    std::fs::write(home.path("key.pem"), signing_key.serialize_pem()).unwrap();
-    std::fs::write(home.path("cert.pem"), cert.pem()).unwrap();
+    home.certify();
     setup.start_in(home)
 }
 

@@ -1,15 +1,15 @@
 //! Dynamic metadata for the next filter of the proxy.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
-use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
 use spillgate_policy::{DescriptorOutcome, DescriptorState, LimitState, Metadata, MetadataValue};
 
-type Fields = HashMap<String, Value>;
+use super::messages::{RateLimitDescriptor, RateLimitRequest};
+
+type Fields = BTreeMap<String, Value>;
 
 /// The request, the indexes of descriptors that exceed a limit in quota mode, and the metadata of
 /// limits that are not exceeded. `None` if no limit of the call has any of that.
@@ -94,8 +94,8 @@ fn descriptor(asked: &RateLimitDescriptor) -> Kind {
     let entries = asked.entries.iter();
     let entries = entries.map(|entry| Kind::StringValue(format!("{}={}", entry.key, entry.value)));
     let mut fields = table([("entries", list(entries))]);
-    if let Some(hits) = &asked.hits_addend {
-        put(&mut fields, "hitsAddend", Kind::NumberValue(hits.value as f64));
+    if let Some(hits) = asked.hits_addend {
+        put(&mut fields, "hitsAddend", Kind::NumberValue(hits as f64));
     }
     Kind::StructValue(Struct { fields })
 }

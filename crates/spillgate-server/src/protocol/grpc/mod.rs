@@ -7,6 +7,7 @@ mod body;
 mod call;
 mod connection;
 mod health;
+pub mod messages;
 mod metadata;
 mod pipe;
 mod protocol;

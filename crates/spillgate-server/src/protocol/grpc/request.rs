@@ -1,14 +1,13 @@
 //! What a call asks.
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use prost::Message;
 use smallvec::SmallVec;
 use spillgate::Quota;
 use spillgate_policy::Descriptor;
 use tonic::Status;
 
+use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::{DESCRIPTORS, ENTRIES};
 use crate::envoy;
 
@@ -87,8 +86,8 @@ impl DescriptorArgs {
             let message = format!("too many entries: at most {ENTRIES} per descriptor");
             return Err(Status::invalid_argument(message));
         }
-        let own = descriptor.hits_addend.as_ref().map(|hits| hits.value);
-        let (hits, gives_back) = (own.unwrap_or(of_call), descriptor.is_negative_hits);
+        let hits = descriptor.hits_addend.unwrap_or(of_call);
+        let gives_back = descriptor.is_negative_hits;
         let Some(limit) = &descriptor.limit else {
             return Ok(Self { hits, gives_back, quota: None, is_closed: false });
         };

@@ -3,18 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::core::v3::HeaderValue;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
-    Code, DescriptorStatus, RateLimit,
-};
-use envoy_types::pb::google::protobuf;
 use spillgate_policy::{
     DescriptorKind, DescriptorOutcome, DescriptorState, Descriptors, Error, LimitState,
 };
 use tonic::Status;
 
 use super::GrpcServer;
+use super::messages::{Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitResponse};
 use super::metadata::metadata;
 use super::reply::wrapped;
 use super::request::DecodedRequest;
@@ -71,7 +66,6 @@ fn response(
         key: name.as_str().to_owned(),
         // Headers of limits are texts.
         value: value.to_str().unwrap_or_default().to_owned(),
-        ..HeaderValue::default()
     };
     // A limit that lets nothing through has no quota to tell of.
     let is_open = request.closed().all(|is_closed| !is_closed);
@@ -81,7 +75,6 @@ fn response(
         statuses: outcome.descriptors().zip(request.closed()).map(status).collect(),
         response_headers_to_add: headers.into_iter().flatten().collect(),
         dynamic_metadata: metadata(&request.message, outcome),
-        ..RateLimitResponse::default()
     }
 }
 
@@ -113,7 +106,6 @@ fn status((descriptor, is_closed): (DescriptorState<'_>, bool)) -> DescriptorSta
         current_limit: Some(RateLimit { name, requests_per_unit, unit }),
         limit_remaining: small(decision.remaining()),
         duration_until_reset: decision.reset_after().map(duration),
-        quota: None,
     }
 }
 
@@ -144,7 +136,7 @@ fn small(number: u64) -> u32 {
 }
 
 /// Rounded up to whole seconds, which is all that Envoy shows.
-fn duration(time: Duration) -> protobuf::Duration {
+fn duration(time: Duration) -> prost_types::Duration {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
-    protobuf::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+    prost_types::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use spillgate_testing::certificates::{authority, sign};
 
 use super::{config, metric};
 use crate::common::redis::Redis;
@@ -69,30 +69,12 @@ fn a_password_that_is_not_accepted_or_cannot_be_read_leaves_the_old_one() {
     assert!(!log.contains("sesame"), "{log}");
 }
 
-/// Writes an authority, and certificates of a server and a client, beside the configuration.
-fn certify(home: &Home) {
-    let params = |name: &str| {
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params
-    };
-    let mut own = params("authority");
-    own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(own, KeyPair::generate().unwrap()).unwrap();
-    std::fs::write(home.path("ca.pem"), authority.pem()).unwrap();
-    for name in ["server", "client"] {
-        let key = KeyPair::generate().unwrap();
-        let certificate = params(name).signed_by(&key, &authority).unwrap();
-        std::fs::write(home.path(&format!("{name}.pem")), certificate.pem()).unwrap();
-        std::fs::write(home.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
-    }
-}
-
 #[test]
 fn a_redis_that_requires_a_client_certificate_is_shown_one() {
     let home = Home::new("");
-    certify(&home);
+    authority(&home.path(""));
+    sign(&home.path(""), "server");
+    sign(&home.path(""), "client");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let file = |name: &str| home.path(name).display().to_string();
     let [ca, certificate, key] = ["ca.pem", "server.pem", "server.key"].map(file);

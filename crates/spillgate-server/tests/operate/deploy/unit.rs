@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-
 use crate::common::server::{Home, Server, spillgate};
 use crate::operate::documents::read;
 
@@ -95,10 +93,7 @@ fn the_unit_lets_the_server_use_every_kind_of_socket_that_it_may_need() {
 fn the_unit_speaks_tls_once_two_signs_are_taken_away() {
     let unit = read("deploy/spillgate.service");
     let machine = Machine::new(&unit.replace("\n#Load", "\nLoad").replace("\n#Env", "\nEnv"));
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(machine.etc.path("key.pem"), signing_key.serialize_pem()).unwrap();
-    std::fs::write(machine.etc.path("cert.pem"), cert.pem()).unwrap();
+    machine.etc.certify();
     let file = read("deploy/spillgate.toml");
     machine.etc.write(&file.replace("[server]", "[server]\ntls-cert = 'cert.pem'"));
     let (is_right, message) = machine.checked();

@@ -1,17 +1,14 @@
 //! A call of Envoy's rate-limit service in JSON, as protobuf writes it.
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
-    Entry, RateLimitOverride,
-};
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
-use envoy_types::pb::google::protobuf::UInt64Value;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use spillgate_policy::store::Store;
 use spillgate_policy::{Descriptors, DescriptorsExplanation, Gate};
 
 use crate::envoy;
+use crate::protocol::grpc::messages::{
+    Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest,
+};
 use crate::protocol::grpc::{DESCRIPTORS, DecodedRequest, ENTRIES};
 use crate::protocol::http::check::Text;
 use crate::protocol::http::json::Integer;
@@ -147,7 +144,7 @@ impl CallDescriptor<'_> {
         Ok(RateLimitDescriptor {
             entries: self.entries.into_iter().map(entry).collect(),
             limit: self.limit.map(CallLimit::message).transpose()?,
-            hits_addend: self.hits_addend.map(|hits| UInt64Value { value: hits.0 }),
+            hits_addend: self.hits_addend.map(|hits| hits.0),
             is_negative_hits: self.is_negative_hits.unwrap_or(false),
         })
     }
