@@ -14,9 +14,10 @@ impl<S: Store, R> Enforcer<S, R> {
     /// Corrects the cost of a request by its response without waiting, if the store is in this
     /// process. See [`Gate::settle`](spillgate_policy::Gate::settle).
     pub fn try_settle(&self, outcome: &mut Outcome<'_>, status: StatusCode, headers: &HeaderMap) {
-        if outcome.needs_settling()
-            && let Some(settled) = self.gate.settle_now(outcome, status, headers)
-        {
+        if !outcome.needs_settling() {
+            return;
+        }
+        if let Some(settled) = self.gate.settle_now(outcome, status, headers) {
             self.note_response(settled);
             self.note_steps_of(outcome);
         }

@@ -53,9 +53,8 @@ pub(super) fn validate<B>(request: &Request<B>, limits: &ClientLimits) -> Result
     // Methods are case-sensitive, but some servers ignore that.
     let is = |other: &Method| method.as_str().eq_ignore_ascii_case(other.as_str());
     if is(&Method::CONNECT) || is(&Method::TRACE) {
-        let detail = format_args!("{method} is not forwarded");
         return Err(Problem::method_not_allowed(
-            detail,
+            format_args!("{method} is not forwarded"),
             "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT",
         ));
     }

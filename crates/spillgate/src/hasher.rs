@@ -167,11 +167,11 @@ impl Keys {
     /// words, and its last eight bytes.
     #[inline(never)]
     fn digest(&self, bytes: &[u8]) -> (u64, u64) {
-        let (words, _) = bytes.as_chunks();
+        let (words, _) = bytes.split_at(bytes.len() / 8 * 8);
         let last = bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
-        let digest = match words.len() {
+        let digest = match words.len() / 8 {
             0..=WORDS => self.digest_block(words),
-            _ => words.chunks(WORDS).fold(1, |digest, block| {
+            _ => words.chunks(8 * WORDS).fold(1, |digest, block| {
                 let block = self.digest_block(block);
                 self.step(self.step(digest, block >> 32), block & 0xffff_ffff)
             }),
@@ -179,11 +179,13 @@ impl Keys {
         (digest, last)
     }
 
-    fn digest_block(&self, words: &[[u8; 8]]) -> u64 {
+    fn digest_block(&self, words: &[u8]) -> u64 {
+        let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         let terms = words
-            .iter()
+            .chunks_exact(8)
+            .map(word)
             .zip(&self.long)
-            .map(|(word, key)| key.wrapping_mul(u128::from(u64::from_le_bytes(*word))));
+            .map(|(word, key)| key.wrapping_mul(u128::from(word)));
         (terms.fold(0, u128::wrapping_add) >> 64) as u64
     }
 

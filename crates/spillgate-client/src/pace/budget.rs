@@ -54,10 +54,10 @@ impl Budget {
             (route, turn.unwrap_or_default())
         };
         // Nobody waits: most requests end here.
-        if let Ok(_turn) = turn.try_lock()
-            && let Ready::Now(sent) = self.lock().try_send(&route, self.settings.now())
-        {
-            return Ok(self.ticket(route, sent));
+        if let Ok(_turn) = turn.try_lock() {
+            if let Ready::Now(sent) = self.lock().try_send(&route, self.settings.now()) {
+                return Ok(self.ticket(route, sent));
+            }
         }
         let _place = self.join()?;
         self.settings.counters.waited.add();

@@ -46,11 +46,13 @@ pub trait Ask: Sync {
     }
 
     /// What is left to do with the store after it has decided.
-    fn follow_up<S: Store>(
+    // One lifetime for the plan and the outcome: with two, Rust 1.85 cannot find out that a future
+    // that waits for this one is `Send` (rust-lang/rust#100013).
+    fn follow_up<'g, S: Store>(
         _gate: &Gate<S>,
         _limits: &S::Limits,
-        _plan: &mut Plan<'_>,
-        _outcome: &mut Self::Outcome<'_>,
+        _plan: &mut Plan<'g>,
+        _outcome: &mut Self::Outcome<'g>,
     ) -> impl Future<Output = Result<(), Error>> + Send {
         ready(Ok(()))
     }

@@ -253,11 +253,11 @@ impl Ask for Descriptors<'_> {
         !refunds.is_empty() || outcome.has_quota_mode()
     }
 
-    async fn follow_up<S: Store>(
+    async fn follow_up<'g, S: Store>(
         gate: &Gate<S>,
         limits: &S::Limits,
-        plan: &mut Plan<'_>,
-        outcome: &mut Self::Outcome<'_>,
+        plan: &mut Plan<'g>,
+        outcome: &mut Self::Outcome<'g>,
     ) -> Result<(), Error> {
         let Rest::Refunds(refunds) = &mut plan.rest else { return Ok(()) };
         let refunds = std::mem::take(refunds);

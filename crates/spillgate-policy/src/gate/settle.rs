@@ -83,15 +83,10 @@ impl<S: Store> Gate<S> {
         for spend in std::mem::take(&mut outcome.spends) {
             let place = active.policy.place_of(outcome.policy(), &spend);
             let is_spent = spend.is_allowed() && !outcome.policy().rules[spend.limit].is_hold;
-            if let Some((limit, key)) = &place
-                && let Some(live) = active.adaptive.get(*limit).filter(|_| is_spent)
-            {
-                let spend = Spend { key: key.clone(), ..spend };
-                live.give_back(&spend, self.store.now());
-                continue;
-            }
-            if let Some((limit, key)) = place.filter(|_| is_spent) {
-                self.store.cancel(&active.limits, Spend { limit, key, ..spend });
+            let Some((limit, key)) = place.filter(|_| is_spent) else { continue };
+            match active.adaptive.get(limit) {
+                Some(live) => live.give_back(&Spend { key, ..spend }, self.store.now()),
+                None => self.store.cancel(&active.limits, Spend { limit, key, ..spend }),
             }
         }
     }

@@ -102,9 +102,10 @@ impl AcquiredPermits {
 
     fn expire(&self, held: &mut Acquired, now: Timestamp) -> bool {
         let mut any = false;
-        while let Some((expiry, id)) = held.by_expiry.first().copied()
-            && expiry <= now
-        {
+        while let Some((expiry, id)) = held.by_expiry.first().copied() {
+            if expiry > now {
+                break;
+            }
             any = true;
             held.by_expiry.remove(&(expiry, id));
             let Some(kept) = held.by_id.remove(&id) else { continue };

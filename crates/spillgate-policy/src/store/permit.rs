@@ -32,12 +32,9 @@ impl FromStr for PermitId {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (digits, []) = text.as_bytes().as_chunks::<2>() else { return Err(()) };
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| ())?;
         let mut id = [0; 32];
-        if digits.len() != id.len() {
-            return Err(());
-        }
-        for (byte, digits) in id.iter_mut().zip(digits) {
+        for (byte, digits) in id.iter_mut().zip(digits.chunks_exact(2)) {
             let digit = |digit: u8| (digit as char).to_digit(16).map(|digit| digit as u8);
             *byte = digit(digits[0]).ok_or(())? << 4 | digit(digits[1]).ok_or(())?;
         }

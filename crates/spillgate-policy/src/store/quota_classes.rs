@@ -86,9 +86,8 @@ impl<C: Clock + Clone> Classes<C> {
             let client = own.fingerprint(key);
             let latest =
                 others().filter_map(|(_, table)| Some(word(table.get()?.table(), client, now)));
-            if let Some(latest) = latest.max()
-                && latest > word(own.table(), client, now).max(now.as_nanos())
-            {
+            let latest = latest.max().unwrap_or(0);
+            if latest > word(own.table(), client, now).max(now.as_nanos()) {
                 own.table().raise_at(client, |_| Word::from_bits(latest), now);
             }
         }

@@ -101,10 +101,8 @@ impl LinkCore {
         }
         let last = self.known().address.clone();
         let addresses = match self.target.find(&self.plan, &current, last.as_ref()).await {
-            Err(error)
-                if is_about_us(&error)
-                    && let Some(accepted) = self.accepted(&current) =>
-            {
+            Err(error) if is_about_us(&error) => {
+                let Some(accepted) = self.accepted(&current) else { return Err(error) };
                 let found = self.target.find(&self.plan, &accepted, last.as_ref()).await;
                 found.map_err(|_| error)?
             }

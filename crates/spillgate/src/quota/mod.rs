@@ -246,7 +246,7 @@ impl fmt::Display for Quota {
         let Some(Refill { amount, period }) = self.refill else {
             return write!(f, "burst {}", self.burst);
         };
-        let whole = UNITS.iter().find(|(nanos, _)| period.get().is_multiple_of(*nanos));
+        let whole = UNITS.iter().find(|(nanos, _)| period.get() % nanos == 0);
         let (nanos, unit) = whole.copied().unwrap_or((1, "ns"));
         match period.get() / nanos {
             1 => write!(f, "{amount}/{unit}")?,

@@ -170,9 +170,8 @@ impl Compiler<'_> {
         range: &RangeInclusive<f64>,
         start: Option<f64>,
     ) {
-        if let (Some(at), Some(start)) = (&written.start, start)
-            && !range.contains(&start)
-        {
+        let (Some(at), Some(start)) = (&written.start, start) else { return };
+        if !range.contains(&start) {
             let message = format!("{place}: start is {}, not between min and max", at.value);
             self.report(at, format!("{message}; write one of these, or leave it out"));
         }

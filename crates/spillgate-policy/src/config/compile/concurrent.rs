@@ -59,11 +59,12 @@ impl Compiler<'_> {
             let why = "permits are shared exactly; write \"strict\", or leave it out";
             self.report(at, format!("{place}, sharing: {why}"));
         }
-        if let Some(Cost::Constant(cost)) = &limit.cost
-            && cost.value > at.value
-        {
-            let why = format!("the limit has {} permits, so it denies every request", at.value);
-            self.report(cost, format!("{place}: cost is {}, and {why}; write less", cost.value));
+        if let Some(Cost::Constant(cost)) = &limit.cost {
+            if cost.value > at.value {
+                let why = format!("the limit has {} permits, so it denies every request", at.value);
+                let message = format!("{place}: cost is {}, and {why}; write less", cost.value);
+                self.report(cost, message);
+            }
         }
         let ttl = self.duration(place, "ttl", concurrent.ttl.as_ref(), TTL, &TTLS);
         Some(HoldSpec::new(ttl))

@@ -158,15 +158,13 @@ fn descriptor_part(text: &str, pattern: &Pattern) -> Result<Option<Part>, String
     match text.split_once(':') {
         None if text == "global" => Ok(None),
         None if text == "descriptor" => Ok(Some(Part::Descriptor)),
-        Some(("descriptor", key)) if !key.is_empty() => {
-            if let Pattern::Entries(entries) = pattern
-                && entries.iter().all(|(known, _)| **known != *key)
-            {
+        Some(("descriptor", key)) if !key.is_empty() => match pattern {
+            Pattern::Entries(entries) if entries.iter().all(|(known, _)| **known != *key) => {
                 let hint = hint(key, entries.iter().map(|(known, _)| &**known));
-                return Err(format!("the descriptor has no entry {key:?}{hint}"));
+                Err(format!("the descriptor has no entry {key:?}{hint}"))
             }
-            Ok(Some(Part::Entry(key.into())))
-        }
+            _ => Ok(Some(Part::Entry(key.into()))),
+        },
         _ => Err(format!("{text:?} is not told of a descriptor{}", hint(text, KNOWN))),
     }
 }

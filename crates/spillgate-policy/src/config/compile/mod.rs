@@ -230,9 +230,11 @@ fn descriptors(
         descriptors.insert_tree(&domain, tree);
     }
     let is_needed = call_quotas || !descriptors.is_empty();
-    if is_needed && let Ok(rule) = by_call::call_quota() {
-        descriptors.call_quota = Some(rules.len());
-        rules.push(rule);
+    if is_needed {
+        if let Ok(rule) = by_call::call_quota() {
+            descriptors.call_quota = Some(rules.len());
+            rules.push(rule);
+        }
     }
     descriptors
 }

@@ -24,9 +24,8 @@ impl<'t> Cursor<'t> {
 
     /// The place of a byte, which must not be before one that was asked for earlier.
     pub(super) fn place(&mut self, file: Option<&str>, offset: usize) -> Place {
-        while self.offset < offset
-            && let Some(character) = self.rest.next()
-        {
+        while self.offset < offset {
+            let Some(character) = self.rest.next() else { break };
             self.pass(character);
         }
         Place { file: file.map(str::to_owned), line: self.line, column: self.column }

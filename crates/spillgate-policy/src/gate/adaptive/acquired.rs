@@ -105,9 +105,10 @@ impl AcquiredCalls {
     /// What has expired says nothing about the service, so it is no sample.
     fn expire(&self, held: &mut Calls, now: Timestamp) -> bool {
         let mut any = false;
-        while let Some((expiry, id)) = held.by_expiry.first().copied()
-            && expiry <= now
-        {
+        while let Some((expiry, id)) = held.by_expiry.first().copied() {
+            if expiry > now {
+                break;
+            }
             any = true;
             held.by_expiry.remove(&(expiry, id));
             held.by_id.remove(&id).into_iter().for_each(|call| call.limit.count_expired());

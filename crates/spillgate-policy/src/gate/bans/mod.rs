@@ -97,11 +97,11 @@ impl Bans {
             }
             self.take(&mut ends, fingerprint);
         }
-        if ends.len() >= self.capacity
-            && let Some((_, nearest)) = ends.first().copied()
-        {
-            self.take(&mut ends, nearest);
-            self.evicted.fetch_add(1, Ordering::Relaxed);
+        if ends.len() >= self.capacity {
+            if let Some((_, nearest)) = ends.first().copied() {
+                self.take(&mut ends, nearest);
+                self.evicted.fetch_add(1, Ordering::Relaxed);
+            }
         }
         ends.insert((ban.until, fingerprint));
         let kind = kind(&ban.caller);

@@ -33,8 +33,9 @@ impl<A: Copy + Ord> Segments<A> {
         // Each in the one before it.
         let mut open: Vec<Span<A>> = Vec::new();
         for span in spans {
-            while let Some(over) = open.pop_if(|wider| wider.is_over(span.first)) {
-                cuts.extend(over.after.map(|after| (after, narrowest(&open))));
+            while open.last().is_some_and(|wider| wider.is_over(span.first)) {
+                let over = open.pop().and_then(|over| over.after);
+                cuts.extend(over.map(|after| (after, narrowest(&open))));
             }
             cuts.push((span.first, Some(span.prefix)));
             open.push(span);

@@ -78,17 +78,19 @@ impl BanState {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (version, bytes) = bytes.split_first()?;
         let (bans, bytes) = bytes.split_first_chunk()?;
-        let (times, []) = bytes.as_chunks() else { return None };
-        let time = |bytes: &[u8; 8]| {
-            let nanos = u64::from_le_bytes(*bytes);
-            (nanos <= Timestamp::MAX.as_nanos()).then_some(Timestamp::from_nanos(nanos))
-        };
-        let (until, offences) = times.split_first()?;
-        if *version != VERSION || offences.len() > MOST_STRIKES as usize {
+        let times = bytes.chunks_exact(8);
+        if *version != VERSION || !times.remainder().is_empty() {
             return None;
         }
-        let offences: SmallVec<_> = offences.iter().map(time).collect::<Option<_>>()?;
-        let until = time(until)?;
+        let mut times = times.map(|bytes| {
+            let nanos = u64::from_le_bytes(bytes.try_into().ok()?);
+            (nanos <= Timestamp::MAX.as_nanos()).then_some(Timestamp::from_nanos(nanos))
+        });
+        let until = times.next()??;
+        if times.len() > MOST_STRIKES as usize {
+            return None;
+        }
+        let offences: SmallVec<_> = times.collect::<Option<_>>()?;
         let is_ordered =
             offences.is_sorted() && offences.first().is_none_or(|first| *first >= until);
         is_ordered.then_some(Self { offences, bans: u32::from_le_bytes(*bans), until })

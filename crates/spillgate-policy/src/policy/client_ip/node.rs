@@ -6,7 +6,7 @@ use crate::policy::address::Address;
 ///
 /// A zone (`fe80::1%eth0`) means something on one machine only, so it is refused.
 pub(super) fn parse(text: &[u8]) -> Option<Address> {
-    let text = str::from_utf8(text).ok()?;
+    let text = std::str::from_utf8(text).ok()?;
     let address: IpAddr = text.parse().ok().or_else(|| with_port(text))?;
     Some(address.into())
 }

@@ -102,10 +102,10 @@ impl<T> Literals<T> {
 
     /// The child for a literal, put there if there is none.
     fn entry(&mut self, literal: &[u8]) -> &mut Node<T> {
-        if let Self::Few(few) = self
-            && few.len() == FEW
-        {
-            *self = Self::Many(mem::take(few).into_iter().collect());
+        if let Self::Few(few) = self {
+            if few.len() == FEW {
+                *self = Self::Many(mem::take(few).into_iter().collect());
+            }
         }
         match self {
             Self::Few(few) => {

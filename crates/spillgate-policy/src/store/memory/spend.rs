@@ -19,10 +19,12 @@ impl<C: Clock + Clone> MemoryLimits<C> {
         };
         // What was spent in another class since is copied to this one first, and stays.
         let is_last = cancel(self.limiter(&spend, spent.at));
-        if is_last && let Some(classes) = &self.held[spend.limit].classes {
-            classes.each().for_each(|limiter| {
-                cancel(limiter);
-            });
+        if is_last {
+            if let Some(classes) = &self.held[spend.limit].classes {
+                classes.each().for_each(|limiter| {
+                    cancel(limiter);
+                });
+            }
         }
         is_last
     }

@@ -192,10 +192,10 @@ impl Terms {
 fn scaled(number: u64, by: u64, per: u64) -> (u64, bool) {
     let per = per.max(1);
     match number.checked_mul(by) {
-        Some(product) => (product / per, !product.is_multiple_of(per)),
+        Some(product) => (product / per, product % per != 0),
         None => {
             let (product, per) = (u128::from(number) * u128::from(by), u128::from(per));
-            (u64::try_from(product / per).unwrap_or(u64::MAX), !product.is_multiple_of(per))
+            (u64::try_from(product / per).unwrap_or(u64::MAX), product % per != 0)
         }
     }
 }
