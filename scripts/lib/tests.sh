@@ -1,7 +1,7 @@
 # Builds and runs the test programs of the workspace. To be sourced after steps.sh.
 
 # Where a folder is new, nothing is kept for a second build: it would take most of the folder's size.
-if [ ! -d "$CARGO_TARGET_DIR/debug/incremental" ]; then export CARGO_INCREMENTAL=${CARGO_INCREMENTAL-0}; fi
+if [ -z "$(ls -A "$CARGO_TARGET_DIR/debug/incremental" 2>/dev/null)" ]; then export CARGO_INCREMENTAL=${CARGO_INCREMENTAL-0}; fi
 
 passed=0 failed=0 skipped=0
 results=$logs/tests
@@ -52,7 +52,7 @@ run_program() {
     # They wait more than they compute.
     case $name in *" server" | *" redis") threads=$((cores + 3)) ;; esac
     # The standard test runner tells times only if it is let.
-    run_counted "$name" env -C "$folder" RUSTC_BOOTSTRAP=1 SPILLGATE_SEED="$SPILLGATE_SEED" \
+    run_counted "$name" env -C "$folder" RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0 SPILLGATE_SEED="$SPILLGATE_SEED" \
         PROPTEST_RNG_SEED="$PROPTEST_RNG_SEED" "$program" \
         --test-threads "$threads" -Z unstable-options --report-time "$@"
 }
@@ -71,7 +71,7 @@ run_counted() {
     if [ "$bad" = 0 ]; then line "$((SECONDS - begin))" ok "$name: $counts"; return; fi
     line "$((SECONDS - begin))" FAILED "$name: $counts"
     failed_steps+=("$name")
-    { sed -n '/^failures:$/,$p' "$log" | grep . || tail -n 60 "$log"; } | head -n 200 | sed 's/^/        /'
+    { sed -n '/^failures:$/,$p' "$log" | grep . || tail -n 60 "$log"; } | awk 'NR <= 200 { print "        " $0 }'
     printf '        the whole output: %s\n        again: %s\n' "$log" "$*"
 }
 
@@ -88,13 +88,13 @@ count_results() {
         if [[ $line =~ ([0-9]+)\ skipped ]]; then left=$((left + BASH_REMATCH[1])); fi
     done < <(grep -aE '^test result: |^[0-9]+ (passed|failed).* in [0-9.]+s' "$1")
     # Those that others run in processes of their own are part of these.
-    left=$((left + $(awk '/^test .* ignored/ && !/the other tests run it/ { n++ } END { print n + 0 }' "$1")))
+    left=$((left + $(awk '/^test .* \.\.\. ignored/ && !/the other tests run it/ { n++ } END { print n + 0 }' "$1")))
     # Ended before it could tell, or in spite of what it told.
     if [ -z "$found" ] || { [ "$2" != 0 ] && [ "$bad" = 0 ]; }; then bad=1; fi
     if [ "$bad" = 0 ] || [ -z "${no_install:-}" ]; then return; fi
     wanting=$(awk '/^---- .* stdout ----$/ { test = $2 }
         test && match($0, /[^ ]+ is not on this machine; \.\/scripts\/test installs it/) {
-            print substr($0, RSTART, RLENGTH - 48); test = "" }' "$1")
+            print substr($0, RSTART, RLENGTH - 51); test = "" }' "$1")
     if [ -z "$wanting" ]; then return; fi
     printf '%s\n' "$wanting" >>"$results/wanting"
     left=$((left + $(wc -l <<<"$wanting"))) bad=$((bad - $(wc -l <<<"$wanting")))
@@ -122,7 +122,7 @@ left_out() {
 # slowest: the ten tests that took longest.
 slowest() {
     printf '\nslowest tests:\n'
-    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 s  \1/p' "$results"/*.log | sort -rn | head -n 10 | sed 's/^/    /'
+    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 s  \1/p' "$results"/*.log | sort -rn | sed -n '1,10s/^/    /p'
 }
 
 # test_all CARGO_ARGUMENT...: builds all test programs of these packages, runs them, and the examples of the

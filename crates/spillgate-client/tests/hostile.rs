@@ -7,6 +7,7 @@ use http::{HeaderValue, Response, StatusCode};
 use proptest::prelude::*;
 use spillgate::{Clock, Quota, Timestamp};
 use spillgate_client::ClientLayer;
+use spillgate_testing::strategy::cases;
 use tower::{Layer, ServiceExt};
 
 use crate::common::{Body, Dice, Far, TokioClock, distant, far, get, hurry};
@@ -179,7 +180,7 @@ fn lie() -> impl Strategy<Value = (u16, Vec<(&'static str, String)>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn whatever_the_far_side_says_the_own_quota_holds_and_nobody_waits_for_ever(

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use spillgate_testing::strategy::cases;
 
 use crate::agreement::{Seen, assert_agreement};
 
@@ -89,7 +90,7 @@ const LINES: [&str; 36] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn valid_pipelines_pass_unchanged(requests in vec(valid(), 1..5)) {

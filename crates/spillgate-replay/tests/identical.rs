@@ -8,6 +8,7 @@ use spillgate::{ManualClock, Timestamp};
 use spillgate_policy::store::Memory;
 use spillgate_policy::{Gate, Policy, RequestView};
 use spillgate_replay::{Engine, EngineOptions, Input, InputOptions, Record, Source, Wanted};
+use spillgate_testing::strategy::cases;
 
 const POLICY: &str = r#"
 block = ["203.0.113.4"]
@@ -148,7 +149,7 @@ fn json(time: u64, step: &Step) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn decisions_are_those_of_a_live_gate(

@@ -2,22 +2,22 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use spillgate_policy::Policy;
 use spillgate_replay::{EngineOptions, Replay, Report, Source};
+use spillgate_testing::{Port, program};
 use tempfile::TempDir;
 
-/// Where `scripts/test` puts it.
-const ENVOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/envoy/envoy/_bin/envoy");
+const ENVOY: &str = "target/envoy/envoy/_bin/envoy";
 
 /// A program that serves and logs. It ends with the test.
 struct Program {
     child: Child,
-    address: SocketAddr,
+    port: Port,
     folder: TempDir,
 }
 
@@ -28,9 +28,17 @@ impl Drop for Program {
     }
 }
 
-/// Waits for what another process does, half a minute at most.
+/// Whether a response is there to its end, as far as its head says where that is.
+fn is_whole(response: &[u8]) -> bool {
+    let response = String::from_utf8_lossy(response).to_lowercase();
+    let Some((head, body)) = response.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    length.is_some_and(|length| body.len() >= length.trim().parse().unwrap())
+}
+
+/// Waits for what another process does: on a busy machine a minute.
 fn until(what: &str, mut is_there: impl FnMut() -> bool) {
-    for _ in 0..1200 {
+    for _ in 0..2400 {
         if is_there() {
             return;
         }
@@ -46,11 +54,12 @@ impl Program {
         arguments: &[&str],
         write: impl FnOnce(SocketAddr, &Path) -> String,
     ) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = Port::reserve();
+        let address = port.address();
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("config"), write(address, folder.path())).unwrap();
         let output = fs::File::create(folder.path().join("output")).unwrap();
-        let child = Command::new(name)
+        let child = program(name)
             .args(arguments)
             .current_dir(folder.path())
             .env("HOME", folder.path())
@@ -58,16 +67,14 @@ impl Program {
             .stdout(output.try_clone().unwrap())
             .stderr(output)
             .spawn()
-            .unwrap_or_else(|error| {
-                panic!("{name} cannot be run: {error}; scripts/test installs it")
-            });
-        let mut program = Self { child, address, folder };
+            .unwrap();
+        let mut started = Self { child, port, folder };
         until(&format!("{name} listens"), || {
-            let ended = program.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{name}: {}", program.text("output"));
+            let ended = started.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{name}: {}", started.text("output"));
             TcpStream::connect(address).is_ok()
         });
-        program
+        started
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -78,12 +85,19 @@ impl Program {
         String::from_utf8_lossy(&fs::read(self.path(name)).unwrap_or_default()).into_owned()
     }
 
-    /// Sends bytes, and reads until the connection is closed.
+    /// Sends bytes, and reads until the response is whole or the connection is closed, for which
+    /// Envoy takes a second.
     fn send(&self, bytes: &[u8]) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut stream = TcpStream::connect(self.port.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(bytes).unwrap();
-        let _ = stream.read_to_end(&mut Vec::new());
+        let (mut response, mut buffer) = (Vec::new(), [0; 4096]);
+        while !is_whole(&response) {
+            match stream.read(&mut buffer) {
+                Ok(count @ 1..) => response.extend(&buffer[..count]),
+                _ => break,
+            }
+        }
     }
 
     /// Sends what every program is sent: seven for one endpoint, one with quotes, escapes and a
@@ -163,7 +177,7 @@ fn logs_of_caddy_are_read() {
         |at, folder| {
             let folder = folder.display();
             format!(
-                "{{\n admin off\n auto_https off\n}}\nhttp://:{} {{\n log {{\n output file {folder}/access.log\n }}\n \
+                "{{\n admin off\n auto_https off\n}}\nhttp://:{} {{\n bind 127.0.0.1\n log {{\n output file {folder}/access.log\n }}\n \
              respond ok\n}}\n",
                 at.port()
             )
@@ -175,9 +189,10 @@ fn logs_of_caddy_are_read() {
 
 #[test]
 fn logs_of_envoy_are_read() {
-    assert!(Path::new(ENVOY).is_file(), "there is no Envoy at {ENVOY}; scripts/test installs it");
-    let arguments =
-        ["-c", "config", "--config-yaml", "{}", "--use-dynamic-base-id", "--concurrency", "1"];
+    let arguments = ["-c", "config", "--config-yaml", "{}", "--use-dynamic-base-id"];
+    // Else it keeps its log to itself for ten seconds.
+    let at_once = ["--concurrency", "1", "--file-flush-interval-msec", "100"];
+    let arguments = [&arguments[..], &at_once].concat();
     let envoy = Program::start(ENVOY, &arguments, |at, folder| {
         let (folder, port) = (folder.display(), at.port());
         format!(
@@ -202,10 +217,7 @@ fn logs_of_envoy_are_read() {
 
 #[test]
 fn logs_of_haproxy_are_read() {
-    // Debian puts it where only root looks.
-    let paths = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"];
-    let program = paths.into_iter().find(|path| Path::new(path).is_file()).unwrap_or("haproxy");
-    let haproxy = Program::start(program, &["-db", "-f", "config"], |at, _| {
+    let haproxy = Program::start("haproxy", &["-db", "-f", "config"], |at, _| {
         format!(
             "global\n log stdout format raw local0\ndefaults\n mode http\n log global\n option httplog\n \
              timeout client 5s\n timeout server 5s\n timeout connect 5s\nfrontend web\n bind {at}\n \

@@ -40,8 +40,8 @@ pub use self::effort::{effort, seeds};
 #[cfg(feature = "gate")]
 pub use self::in_gate::InGate;
 pub use self::limit::Limit;
-pub use self::port::port;
-pub use self::program::program;
+pub use self::port::Port;
+pub use self::program::{needs, program};
 pub use self::reference::Reference;
 pub use self::subject::{Observed, Subject};
 

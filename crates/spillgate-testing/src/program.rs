@@ -19,6 +19,17 @@ pub fn program(name: &str) -> Command {
     }
 }
 
+/// Sees to it that programs are here which a shell starts.
+///
+/// # Panics
+///
+/// Panics as [`program`] does.
+pub fn needs(names: &[&str]) {
+    for name in names {
+        let _ = program(name);
+    }
+}
+
 fn find(name: &str) -> Option<PathBuf> {
     let is_file = |path: &PathBuf| path.is_file();
     if name.contains('/') {

@@ -2,7 +2,7 @@
 //! and the first retry succeeds.
 
 use std::net::SocketAddr;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,23 +33,12 @@ async fn serve() -> (SocketAddr, Arc<AtomicUsize>) {
     (address, asked)
 }
 
-/// A Python that has urllib3: that of the system, if the first one found does not.
-fn python() -> &'static str {
-    let has_urllib3 = |python: &&str| {
-        let import = Command::new(python).args(["-c", "import urllib3"]).output();
-        import.is_ok_and(|output| output.status.success())
-    };
-    let found = ["python3", "/usr/bin/python3"].into_iter().find(has_urllib3);
-    found.unwrap_or_else(|| panic!("no python3 has urllib3; scripts/test installs it"))
-}
-
 /// What a program prints.
 async fn run(program: &'static str, arguments: Vec<String>) -> String {
-    let run = move || Command::new(program).args(arguments).output();
-    let ran = tokio::task::spawn_blocking(run).await.unwrap();
-    let Output { status, stdout, stderr } = ran.unwrap_or_else(|error| {
-        panic!("{program} cannot be run: {error}; scripts/test installs it")
-    });
+    let mut command = spillgate_testing::program(program);
+    let run = move || command.args(arguments).output();
+    let Output { status, stdout, stderr } =
+        tokio::task::spawn_blocking(run).await.unwrap().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{program} failed: {status}\n{stdout}\n{stderr}");
     stdout.into_owned()
@@ -78,6 +67,6 @@ for _ in range(3):
 ";
     let (address, asked) = serve().await;
     let arguments = vec!["-c".to_owned(), PROGRAM.to_owned(), format!("http://{address}/")];
-    assert_eq!(run(python(), arguments).await, "200 0\n200 0\n200 1\n");
+    assert_eq!(run("target/python/bin/python", arguments).await, "200 0\n200 0\n200 1\n");
     assert_eq!(asked.load(Ordering::Relaxed), 4);
 }

@@ -8,6 +8,7 @@ use sfv::{BareItem, List, ListEntry, Parser};
 use spillgate::{AlgorithmKind, Decision, ManualClock};
 use spillgate_policy::store::Memory;
 use spillgate_policy::{Gate, Limit, LimitCheck, Policy};
+use spillgate_testing::effort;
 use spillgate_tower::{Headers, SpillgateLayer};
 
 use crate::common::{Answer, Body, PEER, gate, get, one_limit, send, send_to};
@@ -225,7 +226,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(2_000 * effort()))]
 
     #[test]
     fn headers_parse_and_tell_what_was_decided(

@@ -29,7 +29,7 @@ impl Cluster {
         }
         let replica = has_replica.then(|| Server::redis_with(&ARGUMENTS));
         for node in masters.iter().skip(1).chain(&replica) {
-            masters[0].command(&format!("CLUSTER MEET 127.0.0.1 {}", node.port));
+            masters[0].command(&format!("CLUSTER MEET 127.0.0.1 {} {}", node.port, node.bus()));
         }
         let cluster = Self { masters, replica };
         let size = cluster.nodes().count();

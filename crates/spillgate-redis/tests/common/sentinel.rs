@@ -1,6 +1,6 @@
 use std::process::{Child, Stdio};
 
-use spillgate_testing::{port, program};
+use spillgate_testing::{Port, program};
 use tempfile::TempDir;
 
 use super::cluster::eventually;
@@ -11,7 +11,7 @@ use super::{Certificates, Server};
 pub(crate) struct Sentinels {
     pub(crate) master: Server,
     pub(crate) replica: Server,
-    ports: Vec<u16>,
+    ports: Vec<Port>,
     children: Vec<Child>,
     _folder: TempDir,
 }
@@ -23,11 +23,11 @@ impl Sentinels {
         let of = master.port.to_string();
         let replica = Server::redis_with(&["--replicaof", "127.0.0.1", &of]);
         let folder = tempfile::tempdir().unwrap();
-        let ports: Vec<_> = (0..3).map(|_| port()).collect();
-        let children = ports.iter().map(|port| sentinel(&folder, *port, master.port)).collect();
+        let ports: Vec<_> = (0..3).map(|_| Port::reserve()).collect();
+        let children = ports.iter().map(|port| sentinel(&folder, port, master.port)).collect();
         let sentinels = Self { master, replica, ports, children, _folder: folder };
         eventually("the Sentinels find each other and the replica", || {
-            sentinels.ports.iter().all(|port| knows_all(*port))
+            sentinels.ports.iter().all(knows_all)
         });
         let is_linked =
             || sentinels.replica.command("INFO replication").contains("master_link_status:up");
@@ -36,13 +36,13 @@ impl Sentinels {
     }
 
     pub(crate) fn url(&self) -> String {
-        let hosts: Vec<_> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let hosts: Vec<_> = self.ports.iter().map(ToString::to_string).collect();
         format!("redis+sentinel://{}/main", hosts.join(","))
     }
 
     /// The port of the master, as the first Sentinel has it.
     pub(crate) fn named_master(&self) -> Option<u16> {
-        let client = redis::Client::open(format!("redis://127.0.0.1:{}", self.ports[0])).unwrap();
+        let client = redis::Client::open(format!("redis://{}", self.ports[0])).unwrap();
         let asked = ["GET-MASTER-ADDR-BY-NAME", "main"];
         let answer =
             redis::cmd("SENTINEL").arg(&asked).query(&mut client.get_connection().unwrap());
@@ -63,7 +63,7 @@ impl Sentinels {
 
     /// A connection to one of them.
     pub(crate) fn admin(&self, place: usize) -> redis::Connection {
-        let url = format!("redis://127.0.0.1:{}", self.ports[place]);
+        let url = format!("redis://{}", self.ports[place]);
         redis::Client::open(url).unwrap().get_connection().unwrap()
     }
 
@@ -87,13 +87,16 @@ impl Drop for Sentinels {
 pub(crate) struct TlsSentinel {
     pub(crate) port: u16,
     child: Child,
+    _ports: [Port; 2],
     _folder: TempDir,
 }
 
 impl TlsSentinel {
     /// Starts one that watches the master on this port, which speaks TLS too.
     pub(crate) fn start(certificates: &Certificates, master: u16) -> Self {
-        let (folder, port, plain) = (tempfile::tempdir().unwrap(), port(), port());
+        let folder = tempfile::tempdir().unwrap();
+        let ports = [Port::reserve(), Port::reserve()];
+        let [port, plain] = ports.each_ref().map(Port::number);
         let file = |name| certificates.file(name).display().to_string();
         let settings = format!(
             "port {plain}\ntls-port {port}\nbind 127.0.0.1\ntls-replication yes\n\
@@ -107,7 +110,7 @@ impl TlsSentinel {
         std::fs::write(&config, settings).unwrap();
         let mut command = program(&redis_server());
         let child = command.arg(config).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap();
-        let sentinel = Self { port, child, _folder: folder };
+        let sentinel = Self { port, child, _ports: ports, _folder: folder };
         let client = redis::Client::open(format!("redis://127.0.0.1:{plain}")).unwrap();
         let answers = || client.get_connection().is_ok();
         eventually("the Sentinel answers", answers);
@@ -122,7 +125,8 @@ impl Drop for TlsSentinel {
     }
 }
 
-fn sentinel(folder: &TempDir, port: u16, master: u16) -> Child {
+fn sentinel(folder: &TempDir, port: &Port, master: u16) -> Child {
+    let port = port.number();
     let file = folder.path().join(format!("{port}.conf"));
     let settings = format!(
         "port {port}\nbind 127.0.0.1\n\
@@ -134,9 +138,9 @@ fn sentinel(folder: &TempDir, port: u16, master: u16) -> Child {
     program(&redis_server()).arg(file).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap()
 }
 
-fn knows_all(port: u16) -> bool {
+fn knows_all(port: &Port) -> bool {
     let ask = || {
-        let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
+        let client = redis::Client::open(format!("redis://{port}"))?;
         let mut connection = client.get_connection()?;
         redis::cmd("INFO").arg("sentinel").query::<String>(&mut connection)
     };

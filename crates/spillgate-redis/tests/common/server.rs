@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use spillgate_testing::port;
+use spillgate_testing::Port;
 use tempfile::TempDir;
 
 use super::Certificates;
@@ -19,6 +19,8 @@ pub(crate) struct Server {
     variables: Vec<(&'static str, PathBuf)>,
     child: Child,
     folder: TempDir,
+    /// For clients, for other nodes of a cluster, and for TLS.
+    ports: Vec<Port>,
 }
 
 impl Server {
@@ -56,23 +58,30 @@ impl Server {
         auth: &str,
         arguments: &[&str],
     ) -> (Self, u16) {
-        let port = port();
+        let port = Port::reserve();
         let file = |name| certificates.file(name).display().to_string();
         let (ca, certificate, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
-        let number = port.to_string();
+        let number = port.number();
         let own = [
-            ["--tls-port", &number],
+            ["--tls-port", &number.to_string()],
             ["--tls-cert-file", &certificate],
             ["--tls-key-file", &key],
             ["--tls-ca-cert-file", &ca],
             ["--tls-auth-clients", auth],
         ];
-        (Self::redis_with(&[own.as_flattened(), arguments].concat()), port)
+        let mut server = Self::redis_with(&[own.as_flattened(), arguments].concat());
+        server.ports.push(port);
+        (server, number)
     }
 
     /// The address as clients take it.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Where other nodes of a cluster reach it.
+    pub(crate) fn bus(&self) -> u16 {
+        self.ports[1].number()
     }
 
     /// A connection to it, as its administrator.
@@ -133,12 +142,16 @@ impl Server {
     }
 
     fn start(program: &str, arguments: &[&str], variables: &[(&'static str, PathBuf)]) -> Self {
-        let port = port();
-        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let ports = vec![Port::reserve(), Port::reserve()];
+        let [port, bus] = [0, 1].map(|place: usize| ports[place].number());
+        let mut arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        if arguments.iter().any(|argument| argument == "--cluster-enabled") {
+            arguments.extend(["--cluster-port".to_owned(), bus.to_string()]);
+        }
         let (variables, folder) = (variables.to_vec(), tempfile::tempdir().unwrap());
         let child = spawn(program, port, &arguments, (&variables, folder.path()));
         let program = program.to_owned();
-        let mut server = Self { port, program, arguments, variables, child, folder };
+        let mut server = Self { port, program, arguments, variables, child, folder, ports };
         server.wait().unwrap_or_else(|why| panic!("{} does not start: {why}", server.program));
         server
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spillgate_redis::client::Client;
-use spillgate_testing::port;
+use spillgate_testing::Port;
 use tokio::time::sleep;
 
 use crate::common::{FakeSentinel, Server};
@@ -18,13 +18,13 @@ struct VoteScene {
     old: Server,
     sentinels: Vec<FakeSentinel>,
     /// Where nobody listens.
-    dead: u16,
+    dead: Port,
 }
 
 impl VoteScene {
     async fn new(sentinels: usize) -> Self {
         let (master, old) = (Server::redis(), Server::redis());
-        let mut scene = Self { master, old, sentinels: Vec::new(), dead: port() };
+        let mut scene = Self { master, old, sentinels: Vec::new(), dead: Port::reserve() };
         for _ in 0..sentinels {
             scene.sentinels.push(FakeSentinel::start(scene.master.port, true).await);
         }
@@ -73,7 +73,7 @@ async fn one_sentinel_is_not_believed_against_two() {
 async fn a_sentinel_that_is_dead_has_no_say() {
     let scene = VoteScene::new(2).await;
     let [first, second] = scene.ports();
-    let client = scene.connect(&[scene.dead, first, second]).await;
+    let client = scene.connect(&[scene.dead.number(), first, second]).await;
     scene.stays(&client).await;
     // Those who are left do not agree: it stays where it is.
     scene.sentinels[0].set_master(scene.old.port);
@@ -102,7 +102,7 @@ async fn of_two_that_are_named_as_often_one_that_can_be_used_is() {
 async fn a_master_that_works_is_kept_until_another_one_does() {
     let scene = VoteScene::new(1).await;
     let client = scene.connect(&scene.ports::<1>()).await;
-    scene.sentinels[0].set_master(scene.dead);
+    scene.sentinels[0].set_master(scene.dead.number());
     scene.sentinels[0].publish("+switch-master", "main 127.0.0.1 1 127.0.0.1 2").await;
     for _ in 0..5 {
         scene.stays(&client).await;

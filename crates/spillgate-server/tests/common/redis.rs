@@ -1,8 +1,10 @@
 //! A real Redis that a test has started.
 
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
 
+use spillgate_testing::{Port, program};
 use tempfile::TempDir;
 
 use crate::common::server::until;
@@ -10,7 +12,7 @@ use crate::common::server::until;
 /// Ends with the test. It keeps nothing over a restart.
 pub(crate) struct Redis {
     folder: TempDir,
-    port: u16,
+    port: Port,
     child: Child,
 }
 
@@ -21,21 +23,20 @@ impl Redis {
 
     /// With more arguments.
     pub(crate) fn with(arguments: &[&str]) -> Self {
-        // Free until somebody else is given it, which takes a while.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = Port::reserve();
         let folder = tempfile::tempdir().unwrap();
-        let child = spawn(&folder, port, arguments);
-        let redis = Self { folder, port, child };
+        let child = spawn(&folder, &port, arguments);
+        let mut redis = Self { folder, port, child };
         redis.wait();
         redis
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://{}", self.port)
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Ends it as a crash does.
@@ -46,21 +47,21 @@ impl Redis {
 
     /// Starts it again, empty, where it was.
     pub(crate) fn restart(&mut self) {
-        self.child = spawn(&self.folder, self.port, &[]);
+        self.child = spawn(&self.folder, &self.port, &[]);
         self.wait();
     }
 
     /// What it answers to a command about a key, or about keys.
     pub(crate) fn tell(&self, command: &str, key: &str) -> String {
-        let port = self.port.to_string();
-        let message = Command::new("redis-cli").args(["-p", &port, command, key]).output().unwrap();
+        let port = self.port().to_string();
+        let message = program("redis-cli").args(["-p", &port, command, key]).output().unwrap();
         String::from_utf8_lossy(&message.stdout).trim().to_owned()
     }
 
     /// What it answers to a command of several words.
     pub(crate) fn command(&self, words: &[&str]) -> String {
-        let port = self.port.to_string();
-        let message = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
+        let port = self.port().to_string();
+        let message = program("redis-cli").args(["-p", &port]).args(words).output().unwrap();
         String::from_utf8_lossy(&message.stdout).trim().to_owned()
     }
 
@@ -69,12 +70,12 @@ impl Redis {
         self.command(&["EVAL", script, "1", key])
     }
 
-    fn wait(&self) {
-        let port = self.port.to_string();
+    fn wait(&mut self) {
+        let address = self.port.address();
         until("a Redis", || {
-            let ping = Command::new("redis-cli").args(["-p", &port, "ping"]).output().unwrap();
-            let message = String::from_utf8_lossy(&ping.stdout);
-            ["PONG", "NOAUTH"].iter().any(|sign| message.contains(sign))
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "Redis has ended: {ended:?}");
+            is_ready(address)
         });
     }
 }
@@ -86,14 +87,24 @@ impl Drop for Redis {
     }
 }
 
-fn spawn(folder: &TempDir, port: u16, arguments: &[&str]) -> Child {
-    let mut command = Command::new("redis-server");
+/// Whether a Redis answers, be it that it wants a password.
+fn is_ready(address: SocketAddr) -> bool {
+    let ping = || {
+        let mut socket = TcpStream::connect(address)?;
+        socket.write_all(b"PING\r\n")?;
+        let mut answer = [0; 5];
+        socket.read_exact(&mut answer)?;
+        Ok::<_, std::io::Error>([b"+PONG", b"-NOAU"].contains(&&answer))
+    };
+    ping().unwrap_or(false)
+}
+
+fn spawn(folder: &TempDir, port: &Port, arguments: &[&str]) -> Child {
+    let mut command = program("redis-server");
     command
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
+        .args(["--port", &port.number().to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
         .arg(folder.path())
         .args(arguments)
         .stdout(Stdio::null());
-    command.spawn().unwrap_or_else(|error| {
-        panic!("redis-server cannot be run: {error}; scripts/test installs it")
-    })
+    command.spawn().unwrap()
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use spillgate_testing::certificates::self_signed;
 use tempfile::TempDir;
 
+use crate::operate::clients::Http;
+
 /// The program, which knows nothing of the variables of whoever runs the tests. At its end it
 /// waits for nobody who might still come.
 pub(crate) fn spillgate() -> Command {
@@ -117,7 +119,7 @@ impl Server {
     }
 
     pub(crate) fn get(&self, path: &str) -> String {
-        run(Command::new("curl").args(["-sS", "--max-time", "10"]).arg(self.url(path)))
+        Http::connect(self.http).and_then(|mut client| client.get(path)).unwrap()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -171,17 +173,15 @@ impl Drop for Server {
 
 /// What a program prints that ends well.
 pub(crate) fn run(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| {
-        panic!("{command:?} cannot be run: {error}; scripts/test installs it")
-    });
+    let Output { status, stdout, stderr } = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
     assert!(status.success(), "{command:?}: {status}\n{stderr}");
     String::from_utf8(stdout).unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until something is so: on a busy machine a minute and more.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1500 {
+    for _ in 0..6000 {
         if is_so() {
             return;
         }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use spillgate_server::protocol::grpc::messages::RateLimitRequest;
+use spillgate_testing::program;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
@@ -112,9 +113,9 @@ async fn it_is_spoken_over_tls() {
     assert!(server.banner.contains("grpcs://"), "{}", server.banner);
     // It agrees on HTTP/2, and answers a foreign request with what it takes it for.
     let url = format!("https://localhost:{}/", server.grpc.port());
-    let mut curl = std::process::Command::new("curl");
+    let mut curl = program("curl");
     let message = crate::common::server::run(
-        curl.args(["-sS", "--max-time", "10", "--http2", "--cacert"]).args([
+        curl.args(["-sS", "--max-time", "60", "--http2", "--cacert"]).args([
             paths[0],
             "-o",
             "/dev/null",

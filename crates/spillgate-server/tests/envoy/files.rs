@@ -3,6 +3,8 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use spillgate_testing::program;
+
 use crate::common::server::{Home, run, spillgate, until};
 use crate::envoy::client::{Client, OK, OVER_LIMIT, descriptor, metric, start, write};
 
@@ -95,7 +97,7 @@ async fn a_policy_that_an_operator_sends_keeps_the_files() {
     assert_eq!(client.status("edge", &k).await.limit_remaining, 2);
     let bearer = format!("authorization: Bearer {}", server.token());
     let text = "[[limit]]\nname = 'api'\nquota = '5/h'\n";
-    let mut curl = std::process::Command::new("curl");
+    let mut curl = program("curl");
     run(curl
         .args(["-fsS", "-X", "PUT", "-H", &bearer, "-H", "content-type: application/toml"])
         .args(["--data-binary", text, &server.url("/v1/policy")]));
@@ -131,7 +133,7 @@ async fn the_window_is_fixed_unless_a_bucket_is_asked_for() {
     {
         let (_home, server) = start("", &[("edge.yaml", EDGE)], arguments);
         let bearer = format!("authorization: Bearer {}", server.token());
-        let mut curl = std::process::Command::new("curl");
+        let mut curl = program("curl");
         let limits = run(curl.args(["-fsS", "-H", &bearer]).arg(server.url("/v1/limits")));
         assert!(limits.contains(&format!("\"algorithm\":\"{algorithm}\"")), "{limits}");
         assert!(limits.contains("\"name\":\"edge/k\""), "{limits}");

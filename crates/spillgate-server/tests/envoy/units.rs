@@ -1,5 +1,6 @@
 //! In which unit answers tell a limit, and when all of it is back.
 
+use spillgate_testing::program;
 use tonic::Code;
 
 use crate::common::server::run;
@@ -95,7 +96,7 @@ async fn overrides_and_limits_of_a_call_are_told_as_they_are_written() {
     let own = "[[limit.override]]\n'descriptor:user' = 'file'\nquota = '11/h'\n";
     let (_home, server) = start(&(limit("user", "7/min", "token-bucket") + own), &[], &[]);
     let bearer = format!("authorization: Bearer {}", server.token());
-    let mut curl = std::process::Command::new("curl");
+    let mut curl = program("curl");
     let body = r#"{"quota": "13/day"}"#;
     run(curl
         .args(["-fsS", "-X", "PUT", "-H", &bearer, "-H", "content-type: application/json"])

@@ -124,7 +124,7 @@ async fn reported_failures_move_a_limit_which_is_shown_with_the_reason() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let shown = tokio::time::timeout(Duration::from_secs(30), moved).await.unwrap();
+    let shown = tokio::time::timeout(Duration::from_secs(60), moved).await.unwrap();
     assert_eq!(shown["adaptive"]["reason"], "failures", "{shown}");
     assert_eq!(shown["adaptive"]["controller"], "errors", "{shown}");
     let metrics = ask(&server, "GET /metrics").send().await.body;

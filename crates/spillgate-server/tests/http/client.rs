@@ -57,6 +57,10 @@ impl Ask<'_> {
     }
 
     pub(crate) async fn send(self) -> Reply {
+        Reply::parse(&raw(self.server, &self.bytes()).await)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} HTTP/1.1\r\n", self.line);
         let names = |name: &str| self.headers.iter().any(|(given, _)| given == name);
         if !names("host") {
@@ -70,8 +74,31 @@ impl Ask<'_> {
         }
         let mut bytes = format!("{text}\r\n").into_bytes();
         bytes.extend(&self.body);
-        Reply::parse(&raw(self.server, &bytes).await)
+        bytes
     }
+}
+
+/// Sends requests one after the other on one connection, and hands out the replies.
+pub(crate) async fn send_all(server: &Server, asks: Vec<Ask<'_>>) -> Vec<Reply> {
+    let bytes: Vec<_> = asks.iter().flat_map(Ask::bytes).collect();
+    let (mut read, mut write) = TcpStream::connect(server.address).await.unwrap().into_split();
+    let sent = async {
+        write.write_all(&bytes).await.unwrap();
+        write.shutdown().await.unwrap();
+    };
+    let mut text = String::new();
+    let (_, count) = tokio::join!(sent, read.read_to_string(&mut text));
+    count.unwrap();
+    let (mut replies, mut rest) = (Vec::new(), text.as_str());
+    while let Some((head, after)) = rest.split_once("\r\n\r\n") {
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.map_or(0, |length| length.parse().unwrap());
+        let end = head.len() + 4 + length;
+        replies.push(Reply::parse(&rest.as_bytes()[..end]));
+        rest = &after[length..];
+    }
+    assert_eq!(replies.len(), asks.len(), "the last: {:?}", replies.last());
+    replies
 }
 
 /// Sends bytes and says that this is all, and hands out everything until the server closes.

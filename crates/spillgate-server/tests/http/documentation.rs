@@ -47,6 +47,7 @@ fn steady(text: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_of_the_page_print_what_it_shows() {
+    spillgate_testing::needs(&["curl"]);
     // As on the page, but nothing is refilled while the examples run.
     let policy = "[[limit]]\nname = 'api'\nquota = '10/h burst 20'\n\
                   [[limit]]\nname = 'login'\nby-name = true\nper = 'user'\nquota = '5/day'\n";

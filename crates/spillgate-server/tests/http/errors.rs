@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use super::client::ask;
+use super::client::{ask, send_all};
 use super::server::Server;
 
 /// What only somebody who reads the code would understand.
@@ -97,8 +97,9 @@ async fn errors_are_written_for_users_of_any_language() {
                     .push(format!("{{\"{member}\":[{{\"limit\":\"api\",\"{inner}\":{value}}}]}}"));
             }
         }
-        for body in bodies {
-            let reply = ask(&server, line).token().json(&body).send().await;
+        let asks = bodies.iter().map(|body| ask(&server, line).token().json(body));
+        let replies = send_all(&server, asks.collect()).await;
+        for (body, reply) in bodies.iter().zip(&replies) {
             if reply.status >= 400 {
                 refused += 1;
                 assert!(reply.status < 500, "{line} {body}: {reply:?}");

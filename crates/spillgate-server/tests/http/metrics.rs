@@ -1,5 +1,7 @@
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use spillgate_testing::program;
 
 use super::client::{Reply, ask, check, post, raw};
 use super::server::Server;
@@ -64,12 +66,9 @@ async fn promtool_finds_nothing_wrong_with_the_text_format() {
     for name in ["_requests_total{", "_uncharged_total{", "_build_info{", "_seconds_bucket{"] {
         assert!(text.contains(name), "{name}: {text}");
     }
-    let mut promtool = Command::new("promtool");
+    let mut promtool = program("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped());
-    let mut promtool =
-        promtool.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap_or_else(|error| {
-            panic!("promtool cannot be run: {error}; scripts/test installs it")
-        });
+    let mut promtool = promtool.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let checked = promtool.wait_with_output().unwrap();
     let message = format!("{checked:?}");

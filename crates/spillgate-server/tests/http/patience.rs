@@ -5,6 +5,7 @@ use std::time::Duration;
 use spillgate_enforce::MetricsFormat;
 use spillgate_server::App;
 use spillgate_server::protocol::http::{Bounds, HttpServer, serve};
+use spillgate_testing::effort;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -22,6 +23,23 @@ fn hasty() -> Bounds {
     bounds
 }
 
+/// The same, but nobody waits until a connection has been idle for too long.
+fn hasty_unless_idle() -> Bounds {
+    let mut bounds = hasty();
+    bounds.idle = Duration::from_secs(120);
+    bounds
+}
+
+/// Sees to it that a server has waited as long as its bound says: on a machine that does nothing
+/// else not much longer, and on any not as long as another bound says.
+#[track_caller]
+fn assert_waited(waited: Duration, bound: Duration, of: &str) {
+    let most = if effort() > 1 { bound + Duration::from_millis(600) } else { LONG };
+    assert!((bound - Duration::from_millis(10)..most).contains(&waited), "{of}: {waited:?}");
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
 /// How long a server waits after each of these pieces.
 async fn patience(server: &Server, pieces: &[&str], pause: Duration) -> (Duration, String) {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
@@ -33,25 +51,28 @@ async fn patience(server: &Server, pieces: &[&str], pause: Duration) -> (Duratio
             break;
         }
     }
-    let _ = timeout(Duration::from_secs(10), socket.read_to_end(&mut reply)).await.unwrap();
+    let _ = timeout(LONG, socket.read_to_end(&mut reply)).await.unwrap();
     (begin.elapsed(), String::from_utf8_lossy(&reply).into_owned())
 }
 
 #[tokio::test]
 async fn slow_clients_are_not_waited_for() {
-    let server: &Server = Box::leak(Box::new(Server::bounded(hasty()).await));
+    let server: &Server = Box::leak(Box::new(Server::bounded(hasty_unless_idle()).await));
+    let stalled = hasty().stalled;
     let short = Duration::from_millis(1);
     // A head that never ends, also if it goes on and on.
     let (waited, reply) = patience(server, &["GET / HTTP/1.1\r\nhost: l"], short).await;
-    assert!((190..450).contains(&waited.as_millis()) && reply.is_empty(), "{waited:?} {reply}");
-    let drops = ["x-slow: y\r\n"; 100];
+    assert_waited(waited, stalled, &reply);
+    assert!(reply.is_empty(), "{reply}");
+    let drops = ["x-slow: y\r\n"; 5000];
     let pieces = [&["GET / HTTP/1.1\r\n"], &drops[..]].concat();
     let (waited, reply) = patience(server, &pieces, Duration::from_millis(20)).await;
-    assert!((190..450).contains(&waited.as_millis()) && reply.is_empty(), "{waited:?} {reply}");
+    assert_waited(waited, stalled, &reply);
+    assert!(reply.is_empty(), "{reply}");
     // A body that does not come, or less of it than announced.
     let lie = request("").replace("content-length: 31", "content-length: 99");
     let (waited, reply) = patience(server, &[&lie], short).await;
-    assert!((190..450).contains(&waited.as_millis()), "{waited:?}");
+    assert_waited(waited, stalled, &reply);
     assert_eq!(Reply::parse(reply.as_bytes()).status, 408, "{reply}");
     // The beginning of a request that came together with the one before.
     let free = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -63,19 +84,22 @@ async fn slow_clients_are_not_waited_for() {
         (free, "GET /auth?"),
     ] {
         let (waited, reply) = patience(server, &[&format!("{whole}{begin}")], short).await;
-        assert!((190..450).contains(&waited.as_millis()), "{whole}{begin}: {waited:?} {reply}");
+        assert_waited(waited, stalled, &format!("{whole}{begin}: {reply}"));
         assert!(reply.starts_with("HTTP/1.1 "), "{whole}{begin}: {reply}");
     }
+    assert_eq!(server.app.gate().usage()[7].1.callers, 0, "only whole requests have spent");
     // Silence, before and after a request.
-    let (waited, _) = patience(server, &[], short).await;
-    assert!((590..900).contains(&waited.as_millis()), "{waited:?}");
+    let server: &Server = Box::leak(Box::new(Server::bounded(hasty()).await));
+    let idle = hasty().idle;
+    let (waited, reply) = patience(server, &[], short).await;
+    assert_waited(waited, idle, &reply);
     let (waited, reply) = patience(server, &[&request("")], short).await;
-    assert!((590..1200).contains(&waited.as_millis()), "{waited:?}");
+    assert_waited(waited, idle, &reply);
     assert_eq!(Reply::parse(reply.as_bytes()).status, 200);
     // The same if its body came later.
     let (head, body) = free.split_at(free.len() - 40);
     let (waited, reply) = patience(server, &[head, body], short).await;
-    assert!((590..1200).contains(&waited.as_millis()), "{waited:?}");
+    assert_waited(waited, idle, &reply);
     assert_eq!(Reply::parse(reply.as_bytes()).status, 200);
     assert_eq!(server.app.gate().usage()[7].1.callers, 1, "only whole requests have spent");
 }
@@ -90,7 +114,7 @@ async fn a_client_that_does_not_read_holds_nothing_but_itself() {
     });
     let asks = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.write_all(asks.as_bytes()).await.unwrap();
-    let ended = timeout(Duration::from_secs(5), served).await.unwrap().unwrap();
+    let ended = timeout(LONG, served).await.unwrap().unwrap();
     assert!(ended.is_ok(), "{ended:?}");
 }
 

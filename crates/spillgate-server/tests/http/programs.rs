@@ -1,4 +1,5 @@
 use spillgate_server::Access;
+use spillgate_testing::needs;
 
 use super::client::ask;
 use super::server::{POLICY, Server, TOKEN, app, token};
@@ -58,6 +59,7 @@ async fn curl_asks_every_route() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_home_page_says_to_try_works() {
+    needs(&["curl"]);
     let loopback = Server::start().await;
     let network = Server::with(app().with_access(Access::network(token().unwrap()))).await;
     for policy in [
@@ -84,15 +86,28 @@ async fn what_the_home_page_says_to_try_works() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_a_burst_passes_under_the_load_of_wrk() {
+    // A busy machine needs more time to answer more requests than may pass.
+    for seconds in [1, 4, 16, 64] {
+        let all = burst_under_wrk(seconds).await;
+        if all > 2000 {
+            return;
+        }
+    }
+    panic!("too few requests came");
+}
+
+/// Asks for so long. Tells how often it asked, of which a burst has passed.
+async fn burst_under_wrk(seconds: u32) -> u64 {
     let server = Server::start().await;
     let url = server.url("/auth");
+    let duration = format!("{seconds}s");
     let headers = [
         "x-original-uri: /many",
         "x-original-method: GET",
         "x-original-host: h",
         "x-real-ip: 192.0.2.1",
     ];
-    let mut arguments = vec!["-d", "1s", "-c", "16", "-t", "2"];
+    let mut arguments = vec!["-d", &duration, "-c", "16", "-t", "2"];
     headers.iter().for_each(|header| arguments.extend(["-H", header]));
     arguments.push(&url);
     let report = run("wrk", &arguments).await;
@@ -105,12 +120,15 @@ async fn exactly_a_burst_passes_under_the_load_of_wrk() {
             .find_map(|word| word.parse::<u64>().ok());
         word.unwrap_or_else(|| panic!("{line}"))
     };
-    let (all, refused) = (number("requests in"), number("Non-2xx or 3xx responses"));
-    assert_eq!(all - refused, 1000, "{report}");
-    assert!(all > 2000, "{report}");
+    let all = number("requests in");
+    if all <= 2000 {
+        return all;
+    }
+    assert_eq!(all - number("Non-2xx or 3xx responses"), 1000, "{report}");
     let metrics = ask(&server, "GET /metrics").send().await.body;
     assert!(
         metrics.contains(r#"spillgate_requests_total{limit="many",outcome="allowed"} 1000"#),
         "{metrics}"
     );
+    all
 }

@@ -1,14 +1,11 @@
 //! The OpenAPI document and the server agree, as far as Schemathesis can tell.
 
 use std::path::Path;
-use std::process::Command;
 
+use spillgate_testing::{effort, program};
 use tempfile::TempDir;
 
 use super::server::{Server, TOKEN};
-
-const PROGRAM: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/schemathesis/bin/schemathesis");
 
 /// Runs every check that makes sense, with these arguments.
 async fn run(arguments: &[&str]) {
@@ -19,13 +16,11 @@ async fn run(arguments: &[&str]) {
         let from = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/schemathesis");
         std::fs::copy(Path::new(from).join(file), folder.path().join(file)).unwrap();
     }
-    let mut command = Command::new(PROGRAM);
+    let mut command = program("target/schemathesis/bin/schemathesis");
     command.args(["--config-file", "schemathesis.toml", "run", &server.url("/v1/openapi.json")]);
+    command.args(["--max-examples", &(5 * effort()).to_string()]);
     command.arg("--no-color").args(arguments).current_dir(folder.path());
-    let ran = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
-    let ran = ran.unwrap_or_else(|error| {
-        panic!("Schemathesis cannot be run: {error}; scripts/test installs it")
-    });
+    let ran = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let message = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{message}{}", String::from_utf8_lossy(&ran.stderr));
     assert!(message.contains("No issues found"), "{message}");

@@ -1,6 +1,6 @@
 //! Adaptive limits, in a real process: reports, the log, and a shutdown while permits are held.
 
-use std::process::Command;
+use spillgate_testing::program;
 
 use crate::common::server::{Home, Server, run, until};
 use crate::operate::clients::Resp;
@@ -18,8 +18,8 @@ fn acquire(server: &Server) -> String {
 
 /// The status that a proxy is told about a request.
 fn auth(server: &Server) -> String {
-    let mut curl = Command::new("curl");
-    curl.args(["-s", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}"]);
+    let mut curl = program("curl");
+    curl.args(["-s", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}"]);
     for header in [
         "x-original-uri: /x",
         "x-original-method: GET",

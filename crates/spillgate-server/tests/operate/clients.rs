@@ -12,7 +12,7 @@ pub(crate) struct Resp(BufReader<TcpStream>);
 impl Resp {
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpStream::connect(address)?;
-        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        socket.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Self(BufReader::new(socket)))
     }
 
@@ -59,7 +59,7 @@ pub(crate) struct Http(BufReader<TcpStream>);
 impl Http {
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpStream::connect(address)?;
-        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        socket.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Self(BufReader::new(socket)))
     }
 
@@ -76,6 +76,13 @@ impl Http {
              content-length: {}\r\n\r\n{body}",
             body.len()
         );
+        self.0.get_mut().write_all(request.as_bytes())?;
+        self.body()
+    }
+
+    /// Reads a page that needs no token.
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         self.0.get_mut().write_all(request.as_bytes())?;
         self.body()
     }

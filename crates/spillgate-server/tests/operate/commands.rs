@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use spillgate_testing::program;
+
 use crate::common::server::{Home, run, spillgate};
 use crate::operate::clients::Resp;
 
@@ -249,15 +251,11 @@ fn every_subcommand_has_a_manual_page_with_all_its_flags() {
                 "{name}: {section}"
             );
         }
-        let mut man = Command::new("man");
+        let mut man = program("man");
         let file = home.path(&format!("man/{name}.1"));
-        if let Ok(output) = man.args(["--warnings", "-E", "UTF-8", "-l"]).arg(file).output() {
-            assert!(
-                output.stderr.is_empty(),
-                "{name}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
+        let output = man.args(["--warnings", "-E", "UTF-8", "-l"]).arg(file).output().unwrap();
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && complaints.is_empty(), "{name}: {complaints}");
         left.extend(
             commands(&help)
                 .into_iter()

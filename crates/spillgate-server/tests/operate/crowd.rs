@@ -2,11 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use spillgate::{Clock, SystemClock};
+use spillgate_testing::program;
 
 use crate::common::server::{Home, Server, run, spillgate};
 
@@ -14,7 +14,7 @@ const PLACES: usize = 40;
 
 /// How soon a newcomer is answered, though all places are taken: far sooner than the 30 s after
 /// which those would be closed anyway.
-const PROMPTLY: Duration = Duration::from_secs(10);
+const PROMPTLY: Duration = Duration::from_secs(20);
 
 fn connect(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
@@ -128,8 +128,8 @@ fn handshakes_that_are_not_finished_do_not_keep_others_out() {
     let _silent = crowd(server.http, "");
     // The first bytes of a message of TLS.
     let _begun = crowd(server.http, "\x16\x03\x01\x02\0\x01");
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "--max-time", "8", "--cacert", &files[0]]);
+    let mut curl = program("curl");
+    curl.args(["-sS", "--max-time", "20", "--cacert", &files[0]]);
     run(curl.arg(format!("https://127.0.0.1:{}/healthz", server.http.port())));
     server.stop();
 }

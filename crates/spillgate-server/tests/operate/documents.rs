@@ -1,7 +1,8 @@
 //! What is written for operators is true.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+
+use spillgate_testing::program;
 
 use crate::common::redis::Redis;
 use crate::common::server::{Home, run, spillgate, until};
@@ -82,11 +83,8 @@ fn promtool_finds_nothing_wrong_with_metrics_of_any_part() {
         assert!(Http::connect(server.http).unwrap().check("api", "203.0.113.7").unwrap());
         std::fs::write(home.path("metrics"), server.get("/metrics")).unwrap();
         let metrics = std::fs::File::open(home.path("metrics")).unwrap();
-        let mut promtool = Command::new("promtool");
-        let checked = promtool.args(["check", "metrics"]).stdin(metrics).output();
-        let checked = checked.unwrap_or_else(|error| {
-            panic!("promtool cannot be run: {error}; scripts/test installs it")
-        });
+        let mut promtool = program("promtool");
+        let checked = promtool.args(["check", "metrics"]).stdin(metrics).output().unwrap();
         assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
         server.stop();
     }

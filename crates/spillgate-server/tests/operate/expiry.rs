@@ -1,9 +1,8 @@
 //! What ends by itself on a running server, across restarts, and from the command line.
 
-use std::process::Command;
-
 use serde_json::Value;
 use spillgate::{Clock, SystemClock};
+use spillgate_testing::program;
 
 use crate::common::server::{Home, Server, run, spillgate, until};
 use crate::operate::drain::POLICY;
@@ -12,7 +11,7 @@ const TOKEN: &str = "a-token-of-some-length";
 const ENTRY: &str = "/v1/lists/block/203.0.113.50";
 
 fn curl(server: &Server, method: &str, path: &str, body: &str) -> (u16, Value) {
-    let mut curl = Command::new("curl");
+    let mut curl = program("curl");
     curl.args(["-sS", "-w", "\n%{http_code}", "-X", method, "-H"]);
     curl.arg(format!("authorization: Bearer {TOKEN}"));
     if !body.is_empty() {

@@ -1,8 +1,7 @@
 //! A server that is told to stop does not finish reading a snapshot, and one that is told
 //! so twice does not finish writing it.
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::sync::LazyLock;
 
 use spillgate::algorithm::Word;
 use spillgate::{AlgorithmKind, Fingerprint, Saved, SavedTable, Seed, SystemClock};
@@ -14,12 +13,15 @@ use crate::common::server::{Home, Server, spillgate, until};
 const CONFIG: &str = "[[limit]]\nname = 'api'\nquota = '1/h burst 1000'\ncapacity = 4_000_000\n\
     [server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\nsnapshot = 'state'\n";
 
-/// A snapshot that takes a while to read and to write: two million callers that have
-/// spent all they have.
-fn large(home: &Home) -> Vec<u8> {
-    let out = BufWriter::new(File::create(home.path("state")).unwrap());
+/// A snapshot that takes a while to read and to write.
+static LARGE: LazyLock<Vec<u8>> = LazyLock::new(large);
+
+/// Two million callers that have spent all they have.
+fn large() -> Vec<u8> {
+    let mut out = Vec::new();
     let mut writer =
-        SnapshotWriter::new(out, &Moment::now(&SystemClock), Seed::from_bytes([7; 16])).unwrap();
+        SnapshotWriter::new(&mut out, &Moment::now(&SystemClock), Seed::from_bytes([7; 16]))
+            .unwrap();
     // Spread as a hash would.
     let keys = (1..=2_000_000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let spent = Word::from_bits(u64::MAX / 2);
@@ -31,13 +33,13 @@ fn large(home: &Home) -> Vec<u8> {
     let kind = AlgorithmKind::TokenBucket;
     writer.limit(&SavedLimit::new(name, per, kind, saved)).unwrap();
     writer.finish().unwrap();
-    std::fs::read(home.path("state")).unwrap()
+    out
 }
 
 #[test]
 fn a_signal_ends_a_server_that_still_reads_its_snapshot() {
     let home = Home::new(CONFIG);
-    let snapshot = large(&home);
+    std::fs::write(home.path("state"), &*LARGE).unwrap();
     let mut command = spillgate();
     command.arg("serve").arg("--config").arg(home.path("spillgate.toml"));
     let server = Server::begin(command);
@@ -46,13 +48,13 @@ fn a_signal_ends_a_server_that_still_reads_its_snapshot() {
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(log.contains("shutdown requested during startup"), "{log}");
-    assert_eq!(std::fs::read(home.path("state")).unwrap(), snapshot, "as it was");
+    assert_eq!(std::fs::read(home.path("state")).unwrap(), *LARGE, "as it was");
 }
 
 #[test]
 fn a_second_signal_ends_a_server_that_writes_its_last_snapshot() {
     let home = Home::new(CONFIG);
-    let snapshot = large(&home);
+    std::fs::write(home.path("state"), &*LARGE).unwrap();
     let server = home.start(&[]);
     server.signal("TERM");
     until("it writes", || home.path("state.tmp").exists());
@@ -60,5 +62,5 @@ fn a_second_signal_ends_a_server_that_writes_its_last_snapshot() {
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("exiting at once, without a snapshot"), "{log}");
-    assert_eq!(std::fs::read(home.path("state")).unwrap(), snapshot, "the one before stays");
+    assert_eq!(std::fs::read(home.path("state")).unwrap(), *LARGE, "the one before stays");
 }

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use spillgate_testing::certificates::{Certificate, self_signed};
 
+use spillgate_testing::{needs, program};
+
 use super::documents::read;
 use crate::common::server::{Home, Server, run, spillgate};
 
@@ -227,6 +229,7 @@ fn commands(text: &str) -> Vec<String> {
 
 #[test]
 fn every_command_exists_with_the_flags_that_are_shown() {
+    needs(&["curl", "redis-cli"]);
     let others = ["curl", "redis-cli", "systemctl", "envoy", "echo", "cd", "cc"];
     let binary = env!("CARGO_BIN_EXE_spillgate");
     let shell = format!("spillgate() {{ '{binary}' \"$@\" --help; }}\n");
@@ -297,6 +300,7 @@ fn here(command: &str, server: &Server) -> String {
 
 #[test]
 fn the_commands_of_the_readme_print_what_it_shows() {
+    needs(&["curl", "redis-cli"]);
     let server = server();
     let examples = console("README.md");
     assert_eq!(examples.len(), 2);
@@ -364,7 +368,7 @@ fn probes_and_scrapers_are_configured_as_shown() {
     server.stop();
     let home = home("");
     std::fs::write(home.path("prometheus.yml"), yaml("docs/alerts.md")).unwrap();
-    let mut promtool = Command::new("promtool");
+    let mut promtool = program("promtool");
     run(promtool.args(["check", "config", "--syntax-only"]).arg(home.path("prometheus.yml")));
 }
 
@@ -378,7 +382,7 @@ fn nginx_accepts_what_is_shown_of_its_configuration() {
         let config =
             format!("events {{}}\nhttp {{ server {{ listen 127.0.0.1:9; {location} }} }}\n");
         std::fs::write(home.path("nginx.conf"), config).unwrap();
-        let mut nginx = Command::new("nginx");
+        let mut nginx = program("nginx");
         nginx.args(["-t", "-q", "-e", "stderr", "-p"]).arg(home.path(""));
         run(nginx.args(["-c", "nginx.conf", "-g", "pid nginx.pid;"]));
     }

@@ -1,8 +1,7 @@
 //! The JSON schema of the configuration file agrees with the program.
 
-use std::process::Command;
-
 use serde_json::{Map, Value, json};
+use spillgate_testing::program;
 use toml::de::{DeTable, DeValue};
 
 use super::documents::read;
@@ -25,15 +24,12 @@ fn schema() -> Value {
 /// Which documents are valid by the schema, according to a validator of others.
 fn validate(documents: &[Value]) -> Vec<bool> {
     // With the validator that Schemathesis uses.
-    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/schemathesis/bin/python");
     let home = Home::new("");
     std::fs::write(home.path("input"), json!([schema(), documents]).to_string()).unwrap();
-    let mut command = Command::new(python);
+    let mut command = program("target/schemathesis/bin/python");
     command.args(["-c", VALIDATE]);
     command.stdin(std::fs::File::open(home.path("input")).unwrap());
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{python}: {error}; scripts/test installs it"));
+    let output = command.output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     serde_json::from_slice(&output.stdout).unwrap()

@@ -150,6 +150,7 @@ fn with_files(soft: u32, hard: u32, arguments: &str) -> Server {
     let spillgate = spillgate();
     let program = spillgate.get_program().display();
     let mut shell = std::process::Command::new("sh");
+    shell.env("SPILLGATE_SHUTDOWN_DELAY", "1ms");
     shell.arg("-c").arg(format!(
         "ulimit -Sn {soft} && ulimit -Hn {hard} && exec {program} serve --http 127.0.0.1:0 \
          --resp 127.0.0.1:0 {arguments}"

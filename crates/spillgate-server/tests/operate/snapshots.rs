@@ -1,6 +1,6 @@
 //! What the next server knows.
 
-use std::process::Command;
+use spillgate_testing::program;
 
 use crate::common::server::{Home, Server, names, run, spillgate};
 use crate::operate::clients::{Resp, spent};
@@ -64,7 +64,7 @@ fn overrides_and_lists_set_at_run_time_are_kept() {
     let token = ["--token", "a token of some length".replace(' ', "-").leak()];
     let server = home.start(&token);
     let curl = |server: &Server, method: &str, path: &str, body: &str| {
-        let mut curl = Command::new("curl");
+        let mut curl = program("curl");
         curl.args(["-sS", "--fail-with-body", "-X", method, "-H"]);
         curl.arg(format!("authorization: Bearer {}", token[1]));
         if !body.is_empty() {
@@ -143,7 +143,7 @@ fn a_debt_survives_a_restart_and_a_reload_that_only_adds_room() {
     let home = Home::new(&policy(""));
     let server = home.start(&[]);
     let post = |server: &Server, path: &str, body: &str| {
-        let mut curl = Command::new("curl");
+        let mut curl = program("curl");
         curl.args(["-sS", "--fail-with-body", "-H", "content-type: application/json", "-d", body]);
         run(curl.arg(server.url(path)))
     };

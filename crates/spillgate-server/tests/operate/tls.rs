@@ -2,14 +2,16 @@
 
 use std::process::Command;
 
+use spillgate_testing::program;
+
 use crate::common::server::{Home, Server, run, until};
 
 const CONFIG: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = '127.0.0.1:0'\n\
     tls-cert = 'cert.pem'\ntls-key = 'key.pem'\n[[limit]]\nname = 'api'\nquota = '5/h'\n";
 
 fn curl(home: &Home, server: &Server, ca: &str) -> Command {
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "--cacert"]).arg(home.path(ca)).args(["--max-time", "10"]);
+    let mut curl = program("curl");
+    curl.args(["-sS", "--cacert"]).arg(home.path(ca)).args(["--max-time", "60"]);
     curl.arg(format!("https://127.0.0.1:{}/healthz", server.http.port()));
     curl
 }
@@ -24,11 +26,11 @@ fn curl_and_redis_cli_talk_over_tls_and_nobody_without() {
     let page = run(curl(&home, &server, "cert.pem").arg(&address));
     assert!(page.contains(&format!("{address}v1/check")), "{page}");
     let port = server.resp.port().to_string();
-    let mut redis = Command::new("redis-cli");
+    let mut redis = program("redis-cli");
     redis.args(["-h", "localhost", "-p", &port, "--tls", "--cacert"]).arg(home.path("cert.pem"));
     let reply = run(redis.args(["CL.THROTTLE", "k", "15", "30", "60"]));
     assert_eq!(reply, "0\n16\n15\n-1\n2\n");
-    let mut plain = Command::new("curl");
+    let mut plain = program("curl");
     plain.args(["-sS", "--max-time", "5"]).arg(server.url("/healthz"));
     assert!(!plain.output().unwrap().status.success());
 

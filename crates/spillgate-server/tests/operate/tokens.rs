@@ -1,13 +1,13 @@
 //! Who has to give the token, and where it comes from.
 
-use std::process::Command;
+use spillgate_testing::program;
 
 use crate::common::server::{Home, Server, run, spillgate, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 fn status(server: &Server, path: &str, token: Option<&str>) -> String {
-    let mut curl = Command::new("curl");
+    let mut curl = program("curl");
     curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}"]);
     if let Some(token) = token {
         curl.arg("-H").arg(format!("authorization: Bearer {token}"));
@@ -53,7 +53,7 @@ fn for_other_machines_everything_needs_the_token() {
     assert_eq!(status(&server, "/healthz", None), "200");
     let redis = |password: &str| {
         let port = server.resp.port().to_string();
-        let mut redis = Command::new("redis-cli");
+        let mut redis = program("redis-cli");
         redis.args(["-p", &port, "--no-auth-warning"]).env("REDISCLI_AUTH", password);
         let output = redis.args(["CL.THROTTLE", "k", "0", "1", "60"]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -85,7 +85,7 @@ fn a_reload_that_names_no_token_leaves_no_public_port_without_one() {
         let port = server.http.port();
         let metrics = format!("http://127.0.0.1:{port}/metrics");
         let bearer = format!("authorization: Bearer {TOKEN}");
-        let metrics = run(Command::new("curl").args(["-sS", "-H", &bearer]).arg(metrics));
+        let metrics = run(program("curl").args(["-sS", "-H", &bearer]).arg(metrics));
         let accepted = "spillgate_reloads_total{outcome=\"accepted\"}";
         metrics.lines().any(|line| line.starts_with(accepted) && !line.ends_with(" 0"))
     });
@@ -102,7 +102,7 @@ fn a_reload_that_names_no_token_leaves_no_public_port_without_one() {
 /// What redis-cli prints for a command.
 fn redis(server: &Server, arguments: &[&str]) -> String {
     let port = server.resp.port().to_string();
-    let mut redis = Command::new("redis-cli");
+    let mut redis = program("redis-cli");
     let output = redis.args(["-p", &port, "--no-auth-warning"]).args(arguments).output().unwrap();
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use spillgate_testing::{Port, needs, program};
 use tempfile::TempDir;
 
 use crate::common::server::{Home, Server, run, spillgate, until};
@@ -12,8 +13,12 @@ const CONFIG: &str = "[server]\nhttp = '127.0.0.1:0'\nresp = 'off'\n[[limit]]\nn
 
 /// A server that denies one caller.
 fn server() -> (Server, Home) {
+    server_at("127.0.0.1:0")
+}
+
+fn server_at(address: &str) -> (Server, Home) {
     let home = Home::new(CONFIG);
-    let server = home.start(&[]);
+    let server = home.start(&["--http", address]);
     let mut http = Http::connect(server.http).unwrap();
     let allowed = (0..9).filter(|_| http.check("api", "203.0.113.7").unwrap()).count();
     assert_eq!(allowed, 2);
@@ -25,6 +30,8 @@ struct Terminal(TempDir);
 
 impl Terminal {
     fn start(server: &Server, token: &str, arguments: &str, size: (u16, u16)) -> Self {
+        // What is dropped may not miss it.
+        needs(&["tmux"]);
         let terminal = Self(tempfile::tempdir().unwrap());
         let folder = terminal.0.path().display();
         let binary = env!("CARGO_BIN_EXE_spillgate");
@@ -40,7 +47,7 @@ impl Terminal {
     }
 
     fn tmux(&self, arguments: &[&str]) -> String {
-        let mut tmux = Command::new("tmux");
+        let mut tmux = program("tmux");
         tmux.args(["-u", "-f", "/dev/null", "-S"]).arg(self.0.path().join("socket"));
         run(tmux.env("LC_ALL", "C.UTF-8").args(arguments))
     }
@@ -51,7 +58,7 @@ impl Terminal {
 
     fn until(&self, text: &str) {
         let mut screen = String::new();
-        for _ in 0..1500 {
+        for _ in 0..6000 {
             screen = self.screen();
             if screen.contains(text) {
                 return;
@@ -86,7 +93,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let mut tmux = Command::new("tmux");
+        let mut tmux = program("tmux");
         let _ = tmux.arg("-S").arg(self.0.path().join("socket")).arg("kill-server").output();
     }
 }
@@ -136,10 +143,11 @@ fn the_terminal_is_given_back_on_signals() {
 
 #[test]
 fn a_server_that_is_gone_is_waited_for() {
-    let (server, home) = server();
+    let port = Port::reserve();
+    let address = port.to_string();
+    let (server, home) = server_at(&address);
     let terminal = Terminal::start(&server, "", "", (40, 9));
     terminal.until("DENIED");
-    let address = server.http.to_string();
     server.stop();
     terminal.until("! cannot reach");
     let server = home.start(&["--http", &address]);

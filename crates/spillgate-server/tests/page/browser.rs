@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::spawn;
 
+use spillgate_testing::program;
 use tempfile::TempDir;
 
 use crate::common::server::until;
@@ -52,13 +53,11 @@ impl Browser {
 
     fn launch() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new("chromium");
+        let mut command = program("chromium");
         command.args(FLAGS).arg(format!("--user-data-dir={}", folder.path().display()));
         command.env("HOME", folder.path()).arg("about:blank");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| {
-            panic!("chromium cannot be run: {error}; scripts/test installs it")
-        });
+        let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (stderr, shared) = (child.stderr.take().unwrap(), Arc::clone(&log));
         spawn(move || {

@@ -1,5 +1,11 @@
 //! The page while the server is away, and while its reader is.
 
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread::spawn;
+
+use spillgate_testing::Port;
+
 use super::operator::enter;
 use super::tab::Tab;
 use super::{POLICY, by, start};
@@ -8,8 +14,9 @@ use crate::operate::clients::Http;
 
 #[test]
 fn after_a_restart_of_the_server_the_page_reconnects_and_forgets_a_token_that_is_refused() {
-    let (home, server) = start();
-    let address = server.http.to_string();
+    let (home, port) = (Home::new(POLICY), Port::reserve());
+    let address = port.to_string();
+    let server = home.start(&["--http", &address]);
     let mut tab = Tab::live(&server.url("/"));
     enter(&mut tab, server.token());
     tab.wait(
@@ -95,18 +102,22 @@ fn a_server_on_the_network_shows_nothing_before_the_token_is_entered() {
     tab.end(&["401"]);
 }
 
+/// Watches until the socket is shut down.
+fn watch(address: SocketAddr) -> TcpStream {
+    let mut socket = TcpStream::connect(address).unwrap();
+    let request = "GET /v1/status HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut watched = socket.try_clone().unwrap();
+    spawn(move || std::io::copy(&mut watched, &mut std::io::sink()));
+    socket
+}
+
 #[test]
 fn who_is_one_too_many_to_watch_is_told_so() {
     let (_home, server) = start();
     let mut tab = Tab::live(&server.url("/"));
     // As many as may watch, this page included.
-    let watchers: Vec<_> = (0..64)
-        .map(|_| {
-            let mut curl = std::process::Command::new("curl");
-            curl.args(["-sN", "-H", "accept: text/event-stream", &server.url("/v1/status")]);
-            curl.stdout(std::process::Stdio::null()).spawn().unwrap()
-        })
-        .collect();
+    let watchers: Vec<_> = (0..64).map(|_| watch(server.http)).collect();
     let status = "fetch('v1/status', { headers: { accept: 'text/event-stream' } }).then((answer) => { \
         answer.body.cancel(); return answer.status === 503; })";
     tab.wait("nobody else may watch", status);
@@ -115,9 +126,8 @@ fn who_is_one_too_many_to_watch_is_told_so() {
         "it is told so",
         "document.querySelector('#connection-text')?.textContent.startsWith('too many clients')",
     );
-    for mut watcher in watchers {
-        watcher.kill().unwrap();
-        watcher.wait().unwrap();
+    for watcher in watchers {
+        watcher.shutdown(Shutdown::Both).unwrap();
     }
     tab.wait("then it may", "document.querySelector('#connection').dataset.state === 'live'");
     tab.end(&["503"]);

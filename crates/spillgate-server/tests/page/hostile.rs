@@ -1,6 +1,7 @@
 //! What attackers choose is shown as text.
 
 use serde_json::{Value, json};
+use spillgate_testing::program;
 
 use super::operator::enter;
 use super::tab::Tab;
@@ -58,7 +59,7 @@ fn hostile_keys_paths_user_agents_and_reasons_are_shown_as_text() {
     let bearer = format!("authorization: Bearer {}", server.token());
     let reason = NAMES[1];
     let body = json!({ "ttl": "1h", "reason": reason }).to_string();
-    run(std::process::Command::new("curl").args(["-sSf", "-X", "PUT", "-H", &bearer]).args([
+    run(program("curl").args(["-sSf", "-X", "PUT", "-H", &bearer]).args([
         "--json",
         &body,
         &server.url("/v1/bans/user:%3Cimg%20src=x%20onerror=alert(4)%3E"),

@@ -59,6 +59,7 @@ fn the_theme_is_chosen_and_remembered() {
 
 #[test]
 fn newcomers_see_a_command_that_works() {
+    spillgate_testing::needs(&["curl"]);
     let (_home, server) = start();
     let mut tab = Tab::live(&server.url("/"));
     tab.wait("a command", "document.querySelector('#welcome').checkVisibility()");

@@ -32,7 +32,7 @@ impl Tab {
         let browser = Browser::shared();
         let (address, path) = browser.endpoint().unwrap();
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let (socket, _) = client(format!("ws://{address}{path}"), stream).unwrap();
         let (context, accounts) = (String::new(), Accounts::default());
         let mut tab = Self { socket, session: None, context, last: 0, accounts, browser };

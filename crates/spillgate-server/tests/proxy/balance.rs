@@ -43,7 +43,8 @@ fn whoever_is_busy_gets_fewer_requests() {
 #[test]
 fn a_dead_one_among_several_is_not_noticed() {
     let upstream = Upstream::answering(|request| ok(&request.text()));
-    let [first, last] = [(); 2].map(|()| format!("http://{}", nobody()));
+    let dead = [nobody(), nobody()];
+    let [first, last] = dead.each_ref().map(|it| format!("http://{it}"));
     let proxy = Setup::to(&[first, upstream.url(), last]).start();
     let mut client = proxy.connect();
     for _ in 0..20 {

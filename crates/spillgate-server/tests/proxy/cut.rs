@@ -24,7 +24,7 @@ use crate::proxy::setup::{Proxy, Setup};
 use crate::proxy::upstream::Upstream;
 use crate::proxy::wire::Wire;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes that an upstream sends in one piece before it hangs up, and the body that is in them.
 type Answer = (&'static str, Vec<u8>, &'static str);

@@ -1,7 +1,9 @@
 //! Django behind the proxy: a service that takes other spellings for the same request.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
+
+use spillgate_testing::program;
 
 use crate::common::server::run;
 use crate::proxy::setup::Setup;
@@ -14,18 +16,14 @@ struct Django {
 
 impl Django {
     fn start() -> Self {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         let site = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proxy/django_site.py");
-        let mut command = Command::new(format!("{root}/target/python/bin/python"));
+        let mut command = program("target/python/bin/python");
         let child = command.arg(site).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut child = child.unwrap_or_else(|error| {
-            panic!("{command:?} cannot be run: {error}; scripts/test installs it")
-        });
+        let mut child = child.unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().parse().unwrap_or_else(|error| {
-            panic!("Django does not start: {error}; scripts/test installs it")
-        });
+        let port = line.trim().parse();
+        let port = port.unwrap_or_else(|error| panic!("Django does not start: {error}"));
         Self { child, port }
     }
 }
@@ -48,8 +46,8 @@ fn the_case_of_a_method_escapes_no_limit_in_front_of_django() {
         let proxy = Setup::to(&to).policy(POLICY).start();
         let url = format!("http://{}/login", proxy.address);
         let ask = |method: &str| {
-            let mut curl = Command::new("curl");
-            let options = ["-sS", "--max-time", "20", "-w", " %{http_code}", version, "-X"];
+            let mut curl = program("curl");
+            let options = ["-sS", "--max-time", "60", "-w", " %{http_code}", version, "-X"];
             run(curl.args(options).arg(method).arg(&url))
         };
         for method in ["post", "Post", "pOST"] {

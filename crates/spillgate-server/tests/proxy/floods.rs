@@ -12,7 +12,7 @@ use crate::proxy::http2::connect;
 use crate::proxy::setup::Proxy;
 use crate::proxy::upstream::{Upstream, ok};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_with_too_many_headers_is_a_431_and_others_go_on() {

@@ -21,7 +21,7 @@ use crate::proxy::http2::connect;
 use crate::proxy::setup::Setup;
 use crate::proxy::upstream::{Upstream, ok};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A service that speaks HTTP/2 alone. It ends with the test, and its connections with it.
 pub(crate) struct Service {

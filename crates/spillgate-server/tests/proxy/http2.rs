@@ -17,7 +17,7 @@ use crate::common::server::until;
 use crate::proxy::setup::{Proxy, Setup};
 use crate::proxy::upstream::{Upstream, ok};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client that knows beforehand that HTTP/2 is spoken.
 pub(crate) async fn connect<B>(address: SocketAddr) -> SendRequest<B>

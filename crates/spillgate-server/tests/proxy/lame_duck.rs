@@ -20,7 +20,7 @@ use crate::proxy::setup::{OPEN, listener};
 use crate::proxy::upstream::{Upstream, ok};
 use crate::proxy::wire::Wire;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than a test takes: whoever waits for its end waits in vain.
 const LONG: &str = "1min";
 

@@ -18,7 +18,7 @@ enum Event {
     Alone,
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// When the client leaves: what it has sent by then, and what the upstream does meanwhile.
 struct Case {

@@ -1,8 +1,9 @@
 //! nginx in front of the proxy, and nginx behind it.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
 
+use spillgate_testing::{Port, program};
 use tempfile::TempDir;
 
 use crate::common::server::until;
@@ -13,6 +14,7 @@ use crate::proxy::wire::Wire;
 /// Ends with the test.
 struct Nginx {
     address: SocketAddr,
+    _port: Port,
     child: Child,
     folder: TempDir,
 }
@@ -20,7 +22,8 @@ struct Nginx {
 impl Nginx {
     /// Starts it with what is in a `server`, and a file of a million bytes in its folder.
     fn start(server: &str) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = Port::reserve();
+        let address = port.address();
         let folder = tempfile::tempdir().unwrap();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {name};\n"))
@@ -32,12 +35,10 @@ impl Nginx {
         std::fs::write(folder.path().join("nginx.conf"), whole).unwrap();
         std::fs::create_dir(folder.path().join("files")).unwrap();
         std::fs::write(folder.path().join("files/large"), "0123456789".repeat(100_000)).unwrap();
-        let mut command = Command::new("nginx");
+        let mut command = program("nginx");
         command.args(["-e", "error.log", "-c", "nginx.conf", "-p"]).arg(folder.path());
-        let child = command.stderr(Stdio::null()).spawn().unwrap_or_else(|error| {
-            panic!("nginx cannot be run: {error}; scripts/test installs it")
-        });
-        let nginx = Self { address, child, folder };
+        let child = command.stderr(Stdio::null()).spawn().unwrap();
+        let nginx = Self { address, _port: port, child, folder };
         until("nginx", || TcpStream::connect(address).is_ok());
         nginx
     }

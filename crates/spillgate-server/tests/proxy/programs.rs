@@ -1,14 +1,14 @@
 //! The programs that people use.
 
-use std::process::Command;
+use spillgate_testing::program;
 
 use crate::common::server::{Server, run, spillgate};
 use crate::proxy::setup::{Proxy, listener};
 use crate::proxy::upstream::{Upstream, ok};
 
 fn curl(url: &str, options: &[&str]) -> String {
-    let mut curl = Command::new("curl");
-    run(curl.args(["-sS", "--max-time", "20"]).args(options).arg(url))
+    let mut curl = program("curl");
+    run(curl.args(["-sS", "--max-time", "60"]).args(options).arg(url))
 }
 
 #[test]

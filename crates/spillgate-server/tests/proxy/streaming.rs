@@ -6,11 +6,13 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use spillgate_testing::effort;
+
 use crate::proxy::setup::{Proxy, Setup};
 use crate::proxy::upstream::{Upstream, ok, respond};
 use crate::proxy::wire::Wire;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_request_that_trickles_is_seen_before_it_ends() {
@@ -174,10 +176,11 @@ fn an_answer_that_does_not_wait_for_the_body_is_passed_on() {
 const HELD: usize = 64 << 20;
 const OFFERED: usize = 256 << 20;
 
-/// Writes as long as somebody makes room within a second; tells how much went out.
+/// Writes as long as somebody makes room in time; tells how much went out.
 fn pour(wire: &Wire, count: &AtomicUsize) {
     let mut socket = wire.socket();
-    socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let patience = Duration::from_millis(if effort() > 1 { 1000 } else { 500 });
+    socket.set_write_timeout(Some(patience)).unwrap();
     let block = vec![b'x'; 64 * 1024];
     while count.load(Ordering::Relaxed) < OFFERED {
         match socket.write(&block) {

@@ -1,9 +1,9 @@
 //! TLS on both sides, and which HTTP is agreed upon.
 
 use std::io::{Read, Write};
-use std::process::Command;
 use std::sync::Arc;
 
+use spillgate_testing::program;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -25,8 +25,8 @@ fn start(setup: Setup) -> Proxy {
 }
 
 fn curl(proxy: &Proxy, version: &str) -> String {
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "--max-time", "20", version, "-w", " %{http_version}", "--cacert"]);
+    let mut curl = program("curl");
+    curl.args(["-sS", "--max-time", "60", version, "-w", " %{http_version}", "--cacert"]);
     curl.arg(proxy.home.path("cert.pem"));
     run(curl.arg(format!("https://localhost:{}/", proxy.address.port())))
 }

@@ -21,7 +21,7 @@ use crate::proxy::setup::{OPEN, Proxy, Setup};
 use crate::proxy::upstream::{Upstream, ok};
 use crate::proxy::wire::Wire;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Goes by headers of its own, beside those that everybody knows.
 const POLICY: &str = "[identity]\norder = ['user', 'ip']\ntrusted-proxies = ['127.0.0.1']\n\

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{JoinHandle, spawn};
 
+use spillgate_testing::Port;
+
 use crate::proxy::message::Message;
 use crate::proxy::wire::Wire;
 
@@ -137,6 +139,6 @@ pub(crate) fn respond(status: &str, headers: &str, body: &str) -> String {
 }
 
 /// An address of loopback at which nobody listens, nor will by chance.
-pub(crate) fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.77:0").unwrap().local_addr().unwrap()
+pub(crate) fn nobody() -> Port {
+    Port::reserve_on([127, 0, 0, 77].into())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::proxy::message::{Length, Message, field};
 
 /// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Wire {
     socket: Arc<TcpStream>,

@@ -1,6 +1,5 @@
-use std::process::Command;
-
 use spillgate_server::protocol::resp::Password;
+use spillgate_testing::program;
 
 use super::start;
 use crate::common::program::run;
@@ -27,7 +26,7 @@ async fn redis_cli_gives_the_password() {
         let port = port.clone();
         async move {
             let arguments = ["-p", &port, protocol, "--no-auth-warning", "-a", password, "PING"];
-            let output = Command::new("redis-cli").args(arguments).output().unwrap();
+            let output = program("redis-cli").args(arguments).output().unwrap();
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
     };
@@ -58,7 +57,7 @@ async fn redis_benchmark_runs_without_a_complaint() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_py_is_at_home_over_both_protocols() {
     // In a folder of its own: the one of the system may be too old for RESP3.
-    const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
+    const PYTHON: &str = "target/python/bin/python";
     const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/resp/redis_py.py");
     let server = start(Password::new("sesame")).await;
     let port = server.address.port().to_string();

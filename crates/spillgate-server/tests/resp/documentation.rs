@@ -7,6 +7,7 @@ const PAGE: &str = include_str!("../../../../docs/redis.md");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_of_the_page_print_what_it_shows() {
+    spillgate_testing::needs(&["redis-cli"]);
     let login = Limit::new("login", "5/min").by_name().per(["user"]);
     let jobs = Limit::concurrent("jobs", 2).by_name().per(["user"]);
     let service = Limit::adaptive("service", Adaptive::auto(10..=500));

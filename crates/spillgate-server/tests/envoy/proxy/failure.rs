@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use spillgate_testing::Port;
 use tokio::time::sleep;
 
 use super::instance::{Envoy, get};
@@ -94,8 +95,9 @@ fn saved(server: &Server) {
 /// service before, while it was away, and after.
 async fn killed(deny: bool) -> [usize; 3] {
     let spillgate = Spillgate::new();
-    let server = spillgate.start("127.0.0.1:0");
-    let grpc = server.grpc.to_string();
+    let port = Port::reserve();
+    let grpc = port.to_string();
+    let server = spillgate.start(&grpc);
     let change = ("failure_mode_deny: true", &*format!("failure_mode_deny: {deny}"));
     let envoy = Envoy::start_with(server.grpc, &[change, PATIENT]).await;
     let load = Load::begin(&envoy);

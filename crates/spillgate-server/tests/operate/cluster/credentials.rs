@@ -1,8 +1,7 @@
 //! Credentials of the store: client certificates, and what is rotated while a server runs.
 
-use std::net::TcpListener;
-
 use spillgate_testing::certificates::{authority, sign};
+use spillgate_testing::{Port, effort};
 
 use super::{config, metric};
 use crate::common::redis::Redis;
@@ -75,7 +74,8 @@ fn a_redis_that_requires_a_client_certificate_is_shown_one() {
     authority(&home.path(""));
     sign(&home.path(""), "server");
     sign(&home.path(""), "client");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let reserved = Port::reserve();
+    let port = reserved.number();
     let file = |name: &str| home.path(name).display().to_string();
     let [ca, certificate, key] = ["ca.pem", "server.pem", "server.key"].map(file);
     let _redis = Redis::with(
@@ -125,12 +125,21 @@ fn an_eviction_policy_that_becomes_unsafe_is_shown() {
     let server = home.start(&[]);
     assert!(server.get("/readyz").contains("\"store_warning\":null"));
     assert_eq!(metric(&server, "spillgate_store_clock_steps_back_total"), 0.0);
+    // Looked at for each connection, and every ten seconds: with more effort that is waited for.
+    let look = || {
+        if effort() == 1 {
+            redis.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        }
+    };
     redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    look();
     until("the warning", || metric(&server, "spillgate_store_may_evict") == 1.0);
     let ready = server.get("/readyz");
     assert!(ready.contains("`maxmemory-policy allkeys-lru`"), "{ready}");
-    assert!(check(&server) && metric(&server, "spillgate_store_up") == 1.0);
+    until("that it decides", || check(&server));
+    assert!(metric(&server, "spillgate_store_up") == 1.0);
     redis.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    look();
     until("that it is gone", || metric(&server, "spillgate_store_may_evict") == 0.0);
     let log = server.stop();
     assert_eq!(log.matches("set it to `noeviction`").count(), 1, "{log}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use spillgate::{Clock, SystemClock};
+use spillgate_testing::effort;
 
 use super::{admin, config, metric, pair};
 use crate::common::redis::Redis;
@@ -46,7 +47,8 @@ fn strikes_at_two_servers_ban_at_both_within_a_second() {
     until("the ban is known at the other", || is_banned(&other, "203.0.113.7"));
     let took = SystemClock.now().since(begin);
     // A second is promised; processes of a busy machine get more.
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    let most = Duration::from_secs(if effort() > 1 { 2 } else { 60 });
+    assert!(took < most, "{took:?}");
     assert!(admin(&other, "GET", "/v1/bans", "").contains("\"caller\":\"203.0.113.7\""));
 
     // Lifted at one, and gone at the other; what is set there holds here.

@@ -25,6 +25,25 @@ fn lines(log: &str, text: &str) -> usize {
     log.lines().filter(|line| line.contains(text)).count()
 }
 
+/// The moments until which servers with a prefix count as alive, in the order of time.
+fn alive_until(redis: &Redis, prefix: &str) -> Vec<f64> {
+    const SCORES: &str = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') \
+        local scores = {} for place = 2, #all, 2 do scores[#scores + 1] = all[place] end return scores";
+    let scores = redis.script(SCORES, &format!("{prefix}nodes"));
+    scores.lines().map(|score| score.parse().unwrap()).collect()
+}
+
+/// Waits until every server with a prefix has announced itself twice more, and heard of the others:
+/// time for more lines than there should be.
+fn until_announced(redis: &Redis, prefix: &str) {
+    for _ in 0..2 {
+        let last = alive_until(redis, prefix).pop().unwrap();
+        until("all have announced themselves", || {
+            alive_until(redis, prefix).first().is_some_and(|first| *first > last)
+        });
+    }
+}
+
 /// What a server says that does not start.
 fn refusal(home: &Home, flags: &[&str]) -> String {
     let mut serve = spillgate();
@@ -50,13 +69,12 @@ fn another_secret_is_logged_counted_and_shown_until_the_server_is_gone() {
     }
     assert_ne!(info(&one), info(&other));
     assert!(info(&one).contains("prefix=\"spillgate:\""), "{}", info(&one));
-    // Time for more lines than there should be.
-    std::thread::sleep(std::time::Duration::from_secs(4));
+    until_announced(&redis, "spillgate:");
     let log = other.kill();
     assert_eq!(lines(&log, "differ: 1 other node has another secret"), 1, "{log}");
     until("that it is gone", || mismatched(&one) == [0.0, 0.0]);
     assert!(one.get("/readyz").contains("\"mismatch\":null"));
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    until_announced(&redis, "spillgate:");
     let log = one.stop();
     assert_eq!(lines(&log, "differ: 1 other node has another secret"), 1, "{log}");
     assert_eq!(lines(&log, "the same secret and policy again"), 1, "{log}");
@@ -124,7 +142,8 @@ fn another_prefix_is_logged_counted_and_shown_but_not_refused() {
         assert!(ready.contains("nodes with another prefix share nothing with this one"), "{ready}");
         assert_eq!(mismatched(server), [0.0, 0.0]);
     }
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    until_announced(&redis, "spillgate:");
+    until_announced(&redis, "other:");
     assert_eq!(lines(&other.kill(), "differ: nodes with another prefix"), 1);
     until("that it is gone", || metric(&one, "spillgate_store_other_prefixes") == 0.0);
 }

@@ -11,7 +11,7 @@ mod share;
 mod start;
 mod stop;
 
-use std::process::Command;
+use spillgate_testing::program;
 
 use crate::common::redis::Redis;
 use crate::common::server::{Home, Server, run};
@@ -35,8 +35,8 @@ fn pair(redis: &Redis, limits: &str) -> (Home, [Server; 2]) {
 /// Asks a route as an operator, and tells the status and the body.
 fn admin(server: &Server, method: &str, path: &str, body: &str) -> String {
     let token = format!("authorization: Bearer {}", server.token());
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "--max-time", "10", "-X", method, "-H", &token, "-w", " %{http_code}"]);
+    let mut curl = program("curl");
+    curl.args(["-sS", "--max-time", "60", "-X", method, "-H", &token, "-w", " %{http_code}"]);
     if !body.is_empty() {
         curl.args(["-H", "content-type: application/json", "-d", body]);
     }

@@ -1,10 +1,10 @@
 //! While Redis is away each limit does what its `outage` says, and soon after it is back all
 //! is as before.
 
-use std::process::Command;
 use std::time::Duration;
 
 use spillgate::{Clock, SystemClock};
+use spillgate_testing::program;
 
 use super::{admin, metric, pair};
 use crate::common::redis::Redis;
@@ -19,8 +19,8 @@ const LIMITS: &str = "\
 /// The status and the head of a check of a limit.
 fn checked(server: &Server, limit: &str) -> String {
     let body = format!("{{\"limit\":\"{limit}\",\"key\":\"203.0.113.7\"}}");
-    let mut curl = Command::new("curl");
-    run(curl.args(["-sSi", "--max-time", "10", "--json", &body]).arg(server.url("/v1/check")))
+    let mut curl = program("curl");
+    run(curl.args(["-sSi", "--max-time", "60", "--json", &body]).arg(server.url("/v1/check")))
 }
 
 const ADDRESS: &str = "X-Real-IP: 203.0.113.7";
@@ -44,12 +44,12 @@ fn each_outage_is_what_clients_see_until_redis_is_back() {
         assert!(closed.contains("retry-after: 1"), "{closed}");
         assert!(closed.contains("\"detail\":\"the shared store cannot be reached\""), "{closed}");
         assert!(!closed.contains(&redis.port().to_string()), "clients learn no address: {closed}");
-        let mut curl = Command::new("curl");
+        let mut curl = program("curl");
         for header in ["X-Original-Method: GET", "X-Original-Uri: /", "X-Original-Host: a", ADDRESS]
         {
             curl.args(["-H", header]);
         }
-        let auth = run(curl.args(["-sSi", "--max-time", "10"]).arg(server.url("/auth")));
+        let auth = run(curl.args(["-sSi", "--max-time", "60"]).arg(server.url("/auth")));
         assert!(auth.starts_with("HTTP/1.1 503 "), "{auth}");
         assert!(!auth.contains(&redis.port().to_string()), "{auth}");
         // Operators do.

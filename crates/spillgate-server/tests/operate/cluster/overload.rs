@@ -1,11 +1,12 @@
 //! More is asked through one server than Redis answers. That is no outage: whoever asks too much
 //! waits, and the others do not notice.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use spillgate::{Clock, SystemClock};
+use spillgate_testing::{effort, program};
 
 use super::{config, metric};
 use crate::common::redis::Redis;
@@ -22,14 +23,16 @@ const LIMITS: &str = "\
 
 /// A server, with a time-out that a busy machine keeps.
 fn start(redis: &Redis) -> (Home, Server) {
-    let config = config(redis, LIMITS).replace("[store]", "[store]\ncommand-timeout = '1s'");
+    let config = config(redis, LIMITS).replace("[store]", "[store]\ncommand-timeout = '10s'");
     let home = Home::new(&config);
     let server = home.start(&[]);
     (home, server)
 }
 
 /// For how long a server is flooded.
-const LONG: Duration = Duration::from_secs(5);
+fn long() -> Duration {
+    Duration::from_secs(if effort() > 1 { 5 } else { 2 })
+}
 
 /// Clients with 16 calls under way each, all of them about somebody else.
 struct Flood(Child);
@@ -37,7 +40,7 @@ struct Flood(Child);
 impl Flood {
     fn start(server: &Server, limit: &str, clients: u32) -> Self {
         let port = server.resp.port().to_string();
-        let mut command = Command::new("redis-benchmark");
+        let mut command = program("redis-benchmark");
         command.args(["-p", &port, "-c", &clients.to_string(), "-P", "16", "-r", "1000000000"]);
         command.args(["-n", "1000000000", "SG.CHECK", limit, "__rand_int__"]);
         let command = command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -66,7 +69,7 @@ fn ask(server: &Server, call: &'static str, pause: Duration) -> impl FnOnce() ->
     let asking = spawn(move || {
         let (mut client, begin) = (Resp::connect(address).unwrap(), SystemClock.now());
         let mut answers = Answers::default();
-        while SystemClock.now().since(begin) < LONG {
+        while SystemClock.now().since(begin) < long() {
             match client.ask(call) {
                 Ok([0, ..]) => answers.allowed += 1,
                 Ok(_) => answers.denied += 1,

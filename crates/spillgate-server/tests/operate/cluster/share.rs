@@ -1,7 +1,8 @@
 //! What is spent at one server is spent at all of them.
 
-use std::process::Command;
 use std::thread::spawn;
+
+use spillgate_testing::program;
 
 use super::{admin, config, metric, pair};
 use crate::common::redis::Redis;
@@ -40,8 +41,8 @@ fn exactly_the_burst_is_admitted_whatever_is_asked_where() {
         let url = server.url("/auth");
         clients.push(spawn(move || {
             let auth = |_: &i32| {
-                let mut curl = Command::new("curl");
-                curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "10"]);
+                let mut curl = program("curl");
+                curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60"]);
                 for header in headers {
                     curl.args(["-H", header]);
                 }

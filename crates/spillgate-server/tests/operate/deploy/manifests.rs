@@ -1,8 +1,7 @@
 //! What no test runs: it has the form that it must have, and its pieces fit together.
 
-use std::process::Command;
-
 use serde_json::Value;
+use spillgate_testing::program;
 
 use crate::common::server::{Home, run, spillgate};
 use crate::operate::documents::read;
@@ -14,7 +13,7 @@ const KUBERNETES: &str = "deploy/kubernetes/spillgate.yaml";
 fn documents(path: &str) -> Vec<Value> {
     const CONVERT: &str = "import json, sys, yaml\n\
         print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1], encoding='utf-8')))))";
-    let mut python = Command::new(format!("{ROOT}target/python/bin/python"));
+    let mut python = program("target/python/bin/python");
     serde_json::from_str(&run(python.args(["-c", CONVERT]).arg(format!("{ROOT}{path}")))).unwrap()
 }
 
@@ -38,10 +37,8 @@ fn keys(table: &Value) -> Vec<&str> {
 #[test]
 fn the_manifest_has_the_form_that_kubernetes_wants() {
     let validate = |path: &str| {
-        let mut command = Command::new(format!("{ROOT}target/python/bin/kubernetes-validate"));
-        command.arg("--strict").arg(path).output().unwrap_or_else(|error| {
-            panic!("kubernetes-validate cannot be run: {error}; scripts/test installs it")
-        })
+        let mut command = program("target/python/bin/kubernetes-validate");
+        command.arg("--strict").arg(path).output().unwrap()
     };
     let output = validate(&format!("{ROOT}{KUBERNETES}"));
     assert!(output.status.success(), "{output:?}");

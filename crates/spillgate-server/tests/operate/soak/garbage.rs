@@ -30,7 +30,7 @@ fn garbage(seed: u64) -> Vec<u8> {
 /// Sends bytes and says that this is all, until the server has closed the connection.
 fn send(address: SocketAddr, bytes: &[u8]) {
     let mut client = TcpStream::connect(address).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     // The server may hang up before it has read everything.
     let _ = client.write_all(bytes);
     let _ = client.shutdown(Shutdown::Write);

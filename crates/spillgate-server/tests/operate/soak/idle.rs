@@ -35,7 +35,7 @@ pub(super) fn connect(address: SocketAddr, count: usize, request: &str) -> Vec<T
         let begin = clients.len();
         for _ in 0..AT_ONCE.min(count - begin) {
             let mut client = TcpStream::connect(address).unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
             client.write_all(request.as_bytes()).unwrap();
             clients.push(client);
         }

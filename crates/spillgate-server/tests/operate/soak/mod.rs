@@ -1,7 +1,7 @@
 //! What a server holds and how it bears up: thousands of idle clients, floods of keys,
 //! clients that do not read, and garbage.
 //!
-//! `scripts/soak-server` floods for longer.
+//! `scripts/soak` floods for longer, as docs/sizing.md says.
 
 mod flood;
 mod garbage;
