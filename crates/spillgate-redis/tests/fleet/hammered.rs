@@ -1,8 +1,7 @@
 //! No caller ever gets more than its quota, and nearly all of it.
 
-use std::time::Instant;
-
 use spillgate_testing::effort;
+use tokio::time::Instant;
 
 use crate::common::{Server, Span};
 use crate::fleet::order::Order;
