@@ -54,9 +54,11 @@ run_program() {
     shift 3
     # They wait more than they compute.
     case $name in *" server" | *" redis") threads=$((cores + 3)) ;; esac
-    # The standard test runner tells times only if it is let.
+    # The standard test runner tells times only if it is let. Properties without a number of cases of their
+    # own have proptest's.
     run_counted "$name" env -C "$folder" RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0 SPILLGATE_SEED="$SPILLGATE_SEED" \
-        PROPTEST_RNG_SEED="$PROPTEST_RNG_SEED" "$program" \
+        PROPTEST_RNG_SEED="$PROPTEST_RNG_SEED" PROPTEST_CASES=$((256 * ${SPILLGATE_EFFORT:-1})) \
+        PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 "$program" \
         --test-threads "$threads" -Z unstable-options --report-time "$@"
 }
 
@@ -74,8 +76,17 @@ run_counted() {
     if [ "$bad" = 0 ]; then line "$((SECONDS - begin))" ok "$name: $counts"; return; fi
     line "$((SECONDS - begin))" FAILED "$name: $counts"
     failed_steps+=("$name")
-    { sed -n '/^failures:$/,$p' "$log" | grep . || tail -n 60 "$log"; } | awk 'NR <= 200 { print "        " $0 }'
+    { failures "$log" | grep . || tail -n 60 "$log"; } | awk 'NR <= 200 { print "        " $0 }'
     printf '        the whole output: %s\n        again: %s\n' "$log" "$*"
+}
+
+# failures LOG: what Rust's test runner tells of each, but for tests that are left out.
+failures() {
+    awk -v no_install="${no_install:-}" '
+        function tell() { if (!no_install || text !~ /is not on this machine/) printf "%s", text; text = "" }
+        /^---- .* stdout ----$/ { tell() }
+        /^failures:$/ { tell(); if (begun++) exit; next }
+        begun { text = text $0 "\n" }' "$1"
 }
 
 # count_results LOG STATUS: ran, bad and left, from the words of Rust's test runner and of pytest. Where
@@ -115,7 +126,7 @@ left_out() {
         done
         read -r _ row _ <<<"$row"
         case $program in
-            target/*) row="Python's packages, in ${program%%/bin*}" ;;
+            target/*) row="from PyPI, in $(cut -d / -f 1,2 <<<"$program")" ;;
             *) row="Debian's package $row" ;;
         esac
         printf '    %3d tests: %s (%s)\n' "$count" "$program" "$row"

@@ -108,7 +108,7 @@ impl ProxyMetrics {
             };
             values.map(value).collect::<Vec<_>>()
         };
-        let help = "1 if an upstream passes its health checks and is reachable";
+        let help = "Whether an upstream passes its health checks and is reachable";
         let healthy = each(|upstream| u64::from(upstream.is_healthy()));
         gauges(encoder, "proxy_upstream_healthy", help, healthy)?;
         let in_flight = each(|upstream| upstream.in_flight() as u64);

@@ -8,7 +8,7 @@ use sfv::{BareItem, List, ListEntry, Parser};
 use spillgate::{AlgorithmKind, Decision, ManualClock};
 use spillgate_policy::store::Memory;
 use spillgate_policy::{Gate, Limit, LimitCheck, Policy};
-use spillgate_testing::effort;
+use spillgate_testing::strategy;
 use spillgate_tower::{Headers, SpillgateLayer};
 
 use crate::common::{Answer, Body, PEER, gate, get, one_limit, send, send_to};
@@ -226,7 +226,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000 * effort()))]
+    #![proptest_config(strategy::cases(2_000))]
 
     #[test]
     fn headers_parse_and_tell_what_was_decided(

@@ -257,14 +257,26 @@ proptest! {
         limits in limits(),
         steps in vec(step(), 1..60),
     ) {
-        let mut both = Both::new(limits);
-        steps.into_iter().for_each(|step| both.step(step));
-        both.open.clear();
-        both.model.open.clear();
-        both.step(Step::Wait(1_000));
-        both.step(Step::Reload(Limits { caller: 1, total: 1, shadow: 1 }));
-        for limit in ["caller", "total", "shadow"] {
-            prop_assert_eq!(usage(&both.gate, limit).held, 0);
-        }
+        assert_alike(limits, steps);
+    }
+}
+
+#[test]
+fn a_limit_that_was_removed_and_is_back_has_its_override() {
+    let [none, one, two] = [0, 1, 2].map(|caller| Limits { caller, total: 0, shadow: 0 });
+    let reloads = [Step::Reload(one), Step::Override(1, Some(1)), Step::Reload(none)];
+    let opens = [Step::Reload(two), Step::Open(1), Step::Open(1)];
+    assert_alike(none, reloads.into_iter().chain(opens));
+}
+
+fn assert_alike(limits: Limits, steps: impl IntoIterator<Item = Step>) {
+    let mut both = Both::new(limits);
+    steps.into_iter().for_each(|step| both.step(step));
+    both.open.clear();
+    both.model.open.clear();
+    both.step(Step::Wait(1_000));
+    both.step(Step::Reload(Limits { caller: 1, total: 1, shadow: 1 }));
+    for limit in ["caller", "total", "shadow"] {
+        assert_eq!(usage(&both.gate, limit).held, 0);
     }
 }

@@ -39,9 +39,9 @@ impl Collector for ServerMetrics {
         let outcomes = [([("outcome", "accepted")], reloads), ([("outcome", "refused")], failed)];
         counters(&mut encoder, "reloads", "Policy reloads by outcome", outcomes)?;
         let last_failed = u64::from(self.0.reload_failure().is_some());
-        let help = "1 if the last reload was refused";
+        let help = "Whether the last reload was refused";
         gauges(&mut encoder, "reload_failed", help, [([], last_failed)])?;
         let is_ready = u64::from(self.0.phase() == Phase::Ready);
-        gauges(&mut encoder, "ready", "1 if the server is ready", [([], is_ready)])
+        gauges(&mut encoder, "ready", "Whether the server is ready", [([], is_ready)])
     }
 }

@@ -31,7 +31,7 @@ impl Collector for StoreMetrics {
 
 fn state(encoder: &mut DescriptorEncoder<'_>, health: &Health, stats: &Stats) -> fmt::Result {
     let is_up = u64::from(health.outage.is_none());
-    gauges(encoder, "store_up", "1 if the shared store is available", [([], is_up)])?;
+    gauges(encoder, "store_up", "Whether the shared store is available", [([], is_up)])?;
     let help = "Outages of the shared store";
     counters(encoder, "store_outages", help, [([], health.outages)])?;
     let help = "Connections opened to the shared store";
@@ -42,7 +42,7 @@ fn state(encoder: &mut DescriptorEncoder<'_>, health: &Health, stats: &Stats) ->
 
 fn warnings(encoder: &mut DescriptorEncoder<'_>, warnings: &Warnings) -> fmt::Result {
     let may_evict = u64::from(warnings.may_evict.is_some());
-    let help = "1 if the maxmemory-policy of the shared store allows it to evict keys";
+    let help = "Whether the maxmemory-policy of the shared store allows it to evict keys";
     gauges(encoder, "store_may_evict", help, [([], may_evict)])?;
     let help = "Times that the clock of the shared store went backwards";
     counters(encoder, "store_clock_steps_back", help, [([], warnings.clock_steps_back)])

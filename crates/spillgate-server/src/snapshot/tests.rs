@@ -93,7 +93,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Piece>, Error> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(spillgate_testing::strategy::cases(128))]
 
     #[test]
     fn what_is_written_is_read(pieces in vec(piece(), 0..6)) {

@@ -15,7 +15,7 @@ fn with_burst(burst: i64) -> String {
     format!("{SERVER}[[limit]]\nname = 'api'\nquota = '1/h burst {burst}'\n")
 }
 
-fn reloads(server: &Server, outcome: &str) -> u64 {
+pub(super) fn reloads(server: &Server, outcome: &str) -> u64 {
     let metrics = server.get("/metrics");
     let name = format!("spillgate_reloads_total{{outcome=\"{outcome}\"}} ");
     let count = metrics.lines().find_map(|line| line.strip_prefix(&name));

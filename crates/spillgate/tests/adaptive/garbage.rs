@@ -78,27 +78,48 @@ proptest! {
     /// Whatever came before, the limit of a service in good order is found.
     #[test]
     fn garbage_is_forgotten(windows in vec(window(), 1..50)) {
-        let mut auto = Auto::default();
-        let mut limit: f64 = 20.0;
-        for window in &windows {
-            limit = auto.step(limit, window).limit.clamp(1.0, 1000.0);
-        }
-        let mut limits = Vec::new();
-        for _ in 0..600 {
-            let held = limit.floor();
-            let mut window = Window::default();
-            // Ten workers of 10 ms, twice the load.
-            let rate = (100.0 * held).min(1000.0);
-            window.length = Duration::from_secs(1);
-            window.completed = rate as u64;
-            window.refused = 2000 - window.completed;
-            window.mean_latency = Some(Duration::from_secs_f64(held / rate));
-            window.most_in_flight = held as u32;
-            limit = auto.step(limit, &window).limit.clamp(1.0, 1000.0);
-            limits.push(limit);
-        }
-        let settled = &limits[400..];
-        let near = settled.iter().filter(|limit| (10.0..40.0).contains(*limit)).count();
-        prop_assert!(near > 180, "{settled:?}");
+        assert_forgotten(&windows);
     }
+}
+
+#[test]
+fn latencies_without_answers_are_forgotten() {
+    for (length, completed, mean) in [(0, 1, Duration::MAX), (1, u64::MAX, Duration::from_nanos(1))]
+    {
+        let windows = [(0, 0, Duration::from_nanos(1)), (completed, 1, mean)].map(
+            |(completed, refused, mean)| {
+                let mut window = Window::default();
+                window.length = Duration::from_millis(length);
+                (window.completed, window.refused) = (completed, refused);
+                window.mean_latency = Some(mean);
+                window
+            },
+        );
+        assert_forgotten(&windows);
+    }
+}
+
+fn assert_forgotten(windows: &[Window]) {
+    let mut auto = Auto::default();
+    let mut limit: f64 = 20.0;
+    for window in windows {
+        limit = auto.step(limit, window).limit.clamp(1.0, 1000.0);
+    }
+    let mut limits = Vec::new();
+    for _ in 0..600 {
+        let held = limit.floor();
+        let mut window = Window::default();
+        // Ten workers of 10 ms, twice the load.
+        let rate = (100.0 * held).min(1000.0);
+        window.length = Duration::from_secs(1);
+        window.completed = rate as u64;
+        window.refused = 2000 - window.completed;
+        window.mean_latency = Some(Duration::from_secs_f64(held / rate));
+        window.most_in_flight = held as u32;
+        limit = auto.step(limit, &window).limit.clamp(1.0, 1000.0);
+        limits.push(limit);
+    }
+    let settled = &limits[400..];
+    let near = settled.iter().filter(|limit| (10.0..40.0).contains(*limit)).count();
+    assert!(near > 180, "{windows:?}: {settled:?}");
 }

@@ -345,7 +345,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(spillgate_testing::strategy::cases(2_000))]
 
         #[test]
         fn any_text_is_a_pattern_or_an_error(

@@ -207,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(spillgate_testing::strategy::cases(2_000))]
 
         #[test]
         fn the_tree_finds_what_each_pattern_matches(

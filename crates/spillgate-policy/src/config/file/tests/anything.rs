@@ -25,7 +25,7 @@ fn mutated() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5_000))]
+    #![proptest_config(spillgate_testing::strategy::cases(5_000))]
 
     #[test]
     fn any_text_is_decoded_and_its_problems_are_inside_it_in_order(
