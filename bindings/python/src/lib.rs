@@ -2,8 +2,7 @@
 //!
 //! It converts: arguments, keys, results and errors. Decisions are those of the library. A lock of
 //! this module is taken by a thread that is attached to the interpreter and released before it
-//! detaches, so that a `fork` by Python never copies it locked; others are a
-//! [`PerProcess`](fork::PerProcess).
+//! detaches, so that a `fork` by Python never copies it locked; others are a `fork::PerProcess`.
 
 mod aio;
 mod batch;
