@@ -48,4 +48,23 @@ impl Batches {
         }
         batches
     }
+
+    /// Makes an enforced batch one of each of its spends, since its slot is being moved.
+    pub(super) fn scatter(&mut self, place: usize, pending: &[PendingSpend]) {
+        let batch = self.enforced.remove(place);
+        let is_enforced = |pending: &PendingSpend| !pending.is_shadow;
+        let shadow = batch.start + pending[batch.clone()].partition_point(is_enforced);
+        self.enforced.insert_many(place, singles(batch.start..shadow));
+        self.shadow.insert_many(0, singles(shadow..batch.end));
+    }
+
+    /// The same for a batch in shadow mode.
+    pub(super) fn scatter_shadow(&mut self, place: usize) {
+        let batch = self.shadow.remove(place);
+        self.shadow.insert_many(place, singles(batch));
+    }
+}
+
+fn singles(batch: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    batch.map(|index| index..index + 1)
 }

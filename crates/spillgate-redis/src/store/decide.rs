@@ -57,8 +57,8 @@ impl<B: Backend> RedisStore<B> {
             self.undo_leases(&mut call);
             return Ok(());
         }
-        let batches = Batches::order(&mut call.pending, &self.core.backend);
-        let passes = self.run_scripts(&mut call, &batches).await
+        let mut batches = Batches::order(&mut call.pending, &self.core.backend);
+        let passes = self.run_scripts(&mut call, &mut batches).await
             && (call.failure.is_none() || Box::pin(self.decide_outage(&mut call)).await?);
         if !passes {
             self.undo_leases(&mut call);
@@ -67,7 +67,7 @@ impl<B: Backend> RedisStore<B> {
         }
         let has_shadow = !call.shadow.is_empty() || !batches.shadow.is_empty();
         let failure = match has_shadow {
-            true => Box::pin(self.spend_shadow(&mut call, &batches)).await,
+            true => Box::pin(self.spend_shadow(&mut call, &mut batches)).await,
             false => None,
         };
         self.record_allowed(&mut call);
@@ -162,8 +162,9 @@ impl<B: Backend> RedisStore<B> {
 
     /// Spends what is enforced, batch by batch. Returns false if Redis denies one of them; then nothing
     /// stays spent there.
-    async fn run_scripts(&self, call: &mut DecideRequest<'_>, batches: &Batches) -> bool {
-        for range in &batches.enforced {
+    async fn run_scripts(&self, call: &mut DecideRequest<'_>, batches: &mut Batches) -> bool {
+        let mut place = 0;
+        while let Some(range) = batches.enforced.get(place).cloned() {
             if call.is_out_of_time() {
                 self.core.mark_failed(&mut call.pending[range.start..]);
                 break;
@@ -171,6 +172,10 @@ impl<B: Backend> RedisStore<B> {
             let batch = &mut call.pending[range.clone()];
             match self.core.spend(batch).await {
                 Ok(true) => {}
+                Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
+                    batches.scatter(place, &call.pending);
+                    continue;
+                }
                 Ok(false) => {
                     Box::pin(self.core.undo(&call.pending[..range.start])).await;
                     return false;
@@ -180,6 +185,7 @@ impl<B: Backend> RedisStore<B> {
                     call.failure = Some(why);
                 }
             }
+            place += 1;
         }
         true
     }
@@ -188,18 +194,27 @@ impl<B: Backend> RedisStore<B> {
     async fn spend_shadow(
         &self,
         call: &mut DecideRequest<'_>,
-        batches: &Batches,
+        batches: &mut Batches,
     ) -> Option<BackendError> {
         if call.is_out_of_time() {
             return None;
         }
         let mut failure = self.spend_shadow_leases(call).await;
-        for range in &batches.shadow {
+        let mut place = 0;
+        while let Some(range) = batches.shadow.get(place).cloned() {
             let batch = &mut call.pending[range.clone()];
-            if let Err(why) = self.core.spend(batch).await {
-                self.core.mark_failed(batch);
-                failure = Some(why);
+            match self.core.spend(batch).await {
+                Ok(_) => {}
+                Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
+                    batches.scatter_shadow(place);
+                    continue;
+                }
+                Err(why) => {
+                    self.core.mark_failed(batch);
+                    failure = Some(why);
+                }
             }
+            place += 1;
         }
         failure
     }

@@ -98,7 +98,7 @@ async fn serve(client: TcpStream, state: Arc<SentinelState>) {
     }
 }
 
-async fn command(reader: &mut BufReader<OwnedReadHalf>) -> Option<Vec<String>> {
+pub(super) async fn command(reader: &mut BufReader<OwnedReadHalf>) -> Option<Vec<String>> {
     let number = async |reader: &mut BufReader<OwnedReadHalf>| {
         let mut line = String::new();
         reader.read_line(&mut line).await.ok()?;
@@ -113,7 +113,7 @@ async fn command(reader: &mut BufReader<OwnedReadHalf>) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-fn array(words: &[&str]) -> String {
+pub(super) fn array(words: &[&str]) -> String {
     let each = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
     format!("*{}\r\n{}", words.len(), words.iter().map(each).collect::<String>())
 }

@@ -26,6 +26,7 @@ struct FakeState {
     is_down: AtomicBool,
     hangs: AtomicBool,
     is_overloaded: AtomicBool,
+    is_scattered: AtomicBool,
     keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     /// How far its clock has gone back.
@@ -67,6 +68,7 @@ impl Fake {
             is_down: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
+            is_scattered: AtomicBool::new(false),
             keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             behind: Mutex::default(),
@@ -131,6 +133,11 @@ impl Fake {
         self.0.is_overloaded.store(is_overloaded, Ordering::SeqCst);
     }
 
+    /// Its slot is on the way to another node.
+    pub(crate) fn set_scattered(&self, is_scattered: bool) {
+        self.0.is_scattered.store(is_scattered, Ordering::SeqCst);
+    }
+
     /// From now on, what was deposited is as the first version has written it.
     pub(crate) fn age_deposits(&self) {
         self.0.keeps_old_deposits.store(true, Ordering::SeqCst);
@@ -152,9 +159,7 @@ impl Fake {
 
     async fn travel(&self, name: Option<&Name>) -> Result<(), BackendError> {
         if self.0.hangs.load(Ordering::SeqCst) {
-            tokio::time::sleep(TIME_OUT).await;
-            let late = "redis://test did not answer in time";
-            return Err(BackendError::unanswered(Fault::TimedOut, late));
+            return Err(late().await);
         }
         if self.0.is_overloaded.load(Ordering::SeqCst) {
             return Err(BackendError::new(Fault::Overloaded, "too many calls wait"));
@@ -184,6 +189,9 @@ impl Backend for Fake {
         let slots: Vec<_> = entries.iter().map(|entry| self.slot(&entry.name)).collect();
         assert!(slots.iter().all(|slot| *slot == slots[0]), "asked over slots {slots:?}");
         self.travel(Some(&entries[0].name)).await?;
+        if entries.len() > 1 && self.0.is_scattered.load(Ordering::SeqCst) {
+            return Err(BackendError::new(Fault::Scattered, "slot 0 is being moved"));
+        }
         if let Some(hook) = &mut *self.0.before_run.lock().unwrap() {
             hook(&self.0.model, entries);
         }
@@ -248,13 +256,25 @@ impl Backend for Fake {
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
         self.0.permit_calls.fetch_add(1, Ordering::SeqCst);
         self.travel(Some(&call.name)).await?;
-        self.0.model.permits(call).await
+        let reply = self.0.model.permits_now(call);
+        // The way back.
+        let delay = *self.0.delay.lock().unwrap();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        Ok(reply)
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
         self.travel(Some(&name)).await?;
         self.0.model.swap_strikes(name, swap).await
     }
+}
+
+/// The error of a call, once it has waited for its answer.
+async fn late() -> BackendError {
+    tokio::time::sleep(TIME_OUT).await;
+    BackendError::unanswered(Fault::TimedOut, "redis://test did not answer in time")
 }
 
 pub(crate) type Node = Gate<RedisStore<Fake>>;

@@ -117,6 +117,26 @@ impl Model {
         kept.permits.run(call, now)
     }
 
+    /// [Publishes](Backend::publish) edits at once.
+    pub fn publish_now(&self, edits: &[SealedEdit]) -> bool {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.edits.publish(edits, now)
+    }
+
+    /// The [edits since](Backend::edits_since) a version, at once.
+    pub fn edits_since_now(&self, version: u64) -> EditPage {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.edits.since(version, now)
+    }
+
+    /// Goes on as a replica that knows the edits up to a version. Edits that were replaced later are
+    /// lost as well.
+    pub fn fail_over_edits(&self, version: u64) {
+        self.kept().edits.fail_over(version);
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -227,15 +247,11 @@ impl Backend for Model {
     }
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool> {
-        let mut kept = self.kept();
-        let now = kept.now;
-        Ok(kept.edits.publish(edits, now))
+        Ok(self.publish_now(edits))
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage> {
-        let mut kept = self.kept();
-        let now = kept.now;
-        Ok(kept.edits.since(version, now))
+        Ok(self.edits_since_now(version))
     }
 
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
