@@ -1,5 +1,6 @@
 //! The store: limits shared by many nodes through Redis.
 
+mod acquired;
 mod admin;
 mod agreement;
 mod batches;

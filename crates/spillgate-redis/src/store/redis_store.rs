@@ -82,6 +82,7 @@ impl<B: Backend> RedisStore<B> {
     /// Gives leases back, debits in Redis what was admitted during an outage, and ends the background
     /// tasks.
     pub async fn shutdown(&self) {
+        self.core.claims.close().await;
         self.holds.shutdown().await;
         self.leases.shutdown().await;
         self.core.report_all().await;

@@ -27,6 +27,7 @@ struct FakeState {
     hangs: AtomicBool,
     is_overloaded: AtomicBool,
     is_scattered: AtomicBool,
+    loses_replies: AtomicBool,
     keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     /// How far its clock has gone back.
@@ -69,6 +70,7 @@ impl Fake {
             hangs: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
             is_scattered: AtomicBool::new(false),
+            loses_replies: AtomicBool::new(false),
             keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             behind: Mutex::default(),
@@ -136,6 +138,11 @@ impl Fake {
     /// Its slot is on the way to another node.
     pub(crate) fn set_scattered(&self, is_scattered: bool) {
         self.0.is_scattered.store(is_scattered, Ordering::SeqCst);
+    }
+
+    /// What is called about permits is done, and not answered.
+    pub(crate) fn set_losing_replies(&self, loses_replies: bool) {
+        self.0.loses_replies.store(loses_replies, Ordering::SeqCst);
     }
 
     /// From now on, what was deposited is as the first version has written it.
@@ -261,6 +268,9 @@ impl Backend for Fake {
         let delay = *self.0.delay.lock().unwrap();
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
+        }
+        if self.0.loses_replies.load(Ordering::SeqCst) {
+            return Err(late().await);
         }
         Ok(reply)
     }
