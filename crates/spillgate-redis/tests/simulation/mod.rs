@@ -4,12 +4,14 @@
 //! `SPILLGATE_SEED=17` begins with that seed, exactly as it was.
 
 mod demand;
+mod edits;
 mod fleet;
 mod link;
 mod liveness;
 mod oracle;
 mod permits;
 mod plan;
+mod programs;
 mod random;
 mod world;
 

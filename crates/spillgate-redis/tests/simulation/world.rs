@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spillgate::{Clock, Quota, Timestamp};
 use spillgate_redis::backend::{
-    BackendError, Entry, Exchange, Model, Op, PermitCall, PermitReply, Reply,
+    BackendError, EditPage, Entry, Exchange, Model, Op, PermitCall, PermitReply, Reply, SealedEdit,
 };
 use spillgate_redis::{Name, State};
 use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
@@ -172,6 +172,22 @@ impl World {
         let reply = model.permits_now(call);
         self.trace(u64::from(reply.held));
         reply
+    }
+
+    /// Edits are in the first shard.
+    pub(crate) fn publish(&self, edits: &[SealedEdit]) -> bool {
+        self.shard_of_edits().publish_now(edits)
+    }
+
+    pub(crate) fn edits_since(&self, version: u64) -> EditPage {
+        let page = self.shard_of_edits().edits_since_now(version);
+        self.trace(page.edits.len() as u64);
+        page
+    }
+
+    fn shard_of_edits(&self) -> &Model {
+        self.shards[0].set_now(self.now(0));
+        &self.shards[0]
     }
 
     /// Puts a state there whatever was there before, as no Redis does.
