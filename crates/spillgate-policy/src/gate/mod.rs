@@ -62,7 +62,7 @@ pub use self::permits::Acquired;
 pub use self::question::{Descriptors, LimitCheck, Limits, Question, Subject, Throttle};
 pub use self::reserve::Receipt;
 pub use self::saved_state::SavedState;
-pub use self::settle::Uncharged;
+pub use self::settle::{SettledResponse, Uncharged};
 pub use self::summary::LimitSummary;
 use crate::policy::lists::Lists;
 use crate::store::{Memory, Store};

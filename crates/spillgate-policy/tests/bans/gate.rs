@@ -28,7 +28,8 @@ fn respond(call: &Call, gate: &TestGate, status: u16) -> Answer {
     let mut outcome = call.through(gate);
     if outcome.needs_settling() {
         let status = StatusCode::from_u16(status).unwrap();
-        gate.settle_now(&mut outcome, status, &HeaderMap::new()).unwrap().unwrap();
+        let settled = gate.settle_now(&mut outcome, status, &HeaderMap::new()).unwrap();
+        assert!(settled.error.is_none());
     }
     outcome.answer()
 }

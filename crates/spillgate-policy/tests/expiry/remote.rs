@@ -19,6 +19,8 @@ pub(crate) struct Remote {
     pub(crate) is_gone: Arc<AtomicBool>,
     /// True if it lets wait whoever publishes.
     pub(crate) is_slow: Arc<AtomicBool>,
+    /// The place of a limit that it cannot settle.
+    pub(crate) unsettled: Arc<Mutex<Option<usize>>>,
     /// How many offences it was told of. Each takes it a millisecond.
     pub(crate) struck: Arc<AtomicU32>,
 }
@@ -62,6 +64,9 @@ impl Store for Remote {
     }
 
     async fn settle(&self, limits: &Limits, spend: &Spend, actual: u64) -> Result<Settled, Error> {
+        if *self.unsettled.lock().unwrap() == Some(spend.limit) {
+            return Err(Error::store("gone"));
+        }
         self.memory.settle(limits, spend, actual).await
     }
 
