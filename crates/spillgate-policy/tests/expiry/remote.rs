@@ -17,7 +17,8 @@ pub(crate) struct Remote {
     pub(crate) memory: Memory<ManualClock>,
     pub(crate) published: Arc<Mutex<Vec<Edit>>>,
     pub(crate) is_gone: Arc<AtomicBool>,
-    /// True if it lets wait whoever publishes.
+    /// True if it lets wait whoever publishes or sets overrides. Once it is false, they go on when
+    /// they are polled.
     pub(crate) is_slow: Arc<AtomicBool>,
     /// The place of a limit that it cannot settle.
     pub(crate) unsettled: Arc<Mutex<Option<usize>>>,
@@ -31,6 +32,17 @@ impl Remote {
             true => Err(Error::store("gone")),
             false => Ok(()),
         }
+    }
+}
+
+impl Remote {
+    /// The way there.
+    async fn arrive(&self) {
+        std::future::poll_fn(|_| match self.is_slow.load(Ordering::Relaxed) {
+            true => std::task::Poll::Pending,
+            false => std::task::Poll::Ready(()),
+        })
+        .await;
     }
 }
 
@@ -87,6 +99,7 @@ impl Store for Remote {
         _until: Option<Timestamp>,
     ) -> Result<(), Error> {
         self.answer()?;
+        self.arrive().await;
         self.memory.set_override(limits, limit, key, quota, None).await
     }
 
@@ -96,9 +109,7 @@ impl Store for Remote {
 
     async fn publish(&self, edits: &[Edit]) -> Result<(), Error> {
         self.answer()?;
-        if self.is_slow.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
+        self.arrive().await;
         self.published.lock().unwrap().extend_from_slice(edits);
         Ok(())
     }
