@@ -168,7 +168,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the store could not decide. Then nothing is held.
+    /// If the store could not decide. Then nothing is held, but under limits in shadow mode: what
+    /// goes ahead is in flight, whoever knows.
     fn hold(
         &self,
         limits: &Self::Limits,
