@@ -55,6 +55,7 @@ pub use self::explain::{Explanation, LimitExplanation, StateExplanation};
 pub use self::limit_state::LimitState;
 pub use self::list_edits::ListEntry;
 use self::offences::Offences;
+pub use self::offences::StartedBans;
 pub(crate) use self::outcome::Spends;
 pub use self::outcome::{Answer, Outcome};
 pub use self::override_edits::OverrideEntry;

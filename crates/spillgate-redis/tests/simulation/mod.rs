@@ -11,6 +11,7 @@ mod oracle;
 mod permits;
 mod plan;
 mod random;
+mod strikes;
 mod world;
 
 use std::ops::Range;
