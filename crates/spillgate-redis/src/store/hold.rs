@@ -13,33 +13,46 @@ use crate::flow::of_limit;
 use crate::hold::{HeldLimit, HoldRequest, Taken};
 
 impl<B: Backend> RedisStore<B> {
-    /// Takes all permits, or none if an enforced limit denies them. In shadow mode a denial does not
-    /// count, and the permits are held all the same.
+    /// Takes all permits, or none if an enforced limit denies them. In shadow mode neither a denial
+    /// nor a failure counts, and the permits are held all the same.
     pub(super) async fn hold_all(
         &self,
         limits: &RedisLimits,
         spends: &mut [Spend],
         permits: &mut Permits,
     ) -> Result<(), Error> {
-        let mut taken = Permits::new();
+        let (mut taken, mut shadow_error) = (Permits::new(), None);
         for index in 0..spends.len() {
             let limit = limits.limit(spends[index].limit);
             let Some(request) = hold_request(limit, &spends[index]) else { continue };
             let taking = of_limit(limit.id(), self.holds.take(&request));
             let held = match taking.await {
                 Ok(held) => Some(held),
-                Err(_) if request.is_shadow => None,
+                Err(why) if request.is_shadow => {
+                    shadow_error.get_or_insert(why);
+                    None
+                }
                 Err(why) => self.hold_in_outage(limit, &request, why).inspect_err(|_| {
                     spends.iter_mut().for_each(|spend| spend.decision = None);
                 })?,
             };
             let is_denied = record(&mut spends[index], held, &request, &mut taken);
             if is_denied && !request.is_shadow {
+                drop(taken);
+                self.peek_others(limits, spends, index);
                 return Ok(());
             }
         }
         permits.extend(taken);
-        Ok(())
+        shadow_error.map_or(Ok(()), |why| Err(store_error(why)))
+    }
+
+    /// Decides again about those that are not the one that was denied: what was taken is returned,
+    /// so their decisions say what there is now.
+    fn peek_others(&self, limits: &RedisLimits, spends: &mut [Spend], denied: usize) {
+        for (_, spend) in spends.iter_mut().enumerate().filter(|(index, _)| *index != denied) {
+            spend.decision = self.peek_permits(limits.limit(spend.limit), spend);
+        }
     }
 
     /// The same without a call to Redis, if that can be decided here and now.
@@ -59,6 +72,8 @@ impl<B: Backend> RedisStore<B> {
             };
             let is_denied = record(&mut spends[index], Some(held), &request, &mut taken);
             if is_denied && !request.is_shadow {
+                drop(taken);
+                self.peek_others(limits, spends, index);
                 return true;
             }
         }

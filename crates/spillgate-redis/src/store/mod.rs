@@ -33,7 +33,8 @@ use std::time::Duration;
 
 use spillgate::{Decision, Quota, Settled, Timestamp};
 use spillgate_policy::store::{
-    BanRule, BanStart, Edit, EditLog, LimitSpec, PermitId, Permits, Settlement, Spend, Store, Usage,
+    BanRule, BanStart, Edit, EditLog, LimitSpec, PermitId, Permits, Settlement, Spend, Store,
+    StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Key};
 use tokio::runtime::Handle;
@@ -240,8 +241,9 @@ impl<B: Backend> Store for RedisStore<B> {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
-        self.strike_caller(limits.limit(limit), key, rule).await
+        self.strike_caller(limits.limit(limit), key, rule, call).await
     }
 
     async fn forgive(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::simulation::plan::{Flaw, Network};
 use crate::simulation::random::Random;
-use crate::simulation::world::{SHARDS, World};
+use crate::simulation::world::{EDITS, SHARDS, World};
 
 /// How a node reaches Redis: messages are late, overtake each other and are lost.
 /// Clones are the same link.
@@ -175,11 +175,11 @@ impl Backend for Link {
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
         let edits = edits.to_vec();
-        self.send(0, move |world| world.publish(&edits)).await
+        self.send(EDITS, move |world| world.publish(&edits)).await
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
-        self.send(0, move |world| world.edits_since(version)).await
+        self.send(EDITS, move |world| world.edits_since(version)).await
     }
 
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
@@ -196,7 +196,13 @@ impl Backend for Link {
         })
     }
 
-    async fn swap_strikes(&self, _: Name, _: Option<&Swap>) -> Result<Swapped, BackendError> {
-        unreachable!("nobody is banned here")
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
+        let mut swap = swap.cloned();
+        if let (Some(Flaw::ForgottenCalls), Some(swap)) = (self.0.flaw, &mut swap) {
+            // The second byte says how many calls follow.
+            let calls = usize::from(std::mem::take(&mut swap.new[1]));
+            swap.new.drain(2..2 + 8 * calls);
+        }
+        self.send(World::shard(&name), move |world| world.swap_strikes(name, swap.as_ref())).await
     }
 }

@@ -80,6 +80,8 @@ pub(crate) enum Flaw {
     NoMemory,
     /// What was admitted meanwhile is not charged afterwards.
     NoCharges,
+    /// It is not kept which strikes were counted.
+    ForgottenCalls,
 }
 
 impl Plan {

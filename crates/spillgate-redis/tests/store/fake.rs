@@ -35,6 +35,8 @@ struct FakeState {
     runs: AtomicUsize,
     exchanges: AtomicUsize,
     permit_calls: AtomicUsize,
+    /// How many answers are still to be lost, after so many others.
+    lost: Mutex<(usize, usize)>,
     before_run: Mutex<Option<Hook>>,
 }
 
@@ -77,6 +79,7 @@ impl Fake {
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             permit_calls: AtomicUsize::new(0),
+            lost: Mutex::default(),
             before_run: Mutex::default(),
         }))
     }
@@ -128,6 +131,36 @@ impl Fake {
     /// No answer comes within the [time-out](TIME_OUT).
     pub(crate) fn hang(&self) {
         self.0.hangs.store(true, Ordering::SeqCst);
+    }
+
+    /// After so many answers, the next one is lost: what was asked is carried out.
+    pub(crate) fn lose_answer(&self, after: usize) {
+        *self.0.lost.lock().unwrap() = (after, 1);
+    }
+
+    /// The answer on its way back.
+    async fn answer<T>(&self, answer: T) -> Result<T, BackendError> {
+        let is_lost = match &mut *self.0.lost.lock().unwrap() {
+            (0, 0) => false,
+            (0, lost) => {
+                *lost -= 1;
+                true
+            }
+            (after, _) => {
+                *after -= 1;
+                false
+            }
+        };
+        if is_lost {
+            tokio::time::sleep(TIME_OUT).await;
+            let late = "redis://test did not answer in time";
+            return Err(BackendError::unanswered(Fault::TimedOut, late));
+        }
+        let delay = *self.0.delay.lock().unwrap();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        Ok(answer)
     }
 
     /// More is asked than it answers.
@@ -252,7 +285,8 @@ impl Backend for Fake {
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
         self.travel(None).await?;
-        self.0.model.publish(edits).await
+        let published = self.0.model.publish(edits).await?;
+        self.answer(published).await
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
@@ -277,7 +311,8 @@ impl Backend for Fake {
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
         self.travel(Some(&name)).await?;
-        self.0.model.swap_strikes(name, swap).await
+        let swapped = self.0.model.swap_strikes_now(name, swap);
+        self.answer(swapped).await
     }
 }
 

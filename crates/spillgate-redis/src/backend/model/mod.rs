@@ -93,6 +93,33 @@ impl Model {
         Ok(Reply { now, answers })
     }
 
+    /// [Publishes](Backend::publish) edits at once.
+    pub fn publish_now(&self, edits: &[SealedEdit]) -> bool {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.edits.publish(edits, now)
+    }
+
+    /// The [edits since](Backend::edits_since) a version, at once.
+    pub fn edits_since_now(&self, version: u64) -> EditPage {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.edits.since(version, now)
+    }
+
+    /// [Swaps](Backend::swap_strikes) strikes at once.
+    pub fn swap_strikes_now(&self, name: Name, swap: Option<&Swap>) -> Swapped {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.strikes.retain(|_, (value, expires)| !value.is_empty() && *expires > now);
+        let value = kept.strikes.get(&name).map_or_else(Vec::new, |(value, _)| value.clone());
+        let Some(swap) = swap.filter(|swap| swap.old == value) else {
+            return Swapped { now, is_swapped: false, value };
+        };
+        kept.strikes.insert(name, (swap.new.clone(), now + swap.ttl));
+        Swapped { now, is_swapped: true, value: swap.new.clone() }
+    }
+
     /// [Exchanges](Backend::exchange) a state at once.
     pub fn exchange_now(&self, exchange: &Exchange) -> bool {
         let mut kept = self.kept();
@@ -259,14 +286,6 @@ impl Backend for Model {
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped> {
-        let mut kept = self.kept();
-        let now = kept.now;
-        kept.strikes.retain(|_, (value, expires)| !value.is_empty() && *expires > now);
-        let value = kept.strikes.get(&name).map_or_else(Vec::new, |(value, _)| value.clone());
-        let Some(swap) = swap.filter(|swap| swap.old == value) else {
-            return Ok(Swapped { now, is_swapped: false, value });
-        };
-        kept.strikes.insert(name, (swap.new.clone(), now + swap.ttl));
-        Ok(Swapped { now, is_swapped: true, value: swap.new.clone() })
+        Ok(self.swap_strikes_now(name, swap))
     }
 }
