@@ -118,16 +118,16 @@ async fn permits_last_no_less_than_their_time_to_live() {
     let server = Server::redis();
     let client = connect(&server).await;
     let ttl = Duration::from_millis(5);
-    let only = |holder: u8| {
+    let only = |holder: u8, ttl| {
         let op = PermitOp::Hold(Wanted::exactly(1, 1, ttl));
         PermitCall { name: ANN, holder: Name::from_bytes([holder; 16]), op }
     };
     for round in 0..100 {
         let sent = Instant::now();
-        assert!(client.permits(&only(1)).await.unwrap().is_done);
-        while !client.permits(&only(2)).await.unwrap().is_done {}
+        assert!(client.permits(&only(1, ttl)).await.unwrap().is_done);
+        while !client.permits(&only(2, HOUR)).await.unwrap().is_done {}
         assert!(sent.elapsed() >= ttl, "in round {round} after {:?}", sent.elapsed());
-        let release = PermitCall { op: PermitOp::Release, ..only(2) };
+        let release = PermitCall { op: PermitOp::Release, ..only(2, HOUR) };
         assert!(client.permits(&release).await.unwrap().is_done);
     }
 }
