@@ -7,6 +7,7 @@ mod cluster;
 mod credentials;
 mod deposits;
 mod news;
+mod nodes;
 mod outage;
 mod sentinel;
 mod stalls;
