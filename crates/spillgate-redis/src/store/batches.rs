@@ -13,7 +13,7 @@ pub(super) struct Batches {
     pub(super) shadow: Ranges,
 }
 
-type Ranges = SmallVec<[Range<usize>; 4]>;
+pub(super) type Ranges = SmallVec<[Range<usize>; 4]>;
 
 impl Batches {
     /// Groups spends by slot and sorts them. Limits shared by most callers come last: they deny most

@@ -13,6 +13,7 @@ use super::last_words::LastWords;
 use super::limits::Limit;
 use super::nodes::Nodes;
 use super::overrides::OverrideCache;
+use super::refunds::Refunds;
 use super::unreported::Unreported;
 use crate::backend::{Backend, BackendError, Exchange, Fault, Result};
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
@@ -25,6 +26,7 @@ pub(crate) struct StoreCore<B> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) words: Arc<LastWords>,
     pub(super) unreported: Unreported,
+    pub(super) refunds: Refunds,
     pub(super) overrides: OverrideCache,
     pub(super) nodes: Nodes,
     pub(super) counters: StoreCounters,
@@ -57,6 +59,7 @@ impl<B: Backend> StoreCore<B> {
             clock: Arc::clone(&settings.clock),
             words: Arc::new(LastWords::new(settings.remembered)),
             unreported: Unreported::default(),
+            refunds: Refunds::default(),
             overrides: OverrideCache::new(OVERRIDES, settings.margin),
             nodes: Nodes::new(settings),
             counters: StoreCounters::default(),

@@ -1,19 +1,26 @@
 //! Decides all spends of a call together, in phases: remembered denial, leases, scripts, outage, shadow.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use spillgate::{Decision, Timestamp};
 use spillgate_policy::Error;
 use spillgate_policy::store::Spend;
 
 use super::RedisStore;
-use super::batches::Batches;
+use super::batches::{Batches, Ranges};
+use super::core::StoreCore;
+use super::last_words::InFlight;
 use super::limits::{RedisLimits, store_error};
 use super::pending::PendingSpend;
 use crate::backend::{Backend, BackendError, Fault};
+use crate::lease::Leases;
+use crate::to_the_end::to_the_end;
 
-/// A call that is being decided.
-pub(super) struct DecideRequest<'c> {
+/// A call that is being decided. If it is dropped before, what it has spent is taken back.
+pub(super) struct DecideRequest<'c, B: Backend> {
     pub(super) limits: &'c RedisLimits,
+    leases: &'c Leases<StoreCore<B>>,
     pub(super) spends: &'c mut [Spend],
     /// Spends for the scripts: at first, all of them.
     pub(super) pending: SmallVec<[PendingSpend; 1]>,
@@ -27,15 +34,33 @@ pub(super) struct DecideRequest<'c> {
     pub(super) failure: Option<BackendError>,
 }
 
-impl DecideRequest<'_> {
-    /// True if the call has waited for Redis in vain, and cannot wait again.
+impl<B: Backend> DecideRequest<'_, B> {
     pub(super) fn is_out_of_time(&self) -> bool {
-        let is_late = |why: &BackendError| match why.fault() {
-            Fault::TimedOut => why.is_unanswered(),
-            fault => fault == Fault::Overloaded,
-        };
-        self.failure.as_ref().is_some_and(is_late)
+        is_out_of_time(self.failure.as_ref())
     }
+
+    /// True if it spends in several places, so that it must not end between them.
+    fn is_divided(&self, batches: &Ranges) -> bool {
+        batches.len() + usize::from(!self.leased.is_empty()) > 1
+    }
+}
+
+impl<B: Backend> Drop for DecideRequest<'_, B> {
+    fn drop(&mut self) {
+        for (pending, decision) in self.leased.drain(..).rev() {
+            if let (Some(id), Some(spent)) = (pending.lease, decision.spent()) {
+                self.leases.undo(id, &spent);
+            }
+        }
+    }
+}
+
+/// True if a call has waited for Redis in vain, and cannot wait again.
+pub(super) fn is_out_of_time(failure: Option<&BackendError>) -> bool {
+    failure.is_some_and(|why| match why.fault() {
+        Fault::TimedOut => why.is_unanswered(),
+        fault => fault == Fault::Overloaded,
+    })
 }
 
 impl<B: Backend> RedisStore<B> {
@@ -58,13 +83,14 @@ impl<B: Backend> RedisStore<B> {
             return Ok(());
         }
         let batches = Batches::order(&mut call.pending, &self.core.backend);
-        let passes = self.run_scripts(&mut call, &batches).await
+        let passes = self.spend_in_redis(&mut call, &batches).await?
             && (call.failure.is_none() || Box::pin(self.decide_outage(&mut call)).await?);
         if !passes {
             self.undo_leases(&mut call);
             self.record_denied(&mut call);
             return Ok(());
         }
+        call.leased.clear();
         let has_shadow = !call.shadow.is_empty() || !batches.shadow.is_empty();
         let failure = match has_shadow {
             true => Box::pin(self.spend_shadow(&mut call, &batches)).await,
@@ -84,11 +110,11 @@ impl<B: Backend> RedisStore<B> {
     }
 
     fn request<'c>(
-        &self,
+        &'c self,
         limits: &'c RedisLimits,
         spends: &'c mut [Spend],
         local: Timestamp,
-    ) -> DecideRequest<'c> {
+    ) -> DecideRequest<'c, B> {
         let pending = |(index, spend): (usize, &Spend)| {
             let limit = limits.limit(spend.limit);
             PendingSpend {
@@ -105,6 +131,7 @@ impl<B: Backend> RedisStore<B> {
         let pending = spends.iter().enumerate().map(pending).collect();
         DecideRequest {
             limits,
+            leases: &self.leases,
             spends,
             pending,
             leased: Vec::new(),
@@ -115,7 +142,7 @@ impl<B: Backend> RedisStore<B> {
     }
 
     /// Denies a call if a remembered state does. Returns whether it is denied.
-    fn deny_by_last_word(&self, call: &mut DecideRequest<'_>, local: Timestamp) -> bool {
+    fn deny_by_last_word(&self, call: &mut DecideRequest<'_, B>, local: Timestamp) -> bool {
         let enforced = || call.pending.iter().filter(|pending| !pending.is_shadow);
         let known = |pending: &PendingSpend| self.known_decision(pending, local);
         let is_denied = enforced().filter_map(known).any(|decision| decision.is_denied());
@@ -139,7 +166,7 @@ impl<B: Backend> RedisStore<B> {
 
     /// Registers the spends as in flight. Returns false if the call is denied instead, because calls
     /// in flight already ask for everything that is left.
-    fn register_in_flight(&self, call: &mut DecideRequest<'_>, local: Timestamp) -> bool {
+    fn register_in_flight(&self, call: &mut DecideRequest<'_, B>, local: Timestamp) -> bool {
         let words = &self.core.words;
         for index in 0..call.pending.len() {
             let PendingSpend { caller, cost, is_shadow: false, .. } = &call.pending[index] else {
@@ -150,9 +177,6 @@ impl<B: Backend> RedisStore<B> {
                 Err(denied) => {
                     self.core.counters.by_memory.add(1);
                     call.spends[call.pending[index].spend].decision = Some(denied);
-                    // Those before it are not sent after all.
-                    let before = call.pending[..index].iter();
-                    before.for_each(|pending| words.invalidate(pending.caller.name));
                     return false;
                 }
             }
@@ -160,34 +184,39 @@ impl<B: Backend> RedisStore<B> {
         true
     }
 
-    /// Spends what is enforced, batch by batch. Returns false if Redis denies one of them; then nothing
-    /// stays spent there.
-    async fn run_scripts(&self, call: &mut DecideRequest<'_>, batches: &Batches) -> bool {
-        for range in &batches.enforced {
-            if call.is_out_of_time() {
-                self.core.mark_failed(&mut call.pending[range.start..]);
-                break;
-            }
-            let batch = &mut call.pending[range.clone()];
-            match self.core.spend(batch).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    Box::pin(self.core.undo(&call.pending[..range.start])).await;
-                    return false;
-                }
-                Err(why) => {
-                    self.core.mark_failed(batch);
-                    call.failure = Some(why);
-                }
-            }
+    /// Spends what is enforced. Returns whether it was spent. A call that is dropped between two
+    /// slots is carried out all the same, and then undone.
+    async fn spend_in_redis(
+        &self,
+        call: &mut DecideRequest<'_, B>,
+        batches: &Batches,
+    ) -> Result<bool, Error> {
+        let batches = &batches.enforced;
+        if !call.is_divided(batches) {
+            return Ok(self.core.run_scripts(&mut call.pending, &mut call.failure, batches).await);
         }
-        true
+        let (mut pending, mut failure) = (std::mem::take(&mut call.pending), call.failure.take());
+        let (core, batches) = (Arc::clone(&self.core), batches.clone());
+        let run = async move {
+            let passes = core.run_scripts(&mut pending, &mut failure, &batches).await;
+            (pending, failure, passes)
+        };
+        let core = Arc::clone(&self.core);
+        let unclaimed = move |(pending, _, passes): (SmallVec<[PendingSpend; 1]>, _, bool)| {
+            if passes {
+                core.undo_later(&pending);
+            }
+        };
+        let run = Box::pin(to_the_end(run, unclaimed)).await.map_err(store_error)?;
+        let passes;
+        (call.pending, call.failure, passes) = run;
+        Ok(passes)
     }
 
     /// Spends what is in shadow mode and was not part of an enforced batch.
     async fn spend_shadow(
         &self,
-        call: &mut DecideRequest<'_>,
+        call: &mut DecideRequest<'_, B>,
         batches: &Batches,
     ) -> Option<BackendError> {
         if call.is_out_of_time() {
@@ -204,24 +233,26 @@ impl<B: Backend> RedisStore<B> {
         failure
     }
 
-    fn record_denied(&self, call: &mut DecideRequest<'_>) {
-        for pending in call.pending.iter().filter(|pending| !pending.is_shadow) {
+    fn record_denied(&self, call: &mut DecideRequest<'_, B>) {
+        for pending in call.pending.iter_mut().filter(|pending| !pending.is_shadow) {
             let Some(reply) = pending.reply else { continue };
             let caller = &pending.caller;
             self.core.words.record(caller.name, caller.effective(), reply.word, reply.sample, true);
+            pending.in_flight.take().into_iter().for_each(InFlight::answered);
             self.core.counters.by_redis.add(1);
             call.spends[pending.spend].decision = pending.peeked();
         }
     }
 
-    fn record_allowed(&self, call: &mut DecideRequest<'_>) {
-        for pending in &call.pending {
+    fn record_allowed(&self, call: &mut DecideRequest<'_, B>) {
+        for pending in &mut call.pending {
             let Some(reply) = pending.reply else { continue };
             let caller = &pending.caller;
             let word = pending.spent().map_or(reply.word, |(_, spent)| spent);
             if !pending.is_shadow {
                 self.core.words.record(caller.name, caller.effective(), word, reply.sample, false);
             }
+            pending.in_flight.take().into_iter().for_each(InFlight::answered);
             self.core.counters.by_redis.add(1);
             call.spends[pending.spend].decision = pending.decision();
         }

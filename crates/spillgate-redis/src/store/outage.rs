@@ -1,14 +1,10 @@
 //! Decides while Redis is unavailable.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
-
 use smallvec::SmallVec;
-use spillgate::algorithm::{Algorithm, AnyAlgorithm, SpendRecord, Word};
+use spillgate::algorithm::{Algorithm, AnyAlgorithm};
 use spillgate::{Decision, Settled};
 use spillgate_policy::store::{Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
-use tokio::runtime::Handle;
 
 use super::RedisStore;
 use super::core::Caller;
@@ -17,7 +13,6 @@ use super::limits::{RedisLimits, limit_error, store_error};
 use super::local_tables::{LocalTables, share_spend};
 use super::pending::PendingSpend;
 use crate::backend::{Backend, BackendError, Fault};
-use crate::flow::inherit_client;
 
 impl<B: Backend> RedisStore<B> {
     /// Decides the spends that Redis could not be asked for, by the `outage` of their limits.
@@ -27,7 +22,10 @@ impl<B: Backend> RedisStore<B> {
     /// # Errors
     ///
     /// If one of the limits is closed, or if Redis is overloaded.
-    pub(super) async fn decide_outage(&self, call: &mut DecideRequest<'_>) -> Result<bool, Error> {
+    pub(super) async fn decide_outage(
+        &self,
+        call: &mut DecideRequest<'_, B>,
+    ) -> Result<bool, Error> {
         let Some(why) = &call.failure else { return Ok(true) };
         if why.fault() == Fault::Overloaded {
             let error = store_error(why.clone());
@@ -77,7 +75,7 @@ impl<B: Backend> RedisStore<B> {
     }
 
     /// Takes back what was spent for a call that ends undecided.
-    fn abort(&self, call: &mut DecideRequest<'_>) {
+    fn abort(&self, call: &mut DecideRequest<'_, B>) {
         self.core.undo_later(&call.pending);
         self.undo_leases(call);
         call.spends.iter_mut().for_each(|spend| spend.decision = None);
@@ -158,7 +156,7 @@ impl<B: Backend> RedisStore<B> {
         let settled = memory.settle(&tables, &own, actual).await?;
         let after = owed(&settled.left);
         if after > before {
-            self.add_debt(caller, after - before, settled.left.state());
+            self.core.add_debt(caller, after - before, settled.left.state());
         } else {
             // What has been refilled already is not given back.
             self.core.unreported.subtract(caller, before - after);
@@ -166,49 +164,9 @@ impl<B: Backend> RedisStore<B> {
         Ok(settled)
     }
 
-    /// Settles a spend once Redis is no longer overloaded: the call was certainly not made. Returns
-    /// what is left as far as this node knows.
-    pub(super) fn settle_later(
-        &self,
-        caller: Caller,
-        spent: Option<SpendRecord>,
-        reserved: u64,
-        actual: u64,
-    ) -> Settled {
-        let (effective, local) = (*caller.effective(), self.core.local());
-        let last = self.core.words.last(caller.name);
-        let word = last.map_or(effective.fresh(None), |last| {
-            last.in_share(&effective, &effective.algorithm, NonZeroU32::MIN, local)
-        });
-        match actual.checked_sub(reserved) {
-            Some(0) => {}
-            Some(more) => {
-                let all = effective.algorithm.deepest();
-                let word = effective.algorithm.debit_up_to(word, local, all, all);
-                self.add_debt(&caller, more, (effective.algorithm, word));
-            }
-            None => {
-                let core = Arc::clone(&self.core);
-                let settle =
-                    async move { core.settle_when_it_can(caller, spent, reserved, actual).await };
-                if let Ok(runtime) = Handle::try_current() {
-                    runtime.spawn(inherit_client(settle));
-                }
-            }
-        }
-        Settled { left: Decision::peek(effective.algorithm, word, local, 0), uncharged: 0 }
-    }
-
     /// Records what the share admitted, to be debited in Redis after the outage.
     pub(super) fn record_debt(&self, caller: &Caller, decision: &Decision) {
-        self.add_debt(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
-    }
-
-    fn add_debt(&self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word)) {
-        if tokens > 0 {
-            self.core.unreported.add(caller, tokens, spent, self.core.local());
-            self.core.report_later();
-        }
+        self.core.add_debt(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
     }
 
     /// Applies the share of the last known override.

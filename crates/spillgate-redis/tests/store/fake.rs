@@ -1,8 +1,11 @@
 //! Redis in memory that can be slow, away, or in several slots, and that counts.
 
 use spillgate_testing::CheckLimit;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use spillgate::{Clock, Timestamp};
@@ -14,15 +17,20 @@ use spillgate_redis::backend::{
 use spillgate_redis::{Name, RedisStore, Settings};
 use tokio::time::Instant;
 
-/// Clones are the same Redis.
+/// Clones are the same Redis, over the same path.
 #[derive(Clone)]
-pub(crate) struct Fake(Arc<FakeState>);
+pub(crate) struct Fake(Arc<FakeState>, Path);
+
+/// True if the path is cut.
+type Path = Arc<AtomicBool>;
 
 struct FakeState {
     model: Model,
     clock: TokioClock,
     slots: u8,
     delay: Mutex<Duration>,
+    answer_delay: Mutex<Duration>,
+    loses_answers: AtomicBool,
     is_down: AtomicBool,
     hangs: AtomicBool,
     is_overloaded: AtomicBool,
@@ -59,11 +67,13 @@ impl Fake {
     }
 
     pub(crate) fn with_slots(slots: u8) -> Self {
-        Self(Arc::new(FakeState {
+        let state = FakeState {
             model: Model::new(BEGINNING),
             clock: TokioClock(Instant::now()),
             slots,
             delay: Mutex::default(),
+            answer_delay: Mutex::default(),
+            loses_answers: AtomicBool::new(false),
             is_down: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
@@ -74,7 +84,18 @@ impl Fake {
             exchanges: AtomicUsize::new(0),
             permit_calls: AtomicUsize::new(0),
             before_run: Mutex::default(),
-        }))
+        };
+        Self(Arc::new(state), Path::default())
+    }
+
+    /// The same Redis over a path of its own.
+    pub(crate) fn path(&self) -> Self {
+        Self(Arc::clone(&self.0), Path::default())
+    }
+
+    /// Cuts this path, or mends it.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.1.store(is_cut, Ordering::SeqCst);
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -140,9 +161,19 @@ impl Fake {
         *self.0.down_slot.lock().unwrap() = slot;
     }
 
-    /// Answers that come so late.
+    /// Calls that arrive so late.
     pub(crate) fn set_delay(&self, delay: Duration) {
         *self.0.delay.lock().unwrap() = delay;
+    }
+
+    /// Answers that come so late to what has been done.
+    pub(crate) fn set_answer_delay(&self, delay: Duration) {
+        *self.0.answer_delay.lock().unwrap() = delay;
+    }
+
+    /// What is asked is done, and no answer comes within the [time-out](TIME_OUT).
+    pub(crate) fn lose_answers(&self, is_lost: bool) {
+        self.0.loses_answers.store(is_lost, Ordering::SeqCst);
     }
 
     /// What others do between the calls of a node.
@@ -153,8 +184,7 @@ impl Fake {
     async fn travel(&self, name: Option<&Name>) -> Result<(), BackendError> {
         if self.0.hangs.load(Ordering::SeqCst) {
             tokio::time::sleep(TIME_OUT).await;
-            let late = "redis://test did not answer in time";
-            return Err(BackendError::unanswered(Fault::TimedOut, late));
+            return Err(late());
         }
         if self.0.is_overloaded.load(Ordering::SeqCst) {
             return Err(BackendError::new(Fault::Overloaded, "too many calls wait"));
@@ -170,12 +200,29 @@ impl Fake {
             let down = "redis://test did not answer in 50 ms (down for 1.0 s)";
             return Err(BackendError::new(Fault::TimedOut, down));
         }
-        if self.0.is_down.load(Ordering::SeqCst) {
+        if self.0.is_down.load(Ordering::SeqCst) || self.1.load(Ordering::SeqCst) {
             return Err(BackendError::new(Fault::Unreachable, "redis://test cannot be reached"));
         }
         self.0.model.set_now(self.0.clock.now() - *self.0.behind.lock().unwrap());
         Ok(())
     }
+
+    /// Brings the answer to what was done.
+    async fn answer<T>(&self, answer: Result<T, BackendError>) -> Result<T, BackendError> {
+        if self.0.loses_answers.load(Ordering::SeqCst) {
+            tokio::time::sleep(TIME_OUT).await;
+            return Err(late());
+        }
+        let delay = *self.0.answer_delay.lock().unwrap();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        answer
+    }
+}
+
+fn late() -> BackendError {
+    BackendError::unanswered(Fault::TimedOut, "redis://test did not answer in time")
 }
 
 impl Backend for Fake {
@@ -187,13 +234,13 @@ impl Backend for Fake {
         if let Some(hook) = &mut *self.0.before_run.lock().unwrap() {
             hook(&self.0.model, entries);
         }
-        self.0.model.run_now(entries)
+        self.answer(self.0.model.run_now(entries)).await
     }
 
     async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
         self.0.exchanges.fetch_add(1, Ordering::SeqCst);
         self.travel(Some(&exchange.name)).await?;
-        Ok(self.0.model.exchange_now(exchange))
+        self.answer(Ok(self.0.model.exchange_now(exchange))).await
     }
 
     fn slot(&self, name: &Name) -> u16 {
@@ -222,12 +269,12 @@ impl Backend for Fake {
         lifetime: Duration,
     ) -> Result<(), BackendError> {
         self.travel(Some(&name)).await?;
-        self.0.model.deposit(name, kept, lifetime).await
+        self.answer(self.0.model.deposit(name, kept, lifetime).await).await
     }
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
         self.travel(Some(&name)).await?;
-        let kept = self.0.model.withdraw(name).await?;
+        let kept = self.answer(self.0.model.withdraw(name).await).await?;
         if !self.0.keeps_old_deposits.load(Ordering::SeqCst) {
             return Ok(kept);
         }
@@ -237,7 +284,7 @@ impl Backend for Fake {
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
         self.travel(None).await?;
-        self.0.model.publish(edits).await
+        self.answer(self.0.model.publish(edits).await).await
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
@@ -248,12 +295,12 @@ impl Backend for Fake {
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
         self.0.permit_calls.fetch_add(1, Ordering::SeqCst);
         self.travel(Some(&call.name)).await?;
-        self.0.model.permits(call).await
+        self.answer(self.0.model.permits(call).await).await
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
         self.travel(Some(&name)).await?;
-        self.0.model.swap_strikes(name, swap).await
+        self.answer(self.0.model.swap_strikes(name, swap).await).await
     }
 }
 
@@ -283,4 +330,17 @@ pub(crate) async fn check_all(
 /// How much a caller still has.
 pub(crate) async fn left(node: &Node, limit: &str, key: &str) -> u64 {
     node.peek_limit(limit, &[key], 0).await.unwrap().remaining()
+}
+
+/// Polls a future so many times and drops it: `None` if it was not done by then.
+pub(crate) async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<T> {
+    let (mut future, mut left) = (pin!(future), times);
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(Some)
+    })
+    .await
 }

@@ -7,6 +7,7 @@ mod conformance;
 mod denials;
 mod deposits;
 mod descriptors;
+mod dropped;
 mod edits;
 mod fake;
 mod leased;
