@@ -14,6 +14,7 @@ use super::limits::Limit;
 use super::nodes::Nodes;
 use super::overrides::OverrideCache;
 use super::refunds::Refunds;
+use super::returning::Returning;
 use super::unreported::Unreported;
 use crate::backend::{Backend, BackendError, Exchange, Fault, Result};
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
@@ -27,6 +28,7 @@ pub(crate) struct StoreCore<B> {
     pub(super) words: Arc<LastWords>,
     pub(super) unreported: Unreported,
     pub(super) refunds: Refunds,
+    pub(super) returning: Returning,
     pub(super) overrides: OverrideCache,
     pub(super) nodes: Nodes,
     pub(super) counters: StoreCounters,
@@ -60,6 +62,7 @@ impl<B: Backend> StoreCore<B> {
             words: Arc::new(LastWords::new(settings.remembered)),
             unreported: Unreported::default(),
             refunds: Refunds::default(),
+            returning: Returning::default(),
             overrides: OverrideCache::new(OVERRIDES, settings.margin),
             nodes: Nodes::new(settings),
             counters: StoreCounters::default(),
@@ -75,6 +78,14 @@ impl<B: Backend> StoreCore<B> {
     /// The number of nodes, and one until it is known.
     pub(crate) fn nodes(&self) -> NonZeroU32 {
         self.nodes.assumed()
+    }
+
+    /// True if other nodes may not have charged yet what they have admitted to this caller in an
+    /// outage.
+    pub(super) fn is_returning(&self, caller: &Caller, local: Timestamp) -> bool {
+        self.returning.is_any(local)
+            && self.nodes().get() > 1
+            && self.returning.has(self.backend.slot(&caller.name), local)
     }
 
     /// This node's time.

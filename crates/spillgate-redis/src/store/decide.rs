@@ -12,6 +12,7 @@ use super::batches::{Batches, Ranges};
 use super::core::StoreCore;
 use super::last_words::InFlight;
 use super::limits::{RedisLimits, store_error};
+use super::local_tables::SpentShares;
 use super::pending::PendingSpend;
 use crate::backend::{Backend, BackendError, Fault};
 use crate::lease::Leases;
@@ -30,6 +31,8 @@ pub(super) struct DecideRequest<'c, B: Backend> {
     pub(super) shadow: Vec<PendingSpend>,
     /// Leased spends whose take failed.
     pub(super) failed: Vec<PendingSpend>,
+    /// What was spent out of this node's shares as well, since Redis was away until a moment ago.
+    pub(super) shares: Option<SpentShares>,
     /// The last failure of Redis.
     pub(super) failure: Option<BackendError>,
 }
@@ -77,6 +80,8 @@ impl<B: Backend> RedisStore<B> {
         // Rare phases are boxed: the future of a call has room for everything it may wait for.
         let has_leases = call.pending.iter().any(|pending| pending.lease.is_some());
         let is_denied = (has_leases && !Box::pin(self.spend_leases(&mut call)).await)
+            || (self.core.returning.is_any(local)
+                && !Box::pin(self.spend_shares(&mut call, local)).await?)
             || !self.register_in_flight(&mut call, local);
         if is_denied {
             self.undo_leases(&mut call);
@@ -91,6 +96,7 @@ impl<B: Backend> RedisStore<B> {
             return Ok(());
         }
         call.leased.clear();
+        call.shares.take().into_iter().for_each(SpentShares::keep);
         let has_shadow = !call.shadow.is_empty() || !batches.shadow.is_empty();
         let failure = match has_shadow {
             true => Box::pin(self.spend_shadow(&mut call, &batches)).await,
@@ -137,6 +143,7 @@ impl<B: Backend> RedisStore<B> {
             leased: Vec::new(),
             shadow: Vec::new(),
             failed: Vec::new(),
+            shares: None,
             failure: None,
         }
     }

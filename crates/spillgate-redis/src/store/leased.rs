@@ -95,6 +95,11 @@ impl<B: Backend> RedisStore<B> {
                 call.failed.push(pending);
                 continue;
             }
+            // Nothing is taken in advance before all have charged what they admitted.
+            if self.core.is_returning(&pending.caller, self.core.local()) {
+                call.pending.push(pending);
+                continue;
+            }
             let own = &pending.caller.by_policy;
             match self.leases.decide(id, own, &pending.caller, pending.cost).await {
                 Ok(None) => call.pending.push(pending),

@@ -21,6 +21,7 @@ mod pending;
 mod redis_store;
 mod refunds;
 mod report;
+mod returning;
 mod settings;
 mod settle;
 mod share;

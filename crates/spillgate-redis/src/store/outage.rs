@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use spillgate::algorithm::{Algorithm, AnyAlgorithm};
-use spillgate::{Decision, Settled};
+use spillgate::{Decision, Settled, Timestamp};
 use spillgate_policy::store::{Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
 
@@ -10,7 +10,7 @@ use super::RedisStore;
 use super::core::Caller;
 use super::decide::DecideRequest;
 use super::limits::{RedisLimits, limit_error, store_error};
-use super::local_tables::{LocalTables, share_spend};
+use super::local_tables::{LocalTables, SpentShares, share_spend};
 use super::pending::PendingSpend;
 use crate::backend::{Backend, BackendError, Fault};
 
@@ -36,6 +36,10 @@ impl<B: Backend> RedisStore<B> {
             |pending: &&PendingSpend| !pending.is_shadow && pending.reply.is_none();
         let failed: SmallVec<[&PendingSpend; 2]> =
             call.pending.iter().filter(unanswered_spend).chain(&call.failed).collect();
+        let now = self.core.local();
+        for pending in &failed {
+            self.core.returning.note(why, self.core.backend.slot(&pending.caller.name), now);
+        }
         let counters = &self.core.counters;
         let is_closed = |pending: &&&PendingSpend| {
             !matches!(pending.caller.limit.outage, Outage::Local | Outage::Open)
@@ -47,28 +51,39 @@ impl<B: Backend> RedisStore<B> {
             self.abort(call);
             return Err(error);
         }
+        let shares = call.shares.take();
         let mut own = SmallVec::<[Spend; 2]>::new();
         let mut local = SmallVec::<[&PendingSpend; 2]>::new();
+        let mut decided = SmallVec::<[(&PendingSpend, Decision); 2]>::new();
         for pending in &failed {
             let (caller, spend) = (&pending.caller, &call.spends[pending.spend]);
-            if let Some(spend) = self.local_spend(call.limits, spend, caller).await? {
+            // Once is enough.
+            let spent = shares.as_ref().and_then(|shares| shares.decision(pending.spend));
+            if let Some(decision) = spent {
+                decided.push((pending, decision));
+            } else if let Some(spend) = self.local_spend(call.limits, spend, caller).await? {
                 own.push(spend);
                 local.push(pending);
             }
         }
-        counters.outage_local.add(own.len());
-        counters.outage_open.add(failed.len() - own.len());
+        let by_shares = own.len() + decided.len();
+        counters.outage_local.add(by_shares);
+        counters.outage_open.add(failed.len() - by_shares);
         let LocalTables { memory, .. } = &call.limits.local;
         memory.decide(&call.limits.local.for_nodes(self.core.nodes.assumed()), &mut own).await?;
         let is_denied = |spend: &Spend| spend.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
-        for (pending, decided) in local.into_iter().zip(&own) {
-            call.spends[pending.spend].decision = decided.decision;
-            if passes && let Some(decision) = &decided.decision {
-                self.record_debt(&pending.caller, decision);
+        let now_decided = local.into_iter().zip(own.iter().map(|spend| spend.decision));
+        decided.extend(now_decided.filter_map(|(pending, decision)| Some((pending, decision?))));
+        for (pending, decision) in decided {
+            call.spends[pending.spend].decision = Some(decision);
+            if passes {
+                self.record_debt(&pending.caller, &decision);
             }
         }
-        if !passes {
+        if passes {
+            call.shares = shares;
+        } else {
             self.core.undo_later(&call.pending);
         }
         Ok(passes)
@@ -79,6 +94,42 @@ impl<B: Backend> RedisStore<B> {
         self.core.undo_later(&call.pending);
         self.undo_leases(call);
         call.spends.iter_mut().for_each(|spend| spend.decision = None);
+    }
+
+    /// Spends out of this node's shares what Redis is to be asked for as well, since it was away until
+    /// a moment ago. Returns false if a share denies the call.
+    ///
+    /// This is charged in Redis at once, and is no debt.
+    pub(super) async fn spend_shares(
+        &self,
+        call: &mut DecideRequest<'_, B>,
+        local: Timestamp,
+    ) -> Result<bool, Error> {
+        let mut own = SmallVec::<[Spend; 2]>::new();
+        let mut places = SmallVec::<[usize; 2]>::new();
+        for pending in call.pending.iter().filter(|pending| !pending.is_shadow) {
+            if !self.core.is_returning(&pending.caller, local) {
+                continue;
+            }
+            let spend = &call.spends[pending.spend];
+            if let Some(spend) = self.local_spend(call.limits, spend, &pending.caller).await? {
+                own.push(spend);
+                places.push(pending.spend);
+            }
+        }
+        let LocalTables { memory, .. } = &call.limits.local;
+        let tables = call.limits.local.for_nodes(self.core.nodes());
+        memory.decide(&tables, &mut own).await?;
+        let is_denied = |spend: &Spend| spend.decision.is_some_and(|it| it.is_denied());
+        if own.iter().any(is_denied) {
+            self.core.counters.outage_local.add(own.len());
+            for (place, decided) in places.iter().zip(&own) {
+                call.spends[*place].decision = decided.decision;
+            }
+            return Ok(false);
+        }
+        call.shares = Some(SpentShares { tables, spends: own, places });
+        Ok(true)
     }
 
     /// A spend under this node's share, raised to what the caller owes by its last word; `None`

@@ -16,6 +16,7 @@ mod outage;
 mod overload;
 mod overrides;
 mod permits;
+mod returning;
 mod room;
 mod settle;
 mod strikes;
