@@ -139,13 +139,14 @@ slowest() {
     sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 s  \1/p' "$results"/*.log | sort -rn | sed -n '1,10s/^/    /p'
 }
 
-# test_all CARGO_ARGUMENT...: builds all test programs of these packages, runs them, and the examples of the
-# documentation.
+# test_all TARGET...: builds these targets of the packages, runs their tests, and the examples of the documentation.
+# All builds name the same packages, since others have other features, with which everything is built again.
+packages=()
 test_all() {
-    must "build" build_tests --all-features "$@"
+    must "build" build_tests --all-features "${packages[@]}" "$@"
     if [ -z "${no_install:-}" ]; then step "programs of others are installed" installed; fi
     run_tests
-    run_counted "examples of the documentation" cargo test --locked --all-features --doc
+    run_counted "examples of the documentation" cargo test --locked --all-features "${packages[@]}" --doc
 }
 
 # finish_tests: the end of a run, with the counts on the last line.

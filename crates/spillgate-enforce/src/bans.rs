@@ -40,8 +40,8 @@ impl<S: Store, R> Enforcer<S, R> {
 
     #[cold]
     fn log_started_bans(&self) {
-        for ban in self.gate.take_started_bans() {
-            self.log.banned(&ban);
-        }
+        let started = self.gate.take_started_bans();
+        started.bans.iter().for_each(|ban| self.log.banned(ban));
+        self.log.more_banned(started.others);
     }
 }

@@ -116,6 +116,11 @@ impl DenialLog {
         );
     }
 
+    /// Notes bans that began and cannot be logged one by one.
+    pub(crate) fn more_banned(&self, bans: u64) {
+        self.bans.suppress(bans);
+    }
+
     pub(crate) fn store_failed(&self, error: &Error) {
         if !event_enabled!(target: "spillgate", Level::ERROR) {
             return;
@@ -188,8 +193,13 @@ impl Throttle {
         if self.limiter.as_ref().is_some_and(|limiter| limiter.check_at(&(), 1, now).is_allowed()) {
             return Some(self.suppressed.swap(0, Ordering::Relaxed));
         }
-        self.suppressed.fetch_add(1, Ordering::Relaxed);
+        self.suppress(1);
         None
+    }
+
+    /// Notes events that are not logged.
+    fn suppress(&self, events: u64) {
+        self.suppressed.fetch_add(events, Ordering::Relaxed);
     }
 }
 

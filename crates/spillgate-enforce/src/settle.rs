@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use spillgate::Settled;
 use spillgate_policy::store::{Settlement, Store};
-use spillgate_policy::{Error, Outcome, Receipt, Uncharged};
+use spillgate_policy::{Error, Outcome, Receipt, SettledResponse};
 
 use crate::Enforcer;
 
@@ -18,7 +18,7 @@ impl<S: Store, R> Enforcer<S, R> {
             return;
         }
         if let Some(settled) = self.gate.settle_now(outcome, status, headers) {
-            self.note_response(settled);
+            self.note_response(&settled);
             self.note_steps_of(outcome);
         }
     }
@@ -26,17 +26,13 @@ impl<S: Store, R> Enforcer<S, R> {
     /// Corrects the cost of a request by its response. See
     /// [`Gate::settle`](spillgate_policy::Gate::settle).
     pub async fn settle(&self, outcome: &mut Outcome<'_>, status: StatusCode, headers: &HeaderMap) {
-        self.note_response(self.gate.settle(outcome, status, headers).await);
+        self.note_response(&self.gate.settle(outcome, status, headers).await);
         self.note_steps_of(outcome);
     }
 
-    fn note_response(&self, settled: Result<Vec<Uncharged>, Error>) {
-        match settled {
-            Ok(uncharged) => {
-                uncharged.iter().for_each(|it| self.note_uncharged(&it.limit, it.amount));
-            }
-            Err(error) => self.store_failed(&error),
-        }
+    fn note_response(&self, settled: &SettledResponse) {
+        settled.uncharged.iter().for_each(|it| self.note_uncharged(&it.limit, it.amount));
+        settled.error.iter().for_each(|error| self.store_failed(error));
         self.note_bans();
     }
 

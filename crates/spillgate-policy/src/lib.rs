@@ -53,7 +53,7 @@ pub use self::gate::{
     DescriptorsExplanation, Effect, EntryChange, EntryChangeKind, Explanation, Gate, LimitChange,
     LimitCheck, LimitExplanation, LimitState, LimitSummary, Limits, ListChange, ListEntry, Origin,
     Outcome, OverrideEntry, PolicyChange, PriorityExplanation, Question, Receipt, RequestPermits,
-    SavedState, StateExplanation, Subject, Throttle, Uncharged,
+    SavedState, SettledResponse, StartedBans, StateExplanation, Subject, Throttle, Uncharged,
 };
 pub use self::key::Key;
 pub use self::policy::Policy;

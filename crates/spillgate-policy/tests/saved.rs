@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{TestGate, get};
 use spillgate::{Clock, ManualClock, Timestamp};
-use spillgate_policy::store::Memory;
+use spillgate_policy::store::{Edit, Memory};
 use spillgate_policy::{Answer, Gate, Limit, ListKind, Policy, Terms, Tier};
 
 #[tokio::test]
@@ -83,4 +83,22 @@ fn what_was_spent_under_a_limit_that_is_missing_for_a_while_survives_restarts() 
         let gate = start(limited(), &gate, &clocks[2]);
         assert_eq!(get("203.0.113.7", "/").passes(&gate, 99), passes, "{more}");
     }
+}
+
+#[test]
+fn an_edit_that_cannot_be_restored_is_an_error_and_what_was_spent_is_restored() {
+    let policy = || Policy::builder().limit(Limit::new("l", "1/h burst 10")).build().unwrap();
+    let clock = ManualClock::default();
+    let gate = Gate::with_store(policy(), Memory::new(clock.clone())).unwrap();
+    assert_eq!(get("203.0.113.1", "/").passes(&gate, 4), 4);
+    let mut saved = gate.save();
+    saved.edits.push(Edit::new(
+        "[\"list\",\"block\",\"as:64496\"]".to_owned(),
+        Some("{}".to_owned()),
+        None,
+    ));
+    let store = Memory::new(clock.clone()).with_seed(gate.store().seed());
+    let restored = Gate::with_store(policy(), store).unwrap();
+    assert!(restored.restore(saved, clock.now()).is_err());
+    assert_eq!(get("203.0.113.1", "/").passes(&restored, 20), 6);
 }

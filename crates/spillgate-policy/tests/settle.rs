@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::common::{Call, TestGate, at_once, gate, gate_of, get};
+use crate::expiry::remote::Remote;
 use http::{HeaderMap, StatusCode};
-use spillgate_policy::{Limit, ListKind, Mode, Policy, Settle, Terms};
+use spillgate_policy::{Gate, Limit, LimitCheck, Limits, ListKind, Mode, Policy, Settle, Terms};
 
 /// Sends a call; if it passes, answers it with a status and perhaps a header.
 fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &str)>) -> bool {
@@ -17,9 +18,8 @@ fn answered(call: &Call, gate: &TestGate, status: u16, header: Option<(&str, &st
         let name: http::HeaderName = name.parse().unwrap();
         headers.insert(name, value.parse().unwrap());
     }
-    gate.settle_now(&mut outcome, StatusCode::from_u16(status).unwrap(), &headers)
-        .unwrap()
-        .unwrap();
+    let status = StatusCode::from_u16(status).unwrap();
+    assert!(gate.settle_now(&mut outcome, status, &headers).unwrap().error.is_none());
     true
 }
 
@@ -99,7 +99,8 @@ fn a_cost_is_settled_also_if_the_policy_changed_meanwhile() {
         .unwrap();
     gate.replace(other).unwrap();
     assert_eq!(left(&gate), 19);
-    gate.settle_now(&mut outcome, StatusCode::OK, &HeaderMap::new()).unwrap().unwrap();
+    let settled = gate.settle_now(&mut outcome, StatusCode::OK, &HeaderMap::new()).unwrap();
+    assert!(settled.error.is_none());
     assert_eq!(left(&gate), 20);
     let message = outcome.limits().find(|limit| limit.name() == "l").unwrap().decision();
     assert_eq!((message.remaining(), message.limit()), (20, 20), "the outcome tells what is left");
@@ -133,7 +134,8 @@ fn what_was_never_spent_is_not_given_back() {
     let mut outcome = call.through(&gate);
     let headers = HeaderMap::from_iter([("x-cost".parse().unwrap(), "2".parse().unwrap())]);
     for _ in 0..2 {
-        gate.settle_now(&mut outcome, StatusCode::OK, &headers).unwrap().unwrap();
+        let settled = gate.settle_now(&mut outcome, StatusCode::OK, &headers).unwrap();
+        assert!(settled.error.is_none());
         assert_eq!(left(&gate), 7, "settled twice is settled once");
     }
 }
@@ -168,4 +170,27 @@ fn a_request_that_gives_up_waiting_gives_its_place_back() {
     assert_eq!(seconds(&call), 2);
     gate.cancel(second);
     assert!(!call.through(&gate).is_allowed(), "whoever is not the last leaves a gap");
+}
+
+#[test]
+fn what_could_not_be_charged_is_told_also_if_the_store_fails_under_another_limit() {
+    for unsettled in 0..3 {
+        let limit = |name: &str| {
+            let limit = Limit::new(name, "1/h burst 5").max_debt(10);
+            limit.settle(Settle::header("x-tokens"))
+        };
+        let policy = Policy::builder().limit(limit("a")).limit(limit("b")).limit(limit("c"));
+        let store = Remote::default();
+        let gate = Gate::with_store(policy.build().unwrap(), store.clone()).unwrap();
+        let checks = ["a", "b", "c"].map(|name| LimitCheck::new(name, &["203.0.113.7"], 1));
+        let mut outcome = at_once(gate.decide(&Limits(&checks))).unwrap();
+        *store.unsettled.lock().unwrap() = Some(unsettled);
+        let headers = HeaderMap::from_iter([("x-tokens".parse().unwrap(), "100".parse().unwrap())]);
+        let settled = at_once(gate.settle(&mut outcome, StatusCode::OK, &headers));
+        let told: Vec<_> = settled.uncharged.iter().map(|it| (&*it.limit, it.amount)).collect();
+        let mut expected = vec![("a", 85), ("b", 85), ("c", 85)];
+        expected.remove(unsettled);
+        assert_eq!(told, expected);
+        assert!(settled.error.unwrap().is_store());
+    }
 }

@@ -86,8 +86,9 @@ impl Engine {
             if outcome.needs_settling()
                 && let Ok(status) = StatusCode::from_u16(record.status)
                 && let Some(settled) = gate.settle_now(outcome, status, &HeaderMap::new())
+                && let Some(error) = settled.error
             {
-                settled?;
+                return Err(error);
             }
             Ok(look(now, &caller, outcome))
         });

@@ -103,7 +103,8 @@ async fn live(times: &[u64], steps: &[Step]) -> Vec<String> {
         let view = RequestView::from_parts(&parts, Some(step.peer.parse().unwrap()));
         let mut outcome = gate.decide(&view).await.unwrap();
         let status = StatusCode::from_u16(step.status).unwrap();
-        gate.settle(&mut outcome, status, &HeaderMap::new()).await.unwrap();
+        let settled = gate.settle(&mut outcome, status, &HeaderMap::new()).await;
+        assert!(settled.error.is_none());
         all.push(words(&outcome));
     }
     all

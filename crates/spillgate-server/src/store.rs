@@ -6,7 +6,7 @@ use std::time::Duration;
 use spillgate::{Decision, KeyedState, Quota, Seed, Settled, Timestamp};
 use spillgate_policy::store::{
     BanRule, BanStart, Edit, EditLog, LimitSpec, Memory, MemoryLimits, PermitId, Permits,
-    SavedLimit, Saves, Settlement, Spend, Store, Usage,
+    SavedLimit, Saves, Settlement, Spend, Store, StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Key};
 use spillgate_redis::client::Client;
@@ -224,8 +224,9 @@ impl Store for AnyStore {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
-        wait!(limits, store => store.strike(limits, limit, key, rule))
+        wait!(limits, store => store.strike(limits, limit, key, rule, call))
     }
 
     async fn forgive(&self, limits: &AnyLimits, limit: usize, key: &Key) -> Result<(), Error> {

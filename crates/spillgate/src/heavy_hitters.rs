@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 ///
 /// The true count of a key is between [`count`](HeavyHitter::count) and that plus
 /// [`error`](Self::error), which is at most `2 · total / capacity`. A key that is not kept has a
-/// count of at most `error`.
+/// count of at most `error`. Counts end at [`u64::MAX`].
 ///
 /// Keys are told apart by their hash: use one whose collisions nobody can choose, such as
 /// [`KeyedState`](crate::KeyedState).
@@ -58,13 +58,13 @@ impl<T> HeavyHitters<T> {
 
     /// Counts a key so often, by its hash. `value` makes what is kept of a key that is new.
     pub fn add_n(&mut self, hash: u64, count: u64, value: impl FnOnce() -> T) -> &mut T {
-        self.total += count;
+        self.total = self.total.saturating_add(count);
         if self.entries.len() >= self.capacity && !self.entries.contains_key(&hash) {
             self.purge();
         }
         let entry = self.entries.entry(hash);
         let entry = entry.or_insert_with(|| HeavyHitter { count: 0, value: value() });
-        entry.count += count;
+        entry.count = entry.count.saturating_add(count);
         &mut entry.value
     }
 
@@ -116,7 +116,7 @@ impl<T> HeavyHitters<T> {
         let middle = counts.len() / 2;
         let (_, median, _) = counts.select_nth_unstable(middle);
         let median = *median;
-        self.error += median;
+        self.error = self.error.saturating_add(median);
         self.entries.retain(|_, entry| {
             entry.count = entry.count.saturating_sub(median);
             entry.count > 0

@@ -89,6 +89,17 @@ fn whoever_makes_a_large_part_of_all_calls_is_found() {
     assert!((10_000 - hitters.error()..=10_000).contains(&top[0].count));
 }
 
+#[test]
+fn counts_end_at_the_largest_number() {
+    let mut hitters = HeavyHitters::new(2);
+    for key in [1_u64, 1, 2, 3, 4] {
+        hitters.add_n(key, u64::MAX - 1, || key);
+    }
+    hitters.add_n(5, u64::MAX, || 5);
+    assert_eq!((hitters.total(), hitters.error()), (u64::MAX, u64::MAX));
+    assert!(hitters.iter().all(|(_, kept)| kept.count > 0));
+}
+
 proptest! {
     #[test]
     fn counts_are_within_the_stated_error(

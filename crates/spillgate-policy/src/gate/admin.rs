@@ -115,6 +115,18 @@ impl<S: Store> Gate<S> {
         self.store.settle(&active.limits, &Spend::new(limit, key, reserved), actual).await
     }
 
+    /// Refuses a limit under which nothing can be reserved. To be asked before a check that is to
+    /// give a [receipt](super::Outcome::receipt): afterwards the estimate is spent.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such limit, it is on concurrency, or it follows load.
+    pub fn expect_reservable(&self, limit: &str) -> Result<(), Error> {
+        let active = self.active();
+        let rule = &active.policy.rules[find_rule(&active.policy, limit)?];
+        rule.expect_rate("acquire a permit in place of a reservation")
+    }
+
     /// Forgets what a caller has spent under one limit.
     ///
     /// # Errors

@@ -124,8 +124,7 @@ impl<S: Store> Gate<S> {
                 outcome.conclude(done)
             }
         };
-        self.count_denials(active, outcome);
-        Some(decided)
+        Some(decided.map(|()| self.count_denials(active, outcome)))
     }
 
     /// The same, waiting for the store.
@@ -135,14 +134,14 @@ impl<S: Store> Gate<S> {
         asked: Asked,
         outcome: &mut Outcome<'_>,
     ) -> Result<(), Error> {
-        if active.policy.has_adaptive {
-            self.decide_by_load(active, asked, outcome).await?;
-        } else {
-            let decided = self.decide_by_store(active, outcome).await;
-            outcome.conclude(decided)?;
-        }
-        self.count_denials(active, outcome);
-        Ok(())
+        let decided = match active.policy.has_adaptive {
+            true => self.decide_by_load(active, asked, outcome).await,
+            false => {
+                let done = self.decide_by_store(active, outcome).await;
+                outcome.conclude(done)
+            }
+        };
+        decided.map(|()| self.count_denials(active, outcome))
     }
 
     /// What adaptive limits look at, if there are any.

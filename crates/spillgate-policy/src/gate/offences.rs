@@ -1,24 +1,23 @@
 //! Counts offences, and begins the bans that they lead to.
 
 mod flush;
+mod untold;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
 
+use self::untold::Untold;
 use super::admin::find;
-use super::bans::{Ban, Earlier};
+use super::bans::{Ban, BansAt, Earlier};
 use super::{Active, Gate, Outcome, at_once};
+use crate::key::Value;
 use crate::policy::Rule;
 use crate::policy::ban::BanTerms;
-use crate::store::{BanStart, Edit, Spend, Store};
+use crate::store::{BanStart, Edit, Spend, Store, StrikeCall};
 use crate::{Error, Key};
-
-/// The most callers whose offences wait for a store elsewhere.
-const MOST_WAITING: usize = 10_000;
 
 /// The most bans that wait to be logged.
 const MOST_STARTED: usize = 1_000;
@@ -26,50 +25,41 @@ const MOST_STARTED: usize = 1_000;
 /// What is still to be told to a store elsewhere, or to whoever logs.
 #[derive(Default)]
 pub(super) struct Offences {
-    /// By the limit's name and the caller's key: how many.
-    waiting: Mutex<HashMap<Waiting, u32>>,
-    lost: AtomicU64,
+    untold: Untold,
+    /// Keys of callers whose offences the store is to forget.
+    forgiven: Mutex<HashSet<Box<[u8]>>>,
     /// By their keys.
     edits: Mutex<HashMap<String, Edit>>,
     /// True if [`started`](Self::started) is not empty. Relaxed: the lock orders the rest.
     has_started: AtomicBool,
-    started: Mutex<Vec<Arc<Ban>>>,
+    started: Mutex<StartedBans>,
 }
 
-/// The name of a limit, and the key of a caller.
-type Waiting = (Arc<str>, Box<[u8]>);
+/// Bans that began, to be logged.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StartedBans {
+    /// The first of them.
+    pub bans: Vec<Arc<Ban>>,
+    /// How many began besides, for which there was no room.
+    pub others: u64,
+}
 
 impl Offences {
-    /// Lets an offence wait for the store.
-    fn wait(&self, limit: &Arc<str>, caller: &Key, count: u32) {
-        let mut waiting = lock(&self.waiting);
-        let is_full = waiting.len() >= MOST_WAITING;
-        match waiting.entry((Arc::clone(limit), caller.as_bytes().into())) {
-            Entry::Occupied(mut known) => {
-                *known.get_mut() = known.get().saturating_add(count);
-            }
-            Entry::Vacant(_) if is_full => {
-                self.lost.fetch_add(count.into(), Ordering::Relaxed);
-            }
-            Entry::Vacant(place) => drop(place.insert(count)),
-        }
+    /// Forgets what waits of a caller, and lets the store forget the rest.
+    pub(super) fn forgive(&self, caller: &Key) {
+        self.untold.forget(caller);
+        lock(&self.forgiven).insert(caller.as_bytes().into());
     }
 
-    /// Takes what waits of at most so many callers.
-    fn take(&self, most: usize) -> Vec<(Waiting, u32)> {
-        let mut waiting = lock(&self.waiting);
-        let some: Vec<_> = waiting.keys().take(most).cloned().collect();
-        some.into_iter().filter_map(|caller| waiting.remove_entry(&caller)).collect()
-    }
-
-    /// Forgets what waits of a caller.
-    pub(super) fn forget(&self, caller: &Key) {
-        lock(&self.waiting).retain(|(_, waiting), _| **waiting != *caller.as_bytes());
+    /// True if the store is still to forget the offences of a caller.
+    fn is_forgiven(&self, caller: &Key) -> bool {
+        lock(&self.forgiven).contains(caller.as_bytes())
     }
 
     /// Offences that were not counted.
     pub(super) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.untold.lost()
     }
 
     /// Lets an edit wait to be published.
@@ -77,10 +67,16 @@ impl Offences {
         lock(&self.edits).insert(edit.key.clone(), edit);
     }
 
+    /// True if an edit of this key waits to be published.
+    pub(super) fn tells(&self, key: &str) -> bool {
+        lock(&self.edits).contains_key(key)
+    }
+
     fn start(&self, ban: &Arc<Ban>) {
         let mut started = lock(&self.started);
-        if started.len() < MOST_STARTED {
-            started.push(Arc::clone(ban));
+        match started.bans.len() < MOST_STARTED {
+            true => started.bans.push(Arc::clone(ban)),
+            false => started.others += 1,
         }
         self.has_started.store(true, Ordering::Relaxed);
     }
@@ -122,21 +118,24 @@ impl<S: Store> Gate<S> {
         ban.counters.strikes.fetch_add(1, Ordering::Relaxed);
         let rule = &active.policy.rules[limit];
         if !self.store.is_in_process() {
-            return self.offences.wait(&rule.name, &caller, 1);
+            return self.offences.untold.add(&rule.name, &caller, 1);
         }
-        let struck = at_once(self.store.strike(&active.limits, limit, &caller, &ban.rule));
+        // Nobody makes this call again, so it needs no name.
+        let call = StrikeCall { id: 0, count: 1 };
+        let struck = at_once(self.store.strike(&active.limits, limit, &caller, &ban.rule, call));
         if let Some(Ok(Some(start))) = struck {
             self.begin_ban(active, rule, ban, &caller, start);
         }
     }
 
     /// Counts an offence that a program reports, of the caller whom these values name: one for each
-    /// part of the limit's `per`. Returns the ban that it leads to.
+    /// part of the limit's `per`. Returns the ban that it leads to, or finds in force.
     ///
     /// # Errors
     ///
-    /// If there is no such limit, it bans nobody, the values do not fit it, they name nobody, or
-    /// the store could not answer.
+    /// If there is no such limit, it bans nobody, the values do not fit it, or they name nobody. If
+    /// the store could not answer: it may have counted the offence, and
+    /// [`flush_offences`](Self::flush_offences) then finds the ban that this has led to.
     pub async fn strike(&self, limit: &str, values: &[&str]) -> Result<Option<Ban>, Error> {
         let active = self.active();
         let (place, key) = find(&active.policy, limit, values)?;
@@ -152,11 +151,18 @@ impl<S: Store> Gate<S> {
             )));
         };
         ban.counters.strikes.fetch_add(1, Ordering::Relaxed);
-        let start = self.store.strike(&active.limits, place, &caller, &ban.rule).await?;
+        let call = StrikeCall::new(1);
+        // Of a call that is given up or not answered nobody knows whether it counted. Whoever
+        // reported may do so again, so it is only looked what it has led to.
+        let mut looking = self.offences.untold.telling(&rule.name, &caller, call.looking());
+        let start = self.store.strike(&active.limits, place, &caller, &ban.rule, call).await?;
+        looking.answered();
         let begun = start.and_then(|start| self.begin_ban(&active, rule, ban, &caller, start));
         Ok(begun.map(Arc::unwrap_or_clone))
     }
 
+    /// Begins a ban, unless it is one that is known. So it may be found by any node, any number of
+    /// times.
     fn begin_ban(
         &self,
         active: &Active<S::Limits>,
@@ -165,15 +171,28 @@ impl<S: Store> Gate<S> {
         caller: &Key,
         start: BanStart,
     ) -> Option<Arc<Ban>> {
-        let now = self.store.now();
+        let (now, key) = (self.store.now(), caller);
         let caller = caller.to_caller()?;
+        if !start.is_new {
+            let known = BansAt { bans: &self.bans, now }.of(Value::from(&caller));
+            let is_it = |ban: &Arc<Ban>| ban.is_by(&rule.name, terms, start.count);
+            if let Some(known) = known.map(|known| known.ban).filter(is_it) {
+                return Some(known);
+            }
+            // The store does not know yet that it was lifted.
+            if self.offences.is_forgiven(key) {
+                return None;
+            }
+        }
         let ban = Ban::new(caller, &active.policy.identifier, now, start.duration);
         let ban = Arc::new(ban.by_limit(&rule.name, terms, start.count));
-        terms.counters.started.fetch_add(1, Ordering::Relaxed);
         if self.bans.set(Arc::clone(&ban), Earlier::Stays, now) && !self.store.is_in_process() {
             self.offences.tell(ban.to_edit());
         }
-        self.offences.start(&ban);
+        if start.is_new {
+            terms.counters.started.fetch_add(1, Ordering::Relaxed);
+            self.offences.start(&ban);
+        }
         Some(ban)
     }
 
@@ -185,13 +204,30 @@ impl<S: Store> Gate<S> {
     }
 
     /// The bans that began since this was last asked, to be logged.
-    pub fn take_started_bans(&self) -> Vec<Arc<Ban>> {
+    pub fn take_started_bans(&self) -> StartedBans {
         if !self.has_started_bans() {
-            return Vec::new();
+            return StartedBans::default();
         }
         let mut started = lock(&self.offences.started);
         self.offences.has_started.store(false, Ordering::Relaxed);
         std::mem::take(&mut *started)
+    }
+
+    /// Lets the store forget the offences of callers who are forgiven. What it could not be told
+    /// waits on.
+    pub(super) async fn forgive_all(&self) -> Result<(), Error> {
+        // They stay until they are forgiven: whoever waits for that may give up.
+        let callers: Vec<_> = lock(&self.offences.forgiven).iter().cloned().collect();
+        for caller in callers {
+            let (active, key) = (self.active(), Key::from_bytes(&caller));
+            for (place, rule) in active.policy.rules.iter().enumerate() {
+                if rule.ban.is_some() {
+                    self.store.forgive(&active.limits, place, &key).await?;
+                }
+            }
+            lock(&self.offences.forgiven).remove(&caller);
+        }
+        Ok(())
     }
 
     /// Publishes the edits that wait. What could not be published waits on.

@@ -50,7 +50,8 @@ impl<S: Store> Gate<S> {
     /// # Errors
     ///
     /// As for [`peek_limit`](Self::peek_limit); if the limit's algorithm cannot count the quota, or
-    /// the expiry has passed. If the other nodes could not be told, nothing has changed.
+    /// the expiry has passed. If the other nodes could not be told, nothing has changed. If the store
+    /// could not be told, [`expire_overrides`](Self::expire_overrides) tells it.
     pub async fn set_override(
         &self,
         limit: &str,
@@ -128,14 +129,16 @@ impl<S: Store> Gate<S> {
     /// If the store could not answer. What is left is done by the next call.
     pub async fn expire_overrides(&self) -> Result<(), Error> {
         let now = self.store.now();
-        let due: HashSet<OverrideId> = {
-            let edits = self.lock();
+        let unconfirmed: Vec<_> = {
+            // Of which nobody can set another meanwhile.
+            let mut edits = self.lock();
             let over = edits.overrides.iter().filter(|(_, edit)| edit.terms.is_over(now));
-            over.map(|(id, _)| id).chain(&edits.unconfirmed).cloned().collect()
+            let over: Vec<_> = over.map(|(id, _)| id.clone()).collect();
+            over.into_iter().try_for_each(|id| self.take_over(&mut edits, id, None))?;
+            edits.unconfirmed.iter().cloned().collect()
         };
-        for id in due {
-            let edit = self.lock().overrides.get(&id).cloned();
-            self.change_override(id, edit.filter(|edit| !edit.terms.is_over(now))).await?;
+        for id in &unconfirmed {
+            self.confirm(id).await?;
         }
         self.reopen_without_expired(now)
     }
@@ -146,18 +149,28 @@ impl<S: Store> Gate<S> {
         id: OverrideId,
         edit: Option<OverrideEdit>,
     ) -> Result<(), Error> {
-        if self.store.is_in_process() {
-            return self.take_over(&mut self.lock(), id, edit);
+        self.take_over(&mut self.lock(), id.clone(), edit)?;
+        match self.store.is_in_process() {
+            true => Ok(()),
+            false => self.confirm(&id).await,
         }
+    }
+
+    /// Tells a store elsewhere of an override as it is now.
+    async fn confirm(&self, id: &OverrideId) -> Result<(), Error> {
         let active = self.active();
-        if let Some((place, key)) = fitting(&active.policy, &id, edit.as_ref()) {
+        let told = self.lock().overrides.get(id).cloned();
+        if let Some((place, key)) = fitting(&active.policy, id, told.as_ref()) {
             let (quota, until) =
-                edit.as_ref().map_or((None, None), |edit| (Some(edit.quota), edit.terms.until));
+                told.as_ref().map_or((None, None), |edit| (Some(edit.quota), edit.terms.until));
             self.store.set_override(&active.limits, place, &key, quota, until).await?;
         }
         let mut edits = self.lock();
-        edits.unconfirmed.remove(&id);
-        edits.remember(id, edit);
+        // Of one that was changed meanwhile, the store may have been told before.
+        match edits.overrides.get(id) == told.as_ref() {
+            true => edits.unconfirmed.remove(id),
+            false => edits.unconfirmed.insert(id.clone()),
+        };
         Ok(())
     }
 

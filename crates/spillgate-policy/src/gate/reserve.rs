@@ -24,7 +24,8 @@ pub struct Receipt {
 
 impl Outcome<'_> {
     /// What an allowed outcome has spent under its only limit; `None` if it is not allowed, not
-    /// about one limit, or holds permits in place of spending.
+    /// about one limit, or that is on concurrency or follows load, which
+    /// [`Gate::expect_reservable`] tells before.
     pub fn receipt(&self) -> Option<Receipt> {
         match &self.spends[..] {
             [spend] if self.is_allowed() => {

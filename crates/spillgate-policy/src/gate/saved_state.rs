@@ -68,7 +68,7 @@ impl<S: Saves> Gate<S> {
     ///
     /// # Errors
     ///
-    /// If an edit cannot be understood.
+    /// If an edit cannot be understood: the first. All else is restored nevertheless.
     pub fn restore(&self, saved: SavedState, then: Timestamp) -> Result<(), Error> {
         let SavedState { limits, mut edits } = saved;
         // Others have them, and perhaps later ones.
@@ -81,10 +81,10 @@ impl<S: Saves> Gate<S> {
             edit.until = edit.until.map(|until| now + until.since(then));
         }
         // Before the limits: what was spent under an override counts under it again.
-        self.apply_all(&edits)?;
+        let applied = self.apply_all(&edits);
         let _changing = self.lock();
         self.store.restore(&self.active().limits, limits, then);
-        Ok(())
+        applied
     }
 }
 

@@ -14,22 +14,19 @@ use crate::store::{Spend, Store};
 impl<S: Store> Gate<S> {
     /// Replaces the cost of an allowed request with the actual cost of its response, as its limits
     /// say: debits what is missing, into debt if necessary, or refunds what has not been refilled
-    /// since. Returns what exceeds the [maximum debt](crate::Limit::max_debt) and was not charged.
+    /// since.
     ///
-    /// The outcome then has the state afterwards. Without this call, the cost stands.
-    ///
-    /// # Errors
-    ///
-    /// If the store could not answer.
+    /// The outcome then has the state afterwards. Without this call, the cost stands, and so it does
+    /// under a limit about which the store could not answer.
     pub async fn settle(
         &self,
         outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Result<Vec<Uncharged>, Error> {
-        let mut uncharged = Vec::new();
+    ) -> SettledResponse {
+        let mut settled = SettledResponse::default();
         if !outcome.needs_settling() {
-            return Ok(uncharged);
+            return settled;
         }
         outcome.record(ending(status), self.store.now());
         let policy = Arc::clone(outcome.policy());
@@ -38,7 +35,6 @@ impl<S: Store> Gate<S> {
         let actual = |spend: &Spend| settles(spend)?.actual(status, headers);
         let actuals: SmallVec<[_; 4]> = outcome.spends.iter().map(actual).collect();
         let active = self.active();
-        let mut settled = Ok(());
         for (spend, actual) in outcome.spends.iter_mut().zip(actuals) {
             let Some((limit, key)) = active.policy.place_of(&policy, spend) else { continue };
             self.count_status(&active, limit, spend, status);
@@ -49,12 +45,14 @@ impl<S: Store> Gate<S> {
                 Ok(Settled { left, uncharged: amount }) => {
                     spend.settled(actual, left);
                     let limit = Arc::clone(&policy.rules[spend.limit].name);
-                    uncharged.push(Uncharged { limit, amount });
+                    settled.uncharged.push(Uncharged { limit, amount });
                 }
-                Err(error) => settled = Err(error),
+                Err(error) => {
+                    settled.error.get_or_insert(error);
+                }
             }
         }
-        settled.map(|()| uncharged)
+        settled
     }
 
     /// [Settles](Self::settle) at once, if the store is in this process or has nothing to settle.
@@ -64,7 +62,7 @@ impl<S: Store> Gate<S> {
         outcome: &mut Outcome<'_>,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Option<Result<Vec<Uncharged>, Error>> {
+    ) -> Option<SettledResponse> {
         if self.store.is_in_process() || !outcome.changes_cost() {
             at_once(self.settle(outcome, status, headers))
         } else {
@@ -95,6 +93,17 @@ impl<S: Store> Gate<S> {
 /// What a status says of the service.
 fn ending(status: StatusCode) -> Ending {
     if status.is_server_error() { Ending::Failed } else { Ending::Ok }
+}
+
+/// What became of the cost of a response.
+#[derive(Debug, Default)]
+#[must_use = "the store may have failed"]
+#[non_exhaustive]
+pub struct SettledResponse {
+    /// What exceeds the [maximum debt](crate::Limit::max_debt) of a limit, and was not charged.
+    pub uncharged: Vec<Uncharged>,
+    /// Why the store could not settle all limits: the first error. The other limits are settled.
+    pub error: Option<Error>,
 }
 
 /// The part of a cost beyond the limit's [maximum debt](crate::Limit::max_debt).

@@ -92,19 +92,19 @@ impl Rule {
     }
 
     /// Refuses a limit on concurrency, for what only makes sense of rates, and one that follows
-    /// load.
+    /// load. What would be right under one that holds something is the remedy.
     pub(crate) fn expect_rate(&self, remedy: &str) -> Result<(), Error> {
-        if self.adaptive.is_some() {
-            return Err(Error::unknown(format!(
-                "limit {:?} follows load, so there is nothing to settle or reset",
-                self.name
-            )));
-        }
-        match self.is_hold {
-            false => Ok(()),
-            true => {
-                Err(Error::unknown(format!("limit {:?} is on concurrency; {remedy}", self.name)))
+        let name = &self.name;
+        let remedy = if self.is_hold { format!("; {remedy}") } else { String::new() };
+        match (&self.adaptive, self.is_hold) {
+            (None, false) => Ok(()),
+            (None, true) => {
+                Err(Error::unknown(format!("limit {name:?} is on concurrency{remedy}")))
             }
+            (Some(_), _) => Err(Error::unknown(format!(
+                "limit {name:?} follows load: it can be checked, and not reserved, settled or \
+                 reset{remedy}"
+            ))),
         }
     }
 

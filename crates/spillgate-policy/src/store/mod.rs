@@ -11,6 +11,7 @@ mod quota_classes;
 mod removed;
 mod saved;
 mod spec;
+mod strike_call;
 mod strikes;
 
 use std::future::ready;
@@ -26,6 +27,7 @@ pub use self::override_spec::OverrideSpec;
 pub use self::permit::{PermitId, Permits};
 pub use self::saved::SavedLimit;
 pub use self::spec::{HoldSpec, LimitSpec, Outage, Sharing};
+pub use self::strike_call::StrikeCall;
 pub use crate::policy::ban::{BanRule, BanStart, BanState};
 use crate::{Error, Key, Mode};
 
@@ -168,7 +170,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the store could not decide. Then nothing is held.
+    /// If the store could not decide. Then nothing is held, but under limits in shadow mode: what
+    /// goes ahead is in flight, whoever knows.
     fn hold(
         &self,
         limits: &Self::Limits,
@@ -210,14 +213,20 @@ pub trait Store: Send + Sync + 'static {
         id: PermitId,
     ) -> impl Future<Output = Result<bool, Error>> + Send;
 
-    /// Counts an offence of a caller under a limit, as [`BanRule::offence`] does. Returns the ban
-    /// that it starts. The key names the caller alone, whatever else the limit counts by.
+    /// Counts offences of a caller under a limit, as [`BanRule::offences`] does. Returns the ban
+    /// that they start, or find in force. The key names the caller alone, whatever else the limit
+    /// counts by.
+    ///
+    /// A call that was counted although its answer was lost is made again, and must not count again
+    /// then: it is known by its [id](StrikeCall::id), and the ban that it has started is
+    /// [new](BanStart::is_new) again.
     fn strike(
         &self,
         limits: &Self::Limits,
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> impl Future<Output = Result<Option<BanStart>, Error>> + Send;
 
     /// Forgets the offences and bans of a caller under a limit.

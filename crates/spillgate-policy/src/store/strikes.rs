@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use spillgate::Timestamp;
 
-use super::{BanRule, BanStart, BanState};
+use super::{BanRule, BanStart, BanState, StrikeCall};
 
 /// A caller is looked for in one of so many sets: a power of two, so that a few bits name one.
 const SETS: usize = 1 << 13;
@@ -27,18 +27,19 @@ struct Offender {
 }
 
 impl Strikes {
-    /// Counts an offence. Returns the ban that it starts.
+    /// Counts offences. Returns the ban that they start, or find in force.
     pub(super) fn strike(
         &self,
         fingerprint: u64,
         rule: &BanRule,
+        call: StrikeCall,
         now: Timestamp,
     ) -> Option<BanStart> {
         let mut set = self.set(fingerprint);
         let known = set.iter().position(|offender| offender.fingerprint == fingerprint);
         let place = known.unwrap_or_else(|| make_room(&mut set, fingerprint, now));
         let offender = &mut set[place];
-        let start = rule.offence(&mut offender.state, now, rule.draw());
+        let start = rule.offences(&mut offender.state, call.count, now);
         offender.forgotten_at = rule.forgotten_at(&offender.state);
         start
     }
@@ -83,6 +84,11 @@ mod tests {
 
     use super::*;
 
+    /// Counts an offence.
+    fn strike(strikes: &Strikes, caller: u64, rule: &BanRule, now: Timestamp) -> Option<BanStart> {
+        strikes.strike(caller, rule, StrikeCall::new(1), now)
+    }
+
     /// Callers of one set.
     fn crowd(size: usize) -> impl Iterator<Item = u64> {
         (1..=size).map(|number| (number * SETS) as u64)
@@ -95,26 +101,26 @@ mod tests {
     #[test]
     fn newcomers_take_the_room_of_those_with_the_fewest_strikes() {
         let (strikes, rule) = (Strikes::default(), BanRule::new(3));
-        assert_eq!(strikes.strike(0, &rule, now()), None);
-        assert_eq!(strikes.strike(0, &rule, now()), None);
+        assert_eq!(strike(&strikes, 0, &rule, now()), None);
+        assert_eq!(strike(&strikes, 0, &rule, now()), None);
         for caller in crowd(1000) {
-            assert_eq!(strikes.strike(caller, &rule, now()), None);
+            assert_eq!(strike(&strikes, caller, &rule, now()), None);
         }
         assert_eq!(strikes.set(0).len(), WAYS);
-        assert!(strikes.strike(0, &rule, now()).is_some(), "still has two strikes");
+        assert!(strike(&strikes, 0, &rule, now()).is_some(), "still has two strikes");
     }
 
     #[test]
     fn a_ban_outweighs_strikes() {
         let (strikes, rule) = (Strikes::default(), BanRule::new(1));
-        assert_eq!(strikes.strike(0, &rule, now()).map(|ban| ban.count), Some(1));
+        assert_eq!(strike(&strikes, 0, &rule, now()).map(|ban| ban.count), Some(1));
         for caller in crowd(1000) {
             for _ in 0..2 {
-                strikes.strike(caller, &BanRule::new(3), now());
+                strike(&strikes, caller, &BanRule::new(3), now());
             }
         }
         let later = now() + rule.duration;
-        assert_eq!(strikes.strike(0, &rule, later).map(|ban| ban.count), Some(2));
+        assert_eq!(strike(&strikes, 0, &rule, later).map(|ban| ban.count), Some(2));
     }
 
     #[test]
@@ -122,13 +128,13 @@ mod tests {
         let (strikes, rule) = (Strikes::default(), BanRule::new(3));
         let later = now() + rule.window;
         for _ in 0..2 {
-            strikes.strike(0, &rule, now());
+            strike(&strikes, 0, &rule, now());
         }
         for caller in crowd(WAYS - 1) {
-            strikes.strike(caller, &rule, later);
+            strike(&strikes, caller, &rule, later);
         }
         assert_eq!(strikes.set(0).len(), WAYS);
-        strikes.strike(u64::MAX << 13, &rule, later);
+        strike(&strikes, u64::MAX << 13, &rule, later);
         let set = strikes.set(0);
         assert!(set.iter().all(|offender| offender.fingerprint != 0));
         assert_eq!(set.len(), WAYS);
@@ -138,9 +144,9 @@ mod tests {
     fn one_who_is_forgiven_starts_again() {
         let (strikes, rule) = (Strikes::default(), BanRule::new(2));
         strikes.forgive(7);
-        assert_eq!(strikes.strike(7, &rule, now()), None);
+        assert_eq!(strike(&strikes, 7, &rule, now()), None);
         strikes.forgive(7);
-        assert_eq!(strikes.strike(7, &rule, now() + Duration::from_secs(1)), None);
-        assert!(strikes.strike(7, &rule, now() + Duration::from_secs(1)).is_some());
+        assert_eq!(strike(&strikes, 7, &rule, now() + Duration::from_secs(1)), None);
+        assert!(strike(&strikes, 7, &rule, now() + Duration::from_secs(1)).is_some());
     }
 }

@@ -99,6 +99,8 @@ fn a_rate_that_goes_by_a_signal_counts_responses_to_learn_what_one_costs() {
     let (gate, _, _) = dialled(&["caller"]);
     let outcome = get(ALICE, "/").through(&gate);
     assert!(outcome.needs_settling() && outcome.receipt().is_none());
+    let error = gate.expect_reservable("service").unwrap_err().to_string();
+    assert!(error.contains("\"service\" follows load: it can be checked"), "{error}");
     assert!(!outcome.is_plain(), "its steps are looked at, and logged");
     assert!(outcome.limits().all(|limit| limit.is_adaptive() && !limit.is_concurrency()));
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp};
 use spillgate_policy::store::{
-    BanRule, BanStart, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Spend, Store, Usage,
+    BanRule, BanStart, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Spend, Store,
+    StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Key};
 
@@ -137,8 +138,9 @@ impl Store for Stealing {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
-        self.memory.strike(limits, limit, key, rule).await
+        self.memory.strike(limits, limit, key, rule, call).await
     }
 
     async fn forgive(&self, limits: &Limits, limit: usize, key: &Key) -> Result<(), Error> {

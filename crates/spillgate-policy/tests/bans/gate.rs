@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use spillgate_policy::{Answer, LimitCheck, Limits, ListKind, Mode, Terms};
 
-use crate::common::{Call, TestGate, gate, get};
+use crate::common::{Call, TestGate, at_once, gate, get};
 
 /// One call per hour, and a ban after three denials.
 pub(super) const STRICT: &str = r#"
@@ -28,7 +28,8 @@ fn respond(call: &Call, gate: &TestGate, status: u16) -> Answer {
     let mut outcome = call.through(gate);
     if outcome.needs_settling() {
         let status = StatusCode::from_u16(status).unwrap();
-        gate.settle_now(&mut outcome, status, &HeaderMap::new()).unwrap().unwrap();
+        let settled = gate.settle_now(&mut outcome, status, &HeaderMap::new()).unwrap();
+        assert!(settled.error.is_none());
     }
     outcome.answer()
 }
@@ -211,7 +212,8 @@ async fn a_program_reports_offences() {
     assert_eq!(ban.caller_text(), "key:k1");
     assert_eq!(gate.ban_of("api-key:k1").unwrap(), Some(ban.clone()));
     assert!(!format!("{ban:?}").contains("k1"), "{ban:?}");
-    assert!(gate.strike("api", &["key:k1"]).await.unwrap().is_none(), "banned already");
+    assert_eq!(gate.strike("api", &["key:k1"]).await.unwrap(), Some(ban), "banned already");
+    assert_eq!((gate.ban_usage().limits[0].2, gate.take_started_bans().bans.len()), (1, 1));
     for (limit, values, expected) in [
         ("none", ["user:1"], "limit \"none\" bans nobody"),
         ("apj", ["user:1"], "there is no limit \"apj\""),
@@ -221,6 +223,44 @@ async fn a_program_reports_offences() {
         let error = gate.strike(limit, &values).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[tokio::test]
+async fn bans_that_begin_beyond_those_that_are_kept_for_the_log_are_counted() {
+    let (gate, _) = gate(&STRICT.replace("strikes = 3", "strikes = 1"));
+    for user in 0..1_003 {
+        assert!(gate.strike("api", &[&format!("user:{user}")]).await.unwrap().is_some());
+    }
+    let started = gate.take_started_bans();
+    assert_eq!((started.bans.len(), started.others), (1_000, 3));
+    assert_eq!(gate.take_started_bans().others, 0);
+}
+
+#[tokio::test]
+async fn a_ban_that_an_operator_shortened_does_not_come_back_after_it() {
+    let (gate, clock) = gate(STRICT);
+    let call = get("203.0.113.7", "/");
+    assert_eq!(answers(&call, &gate, 5)[4], Answer::Banned);
+    gate.ban("203.0.113.7", seconds(2), None).await.unwrap();
+    clock.advance(seconds(2));
+    assert_eq!(answers(&call, &gate, 4)[..3], [Answer::Denied; 3]);
+    assert_eq!(call.through(&gate).ban().unwrap().count(), 1);
+}
+
+#[test]
+fn an_offence_during_a_ban_that_was_dropped_for_want_of_room_puts_it_in_force_again() {
+    let (gate, clock) = gate(STRICT);
+    let call = get("203.0.113.7", "/");
+    assert_eq!(answers(&call, &gate, 5)[4], Answer::Banned);
+    clock.advance(seconds(4));
+    // Nearer its end than 100,000 others.
+    for user in 0..100_000 {
+        at_once(gate.ban(&format!("user:{user}"), seconds(60), None)).unwrap();
+    }
+    assert_eq!(answers(&call, &gate, 2), [Answer::Denied, Answer::Banned]);
+    let outcome = call.through(&gate);
+    assert_eq!((outcome.retry_after(), outcome.ban().unwrap().count()), (Some(seconds(6)), 1));
+    assert_eq!(gate.ban_usage().limits[0].2, 1, "it did not begin twice");
 }
 
 #[test]
@@ -249,8 +289,8 @@ fn many_threads_that_offend_at_once_are_banned_once() {
         let usage = gate.ban_usage();
         assert_eq!((usage.enforced, usage.limits[0].2), (1, 1), "round {round}");
         assert_eq!(gate.bans()[0].count(), 1);
-        assert_eq!(gate.take_started_bans().len(), 1);
-        assert_eq!(gate.take_started_bans().len(), 0);
+        assert_eq!(gate.take_started_bans().bans.len(), 1);
+        assert_eq!(gate.take_started_bans().bans.len(), 0);
     }
 }
 

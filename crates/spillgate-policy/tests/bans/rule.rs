@@ -29,7 +29,10 @@ impl Reference {
         let mut answer = None;
         for now in &self.history {
             answer = None;
-            if bans.iter().any(|ban| ban.ended > *now) {
+            if let Some(ban) = bans.iter().rfind(|ban| ban.ended > *now) {
+                let mut in_force = BanStart::new(ban.ended.since(*now), ban.count);
+                in_force.is_new = false;
+                answer = Some(in_force);
                 continue;
             }
             let latest = counted.iter().chain([now]).copied().max().unwrap();
@@ -200,7 +203,9 @@ fn the_fifth_offence_within_ten_minutes_bans() {
     assert_eq!(rule.offence(&mut state, minutes(10), 0.0), None);
     let ban = rule.offence(&mut state, minutes(11), 0.0).unwrap();
     assert_eq!(ban, BanStart::new(Duration::from_secs(600), 1));
-    assert_eq!(rule.offence(&mut state, minutes(20), 0.0), None, "while banned nothing counts");
+    let found = rule.offence(&mut state, minutes(20), 0.0).unwrap();
+    assert_eq!((found.duration, found.count), (Duration::from_secs(60), 1));
+    assert!(!found.is_new, "while banned nothing counts");
     assert_eq!(state.until(), minutes(21));
 }
 

@@ -66,10 +66,17 @@ impl Call {
 
 /// The output of a future that is ready at once, as all of a gate in memory are.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    let polled = std::pin::pin!(future).poll(&mut context);
-    let std::task::Poll::Ready(output) = polled else { unreachable!("memory does not wait") };
+    let Some(output) = try_once(future) else { unreachable!("memory does not wait") };
     output
+}
+
+/// The output of a future that is polled once, and dropped.
+pub(crate) fn try_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(output) => Some(output),
+        std::task::Poll::Pending => None,
+    }
 }
 
 pub(crate) fn gate(policy: &str) -> (TestGate, ManualClock) {

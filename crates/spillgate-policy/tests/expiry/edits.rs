@@ -9,7 +9,7 @@ use spillgate_policy::{Answer, Gate, ListKind, Policy, Terms};
 
 use super::gate;
 use super::remote::Remote;
-use crate::common::{at_once, get};
+use crate::common::{at_once, get, try_once};
 
 const POLICY: &str = "block = ['10.0.0.1']\n[[limit]]\nname = 'api'\nquota = '1/h burst 5'\n";
 
@@ -162,6 +162,52 @@ fn a_store_elsewhere_is_told_of_what_other_nodes_changed_and_of_what_ended() {
     assert_eq!(limit("user:2"), 5, "the policy's own has ended, too");
     assert!(gate.overrides().is_empty());
     assert_eq!(store.now(), Timestamp::from_secs(60));
+}
+
+#[test]
+fn an_override_that_is_set_while_the_one_before_it_ends_is_neither_lost_here_nor_in_the_store() {
+    let store = Remote::default();
+    let gate = Gate::with_store(policy(), store.clone()).unwrap();
+    let clock = store.memory.clock().clone();
+    let half_a_minute = Duration::from_secs(30);
+    let set = |quota: &str, terms| {
+        at_once(gate.set_override("api", &["user:1"], quota.parse().unwrap(), terms)).unwrap();
+    };
+    set("1/h burst 50", Terms::until(clock.now() + half_a_minute));
+    clock.advance(half_a_minute);
+    store.is_slow.store(true, Ordering::Relaxed);
+    let mut expiring = Box::pin(gate.expire_overrides());
+    assert!(try_once(expiring.as_mut()).is_none());
+    store.is_slow.store(false, Ordering::Relaxed);
+    set("1/h burst 60", Terms::permanent());
+    // The store hears of the end of the first after the second.
+    at_once(expiring).unwrap();
+    at_once(gate.expire_overrides()).unwrap();
+    assert_eq!(at_once(gate.peek_limit("api", &["user:1"], 1)).unwrap().limit(), 60);
+    assert_eq!(gate.overrides_of("api").unwrap().len(), 1);
+}
+
+#[test]
+fn in_process_too_an_override_that_is_set_while_the_one_before_it_ends_stays() {
+    let (gate, clock) = gate("[[limit]]\nname = 'api'\nquota = '1/h burst 5'\n");
+    let set = |terms| {
+        at_once(gate.set_override("api", &["user:1"], "1/h burst 50".parse().unwrap(), terms))
+    };
+    let second = Duration::from_secs(1);
+    for round in 0..spillgate_testing::effort() * 2_000 {
+        set(Terms::until(clock.now() + second)).unwrap();
+        clock.advance(second);
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                barrier.wait();
+                at_once(gate.expire_overrides()).unwrap();
+            });
+            barrier.wait();
+            set(Terms::permanent()).unwrap();
+        });
+        assert_eq!(gate.overrides_of("api").unwrap().len(), 1, "round {round}");
+    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! A store that behaves as one elsewhere: it is told of edits, knows overrides without an expiry, and
 //! can fail.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp};
 use spillgate_policy::store::{
     BanRule, BanStart, Edit, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Spend, Store,
-    Usage,
+    StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Key};
 
@@ -17,10 +17,13 @@ pub(crate) struct Remote {
     pub(crate) memory: Memory<ManualClock>,
     pub(crate) published: Arc<Mutex<Vec<Edit>>>,
     pub(crate) is_gone: Arc<AtomicBool>,
-    /// True if it lets wait whoever publishes.
+    /// True if it lets wait whoever publishes, strikes or sets overrides. Once it is false, they go
+    /// on when they are polled.
     pub(crate) is_slow: Arc<AtomicBool>,
-    /// How many offences it was told of. Each takes it a millisecond.
-    pub(crate) struck: Arc<AtomicU32>,
+    /// The place of a limit that it cannot settle.
+    pub(crate) unsettled: Arc<Mutex<Option<usize>>>,
+    /// What it was told of offences. Each call takes it a millisecond.
+    pub(crate) strikes: Arc<Mutex<Vec<StrikeCall>>>,
 }
 
 impl Remote {
@@ -29,6 +32,17 @@ impl Remote {
             true => Err(Error::store("gone")),
             false => Ok(()),
         }
+    }
+}
+
+impl Remote {
+    /// The way there.
+    async fn arrive(&self) {
+        std::future::poll_fn(|_| match self.is_slow.load(Ordering::Relaxed) {
+            true => std::task::Poll::Pending,
+            false => std::task::Poll::Ready(()),
+        })
+        .await;
     }
 }
 
@@ -62,6 +76,9 @@ impl Store for Remote {
     }
 
     async fn settle(&self, limits: &Limits, spend: &Spend, actual: u64) -> Result<Settled, Error> {
+        if *self.unsettled.lock().unwrap() == Some(spend.limit) {
+            return Err(Error::store("gone"));
+        }
         self.memory.settle(limits, spend, actual).await
     }
 
@@ -82,6 +99,7 @@ impl Store for Remote {
         _until: Option<Timestamp>,
     ) -> Result<(), Error> {
         self.answer()?;
+        self.arrive().await;
         self.memory.set_override(limits, limit, key, quota, None).await
     }
 
@@ -91,9 +109,7 @@ impl Store for Remote {
 
     async fn publish(&self, edits: &[Edit]) -> Result<(), Error> {
         self.answer()?;
-        if self.is_slow.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
+        self.arrive().await;
         self.published.lock().unwrap().extend_from_slice(edits);
         Ok(())
     }
@@ -129,8 +145,11 @@ impl Store for Remote {
         _: usize,
         _: &Key,
         _: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
-        self.struck.fetch_add(1, Ordering::Relaxed);
+        self.strikes.lock().unwrap().push(call);
+        self.answer()?;
+        self.arrive().await;
         self.memory.clock().advance(Duration::from_millis(1));
         Ok(None)
     }

@@ -44,6 +44,9 @@ pub enum Lasts {
 /// Edits since a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditPage {
+    /// The history of the server that has answered. It changes with a failover, which may have lost
+    /// the last edits, and their versions may be those of others since.
+    pub history: u64,
     /// The version up to which these are all; 0 if there are none. Smaller than the one that was
     /// asked for if Redis has lost its state: then these are the first of all edits.
     pub version: u64,

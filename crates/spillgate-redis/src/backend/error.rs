@@ -32,6 +32,9 @@ pub enum Fault {
     Corrupt,
     /// A reply that makes no sense.
     Nonsense,
+    /// The slot of the names is being moved, and some may have arrived while others have not. The
+    /// call was not made: make one for each name.
+    Scattered,
     /// Backpressure: Redis is up, but too many calls wait. The call was not made.
     Overloaded,
 }

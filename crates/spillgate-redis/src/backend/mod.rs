@@ -37,7 +37,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Nothing is written if an entry finds other terms than its own, if an override is gone, or if
     /// an [enforced](Op::Spend) entry is denied: all are spent or none.
     ///
-    /// All names must be in one [slot](Self::slot).
+    /// All names must be in one [slot](Self::slot). While that is being moved, a call with several
+    /// names may fail, [scattered](Fault::Scattered).
     fn run(&self, entries: &[Entry]) -> impl Future<Output = Result<Reply>> + Send;
 
     /// Replaces a state if the expected one is still there (compare and set). Returns whether it

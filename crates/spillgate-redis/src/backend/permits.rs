@@ -41,6 +41,12 @@ pub enum PermitOp {
     },
     /// Gives the permits of a program back, unless they have expired.
     Release,
+    /// Gives the permits of a program back that does not know whether it got them: also those of a
+    /// [hold](Self::Hold) that arrives up to `late` afterwards.
+    Revoke {
+        /// How long a late call changes nothing.
+        late: Duration,
+    },
 }
 
 /// How many permits a holder wants, with those that it has. Numbers are absolute, so that a call whose

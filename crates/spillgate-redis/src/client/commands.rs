@@ -2,7 +2,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, Value, from_redis_value};
-use smallvec::SmallVec;
 use spillgate::Timestamp;
 
 use super::cluster::slot;
@@ -28,7 +27,7 @@ impl Backend for Client {
             call.arg(clock.as_slice());
         }
         let slot = entries.first().map_or(0, |entry| self.slot(&entry.name));
-        let answer = self.call(slot, &call).await.and_then(bytes);
+        let answer = self.call(slot, entries.len(), &call).await.and_then(bytes);
         let reply = answer.and_then(|answer| script::reply(&answer, entries.len()));
         reply.inspect_err(|error| {
             if error.is_unreadable() {
@@ -41,7 +40,7 @@ impl Backend for Client {
     async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
         let key = self.keys.state(&exchange.name);
         let call = Script::Exchange.call_about(&key, &script::exchange(exchange));
-        read(self.call(self.slot(&exchange.name), &call).await?)
+        read(self.call_about(&key, &call).await?)
     }
 
     fn slot(&self, name: &Name) -> u16 {
@@ -55,7 +54,7 @@ impl Backend for Client {
     async fn announce(&self, announcement: &Announcement) -> Result<Alive> {
         let key = self.keys.nodes();
         let call = Script::Announce.call_about(&key, &script::announce(announcement));
-        let answer = bytes(self.call(self.slot_of_key(&key), &call).await?)?;
+        let answer = bytes(self.call_about(&key, &call).await?)?;
         let mut alive = script::alive(&answer, announcement.lists)?;
         if announcement.lists && announcement.joins.is_some() {
             alive.other_prefixes = self.other_prefixes(announcement.lifetime).await;
@@ -64,17 +63,18 @@ impl Backend for Client {
     }
 
     async fn forget(&self, name: Name) -> Result<()> {
-        // In one slot, since they share a hash tag.
-        let (state, born) = (self.keys.state(&name), self.keys.born(&name));
-        let mut call = Cmd::new();
-        call.arg("DEL").arg(state.as_slice()).arg(born.as_slice());
-        read(self.call(self.slot_of_key(&state), &call).await?)
+        for key in [self.keys.state(&name), self.keys.born(&name)] {
+            let mut call = Cmd::new();
+            call.arg("DEL").arg(key.as_slice());
+            read::<()>(self.call_about(&key, &call).await?)?;
+        }
+        Ok(())
     }
 
     async fn born(&self, name: Name) -> Result<Timestamp> {
         let key = self.keys.born(&name);
         let call = Script::Born.call_about(&key, &[]);
-        script::born(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
+        script::born(&bytes(self.call_about(&key, &call).await?)?)
     }
 
     async fn deposit(&self, name: Name, kept: &[u8], lifetime: Duration) -> Result<()> {
@@ -82,35 +82,41 @@ impl Backend for Client {
         let mut call = Cmd::new();
         call.arg("SET").arg(key.as_slice()).arg(kept);
         call.arg("PX").arg(script::millis(lifetime).as_slice());
-        read(self.call(self.slot_of_key(&key), &call).await?)
+        read(self.call_about(&key, &call).await?)
     }
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>> {
         let key = self.keys.deposit(&name);
         let mut call = Cmd::new();
         call.arg("GETDEL").arg(key.as_slice());
-        read(self.call(self.slot_of_key(&key), &call).await?)
+        read(self.call_about(&key, &call).await?)
     }
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool> {
-        read(self.call_about_edits(Script::Publish, &script::publish(edits)).await?)
+        let key = self.keys.edits();
+        let call = Script::Publish.call_about(&key, &script::publish(edits));
+        read(self.call_about_new(&key, &call).await?)
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage> {
         let version = script::Argument::from_slice(version.to_string().as_bytes());
-        script::edits(&bytes(self.call_about_edits(Script::EditsSince, &[version]).await?)?)
+        let key = self.keys.edits();
+        let call = Script::EditsSince.call_about(&key, &[version]);
+        let answer = self.call_about_new(&key, &call).await?;
+        script::edits(&bytes(answer)?)
     }
 
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
-        let keys = self.keys.permits(&call.name);
-        let script = Script::Permits.call_on(&[&keys[0], &keys[1]], &script::permits(call));
-        script::permit_reply(&bytes(self.call(self.slot_of_key(&keys[0]), &script).await?)?)
+        let key = self.keys.permits(&call.name);
+        let call = Script::Permits.call_about(&key, &script::permits(call));
+        let answer = self.call_about_new(&key, &call).await?;
+        script::permit_reply(&bytes(answer)?)
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped> {
         let key = self.keys.strikes(&name);
         let call = Script::Swap.call_about(&key, &script::swap(swap));
-        script::swapped(&bytes(self.call(self.slot_of_key(&key), &call).await?)?)
+        script::swapped(&bytes(self.call_about(&key, &call).await?)?)
     }
 }
 
@@ -123,20 +129,23 @@ impl Client {
         let key = self.keys.nodes();
         let arguments = script::prefixes(&self.plan.options.prefix, lifetime);
         let call = Script::Prefixes.call_about(&key, &arguments);
-        let Ok(answer) = self.call(self.slot_of_key(&key), &call).await else { return 0 };
+        let Ok(answer) = self.call_about(&key, &call).await else { return 0 };
         let others = read::<i64>(answer).unwrap_or(-1);
         self.hides_prefixes.store(others < 0, Ordering::Relaxed);
         u32::try_from(others).unwrap_or(0)
     }
 
-    async fn call_about_edits(
-        &self,
-        script: Script,
-        arguments: &[script::Argument],
-    ) -> Result<Value> {
-        let keys = self.keys.edits();
-        let call = script.call_on(&keys.each_ref().map(SmallVec::as_slice), arguments);
-        self.call(self.slot_of_key(&keys[0]), &call).await
+    /// Makes a call on one key.
+    async fn call_about(&self, key: &[u8], call: &Cmd) -> Result<Value> {
+        self.call(self.slot_of_key(key), 1, call).await
+    }
+
+    /// The same on a key under which earlier versions kept another type.
+    async fn call_about_new(&self, key: &[u8], call: &Cmd) -> Result<Value> {
+        self.call_about(key, call).await.map_err(|error| match error.fault() {
+            Fault::Corrupt => written_before(key),
+            _ => error,
+        })
     }
 
     /// Everything is in one slot, except in a Cluster.
@@ -146,6 +155,16 @@ impl Client {
             Route::Cluster(_) => slot::of_key(key),
         }
     }
+}
+
+/// What to do about permits or edits as earlier versions have kept them.
+fn written_before(key: &[u8]) -> BackendError {
+    let key = String::from_utf8_lossy(key);
+    let text = format!(
+        "{key} in Redis was written by an earlier version, or by another program: stop the servers \
+         of that version, then delete the key (redis-cli DEL '{key}')"
+    );
+    BackendError::new(Fault::Corrupt, text)
 }
 
 /// The bytes of a reply.

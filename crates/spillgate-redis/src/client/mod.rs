@@ -159,10 +159,10 @@ impl Client {
         self.plan.credentials.replace(options.sources)
     }
 
-    /// Makes a call on keys of one slot.
-    async fn call(&self, slot: u16, call: &Cmd) -> Result<Value> {
+    /// Makes a call on so many keys of one slot.
+    async fn call(&self, slot: u16, keys: usize, call: &Cmd) -> Result<Value> {
         let link = match &self.route {
-            Route::Cluster(cluster) => return cluster.call(slot, call).await,
+            Route::Cluster(cluster) => return cluster.call(slot, keys, call).await,
             Route::One(link) => link,
         };
         let mut time_out = self.plan.options.command_time_out;

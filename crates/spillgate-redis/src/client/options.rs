@@ -24,8 +24,8 @@ use crate::backend::Result;
 ///
 /// ```text
 /// ACL SETUSER limiter on >password ~spillgate:* +evalsha +script|load +info +time +select
-///     +get +set +getdel +del +zadd +zcard +zrange +zrem +zremrangebyscore +hget
-///     +hset +hdel +pexpire +persist
+///     +get +set +getdel +del +zadd +zcard +zcount +zmscore +zrange +zrem
+///     +zremrangebyscore +pexpire +persist
 /// ```
 ///
 /// where `spillgate:` is the [prefix](Self::prefix); in a Cluster also `+cluster|slots +asking`. At a

@@ -73,13 +73,14 @@ pub(super) const PERIOD: Duration = Duration::from_millis(50);
 /// Smaller shares keep nothing that is not in flight.
 const SMALL: u32 = 8;
 
-/// The Redis clock may gain one in so many on this node's.
-const DRIFT: u32 = 1000;
+/// The Redis clock may gain a fifth on this node's: chrony slews clocks by up to a twelfth, and may
+/// slew both, in opposite directions.
+const DRIFT: u32 = 6;
 
-/// How long permits with this time to live can be relied on from when the call was sent. Redis counts
-/// whole milliseconds.
+/// How long permits with this time to live can be relied on from when the call was sent. They are
+/// renewed long before.
 pub(super) fn lasts(ttl: Duration) -> Duration {
-    (ttl - ttl / DRIFT).saturating_sub(Duration::from_millis(1))
+    ttl - ttl / DRIFT
 }
 
 impl Slice {

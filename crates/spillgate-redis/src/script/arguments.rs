@@ -177,6 +177,12 @@ pub fn millis(lifetime: Duration) -> Argument {
     Argument::from_slice(millis.to_string().as_bytes())
 }
 
+/// A time to live in microseconds, no shorter than it should be.
+pub(super) fn micros(lifetime: Duration) -> Argument {
+    let micros = lifetime.as_nanos().div_ceil(1_000).clamp(1, LONGEST * 1_000);
+    Argument::from_slice(micros.to_string().as_bytes())
+}
+
 /// The arguments of an [announcement](crate::script::ANNOUNCE).
 #[must_use]
 pub fn announce(announcement: &Announcement) -> [Argument; 4] {

@@ -35,7 +35,7 @@ fn edit(edit: &SealedEdit) -> Argument {
 /// If the reply is malformed.
 pub fn edits(bytes: &[u8]) -> Result<EditPage> {
     let mut rest = Rest(bytes);
-    let (version, has_more) = (rest.number()?, rest.byte()? == 1);
+    let (history, version, has_more) = (rest.number()?, rest.number()?, rest.byte()? == 1);
     let mut edits = Vec::new();
     while !rest.is_empty() {
         let name = Name::from_bytes(rest.array()?);
@@ -48,5 +48,5 @@ pub fn edits(bytes: &[u8]) -> Result<EditPage> {
         let length = rest.small_number()?;
         edits.push(SealedEdit { name, lasts, sealed: rest.take(length as usize)?.to_vec() });
     }
-    Ok(EditPage { version, has_more, edits })
+    Ok(EditPage { history, version, has_more, edits })
 }

@@ -5,7 +5,8 @@ use crate::Name;
 /// A Redis key.
 pub type Key = SmallVec<[u8; 64]>;
 
-/// The keys of a store, which share a prefix.
+/// The keys of a store, which share a prefix: one key for each thing that is kept, since a Cluster
+/// that moves a slot runs no script over several of its keys.
 ///
 /// Names are in braces: the hash tag of a Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +55,8 @@ impl Keys {
 
     /// Who holds permits of a caller, and how many.
     #[must_use]
-    pub fn permits(&self, name: &Name) -> [Key; 2] {
-        [self.key("holders:", name), self.key("held:", name)]
+    pub fn permits(&self, name: &Name) -> Key {
+        self.key("held:", name)
     }
 
     /// The strikes of a caller.
@@ -64,15 +65,12 @@ impl Keys {
         self.key("strikes:", name)
     }
 
-    /// Edits made at run time: themselves, by version, and by when they end. They share a hash tag.
+    /// Edits made at run time.
     #[must_use]
-    pub fn edits(&self) -> [Key; 3] {
-        ["", ":versions", ":ends"].map(|what| {
-            let mut key = Key::from_slice(self.prefix.as_bytes());
-            key.extend_from_slice(b"{edits}");
-            key.extend_from_slice(what.as_bytes());
-            key
-        })
+    pub fn edits(&self) -> Key {
+        let mut key = Key::from_slice(self.prefix.as_bytes());
+        key.extend_from_slice(b"{edits}");
+        key
     }
 
     fn key(&self, what: &str, name: &Name) -> Key {

@@ -60,7 +60,7 @@ pub const PUBLISH: &str =
 pub const EDITS_SINCE: &str =
     concat!(include_str!("edits/prepare.lua"), include_str!("edits/since.lua"));
 
-/// Holds, renews and releases permits.
+/// Holds, renews, releases and revokes permits.
 pub const PERMITS: &str = include_str!("permits.lua");
 
 /// Replaces a small value if it is still the expected one.
@@ -101,13 +101,8 @@ impl Script {
 
     /// The same with one key and its arguments.
     pub(crate) fn call_about(self, key: &[u8], arguments: &[Argument]) -> Cmd {
-        self.call_on(&[key], arguments)
-    }
-
-    /// The same with several keys of one slot.
-    pub(crate) fn call_on(self, keys: &[&[u8]], arguments: &[Argument]) -> Cmd {
-        let mut call = self.call(keys.len());
-        call.arg(keys);
+        let mut call = self.call(1);
+        call.arg(key);
         for argument in arguments {
             call.arg(argument.as_slice());
         }

@@ -1,11 +1,16 @@
--- Holds, renews and releases permits of one caller under one limit, by Redis's clock.
+-- Holds, renews, releases and revokes permits of one caller under one limit, by Redis's clock.
 --
--- KEYS[1]  who holds permits, by when they expire in milliseconds
--- KEYS[2]  from each holder to how many it holds (4), the number of its last call (8, 0 for permits
---          that a program has acquired) and when they expire (8); "total" is how many are held by all
--- ARGV[1]  hold, renew or release
+-- KEYS[1]  a sorted set with everything about them: while a Cluster moves a slot, it runs no script
+--          over several of its keys. The members, with their scores:
+--          "e" and a holder (16)  when its permits expire, in microseconds: the only scores above 0
+--          "c" and a holder       how many it holds, negated
+--          "n" and a holder       the number of its last call, negated; absent for permits that a
+--                                 program has acquired
+--          "total"                how many are held by all, negated
+-- ARGV[1]  hold, renew, release or revoke
 -- ARGV[2]  the holder (16)
--- ARGV[3]  after how many milliseconds they expire
+-- ARGV[3]  after how many microseconds they expire; for revoke, for how long a late hold changes
+--          nothing
 -- And to hold:
 -- ARGV[4]  the number of the call: a call with a smaller number than the last one changes nothing
 -- ARGV[5]  how many the holder shall hold at least, with those that it has: denied if fewer are free
@@ -18,55 +23,51 @@
 -- Replies with one string: how many the holder holds (4), and all (4), how many acquired permits have
 -- expired unreleased (4), 1 if that was done or 0 (1). Numbers are unsigned and big endian.
 
-local holders, counts = KEYS[1], KEYS[2]
-local op, holder, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local key, op, holder, ttl = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local LIMB = 4294967296
 -- How long the number of a call is kept once nothing is held, so that a late one is known.
-local LATE = 2000
+local LATE = 2000000
 
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local total, expired = tonumber(redis.call('HGET', counts, 'total') or 0), 0
+local now = time[1] * 1000000 + time[2]
 
-local function digits(number) return string.format('%.0f', number) end
-
+-- How many a holder holds, the number of its last call, when they expire, and how many all hold.
 local function held_by(member)
-  local value = redis.call('HGET', counts, member)
-  if not value then return 0, 0, 0 end
-  local count, number_high, number, expiry_high, expiry = struct.unpack('>I4I4I4I4I4', value)
-  return count, number_high * LIMB + number, expiry_high * LIMB + expiry
+  local scores = redis.call('ZMSCORE', key, 'c' .. member, 'n' .. member, 'e' .. member, 'total')
+  for i = 1, 4 do scores[i] = math.abs(scores[i] or 0) end
+  return unpack(scores)
 end
+
+local function drop(member) redis.call('ZREM', key, 'c' .. member, 'n' .. member, 'e' .. member) end
+
+local freed, expired = 0, 0
 
 local function forget(member)
   local count, number = held_by(member)
-  total = total - count
+  freed = freed + count
   if number == 0 then expired = expired + count end
-  redis.call('HDEL', counts, member)
-  redis.call('ZREM', holders, member)
+  drop(member)
 end
 
-local gone = redis.call('ZRANGE', holders, '-inf', digits(now), 'BYSCORE', 'LIMIT', 0, 1000)
-for _, member in ipairs(gone) do forget(member) end
+-- Not in the microsecond in which they end, some of which is left.
+local gone = redis.call(
+  'ZRANGE', key, '(0', string.format('(%.0f', now), 'BYSCORE', 'LIMIT', 0, 1000)
+for _, member in ipairs(gone) do forget(string.sub(member, 2)) end
 
-local own, last, expiry = held_by(holder)
+local own, last, expiry, total = held_by(holder)
 -- There were more than a thousand that had expired.
-if expiry > 0 and expiry <= now then
+if expiry > 0 and expiry < now then
   forget(holder)
   own, last, expiry = 0, 0, 0
 end
+total = total - freed
 
 local function put(count, number, lasts)
   if count == 0 and number == 0 then
-    redis.call('HDEL', counts, holder)
-    redis.call('ZREM', holders, holder)
+    drop(holder)
   else
-    local ends = now + lasts
-    local value = struct.pack(
-      '>I4I4I4I4I4', count, math.floor(number / LIMB), number % LIMB, math.floor(ends / LIMB),
-      ends % LIMB)
-    redis.call('HSET', counts, holder, value)
-    redis.call('ZADD', holders, digits(ends), holder)
+    redis.call('ZADD', key, now + lasts, 'e' .. holder, 0 - count, 'c' .. holder)
+    if number > 0 then redis.call('ZADD', key, 0 - number, 'n' .. holder) end
   end
   total = total - own + count
   own = count
@@ -89,18 +90,19 @@ if op == 'hold' then
     end
     put(count, number, count > 0 and ttl or math.min(ttl, LATE))
   end
+elseif op == 'revoke' then
+  if own > 0 then is_done = 1 end
+  put(0, 1, ttl)
 elseif expiry > 0 and last == 0 then
   is_done = 1
   put(op == 'renew' and own or 0, 0, ttl)
 end
 
-local latest = redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2]
-if latest then
-  redis.call('HSET', counts, 'total', digits(total))
-  local lasts = digits(latest - now + 1000)
-  redis.call('PEXPIRE', holders, lasts)
-  redis.call('PEXPIRE', counts, lasts)
+local latest = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2] or 0)
+if latest > 0 then
+  redis.call('ZADD', key, 0 - total, 'total')
+  redis.call('PEXPIRE', key, math.ceil((latest - now) / 1000) + 1000)
 else
-  redis.call('DEL', holders, counts)
+  redis.call('DEL', key)
 end
 return struct.pack('>I4I4I4B', own, total, expired, is_done)

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::arguments::{Argument, millis};
+use super::arguments::{Argument, micros, millis};
 use super::reply::Rest;
 use crate::backend::{PermitCall, PermitOp, PermitReply, Result, Swap, Swapped};
 
@@ -13,13 +13,14 @@ pub fn permits(call: &PermitCall) -> SmallVec<[Argument; 10]> {
     let op = |name: &str| Argument::from_slice(name.as_bytes());
     match call.op {
         PermitOp::Release => [op("release"), holder, op("0")].into_iter().collect(),
-        PermitOp::Renew { ttl } => [op("renew"), holder, millis(ttl)].into_iter().collect(),
+        PermitOp::Renew { ttl } => [op("renew"), holder, micros(ttl)].into_iter().collect(),
+        PermitOp::Revoke { late } => [op("revoke"), holder, micros(late)].into_iter().collect(),
         PermitOp::Hold(wanted) => {
             let counts = [wanted.least, wanted.needed, wanted.usable, wanted.limit, wanted.nodes];
             let numbers = [wanted.number].into_iter().chain(counts.map(u64::from));
             let numbers = numbers.chain([u64::from(wanted.is_beyond)]);
             let numbers = numbers.map(|number| op(&number.to_string()));
-            [op("hold"), holder, millis(wanted.ttl)].into_iter().chain(numbers).collect()
+            [op("hold"), holder, micros(wanted.ttl)].into_iter().chain(numbers).collect()
         }
     }
 }

@@ -6,6 +6,7 @@ use super::pending::PendingSpend;
 use crate::backend::Backend;
 
 /// Which spends run in one script call.
+#[derive(Default)]
 pub(super) struct Batches {
     /// Those that must pass, one batch after the other.
     pub(super) enforced: Ranges,
@@ -13,7 +14,7 @@ pub(super) struct Batches {
     pub(super) shadow: Ranges,
 }
 
-pub(super) type Ranges = SmallVec<[Range<usize>; 4]>;
+type Ranges = SmallVec<[Range<usize>; 4]>;
 
 impl Batches {
     /// Groups spends by slot and sorts them. Limits shared by most callers come last: they deny most
@@ -48,4 +49,23 @@ impl Batches {
         }
         batches
     }
+
+    /// Makes an enforced batch one of each of its spends, since its slot is being moved.
+    pub(super) fn scatter(&mut self, place: usize, pending: &[PendingSpend]) {
+        let batch = self.enforced.remove(place);
+        let is_enforced = |pending: &PendingSpend| !pending.is_shadow;
+        let shadow = batch.start + pending[batch.clone()].partition_point(is_enforced);
+        self.enforced.insert_many(place, singles(batch.start..shadow));
+        self.shadow.insert_many(0, singles(shadow..batch.end));
+    }
+
+    /// The same for a batch in shadow mode.
+    pub(super) fn scatter_shadow(&mut self, place: usize) {
+        let batch = self.shadow.remove(place);
+        self.shadow.insert_many(place, singles(batch));
+    }
+}
+
+fn singles(batch: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    batch.map(|index| index..index + 1)
 }

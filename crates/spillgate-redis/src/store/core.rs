@@ -9,6 +9,7 @@ use spillgate_policy::Key;
 use spillgate_policy::store::Spend;
 
 use super::Settings;
+use super::acquired::Claims;
 use super::last_words::LastWords;
 use super::limits::Limit;
 use super::nodes::Nodes;
@@ -31,6 +32,7 @@ pub(crate) struct StoreCore<B> {
     pub(super) returning: Returning,
     pub(super) overrides: OverrideCache,
     pub(super) nodes: Nodes,
+    pub(super) claims: Claims,
     pub(super) counters: StoreCounters,
     pub(super) margin: Duration,
 }
@@ -65,6 +67,7 @@ impl<B: Backend> StoreCore<B> {
             returning: Returning::default(),
             overrides: OverrideCache::new(OVERRIDES, settings.margin),
             nodes: Nodes::new(settings),
+            claims: Claims::default(),
             counters: StoreCounters::default(),
             margin: settings.margin,
         }

@@ -8,7 +8,7 @@ use spillgate_policy::Error;
 use spillgate_policy::store::Spend;
 
 use super::RedisStore;
-use super::batches::{Batches, Ranges};
+use super::batches::Batches;
 use super::core::StoreCore;
 use super::last_words::InFlight;
 use super::limits::{RedisLimits, store_error};
@@ -37,14 +37,21 @@ pub(super) struct DecideRequest<'c, B: Backend> {
     pub(super) failure: Option<BackendError>,
 }
 
+/// What is spent in several places, in a task of its own.
+struct Scripts {
+    pending: SmallVec<[PendingSpend; 1]>,
+    batches: Batches,
+    failure: Option<BackendError>,
+}
+
 impl<B: Backend> DecideRequest<'_, B> {
     pub(super) fn is_out_of_time(&self) -> bool {
         is_out_of_time(self.failure.as_ref())
     }
 
     /// True if it spends in several places, so that it must not end between them.
-    fn is_divided(&self, batches: &Ranges) -> bool {
-        batches.len() + usize::from(!self.leased.is_empty()) > 1
+    fn is_divided(&self, batches: &Batches) -> bool {
+        batches.enforced.len() + usize::from(!self.leased.is_empty()) > 1
     }
 }
 
@@ -87,8 +94,8 @@ impl<B: Backend> RedisStore<B> {
             self.undo_leases(&mut call);
             return Ok(());
         }
-        let batches = Batches::order(&mut call.pending, &self.core.backend);
-        let passes = self.spend_in_redis(&mut call, &batches).await?
+        let mut batches = Batches::order(&mut call.pending, &self.core.backend);
+        let passes = self.spend_in_redis(&mut call, &mut batches).await?
             && (call.failure.is_none() || Box::pin(self.decide_outage(&mut call)).await?);
         if !passes {
             self.undo_leases(&mut call);
@@ -99,7 +106,7 @@ impl<B: Backend> RedisStore<B> {
         call.shares.take().into_iter().for_each(SpentShares::keep);
         let has_shadow = !call.shadow.is_empty() || !batches.shadow.is_empty();
         let failure = match has_shadow {
-            true => Box::pin(self.spend_shadow(&mut call, &batches)).await,
+            true => Box::pin(self.spend_shadow(&mut call, &mut batches)).await,
             false => None,
         };
         self.record_allowed(&mut call);
@@ -192,31 +199,39 @@ impl<B: Backend> RedisStore<B> {
     }
 
     /// Spends what is enforced. Returns whether it was spent. A call that is dropped between two
-    /// slots is carried out all the same, and then undone.
+    /// places is carried out all the same, and then undone.
     async fn spend_in_redis(
         &self,
         call: &mut DecideRequest<'_, B>,
-        batches: &Batches,
+        batches: &mut Batches,
     ) -> Result<bool, Error> {
-        let batches = &batches.enforced;
-        if !call.is_divided(batches) {
-            return Ok(self.core.run_scripts(&mut call.pending, &mut call.failure, batches).await);
+        // It may become divided, if its slot is being moved.
+        while !call.is_divided(batches) {
+            let DecideRequest { pending, failure, .. } = call;
+            if let Some(passes) = self.core.run_script(pending, failure, batches, 0).await {
+                return Ok(passes);
+            }
         }
-        let (mut pending, mut failure) = (std::mem::take(&mut call.pending), call.failure.take());
-        let (core, batches) = (Arc::clone(&self.core), batches.clone());
-        let run = async move {
-            let passes = core.run_scripts(&mut pending, &mut failure, &batches).await;
-            (pending, failure, passes)
+        let mut scripts = Scripts {
+            pending: std::mem::take(&mut call.pending),
+            batches: std::mem::take(batches),
+            failure: call.failure.take(),
         };
         let core = Arc::clone(&self.core);
-        let unclaimed = move |(pending, _, passes): (SmallVec<[PendingSpend; 1]>, _, bool)| {
+        let run = async move {
+            let Scripts { pending, batches, failure } = &mut scripts;
+            let passes = core.run_scripts(pending, failure, batches).await;
+            (scripts, passes)
+        };
+        let core = Arc::clone(&self.core);
+        let unclaimed = move |(scripts, passes): (Scripts, bool)| {
             if passes {
-                core.undo_later(&pending);
+                core.undo_later(&scripts.pending);
             }
         };
-        let run = Box::pin(to_the_end(run, unclaimed)).await.map_err(store_error)?;
-        let passes;
-        (call.pending, call.failure, passes) = run;
+        let (scripts, passes) = Box::pin(to_the_end(run, unclaimed)).await.map_err(store_error)?;
+        (call.pending, call.failure, *batches) =
+            (scripts.pending, scripts.failure, scripts.batches);
         Ok(passes)
     }
 
@@ -224,18 +239,27 @@ impl<B: Backend> RedisStore<B> {
     async fn spend_shadow(
         &self,
         call: &mut DecideRequest<'_, B>,
-        batches: &Batches,
+        batches: &mut Batches,
     ) -> Option<BackendError> {
         if call.is_out_of_time() {
             return None;
         }
         let mut failure = self.spend_shadow_leases(call).await;
-        for range in &batches.shadow {
+        let mut place = 0;
+        while let Some(range) = batches.shadow.get(place).cloned() {
             let batch = &mut call.pending[range.clone()];
-            if let Err(why) = self.core.spend(batch).await {
-                self.core.mark_failed(batch);
-                failure = Some(why);
+            match self.core.spend(batch).await {
+                Ok(_) => {}
+                Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
+                    batches.scatter_shadow(place);
+                    continue;
+                }
+                Err(why) => {
+                    self.core.mark_failed(batch);
+                    failure = Some(why);
+                }
             }
+            place += 1;
         }
         failure
     }

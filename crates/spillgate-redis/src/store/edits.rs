@@ -1,5 +1,7 @@
 //! Edits made at run time, which all nodes share: list entries, overrides and bans.
 
+use std::sync::atomic::Ordering;
+
 use spillgate_policy::Error;
 use spillgate_policy::store::{Edit, EditLog};
 
@@ -30,8 +32,18 @@ impl<B: Backend> RedisStore<B> {
     /// The edits since a version. There may be more: ask again while there are any.
     pub(super) async fn fetch_edits(&self, since: u64) -> Result<EditLog, Error> {
         let mut log = EditLog::new(since, Vec::new());
+        // Relaxed: calls of one node are made one after the other.
+        let mut history = self.edit_history.load(Ordering::Relaxed);
         for _ in 0..PAGES {
             let page = self.core.backend.edits_since(log.version).await.map_err(store_error)?;
+            if page.history != history {
+                history = page.history;
+                if log.version > 0 {
+                    // After a failover other edits may have the versions that are known here.
+                    log = EditLog::new(0, Vec::new());
+                    continue;
+                }
+            }
             if page.version < log.version {
                 // Redis has lost its state: what was fetched before does not count.
                 log.edits.clear();
@@ -43,6 +55,8 @@ impl<B: Backend> RedisStore<B> {
                 break;
             }
         }
+        // Once these are read, so that none is missed if this is dropped.
+        self.edit_history.store(history, Ordering::Relaxed);
         Ok(log)
     }
 }

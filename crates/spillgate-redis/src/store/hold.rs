@@ -1,50 +1,58 @@
-//! Permits of concurrency limits: those of requests, and those that programs acquire.
+//! Permits of concurrency limits that requests hold.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ring::rand::{SecureRandom, SystemRandom};
 use spillgate::Decision;
-use spillgate_policy::store::{Outage, PermitId, Permits, Spend, Usage};
+use spillgate_policy::store::{Outage, Permits, Spend, Usage};
 use spillgate_policy::{Error, Key};
 
 use super::RedisStore;
 use super::limits::{Limit, RedisLimits, limit_error, store_error};
-use crate::Name;
-use crate::backend::{
-    Backend, BackendError, Fault, PermitCall, PermitOp, PermitReply, Result, Wanted,
-};
+use crate::backend::{Backend, BackendError, Fault};
 use crate::flow::of_limit;
 use crate::hold::{HeldLimit, HoldRequest, Taken};
 
 impl<B: Backend> RedisStore<B> {
-    /// Takes all permits, or none if an enforced limit denies them. In shadow mode a denial does not
-    /// count, and the permits are held all the same.
+    /// Takes all permits, or none if an enforced limit denies them. In shadow mode neither a denial
+    /// nor a failure counts, and the permits are held all the same.
     pub(super) async fn hold_all(
         &self,
         limits: &RedisLimits,
         spends: &mut [Spend],
         permits: &mut Permits,
     ) -> Result<(), Error> {
-        let mut taken = Permits::new();
+        let (mut taken, mut shadow_error) = (Permits::new(), None);
         for index in 0..spends.len() {
             let limit = limits.limit(spends[index].limit);
             let Some(request) = hold_request(limit, &spends[index]) else { continue };
             let taking = of_limit(limit.id(), self.holds.take(&request));
             let held = match taking.await {
                 Ok(held) => Some(held),
-                Err(_) if request.is_shadow => None,
+                Err(why) if request.is_shadow => {
+                    shadow_error.get_or_insert(why);
+                    None
+                }
                 Err(why) => self.hold_in_outage(limit, &request, why).inspect_err(|_| {
                     spends.iter_mut().for_each(|spend| spend.decision = None);
                 })?,
             };
             let is_denied = record(&mut spends[index], held, &request, &mut taken);
             if is_denied && !request.is_shadow {
+                drop(taken);
+                self.peek_others(limits, spends, index);
                 return Ok(());
             }
         }
         permits.extend(taken);
-        Ok(())
+        shadow_error.map_or(Ok(()), |why| Err(store_error(why)))
+    }
+
+    /// Decides again about those that are not the one that was denied: what was taken is returned,
+    /// so their decisions say what there is now.
+    fn peek_others(&self, limits: &RedisLimits, spends: &mut [Spend], denied: usize) {
+        for (_, spend) in spends.iter_mut().enumerate().filter(|(index, _)| *index != denied) {
+            spend.decision = self.peek_permits(limits.limit(spend.limit), spend);
+        }
     }
 
     /// The same without a call to Redis, if that can be decided here and now.
@@ -64,6 +72,8 @@ impl<B: Backend> RedisStore<B> {
             };
             let is_denied = record(&mut spends[index], Some(held), &request, &mut taken);
             if is_denied && !request.is_shadow {
+                drop(taken);
+                self.peek_others(limits, spends, index);
                 return true;
             }
         }
@@ -113,44 +123,6 @@ impl<B: Backend> RedisStore<B> {
         }
     }
 
-    /// Takes permits for a program, under a random name that is hard to guess.
-    pub(super) async fn acquire_permits(
-        &self,
-        limit: &Limit,
-        spend: &Spend,
-        ttl: Duration,
-    ) -> Result<(Decision, Option<PermitId>), Error> {
-        let Some(request) = hold_request(limit, spend) else {
-            return Err(limit_error(limit.name(), &"it is not a limit on concurrency"));
-        };
-        let HoldRequest { name, count, permits, .. } = request;
-        let wanted = Wanted { is_beyond: spend.is_shadow, ..Wanted::exactly(count, permits, ttl) };
-        let holder = random_name()?;
-        let call = PermitCall { name, holder, op: PermitOp::Hold(wanted) };
-        let reply = of_limit(limit.id(), self.core.backend.permits(&call)).await;
-        let reply = reply.map_err(|why| match why.fault() {
-            Fault::Overloaded => store_error(why),
-            _ => limit_error(limit.name(), &why),
-        })?;
-        request.limit.add_expired(reply.expired);
-        let others = reply.total.saturating_sub(reply.held);
-        let in_flight = match reply.is_done {
-            true => others,
-            false => others.max(permits.saturating_add(1).saturating_sub(count)),
-        };
-        let decision = Decision::of_hold(permits, in_flight, count, self.core.local());
-        let is_held = reply.is_done || reply.held > 0;
-        Ok((decision, is_held.then(|| permit_id(&name, &holder))))
-    }
-
-    /// Renews or gives back what a program holds. Returns whether it still did.
-    pub(super) async fn change_permits(&self, id: PermitId, op: PermitOp) -> Result<bool, Error> {
-        let (name, holder) = names_of(&id);
-        let called = self.core.backend.permits(&PermitCall { name, holder, op }).await;
-        let PermitReply { is_done, .. } = called.map_err(store_error)?;
-        Ok(is_done)
-    }
-
     /// How many permits a caller has left, as far as this node knows.
     pub(super) fn peek_permits(&self, limit: &Limit, spend: &Spend) -> Option<Decision> {
         let HoldRequest { limit, name, count, permits, .. } = hold_request(limit, spend)?;
@@ -177,7 +149,7 @@ impl<B: Backend> RedisStore<B> {
 }
 
 /// The permits that a spend needs; `None` if its limit is not on concurrency.
-fn hold_request(limit: &Limit, spend: &Spend) -> Option<HoldRequest> {
+pub(super) fn hold_request(limit: &Limit, spend: &Spend) -> Option<HoldRequest> {
     let held = limit.hold.as_ref()?;
     let name = limit.caller(&spend.key);
     let permits = held.own(&name).unwrap_or_else(|| limit.permits(&spend.key));
@@ -202,25 +174,4 @@ fn record(
     spend.decision = Some(decision);
     taken.extend(permit);
     decision.is_denied()
-}
-
-fn random_name() -> Result<Name, Error> {
-    let mut bytes = [0; 16];
-    let failed = |_| Error::store("cannot name permits: no random numbers");
-    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
-    Ok(Name::from_bytes(bytes))
-}
-
-/// Any node finds the permits by it: whose they are, and who holds them.
-fn permit_id(name: &Name, holder: &Name) -> PermitId {
-    let mut id = [0; 32];
-    id[..16].copy_from_slice(name.as_bytes());
-    id[16..].copy_from_slice(holder.as_bytes());
-    PermitId(id)
-}
-
-fn names_of(id: &PermitId) -> (Name, Name) {
-    let mut halves = [[0; 16]; 2];
-    halves.as_flattened_mut().copy_from_slice(&id.0);
-    (Name::from_bytes(halves[0]), Name::from_bytes(halves[1]))
 }

@@ -1,5 +1,6 @@
 //! The store: limits shared by many nodes through Redis.
 
+mod acquired;
 mod admin;
 mod agreement;
 mod batches;
@@ -34,7 +35,8 @@ use std::time::Duration;
 
 use spillgate::{Decision, Quota, Settled, Timestamp};
 use spillgate_policy::store::{
-    BanRule, BanStart, Edit, EditLog, LimitSpec, PermitId, Permits, Settlement, Spend, Store, Usage,
+    BanRule, BanStart, Edit, EditLog, LimitSpec, PermitId, Permits, Settlement, Spend, Store,
+    StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Key};
 use tokio::runtime::Handle;
@@ -241,8 +243,9 @@ impl<B: Backend> Store for RedisStore<B> {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
-        self.strike_caller(limits.limit(limit), key, rule).await
+        self.strike_caller(limits.limit(limit), key, rule, call).await
     }
 
     async fn forgive(&self, limits: &RedisLimits, limit: usize, key: &Key) -> Result<(), Error> {

@@ -5,12 +5,12 @@ use spillgate::Decision;
 use spillgate::algorithm::{Algorithm, Word};
 use tokio::runtime::Handle;
 
-use super::batches::Ranges;
+use super::batches::Batches;
 use super::core::{Caller, StoreCore, TRIES, unsettled};
 use super::decide::is_out_of_time;
 use super::last_words::InFlight;
 use crate::State;
-use crate::backend::{Backend, BackendError, Entry, Exchange, Found, Op, Result};
+use crate::backend::{Backend, BackendError, Entry, Exchange, Fault, Found, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::flow::inherit_client;
 use crate::lease::LeaseId;
@@ -49,27 +49,49 @@ impl<B: Backend> StoreCore<B> {
         self: &Arc<Self>,
         pending: &mut [PendingSpend],
         failure: &mut Option<BackendError>,
-        batches: &Ranges,
+        batches: &mut Batches,
     ) -> bool {
-        for range in batches {
-            if is_out_of_time(failure.as_ref()) {
-                self.mark_failed(&mut pending[range.start..]);
-                break;
-            }
-            let batch = &mut pending[range.clone()];
-            match self.spend(batch).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    Box::pin(self.undo(&pending[..range.start])).await;
+        let mut place = 0;
+        while let Some(start) = batches.enforced.get(place).map(|range| range.start) {
+            match self.run_script(pending, failure, batches, place).await {
+                Some(true) => place += 1,
+                Some(false) => {
+                    Box::pin(self.undo(&pending[..start])).await;
                     return false;
                 }
-                Err(why) => {
-                    self.mark_failed(batch);
-                    *failure = Some(why);
-                }
+                None => {}
             }
         }
         true
+    }
+
+    /// Spends one batch. Returns false if Redis denies it, and `None` if its slot is being moved: then
+    /// it was not spent, and is now several batches.
+    pub(super) async fn run_script(
+        self: &Arc<Self>,
+        pending: &mut [PendingSpend],
+        failure: &mut Option<BackendError>,
+        batches: &mut Batches,
+        place: usize,
+    ) -> Option<bool> {
+        let Some(range) = batches.enforced.get(place).cloned() else { return Some(true) };
+        if is_out_of_time(failure.as_ref()) {
+            self.mark_failed(&mut pending[range.start..]);
+            return Some(true);
+        }
+        let batch = &mut pending[range.clone()];
+        match self.spend(batch).await {
+            Ok(passes) => Some(passes),
+            Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
+                batches.scatter(place, pending);
+                None
+            }
+            Err(why) => {
+                self.mark_failed(batch);
+                *failure = Some(why);
+                Some(true)
+            }
+        }
     }
 
     /// Spends a whole batch at one moment, or nothing if one that is enforced is denied. Returns

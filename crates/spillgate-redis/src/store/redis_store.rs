@@ -1,6 +1,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use spillgate::KeyedState;
 use spillgate_policy::Error;
@@ -30,6 +31,8 @@ pub struct RedisStore<B: Backend = Client> {
     pub(super) secret: Secret,
     pub(super) deposits: Names,
     pub(super) seal: EditSeal,
+    /// The history of the server that edits were last read from.
+    pub(super) edit_history: AtomicU64,
     pub(super) announcing: Option<AbortHandle>,
 }
 
@@ -52,7 +55,8 @@ impl<B: Backend> RedisStore<B> {
         let (deposits, seal) = (secret.deposits(), EditSeal::new(&secret)?);
         let holds = Holds::new(Arc::clone(&core));
         let held = HeldLimits::default();
-        Ok(Self { core, leases, holds, held, secret, deposits, seal, announcing })
+        let edit_history = AtomicU64::new(0);
+        Ok(Self { core, leases, holds, held, secret, deposits, seal, edit_history, announcing })
     }
 
     /// What was done so far.
@@ -79,6 +83,7 @@ impl<B: Backend> RedisStore<B> {
     /// Gives leases back, debits in Redis what was admitted during an outage, makes the refunds that
     /// still wait, and ends the background tasks.
     pub async fn shutdown(&self) {
+        self.core.claims.close().await;
         self.holds.shutdown().await;
         self.leases.shutdown().await;
         let reported = self.core.report_all().await;

@@ -77,3 +77,49 @@ pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
     }
     panic!("in 60 s it did not come to pass that {what}");
 }
+
+/// A slot on its way from one node to the next one.
+pub(crate) struct MovingSlot<'c> {
+    cluster: &'c Cluster,
+    from: &'c Server,
+    to: &'c Server,
+    slot: u16,
+}
+
+impl<'c> MovingSlot<'c> {
+    /// From now on the slot is on its way; its keys stay where they are.
+    pub(crate) fn begin(cluster: &'c Cluster, slot: u16) -> Self {
+        let place = usize::from(slot / 5461).min(2);
+        let (from, to) = (&cluster.masters[place], &cluster.masters[(place + 1) % 3]);
+        to.command(&format!("CLUSTER SETSLOT {slot} IMPORTING {}", from.command("CLUSTER MYID")));
+        from.command(&format!("CLUSTER SETSLOT {slot} MIGRATING {}", to.command("CLUSTER MYID")));
+        Self { cluster, from, to, slot }
+    }
+
+    /// Moves so many of its keys, and tells how many.
+    pub(crate) fn move_keys(&self, count: usize) -> usize {
+        let mut keys = redis::cmd("CLUSTER");
+        keys.arg("GETKEYSINSLOT").arg(self.slot).arg(count);
+        let keys: Vec<Vec<u8>> = keys.query(&mut self.from.admin()).unwrap();
+        for key in &keys {
+            let mut migrate = redis::cmd("MIGRATE");
+            migrate.arg("127.0.0.1").arg(self.to.port).arg(&key[..]).arg(0).arg(5000);
+            migrate.exec(&mut self.from.admin()).unwrap();
+        }
+        keys.len()
+    }
+
+    /// Ends the move, and tells how many keys of the slot both nodes have.
+    pub(crate) fn end(self) -> (usize, usize) {
+        while self.move_keys(100) > 0 {}
+        let id = self.to.command("CLUSTER MYID");
+        let others = self.cluster.masters.iter().filter(|node| node.port != self.to.port);
+        for node in [self.to].into_iter().chain(others) {
+            node.command(&format!("CLUSTER SETSLOT {} NODE {id}", self.slot));
+        }
+        let keys = |node: &Server| {
+            node.command(&format!("CLUSTER COUNTKEYSINSLOT {}", self.slot)).parse().unwrap()
+        };
+        (keys(self.from), keys(self.to))
+    }
+}

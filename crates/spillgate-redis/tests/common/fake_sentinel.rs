@@ -121,7 +121,7 @@ pub(super) async fn command(reader: &mut BufReader<OwnedReadHalf>) -> Option<Vec
     (!words.is_empty()).then_some(words)
 }
 
-fn array(words: &[&str]) -> String {
+pub(super) fn array(words: &[&str]) -> String {
     let each = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
     format!("*{}\r\n{}", words.len(), words.iter().map(each).collect::<String>())
 }

@@ -15,7 +15,7 @@ mod shifted;
 pub(crate) use self::bound::{Bound, Span};
 pub(crate) use self::certificates::Certificates;
 pub(crate) use self::clock::real_time;
-pub(crate) use self::cluster::{Cluster, eventually};
+pub(crate) use self::cluster::{Cluster, MovingSlot, eventually};
 pub(crate) use self::fake_node::{FakeNode, slots};
 pub(crate) use self::fake_sentinel::FakeSentinel;
 pub(crate) use self::log::log;

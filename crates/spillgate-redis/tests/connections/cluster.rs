@@ -7,7 +7,7 @@ use spillgate_redis::backend::{Backend, Fault};
 use spillgate_redis::client::Client;
 use tokio::time::{Instant, sleep};
 
-use crate::common::{Cluster, Server};
+use crate::common::{Cluster, MovingSlot, Server};
 use crate::connections::asking::{PATIENCE, ask, entry, options, until_down};
 
 /// The first name that lies in a slot of `range`.
@@ -40,36 +40,18 @@ async fn each_name_is_asked_about_where_its_slot_is() {
     let health = client.health();
     assert_eq!((health.outage, health.failures, health.in_flight), (None, 0, 0));
 
-    move_slot(&cluster, &client).await;
-}
-
-/// Moves a slot from the first node to the second while it is used.
-async fn move_slot(cluster: &Cluster, client: &Client) {
-    let [from, to, _] = cluster.masters.as_slice() else { panic!("three masters") };
-    let name = name_in(client, 0..=5460);
-    let slot = client.slot(&entry(name).name);
-    ask(client, name).await.unwrap();
-    let (from_id, to_id) = (from.command("CLUSTER MYID"), to.command("CLUSTER MYID"));
-    to.command(&format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
-    from.command(&format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
-    ask(client, name).await.unwrap();
-    let key: Vec<String> = redis::cmd("CLUSTER")
-        .arg("GETKEYSINSLOT")
-        .arg(slot)
-        .arg(1)
-        .query(&mut from.admin())
-        .unwrap();
-    from.command(&format!("MIGRATE 127.0.0.1 {} {} 0 5000", to.port, key[0]));
+    // While a slot moves from the first node to the second, it is used.
+    let name = name_in(&client, 0..=5460);
+    ask(&client, name).await.unwrap();
+    let moving = MovingSlot::begin(&cluster, client.slot(&entry(name).name));
+    ask(&client, name).await.unwrap();
+    moving.move_keys(1);
     // The node that has the slot says where the key is.
-    ask(client, name).await.unwrap();
-    for node in [to, from, &cluster.masters[2]] {
-        node.command(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
-    }
+    ask(&client, name).await.unwrap();
+    assert_eq!(moving.end(), (0, 1));
     for _ in 0..10 {
-        ask(client, name).await.unwrap();
+        ask(&client, name).await.unwrap();
     }
-    assert_eq!(to.command(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "1");
-    assert_eq!(from.command(&format!("CLUSTER COUNTKEYSINSLOT {slot}")), "0");
     assert_eq!(client.health().outages, 0);
 }
 

@@ -6,6 +6,7 @@ mod checks;
 mod cluster;
 mod credentials;
 mod deposits;
+mod moving_slot;
 mod news;
 mod nodes;
 mod outage;

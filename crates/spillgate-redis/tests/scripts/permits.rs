@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use spillgate::Timestamp;
 use spillgate_redis::Name;
-use spillgate_redis::backend::{Backend, Model, PermitCall, PermitOp, Swap, Wanted};
+use spillgate_redis::backend::{Backend, Fault, Model, PermitCall, PermitOp, Swap, Wanted};
 use spillgate_redis::client::{Client, Options};
 use spillgate_redis::script::Keys;
 use tokio::runtime::Runtime;
@@ -32,6 +32,7 @@ fn calls() -> impl Strategy<Value = Vec<PermitCall>> {
         6 => hold,
         1 => Just(PermitOp::Renew { ttl: HOUR }),
         1 => Just(PermitOp::Release),
+        1 => Just(PermitOp::Revoke { late: HOUR }),
     ];
     let call = (0..4_u8, op).prop_map(|(holder, op)| PermitCall {
         name: ANN,
@@ -102,14 +103,66 @@ async fn permits_expire_by_the_clock_of_redis_and_so_do_the_keys() {
     assert!(!client.permits(&release).await.unwrap().is_done, "they had expired");
     let renew = PermitCall { op: PermitOp::Renew { ttl: HOUR }, ..release };
     assert!(!client.permits(&renew).await.unwrap().is_done);
-    let ttl = |key: &[u8]| redis::cmd("PTTL").arg(key).query::<i64>(&mut server.admin()).unwrap();
-    for key in Keys::default().permits(&ANN) {
-        assert!((3_500_000..=3_601_000).contains(&ttl(&key)), "{}", ttl(&key));
-    }
+    let key = Keys::default().permits(&ANN);
+    let ttl: i64 = redis::cmd("PTTL").arg(&key[..]).query(&mut server.admin()).unwrap();
+    assert!((3_500_000..=3_601_000).contains(&ttl), "{ttl}");
     let release = PermitCall { op: PermitOp::Release, ..hold(2, 0, HOUR) };
     assert!(client.permits(&release).await.unwrap().is_done);
     assert!(!client.permits(&release).await.unwrap().is_done, "once");
     assert_eq!(server.command("DBSIZE"), "0");
+}
+
+/// Nobody else gets them before.
+#[tokio::test]
+async fn permits_last_no_less_than_their_time_to_live() {
+    let server = Server::redis();
+    let client = connect(&server).await;
+    let ttl = Duration::from_millis(5);
+    let only = |holder: u8| {
+        let op = PermitOp::Hold(Wanted::exactly(1, 1, ttl));
+        PermitCall { name: ANN, holder: Name::from_bytes([holder; 16]), op }
+    };
+    for round in 0..100 {
+        let sent = Instant::now();
+        assert!(client.permits(&only(1)).await.unwrap().is_done);
+        while !client.permits(&only(2)).await.unwrap().is_done {}
+        assert!(sent.elapsed() >= ttl, "in round {round} after {:?}", sent.elapsed());
+        // On a busy machine they may have expired already.
+        let release = PermitCall { op: PermitOp::Release, ..only(2) };
+        let _ = client.permits(&release).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn permits_that_are_revoked_are_not_held_by_a_late_call() {
+    let server = Server::redis();
+    let client = connect(&server).await;
+    let late = Duration::from_millis(200);
+    let revoke = |holder| PermitCall { op: PermitOp::Revoke { late }, ..hold(holder, 0, HOUR) };
+    assert!(client.permits(&hold(1, 4, HOUR)).await.unwrap().is_done);
+    assert!(client.permits(&revoke(1)).await.unwrap().is_done);
+    assert!(!client.permits(&revoke(2)).await.unwrap().is_done, "it had arrived nowhere");
+    for holder in [1, 2] {
+        let reply = client.permits(&hold(holder, 4, HOUR)).await.unwrap();
+        assert_eq!((reply.is_done, reply.held, reply.total), (false, 0, 0));
+    }
+    // What is remembered of them does not outlive that.
+    let key = Keys::default().permits(&ANN);
+    let ttl: i64 = redis::cmd("PTTL").arg(&key[..]).query(&mut server.admin()).unwrap();
+    assert!((0..=1200).contains(&ttl), "{ttl}");
+}
+
+#[tokio::test]
+async fn permits_of_an_earlier_version_are_refused_with_what_to_do() {
+    let server = Server::redis();
+    let client = connect(&server).await;
+    let key = Keys::default().permits(&ANN);
+    let mut older = redis::cmd("HSET");
+    older.arg(&key[..]).arg("total").arg(3).exec(&mut server.admin()).unwrap();
+    let error = client.permits(&hold(1, 4, HOUR)).await.unwrap_err();
+    let told = format!("delete the key (redis-cli DEL '{}')", String::from_utf8_lossy(&key));
+    assert_eq!(error.fault(), Fault::Corrupt);
+    assert!(error.to_string().contains(&told), "{error}");
 }
 
 /// A thousand are purged per call; the rest is not resurrected.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::simulation::plan::{Flaw, Network};
 use crate::simulation::random::Random;
-use crate::simulation::world::{SHARDS, World};
+use crate::simulation::world::{EDITS, SHARDS, World};
 
 /// How a node reaches Redis: messages are late, overtake each other and are lost.
 /// Clones are the same link.
@@ -126,6 +126,10 @@ impl Backend for Link {
             let charges = entries.iter_mut().filter(|entry| matches!(entry.op, Op::Debit { .. }));
             charges.for_each(|entry| entry.op = Op::Look);
         }
+        // While a slot moves.
+        if entries.len() > 1 && self.0.world.draw(|random| random.percent(10)) {
+            return Err(BackendError::new(Fault::Scattered, "the slot is being moved"));
+        }
         self.send(shard, move |world| world.run(&entries)).await?
     }
 
@@ -169,16 +173,20 @@ impl Backend for Link {
         unreachable!("nothing is deposited here")
     }
 
-    async fn publish(&self, _: &[SealedEdit]) -> Result<bool, BackendError> {
-        unreachable!("nothing is edited here")
+    async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
+        let edits = edits.to_vec();
+        self.send(EDITS, move |world| world.publish(&edits)).await
     }
 
-    async fn edits_since(&self, _: u64) -> Result<EditPage, BackendError> {
-        unreachable!("nothing is edited here")
+    async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
+        self.send(EDITS, move |world| world.edits_since(version)).await
     }
 
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
         let call = *call;
+        if self.0.flaw == Some(Flaw::NoRevokes) && matches!(call.op, PermitOp::Revoke { .. }) {
+            return Ok(PermitReply::default());
+        }
         let reply = self.send(World::shard(&call.name), move |world| world.permits(&call)).await?;
         Ok(match (self.0.flaw, call.op) {
             (Some(Flaw::GenerousPermits), PermitOp::Hold(wanted)) => {
@@ -188,7 +196,13 @@ impl Backend for Link {
         })
     }
 
-    async fn swap_strikes(&self, _: Name, _: Option<&Swap>) -> Result<Swapped, BackendError> {
-        unreachable!("nobody is banned here")
+    async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
+        let mut swap = swap.cloned();
+        if let (Some(Flaw::ForgottenCalls), Some(swap)) = (self.0.flaw, &mut swap) {
+            // The second byte says how many calls follow.
+            let calls = usize::from(std::mem::take(&mut swap.new[1]));
+            swap.new.drain(2..2 + 8 * calls);
+        }
+        self.send(World::shard(&name), move |world| world.swap_strikes(name, swap.as_ref())).await
     }
 }

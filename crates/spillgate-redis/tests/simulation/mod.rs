@@ -4,13 +4,16 @@
 //! `SPILLGATE_SEED=17` begins with that seed, exactly as it was.
 
 mod demand;
+mod edits;
 mod fleet;
 mod link;
 mod liveness;
 mod oracle;
 mod permits;
 mod plan;
+mod programs;
 mod random;
+mod strikes;
 mod world;
 
 use std::ops::Range;

@@ -72,12 +72,16 @@ pub(crate) enum Flaw {
     CarelessExchange,
     /// Permits are granted whether or not they are free.
     GenerousPermits,
+    /// Permits are not given back that nobody has got.
+    NoRevokes,
     /// A node believes that time passes at a tenth of its pace, so that slices do not melt.
     SlowClocks,
     /// A node that is not answered does not know what callers had spent.
     NoMemory,
     /// What was admitted meanwhile is not charged afterwards.
     NoCharges,
+    /// It is not kept which strikes were counted.
+    ForgottenCalls,
 }
 
 impl Plan {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use spillgate::{Clock, Quota, Timestamp};
 use spillgate_redis::backend::{
-    BackendError, Entry, Exchange, Model, Op, PermitCall, PermitReply, Reply,
+    BackendError, EditPage, Entry, Exchange, Model, Op, PermitCall, PermitReply, Reply, SealedEdit,
+    Swap, Swapped,
 };
 use spillgate_redis::{Name, State};
 use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
@@ -73,6 +74,9 @@ pub(crate) struct History {
 }
 
 pub(crate) const SHARDS: u8 = 3;
+
+/// The shard that has the edits.
+pub(crate) const EDITS: u8 = 0;
 
 /// How far the clocks of two shards are apart.
 const APART: u64 = 1_000_000;
@@ -172,6 +176,29 @@ impl World {
         let reply = model.permits_now(call);
         self.trace(u64::from(reply.held));
         reply
+    }
+
+    pub(crate) fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Swapped {
+        let (model, _) = self.model(&name);
+        let swapped = model.swap_strikes_now(name, swap);
+        self.trace(u64::from(swapped.is_swapped));
+        swapped
+    }
+
+    pub(crate) fn publish(&self, edits: &[SealedEdit]) -> bool {
+        self.model_of_edits().publish_now(edits)
+    }
+
+    pub(crate) fn edits_since(&self, version: u64) -> EditPage {
+        let page = self.model_of_edits().edits_since_now(version);
+        self.trace(page.edits.len() as u64);
+        page
+    }
+
+    fn model_of_edits(&self) -> &Model {
+        let model = &self.shards[usize::from(EDITS)];
+        model.set_now(self.now(EDITS));
+        model
     }
 
     /// Puts a state there whatever was there before, as no Redis does.

@@ -86,6 +86,25 @@ async fn limits_in_shadow_spend_only_if_all_others_pass_and_never_deny() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn while_a_slot_moves_limits_are_decided_one_by_one_and_all_or_none() {
+    let redis = Fake::new();
+    redis.set_scattered(true);
+    let node = redis.node(THREE);
+    for call in 0..15 {
+        // Before the last enforced limit, which denies, and after it.
+        let outcome = check_all(&node, &["a", "shadow", "b", "c"], "alice").await.unwrap();
+        assert_eq!(outcome.is_allowed(), call < 10);
+        assert_eq!(outcome.limits().count(), if call < 10 { 4 } else { 3 });
+    }
+    assert_eq!(all_left(&node, "alice").await, [90, 40, 0]);
+    assert_eq!(left(&node, "shadow", "alice").await, 0);
+    let shadow = check_all(&node, &["shadow", "shadow"], "bob").await.unwrap();
+    assert!(shadow.is_allowed());
+    assert_eq!(left(&node, "shadow", "bob").await, 3);
+    assert_eq!(node.store().stats().kept_spends, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_spend_on_which_others_have_spent_stays_and_nobody_gets_more_for_it() {
     let redis = Fake::with_slots(200);
     let node = redis.node(THREE);

@@ -48,18 +48,21 @@ async fn spent(node: &Node, user: &str) -> [u64; 2] {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_spends_in_all_slots_or_in_none() {
-    let redis = slow(200);
-    let node = redis.node(POLICY);
-    let mut is_done = false;
-    for polls in 0..POLLS {
-        let user = &format!("user {polls}");
-        is_done = polled(polls, check_all(&node, &["a", "b"], user)).await.is_some();
-        rest().await;
-        let [a, b] = spent(&node, user).await;
-        assert_eq!(a, b, "after {polls} polls");
-        assert!(!is_done || a == 1, "after {polls} polls");
+    let scattered = slow(1);
+    scattered.set_scattered(true);
+    for (which, redis) in [("several slots", slow(200)), ("one that moves", scattered)] {
+        let node = redis.node(POLICY);
+        let mut is_done = false;
+        for polls in 0..POLLS {
+            let user = &format!("user {polls}");
+            is_done = polled(polls, check_all(&node, &["a", "b"], user)).await.is_some();
+            rest().await;
+            let [a, b] = spent(&node, user).await;
+            assert_eq!(a, b, "{which}, after {polls} polls");
+            assert!(!is_done || a == 1, "{which}, after {polls} polls");
+        }
+        assert!(is_done, "{which}");
     }
-    assert!(is_done);
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,6 +98,23 @@ async fn a_redis_that_has_lost_its_state_is_noticed_whatever_was_edited_since() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_failover_that_lost_edits_new_ones_with_their_versions_are_read() {
+    let redis = Fake::new();
+    let (one, other) = (node(&redis, SECRET, Duration::ZERO), node(&redis, SECRET, HOUR));
+    one.publish(&[edit("a", Some("1"), None)]).await.unwrap();
+    let replicated = other.edits_since(0).await.unwrap().version;
+    one.publish(&[edit("b", Some("lost"), None)]).await.unwrap();
+    let seen = other.edits_since(replicated).await.unwrap().version;
+    redis.model().fail_over_edits(replicated);
+    let new = [edit("a", Some("1"), None), edit("c", Some("new"), None)];
+    one.publish(&new[1..]).await.unwrap();
+    let log = other.edits_since(seen).await.unwrap();
+    assert_eq!((log.version, &log.edits[..]), (seen, &new[..]));
+    // Once.
+    assert!(other.edits_since(seen).await.unwrap().edits.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_edits_come_in_pages_and_all_of_them_in_order() {
     let redis = Fake::new();
     let (one, other) = (node(&redis, SECRET, Duration::ZERO), node(&redis, SECRET, HOUR));

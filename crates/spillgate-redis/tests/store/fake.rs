@@ -2,6 +2,7 @@
 
 use spillgate_testing::CheckLimit;
 use std::future::poll_fn;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,10 +31,10 @@ struct FakeState {
     slots: u8,
     delay: Mutex<Duration>,
     answer_delay: Mutex<Duration>,
-    loses_answers: AtomicBool,
     is_down: AtomicBool,
     hangs: AtomicBool,
     is_overloaded: AtomicBool,
+    is_scattered: AtomicBool,
     keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     /// How far its clock has gone back.
@@ -41,6 +42,8 @@ struct FakeState {
     runs: AtomicUsize,
     exchanges: AtomicUsize,
     permit_calls: AtomicUsize,
+    /// Which of the next answers are lost.
+    lost: Mutex<Range<usize>>,
     before_run: Mutex<Option<Hook>>,
 }
 
@@ -73,16 +76,17 @@ impl Fake {
             slots,
             delay: Mutex::default(),
             answer_delay: Mutex::default(),
-            loses_answers: AtomicBool::new(false),
             is_down: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
+            is_scattered: AtomicBool::new(false),
             keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             behind: Mutex::default(),
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             permit_calls: AtomicUsize::new(0),
+            lost: Mutex::default(),
             before_run: Mutex::default(),
         };
         Self(Arc::new(state), Path::default())
@@ -152,6 +156,11 @@ impl Fake {
         self.0.is_overloaded.store(is_overloaded, Ordering::SeqCst);
     }
 
+    /// Its slot is on the way to another node.
+    pub(crate) fn set_scattered(&self, is_scattered: bool) {
+        self.0.is_scattered.store(is_scattered, Ordering::SeqCst);
+    }
+
     /// From now on, what was deposited is as the first version has written it.
     pub(crate) fn age_deposits(&self) {
         self.0.keeps_old_deposits.store(true, Ordering::SeqCst);
@@ -171,9 +180,16 @@ impl Fake {
         *self.0.answer_delay.lock().unwrap() = delay;
     }
 
-    /// What is asked is done, and no answer comes within the [time-out](TIME_OUT).
-    pub(crate) fn lose_answers(&self, is_lost: bool) {
-        self.0.loses_answers.store(is_lost, Ordering::SeqCst);
+    /// These of the next answers do not come within the [time-out](TIME_OUT): what was asked is done.
+    pub(crate) fn lose_answers(&self, which: Range<usize>) {
+        *self.0.lost.lock().unwrap() = which;
+    }
+
+    fn loses_answer(&self) -> bool {
+        let mut lost = self.0.lost.lock().unwrap();
+        let is_lost = lost.contains(&0);
+        *lost = lost.start.saturating_sub(1)..lost.end.saturating_sub(1);
+        is_lost
     }
 
     /// What others do between the calls of a node.
@@ -183,8 +199,7 @@ impl Fake {
 
     async fn travel(&self, name: Option<&Name>) -> Result<(), BackendError> {
         if self.0.hangs.load(Ordering::SeqCst) {
-            tokio::time::sleep(TIME_OUT).await;
-            return Err(late());
+            return Err(late().await);
         }
         if self.0.is_overloaded.load(Ordering::SeqCst) {
             return Err(BackendError::new(Fault::Overloaded, "too many calls wait"));
@@ -209,9 +224,8 @@ impl Fake {
 
     /// Brings the answer to what was done.
     async fn answer<T>(&self, answer: Result<T, BackendError>) -> Result<T, BackendError> {
-        if self.0.loses_answers.load(Ordering::SeqCst) {
-            tokio::time::sleep(TIME_OUT).await;
-            return Err(late());
+        if self.loses_answer() {
+            return Err(late().await);
         }
         let delay = *self.0.answer_delay.lock().unwrap();
         if !delay.is_zero() {
@@ -221,16 +235,15 @@ impl Fake {
     }
 }
 
-fn late() -> BackendError {
-    BackendError::unanswered(Fault::TimedOut, "redis://test did not answer in time")
-}
-
 impl Backend for Fake {
     async fn run(&self, entries: &[Entry]) -> Result<Reply, BackendError> {
         self.0.runs.fetch_add(1, Ordering::SeqCst);
         let slots: Vec<_> = entries.iter().map(|entry| self.slot(&entry.name)).collect();
         assert!(slots.iter().all(|slot| *slot == slots[0]), "asked over slots {slots:?}");
         self.travel(Some(&entries[0].name)).await?;
+        if entries.len() > 1 && self.0.is_scattered.load(Ordering::SeqCst) {
+            return Err(BackendError::new(Fault::Scattered, "slot 0 is being moved"));
+        }
         if let Some(hook) = &mut *self.0.before_run.lock().unwrap() {
             hook(&self.0.model, entries);
         }
@@ -295,13 +308,19 @@ impl Backend for Fake {
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
         self.0.permit_calls.fetch_add(1, Ordering::SeqCst);
         self.travel(Some(&call.name)).await?;
-        self.answer(self.0.model.permits(call).await).await
+        self.answer(Ok(self.0.model.permits_now(call))).await
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
         self.travel(Some(&name)).await?;
-        self.answer(self.0.model.swap_strikes(name, swap).await).await
+        self.answer(Ok(self.0.model.swap_strikes_now(name, swap))).await
     }
+}
+
+/// The error of a call, once it has waited for its answer.
+async fn late() -> BackendError {
+    tokio::time::sleep(TIME_OUT).await;
+    BackendError::unanswered(Fault::TimedOut, "redis://test did not answer in time")
 }
 
 pub(crate) type Node = Gate<RedisStore<Fake>>;

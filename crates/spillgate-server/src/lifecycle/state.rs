@@ -104,8 +104,11 @@ impl Origin<'_> {
         let gate = self.empty(policy, Some(reader.seed()))?;
         let now = || Moment::now(&SystemClock);
         let age = reader.moment().until(&now());
-        snapshot::restore(&mut reader, &gate, now)?;
+        let refused = snapshot::restore(&mut reader, &gate, now)?;
         let (path, took) = (file.path().display(), SystemClock.now().since(begin));
+        for why in refused {
+            error!(%path, "cannot restore a change made at run time: {why}; all else is restored");
+        }
         info!(%path, ?age, ?took, "restored snapshot");
         Ok(gate)
     }

@@ -2,7 +2,7 @@ use std::io::{self, Read, Write};
 
 use spillgate::{Clock, Seed};
 use spillgate_policy::store::Saves;
-use spillgate_policy::{Gate, SavedState};
+use spillgate_policy::{Error as PolicyError, Gate, SavedState};
 
 use super::{Error, Moment, Piece, SnapshotReader, SnapshotWriter};
 
@@ -38,16 +38,19 @@ pub fn save<S: Saves>(
 /// Restores a snapshot, as of the moment of `now`, into a gate with its
 /// [seed](SnapshotReader::seed). State of limits that are gone, or count something else, is kept in
 /// case they come back. If this fails, a part may have been restored.
+///
+/// Returns why changes made at run time could not be restored, if so: the first reason of each part.
+/// All else is restored.
 pub fn restore<S: Saves>(
     reader: &mut SnapshotReader<impl Read>,
     gate: &Gate<S>,
     now: impl Fn() -> Moment,
-) -> Result<(), Error> {
+) -> Result<Vec<PolicyError>, Error> {
     let saved = *reader.moment();
     // Per record, since reading takes time, too.
     let then = || saved.clock + saved.until(&now());
-    let into_gate =
-        |state| gate.restore(state, then()).map_err(|error| Error::damaged(error.to_string()));
+    let mut refused = Vec::new();
+    let mut into_gate = |state| refused.extend(gate.restore(state, then()).err());
     let mut edits = Vec::new();
     while let Some(piece) = reader.next_piece()? {
         match piece {
@@ -55,14 +58,15 @@ pub fn restore<S: Saves>(
             Piece::Limit(mut limit) => {
                 // They come first: what was spent under an override is restored under it.
                 if !edits.is_empty() {
-                    into_gate(SavedState::new(Vec::new(), std::mem::take(&mut edits)))?;
+                    into_gate(SavedState::new(Vec::new(), std::mem::take(&mut edits)));
                 }
                 // Time has passed for removed limits, too.
                 let passed = saved.until(&now());
                 limit.removed_for = limit.removed_for.map(|time| time + passed);
-                into_gate(SavedState::new(vec![limit], Vec::new()))?;
+                into_gate(SavedState::new(vec![limit], Vec::new()));
             }
         }
     }
-    into_gate(SavedState::new(Vec::new(), edits))
+    into_gate(SavedState::new(Vec::new(), edits));
+    Ok(refused)
 }

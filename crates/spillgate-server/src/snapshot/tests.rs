@@ -286,7 +286,7 @@ async fn words_move_by_the_time_that_has_passed() {
         let clock = ManualClock::new(Timestamp::from_secs(9_999));
         let gate = Gate::with_store(policy(), Memory::new(clock.clone()).with_seed(reader.seed()));
         let gate = gate.unwrap();
-        restore(&mut reader, &gate, || now).unwrap();
+        assert!(restore(&mut reader, &gate, || now).unwrap().is_empty());
         let decision = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
         assert_eq!(decision.remaining(), left, "after {minutes} minutes");
         let look = gate.decide(&throttle(0)).await.unwrap();
@@ -351,4 +351,34 @@ fn earlier_versions_are_read_for_ever() {
         let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
         assert_eq!(read(&bytes).unwrap(), expected, "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_restored_is_told_and_all_else_is_restored() {
+    use spillgate_policy::store::Memory;
+    use spillgate_policy::{Gate, Limit, LimitCheck, ListKind, Policy};
+
+    let policy = || Policy::builder().limit(Limit::new("api", "1/min burst 10")).build().unwrap();
+    let clock = ManualClock::default();
+    let gate = Gate::with_store(policy(), Memory::new(clock.clone())).unwrap();
+    let spent = gate.decide(&LimitCheck::new("api", &["203.0.113.7"], 8)).await.unwrap();
+    assert!(spent.is_allowed());
+    let mut bytes = Vec::new();
+    let mut writer =
+        SnapshotWriter::new(&mut bytes, &Moment::now(&clock), gate.store().seed()).unwrap();
+    let list = |entry: &str| format!("[\"list\",\"block\",\"{entry}\"]");
+    for entry in ["192.0.2.0/24", "as:64496", "198.51.100.0/24"] {
+        writer.edit(&Edit::new(list(entry), Some("{}".to_owned()), None)).unwrap();
+    }
+    writer.limit(&gate.save_limit("api").unwrap()).unwrap();
+    writer.finish().unwrap();
+
+    let mut reader = SnapshotReader::new(Cursor::new(&bytes)).unwrap();
+    let now = *reader.moment();
+    let gate = Gate::with_store(policy(), Memory::new(clock).with_seed(reader.seed())).unwrap();
+    let refused = restore(&mut reader, &gate, || now).unwrap();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(gate.listed(ListKind::Block).len(), 2);
+    let left = gate.peek_limit("api", &["203.0.113.7"], 0).await.unwrap();
+    assert_eq!(left.remaining(), 2);
 }

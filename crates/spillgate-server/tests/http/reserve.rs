@@ -56,6 +56,27 @@ async fn a_denied_reservation_has_no_name() {
 }
 
 #[tokio::test]
+async fn nothing_is_reserved_or_spent_under_limits_that_give_no_receipt() {
+    let adaptive = "adaptive = { controller = 'load', target = 0.8, signal = 'cpu', ";
+    let server = Server::with_policy(&format!(
+        "[[limit]]\nname = 'rate'\nby-name = true\nper = 'global'\n\
+         {adaptive}min = '1/h burst 5', max = '1/h burst 5' }}\n\
+         [[limit]]\nname = 'jobs'\nby-name = true\nper = 'user'\nconcurrent = 5\n"
+    ))
+    .await;
+    for (body, expected) in [
+        (r#"{"limit":"rate","cost":4}"#, "\"rate\" follows load: it can be checked"),
+        (r#"{"limit":"jobs","key":"1","cost":4}"#, "on concurrency; acquire a permit"),
+    ] {
+        let refused = post(&server, "/v1/reserve", body).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(refused.detail().contains(expected), "{}", refused.detail());
+    }
+    let left = check(&server, r#"{"limit":"rate","cost":0}"#).await;
+    assert_eq!(left["remaining"], 5);
+}
+
+#[tokio::test]
 async fn many_who_settle_one_reservation_settle_it_once() {
     let server: &Server = Box::leak(Box::new(Server::start().await));
     let reserved: &Value = Box::leak(Box::new(reserve(server, 5).await));

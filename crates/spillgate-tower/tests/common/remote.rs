@@ -7,7 +7,7 @@ use std::time::Duration;
 use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp};
 use spillgate_policy::store::{
     BanRule, BanStart, Edit, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Spend, Store,
-    Usage,
+    StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Gate, Key, Policy};
 use spillgate_tower::SpillgateLayer;
@@ -157,9 +157,10 @@ impl Store for Remote {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
         self.travel().await?;
-        self.memory.strike(limits, limit, key, rule).await
+        self.memory.strike(limits, limit, key, rule, call).await
     }
 
     async fn forgive(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {

@@ -34,8 +34,8 @@ pub struct BanUsage {
 }
 
 impl<S: Store> Gate<S> {
-    /// Bans a caller, or replaces its ban: an address, `key:NAME` or `user:NAME`. An IPv6 address
-    /// stands for its /64, or what `ipv6-prefix` says.
+    /// Bans a caller, or replaces its ban, and forgets its offences: an address, `key:NAME` or
+    /// `user:NAME`. An IPv6 address stands for its /64, or what `ipv6-prefix` says.
     ///
     /// # Errors
     ///
@@ -55,15 +55,15 @@ impl<S: Store> Gate<S> {
             )));
         }
         let reason = reason.map(|reason| expect_reason(reason).map(Arc::from)).transpose()?;
-        let ban = {
-            let active = self.active();
-            let identifier = &active.policy.identifier;
-            let caller = parse(caller, identifier)?;
-            Ban { reason, ..Ban::new(caller, identifier, self.store.now(), duration) }
-        };
+        let active = self.active();
+        let identifier = &active.policy.identifier;
+        let caller = parse(caller, identifier)?;
+        let ban = Ban { reason, ..Ban::new(caller, identifier, self.store.now(), duration) };
+        // Or an offence after this ban would find the one that it has replaced.
+        self.offences.forgive(&Key::of_caller(Value::from(&ban.caller)));
         self.bans.set(Arc::new(ban.clone()), Earlier::Replaced, ban.since);
         self.offences.tell(ban.to_edit());
-        self.publish_bans().await.map(|()| ban)
+        self.tell_changes().await.map(|()| ban)
     }
 
     /// Ends the ban of a caller, and forgets its offences. Returns whether it was banned.
@@ -75,18 +75,16 @@ impl<S: Store> Gate<S> {
     pub async fn lift(&self, caller: &str) -> Result<bool, Error> {
         let active = self.active();
         let caller = parse(caller, &active.policy.identifier)?;
+        self.offences.forgive(&Key::of_caller(Value::from(&caller)));
         let was_banned = self.bans.lift(&caller, self.store.now());
         self.offences.tell(Edit::new(edit_key(&caller), None, None));
-        let key = Key::of_caller(Value::from(&caller));
-        self.offences.forget(&key);
-        let mut told = self.publish_bans().await;
-        for (place, rule) in active.policy.rules.iter().enumerate() {
-            if rule.ban.is_some() {
-                let forgiven = self.store.forgive(&active.limits, place, &key).await;
-                told = told.and(forgiven);
-            }
-        }
-        told.map(|()| was_banned)
+        self.tell_changes().await.map(|()| was_banned)
+    }
+
+    /// Tells the store whom operators have banned and lifted.
+    async fn tell_changes(&self) -> Result<(), Error> {
+        let forgiven = self.forgive_all().await;
+        forgiven.and(self.publish_bans().await)
     }
 
     /// The bans in force, those that end first at the beginning. They hold secrets.
@@ -133,9 +131,14 @@ impl<S: Store> Gate<S> {
     }
 
     /// Sets or ends the ban that an [edit](Edit) of another node, or of a snapshot, describes.
-    /// Returns false if it describes none, or one that is over.
+    /// Returns false if it describes none, or one that is over, or if the others are yet to be told
+    /// of a later one.
     pub fn apply_ban(&self, edit: &Edit) -> bool {
         let Some(caller) = edited_caller(edit) else { return false };
+        // What is yet to be told to the others comes after it.
+        if self.offences.tells(&edit.key) {
+            return false;
+        }
         let (active, now) = (self.active(), self.store.now());
         let identifier = &active.policy.identifier;
         match (Ban::from_edit(edit, identifier), parse(&caller, identifier)) {

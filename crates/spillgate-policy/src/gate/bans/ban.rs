@@ -90,6 +90,11 @@ impl Ban {
         Self { limit: Some(Arc::clone(name)), count, mode, status, ..self }
     }
 
+    /// True if offences against a limit led to it, and it is the caller's ban of this number.
+    pub(in crate::gate) fn is_by(&self, name: &str, terms: &BanTerms, count: u32) -> bool {
+        self.limit.as_deref() == Some(name) && self.count == count && self.mode == terms.mode
+    }
+
     /// Who is banned. Shown, an API key or user is a fingerprint.
     #[must_use]
     pub fn caller(&self) -> &Caller<'static> {

@@ -49,7 +49,7 @@ pub struct BanRule {
     pub jitter: f64,
 }
 
-/// A ban that begins.
+/// A ban that an offence starts, or finds in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BanStart {
@@ -57,13 +57,16 @@ pub struct BanStart {
     pub duration: Duration,
     /// How many bans of this caller there were, with this one, since it was last forgotten.
     pub count: u32,
+    /// True if the offence started it. False if it was in force already: whoever does not know of
+    /// it has to begin it now, since the one who started it may have died.
+    pub is_new: bool,
 }
 
 impl BanStart {
-    /// A ban for so long.
+    /// A ban for so long, which an offence starts.
     #[must_use]
     pub fn new(duration: Duration, count: u32) -> Self {
-        Self { duration, count }
+        Self { duration, count, is_new: true }
     }
 }
 
@@ -84,14 +87,14 @@ impl BanRule {
         }
     }
 
-    /// Counts an offence. Returns the ban that it starts.
+    /// Counts an offence. Returns the ban that it starts, or finds in force.
     ///
     /// While a caller is banned nothing counts. `draw`, from 0 to 1, is the share of the
     /// [jitter](Self::jitter) that a ban gets: see [`draw`](Self::draw). A clock that goes
     /// backwards forgives nothing.
     pub fn offence(&self, state: &mut BanState, now: Timestamp, draw: f64) -> Option<BanStart> {
-        if now < state.until {
-            return None;
+        if let Some(in_force) = state.ban_at(now) {
+            return Some(in_force);
         }
         // By this time nothing seen so far is in the future.
         let latest = now.max(state.last_offence().unwrap_or(now));
@@ -116,6 +119,12 @@ impl BanRule {
             until: now + start.duration,
         };
         Some(start)
+    }
+
+    /// Counts so many [offences](Self::offence) at one time: those after the one that starts a ban
+    /// change nothing.
+    pub fn offences(&self, state: &mut BanState, count: u32, now: Timestamp) -> Option<BanStart> {
+        (0..count).find_map(|_| self.offence(state, now, self.draw()))
     }
 
     /// When the state says no more than that of a caller never seen: then it may be dropped.

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use spillgate::Timestamp;
 
-use super::MOST_STRIKES;
+use super::{BanStart, MOST_STRIKES};
 
 /// The first byte of a state as bytes.
 const VERSION: u8 = 1;
@@ -50,6 +50,13 @@ impl BanState {
     #[must_use]
     pub fn until(&self) -> Timestamp {
         self.until
+    }
+
+    /// The ban in force at a time.
+    #[must_use]
+    pub fn ban_at(&self, now: Timestamp) -> Option<BanStart> {
+        let ban = BanStart { is_new: false, ..BanStart::new(self.until.since(now), self.bans) };
+        (now < self.until).then_some(ban)
     }
 
     pub(super) fn last_offence(&self) -> Option<Timestamp> {

@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 use spillgate::{Clock, Decision, Limiter, Quota, Settled, Timestamp};
 
 use super::{Held, Kept, Memory, MemoryLimits, pin, refused};
-use crate::store::{BanRule, BanStart, LimitSpec, PermitId, Permits, Spend, Store, Usage};
+use crate::store::{
+    BanRule, BanStart, LimitSpec, PermitId, Permits, Spend, Store, StrikeCall, Usage,
+};
 use crate::{Error, Key};
 
 impl<C: Clock + Clone + 'static> Store for Memory<C> {
@@ -228,9 +230,10 @@ impl<C: Clock + Clone + 'static> Store for Memory<C> {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
         let caller = limits.offender(limit, key, &self.hasher);
-        Ok(limits.strikes.strike(caller, rule, self.clock.now()))
+        Ok(limits.strikes.strike(caller, rule, call, self.clock.now()))
     }
 
     async fn forgive(&self, limits: &Self::Limits, limit: usize, key: &Key) -> Result<(), Error> {

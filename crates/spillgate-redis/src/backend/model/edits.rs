@@ -8,6 +8,7 @@ use crate::backend::edits::{EDIT_KEPT, EditPage, Lasts, MOST_EDITS, PAGE_OF_EDIT
 /// The edits of all nodes, as the scripts keep them.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
+    history: u64,
     version: u64,
     by_name: HashMap<Name, KeptEdit>,
 }
@@ -66,7 +67,15 @@ impl Edits {
             },
             sealed: edit.sealed.clone(),
         });
-        EditPage { version: last.unwrap_or(self.version), has_more, edits: page.collect() }
+        let version = last.unwrap_or(self.version);
+        EditPage { history: self.history, version, has_more, edits: page.collect() }
+    }
+
+    /// Goes on as a replica that knows the edits up to a version.
+    pub(super) fn fail_over(&mut self, version: u64) {
+        self.by_name.retain(|_, edit| edit.version <= version);
+        self.version = version;
+        self.history += 1;
     }
 
     fn purge(&mut self, now: Timestamp) {

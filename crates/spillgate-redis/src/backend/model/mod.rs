@@ -93,6 +93,19 @@ impl Model {
         Ok(Reply { now, answers })
     }
 
+    /// [Swaps](Backend::swap_strikes) strikes at once.
+    pub fn swap_strikes_now(&self, name: Name, swap: Option<&Swap>) -> Swapped {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.strikes.retain(|_, (value, expires)| !value.is_empty() && *expires > now);
+        let value = kept.strikes.get(&name).map_or_else(Vec::new, |(value, _)| value.clone());
+        let Some(swap) = swap.filter(|swap| swap.old == value) else {
+            return Swapped { now, is_swapped: false, value };
+        };
+        kept.strikes.insert(name, (swap.new.clone(), now + swap.ttl));
+        Swapped { now, is_swapped: true, value: swap.new.clone() }
+    }
+
     /// [Exchanges](Backend::exchange) a state at once.
     pub fn exchange_now(&self, exchange: &Exchange) -> bool {
         let mut kept = self.kept();
@@ -115,6 +128,26 @@ impl Model {
         let mut kept = self.kept();
         let now = kept.now;
         kept.permits.run(call, now)
+    }
+
+    /// [Publishes](Backend::publish) edits at once.
+    pub fn publish_now(&self, edits: &[SealedEdit]) -> bool {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.edits.publish(edits, now)
+    }
+
+    /// The [edits since](Backend::edits_since) a version, at once.
+    pub fn edits_since_now(&self, version: u64) -> EditPage {
+        let mut kept = self.kept();
+        let now = kept.now;
+        kept.edits.since(version, now)
+    }
+
+    /// Goes on as a replica that knows the edits up to a version. Edits that were replaced later are
+    /// lost as well.
+    pub fn fail_over_edits(&self, version: u64) {
+        self.kept().edits.fail_over(version);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -227,15 +260,11 @@ impl Backend for Model {
     }
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool> {
-        let mut kept = self.kept();
-        let now = kept.now;
-        Ok(kept.edits.publish(edits, now))
+        Ok(self.publish_now(edits))
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage> {
-        let mut kept = self.kept();
-        let now = kept.now;
-        Ok(kept.edits.since(version, now))
+        Ok(self.edits_since_now(version))
     }
 
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
@@ -243,14 +272,6 @@ impl Backend for Model {
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped> {
-        let mut kept = self.kept();
-        let now = kept.now;
-        kept.strikes.retain(|_, (value, expires)| !value.is_empty() && *expires > now);
-        let value = kept.strikes.get(&name).map_or_else(Vec::new, |(value, _)| value.clone());
-        let Some(swap) = swap.filter(|swap| swap.old == value) else {
-            return Ok(Swapped { now, is_swapped: false, value });
-        };
-        kept.strikes.insert(name, (swap.new.clone(), now + swap.ttl));
-        Ok(Swapped { now, is_swapped: true, value: swap.new.clone() })
+        Ok(self.swap_strikes_now(name, swap))
     }
 }

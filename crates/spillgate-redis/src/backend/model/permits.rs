@@ -38,6 +38,9 @@ impl HeldByAll {
                 let lasts = if count > 0 { wanted.ttl } else { wanted.ttl.min(LATE) };
                 (Some(Held { count, number: wanted.number, expires: now + lasts }), is_done)
             }
+            PermitOp::Revoke { late } => {
+                (Some(Held { count: 0, number: 1, expires: now + late }), own > 0)
+            }
             PermitOp::Renew { .. } | PermitOp::Release if old.is_none_or(|old| old.number > 0) => {
                 (None, false)
             }

@@ -86,14 +86,18 @@ impl Cluster {
         Self { _keeper: AbortOnDrop::spawn(core.clone().keep()), core }
     }
 
-    /// Makes a call on keys of one slot.
-    pub(super) async fn call(&self, slot: u16, call: &Cmd) -> Result<Value> {
+    /// Makes a call on so many keys of one slot, wherever that moves meanwhile.
+    ///
+    /// While a slot moves, its nodes run a script over one key, but over several only if one node
+    /// has all of them: the others may be as long on their way as the slot has keys. So a call on
+    /// several fails at once, [scattered](Fault::Scattered).
+    pub(super) async fn call(&self, slot: u16, keys: usize, call: &Cmd) -> Result<Value> {
         let core = &*self.core;
-        // The timeout includes redirects.
+        // The timeout includes redirects and pauses.
         let mut time_out = core.plan.options.command_time_out;
         let mut link = core.owner(slot)?;
-        let mut is_asking = false;
-        for _ in 0..REDIRECTS {
+        let (mut is_asking, mut redirects) = (false, 0);
+        while redirects < REDIRECTS && !time_out.is_zero() {
             let elsewhere = match link.call(call, is_asking, &mut time_out).await {
                 Ok(value) => return Ok(value),
                 Err(CallError::Failed(error)) => {
@@ -102,8 +106,14 @@ impl Cluster {
                     }
                     return Err(error);
                 }
+                Err(CallError::TryAgain) if keys > 1 => {
+                    let text = format!("slot {slot} of the Cluster is being moved");
+                    return Err(BackendError::new(Fault::Scattered, text));
+                }
                 Err(CallError::TryAgain) => {
-                    sleep(ON_ITS_WAY).await;
+                    let began = Instant::now();
+                    sleep(ON_ITS_WAY.min(time_out)).await;
+                    time_out = time_out.saturating_sub(began.elapsed());
                     continue;
                 }
                 Err(CallError::Moved(address)) => {
@@ -116,6 +126,7 @@ impl Cluster {
                     address
                 }
             };
+            redirects += 1;
             link = core.link_to(&elsewhere);
             let begin = Instant::now();
             link.wait_until_up(begin + time_out).await;

@@ -1,14 +1,16 @@
--- KEYS[1]  the edits: from the hash of what is changed (16) to the version of its last edit (8), when
---          that ends in milliseconds (8, 0 if never), and the edit, encrypted. "version" is the last
---          version, in digits.
--- KEYS[2]  the same hashes by version
--- KEYS[3]  those that end, by when they do
+-- KEYS[1]  a sorted set with all edits: while a Cluster moves a slot, it runs no script over several
+--          of its keys. The members, with their scores:
+--          "v", the hash of what is changed (16), when that ends in milliseconds (8, 0 if never), and
+--                            the edit, encrypted: by the version of the edit, which is above ENDS
+--          "e" and the hash  when it ends, for those that do: below ENDS
+--          "n" and the hash  the version, negated
+--          "last"            the last version, negated
 --
 -- An edit that has ended, or was undone, stays for a day: nodes that were away learn that it ended.
 
-local values, versions, ends = KEYS[1], KEYS[2], KEYS[3]
+local key = KEYS[1]
 
-local LIMB, KEPT, PAGE = 4294967296, 86400000, 1000
+local LIMB, KEPT, PAGE, ENDS = 4294967296, 86400000, 1000, '100000000000000'
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -19,9 +21,18 @@ local function bytes(number)
   return struct.pack('>I4I4', math.floor(number / LIMB), number % LIMB)
 end
 
-for _, field in ipairs(redis.call(
-  'ZRANGE', ends, '-inf', digits(now - KEPT), 'BYSCORE', 'LIMIT', 0, PAGE)) do
-  redis.call('HDEL', values, field)
-  redis.call('ZREM', versions, field)
-  redis.call('ZREM', ends, field)
+-- The last version of all edits, or that of one; 0 if there is none.
+local function version_of(member)
+  return math.abs(redis.call('ZMSCORE', key, member)[1] or 0)
+end
+
+local function forget(name)
+  local version = digits(version_of('n' .. name))
+  redis.call('ZREMRANGEBYSCORE', key, version, version)
+  redis.call('ZREM', key, 'n' .. name, 'e' .. name)
+end
+
+for _, member in ipairs(redis.call(
+  'ZRANGE', key, '(0', digits(now - KEPT), 'BYSCORE', 'LIMIT', 0, PAGE)) do
+  forget(string.sub(member, 2))
 end

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use spillgate_policy::Key;
 use spillgate_policy::store::{Permits, Spend, Store};
+use spillgate_policy::{Answer, Gate, Key, LimitCheck, Limits, Policy};
 use spillgate_redis::{RedisStore, Settings};
 use tokio::time::sleep;
 
@@ -196,4 +196,53 @@ async fn a_request_that_is_cancelled_while_it_waits_holds_nothing() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(other.hold_all("ann").await.len(), 3);
     assert_eq!(one.held(), 0);
+}
+
+/// What a gate says of each limit that a check met.
+async fn states<S: Store>(gate: &Gate<S>, counts: [u64; 3]) -> (Answer, Vec<(String, bool, u64)>) {
+    let check = |(limit, cost)| LimitCheck { limit, values: &["ann"], cost };
+    let checks = ["small", "middle", "large"].into_iter().zip(counts).map(check);
+    let outcome = gate.decide(&Limits(&checks.collect::<Vec<_>>())).await.unwrap();
+    let limits = outcome.limits().map(|limit| {
+        let decision = limit.decision();
+        (limit.name().to_owned(), decision.is_allowed(), decision.remaining())
+    });
+    (outcome.answer(), limits.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_limits_of_which_one_denies_the_decisions_are_those_of_a_store_in_memory() {
+    let limit = |name, permits| {
+        format!(
+            "[[limit]]\nname = '{name}'\nby-name = true\nper = 'user'\nconcurrent = {permits}\n"
+        )
+    };
+    let policy = [limit("small", 2), limit("middle", 5), limit("large", 9)].concat();
+    let redis = Fake::new();
+    let shared = redis.node(&policy);
+    let alone = Gate::new(Policy::from_toml(&policy).unwrap()).unwrap();
+    for counts in [[1, 1, 1], [3, 1, 1], [1, 6, 1], [1, 1, 10], [3, 6, 10], [2, 5, 9], [0, 9, 1]] {
+        // At first the other node has to be asked.
+        for round in 0..3 {
+            let expected = states(&alone, counts).await;
+            assert_eq!(states(&shared, counts).await, expected, "{counts:?}, round {round}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_about_permits_in_shadow_mode_is_told_and_they_are_held() {
+    let redis = Fake::new();
+    let node = redis.node(
+        "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nconcurrent = 2\nmode = 'shadow'\n",
+    );
+    redis.set_down(true);
+    let outcome = node.decide(&LimitCheck::new("l", &["ann"], 1)).await.unwrap();
+    assert!(outcome.is_allowed());
+    assert!(outcome.shadow_error().unwrap().is_store());
+    assert_eq!(node.usage()[0].1.held, 1);
+    drop(outcome);
+    redis.set_down(false);
+    let outcome = node.decide(&LimitCheck::new("l", &["ann"], 1)).await.unwrap();
+    assert!(outcome.shadow_error().is_none());
 }

@@ -88,12 +88,8 @@ pub(super) async fn reserve(server: &HttpServer, body: &[u8]) -> Result<Reply, P
             "expires_in is {expires_in}; it must be from 1 to {LONGEST} seconds"
         )));
     }
-    if server.app.enforcer().gate().policy().permit_ttl(limit.as_str()).is_some() {
-        return Err(Problem::bad_request(format_args!(
-            "limit {:?} is on concurrency; acquire a permit in place of a reservation",
-            limit.as_str()
-        )));
-    }
+    let reservable = server.app.gate().expect_reservable(limit.as_str());
+    reservable.map_err(|error| Problem::of_limit(&server.app, limit.as_str(), &error))?;
     let named = Named::new(limit, key, cost);
     // Before anything is spent.
     let ids = [id()?, id()?];

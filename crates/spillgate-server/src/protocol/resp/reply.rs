@@ -21,12 +21,18 @@ pub(super) struct ThrottleReply {
 impl From<Decision> for ThrottleReply {
     fn from(decision: Decision) -> Self {
         let limited = decision.is_denied();
-        Self {
+        let retry_after = decision.retry_after().filter(|_| limited);
+        let reply = Self {
             limited,
             limit: decision.limit(),
             remaining: decision.remaining(),
-            retry_after: decision.retry_after().filter(|_| limited),
+            retry_after,
             reset_after: decision.reset_after(),
+        };
+        match (retry_after, decision.idle_after()) {
+            // Who waits for room in a full table owes nothing.
+            (Some(retry), Some(idle)) => reply.full_after(retry.min(idle)),
+            _ => reply,
         }
     }
 }
@@ -40,6 +46,12 @@ impl ThrottleReply {
         retry_after: None,
         reset_after: Some(Duration::ZERO),
     };
+
+    /// As a quota is written, it is full some time before the last of its tokens is there: not
+    /// before so long, after which a caller has what it waits for.
+    pub(super) fn full_after(self, least: Duration) -> Self {
+        Self { reset_after: self.reset_after.map(|reset| reset.max(least)), ..self }
+    }
 
     pub(super) fn integers(&self) -> [i64; 5] {
         [

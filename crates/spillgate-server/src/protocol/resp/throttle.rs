@@ -55,7 +55,9 @@ pub(super) fn reply(cost: u64, outcome: &Outcome<'_>) -> ThrottleReply {
     // than this one holds, it shows when that will be over, as in redis-cell.
     let overdrawn = decision.overdrawn_for().filter(|beyond| cost == 0 && !beyond.is_zero());
     match overdrawn {
-        Some(beyond) => ThrottleReply { limited: true, retry_after: Some(beyond), ..reply },
+        Some(beyond) => {
+            ThrottleReply { limited: true, retry_after: Some(beyond), ..reply }.full_after(beyond)
+        }
         None => reply,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use spillgate::{Decision, ManualClock, Quota, Settled, Timestamp, WhenFull};
 use spillgate_policy::store::{
     BanRule, BanStart, LimitSpec, Memory, MemoryLimits, PermitId, Permits, Settlement, Spend,
-    Store, Usage,
+    Store, StrikeCall, Usage,
 };
 use spillgate_policy::{Error, Key};
 use tokio::time::{Instant, sleep};
@@ -131,8 +131,9 @@ impl Store for Far {
         limit: usize,
         key: &Key,
         rule: &BanRule,
+        call: StrikeCall,
     ) -> Result<Option<BanStart>, Error> {
-        self.0.strike(limits, limit, key, rule).await
+        self.0.strike(limits, limit, key, rule, call).await
     }
 
     async fn forgive(&self, limits: &Limits, limit: usize, key: &Key) -> Result<(), Error> {

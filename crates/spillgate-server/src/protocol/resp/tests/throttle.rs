@@ -72,6 +72,18 @@ fn a_reset_is_as_long_as_the_parameters_say() {
 }
 
 #[test]
+fn the_quota_is_not_full_before_a_call_that_needs_all_of_it_passes() {
+    let (endpoint, clock) = endpoint();
+    assert_eq!(call(&endpoint, "j 2 3 1 3"), Ok([0, 3, 0, -1, 1]));
+    assert_eq!(call(&endpoint, "j 2 3 1 3"), Ok([1, 3, 0, 2, 2]));
+    assert_eq!(call(&endpoint, "j 2 3 1 1"), Ok([1, 3, 0, 1, 1]));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(call(&endpoint, "j 2 3 1 3"), Ok([1, 3, 2, 1, 1]));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(call(&endpoint, "j 2 3 1 3"), Ok([0, 3, 0, -1, 1]));
+}
+
+#[test]
 fn edges_get_the_right_answer() {
     let most = i64::MAX;
     for (text, answer) in [
@@ -198,12 +210,15 @@ impl Cell {
         let full = if limited { full } else { next };
         self.0.insert(key, full);
         let retry = limited && i128::from(quantity) <= limit;
+        let retry = if retry { seconds(early) } else { -1 };
+        let reset = seconds(reset(full - now, limit, interval, (count, period)));
         [
             i128::from(limited),
             limit,
             ((limit * interval - (full - now)) / interval).max(0),
-            if retry { seconds(early) } else { -1 },
-            seconds(reset(full - now, limit, interval, (count, period))),
+            retry,
+            // Whoever waits for all of it has it then, and not before.
+            reset.max(retry),
         ]
         .map(|number| i64::try_from(number).unwrap())
     }
