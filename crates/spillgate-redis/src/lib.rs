@@ -27,11 +27,13 @@ mod flow;
 mod hold;
 mod lease;
 mod name;
+mod pending_call;
 pub mod script;
 mod seal;
 mod state;
 mod stats;
 mod store;
+mod to_the_end;
 
 pub use self::fingerprint::Fingerprint;
 pub use self::flow::inherit_client;

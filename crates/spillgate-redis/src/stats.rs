@@ -22,6 +22,9 @@ pub struct Stats {
     pub unreported: u64,
     /// Tokens spent during an outage that will not be debited, for lack of room to record them.
     pub forgiven: u64,
+    /// Tokens to be refunded that were not: more refunds waited for Redis than there is room for,
+    /// or one was not answered.
+    pub dropped_refunds: u64,
     /// States converted from other terms.
     pub carried_over: u64,
     /// States cut because the Redis clock stepped back.

@@ -62,6 +62,11 @@ impl BackendError {
         matches!(self.fault, Fault::Corrupt | Fault::NewerState)
     }
 
+    /// True if the call was certainly not made, and can be made later.
+    pub(crate) fn is_unmade(&self) -> bool {
+        !self.is_unanswered && !self.is_unreadable()
+    }
+
     /// The kind of failure.
     #[must_use]
     pub fn fault(&self) -> Fault {

@@ -26,6 +26,20 @@ impl Address {
         (!host.is_empty()).then(|| Self::Tcp(host.to_owned(), port))
     }
 
+    /// The address that a node of a Cluster names. One that does not know its own host names none,
+    /// and is where it was asked.
+    pub(super) fn named(host: &str, port: u16, asked: &Self) -> Option<Self> {
+        let host = if matches!(host, "" | "?") { asked.host()? } else { host };
+        Some(Self::Tcp(host.to_owned(), port))
+    }
+
+    /// The same from `host:port` of a redirect, where an IPv6 address stands without brackets.
+    pub(super) fn of_redirect(text: &str, asked: &Self) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        Self::named(host, port, asked)
+    }
+
     /// The host, if there is one.
     pub(super) fn host(&self) -> Option<&str> {
         match self {
@@ -100,6 +114,25 @@ mod tests {
         assert_eq!(Address::parse("[::1]", 6379), tcp("::1", 6379));
         for bad in ["", ":7000", "a:", "a:x", "a:0", "a:70000", "[::1", "[::1]7000"] {
             assert_eq!(Address::parse(bad, 6379), None, "{bad}");
+        }
+    }
+    #[test]
+    fn a_redirect_names_a_node_or_only_its_port() {
+        let asked = Address::Tcp("10.0.0.5".into(), 6379);
+        let redirect = |text| Address::of_redirect(text, &asked).map(|to| to.to_string());
+        for (text, to) in [
+            ("10.0.0.1:6381", "10.0.0.1:6381"),
+            ("node.example:6381", "node.example:6381"),
+            ("::1:6381", "[::1]:6381"),
+            ("::ffff:10.0.0.1:6381", "[::ffff:10.0.0.1]:6381"),
+            ("2001:db8::1:6381", "[2001:db8::1]:6381"),
+            (":6381", "10.0.0.5:6381"),
+            ("?:6381", "10.0.0.5:6381"),
+        ] {
+            assert_eq!(redirect(text).as_deref(), Some(to), "{text}");
+        }
+        for bad in ["", "6381", "a:", "a:0", "a:x"] {
+            assert_eq!(redirect(bad), None, "{bad}");
         }
     }
 }

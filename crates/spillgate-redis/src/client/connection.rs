@@ -1,11 +1,14 @@
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use redis::aio::PubSub;
 use redis::{Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio::time::timeout;
 
 use super::AbortOnDrop;
@@ -114,7 +117,8 @@ async fn reach(address: &Address, tls: Option<&TlsClient>) -> Result<(Stream, Op
             Ok((Stream::Unix(UnixStream::connect(path).await.map_err(failed)?), None))
         }
         Address::Tcp(host, port) => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+            let addresses = lookup_host((host.as_str(), *port)).await.map_err(failed)?;
+            let stream = first_of(addresses).await.map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
             let Some(tls) = tls else { return Ok((Stream::Tcp(stream), None)) };
             let connection = tls.connect(address, stream).await?;
@@ -122,6 +126,20 @@ async fn reach(address: &Address, tls: Option<&TlsClient>) -> Result<(Stream, Op
             Ok((Stream::Tls(Box::new(connection)), Some(handshake)))
         }
     }
+}
+
+/// Connects to whichever address answers first: one that is silent must not use up the time in which
+/// another would answer.
+async fn first_of(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
+    let mut attempts: FuturesUnordered<_> = addresses.map(TcpStream::connect).collect();
+    let mut problem = None;
+    while let Some(attempt) = attempts.next().await {
+        match attempt {
+            Ok(stream) => return Ok(stream),
+            Err(error) => problem = problem.or(Some(error)),
+        }
+    }
+    Err(problem.unwrap_or_else(|| io::Error::other("the name has no address")))
 }
 
 /// Why the server refused the connection.
@@ -192,5 +210,41 @@ impl Connection {
         calls.cmd("ASKING").add_command(call.clone());
         let (mut replies, took) = self.calls.call_all(&calls, Some(time_out), permit).await?;
         Ok(Answer { value: replies.pop().unwrap_or(Value::Nil).extract_error()?, took })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    /// Somebody whose backlog is full, so that further connections are not answered, and those that
+    /// fill it.
+    async fn silent() -> (SocketAddr, TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut filling = Vec::new();
+        let moment = Duration::from_millis(100);
+        while let Ok(stream) = timeout(moment, TcpStream::connect(address)).await {
+            filling.push(stream.unwrap());
+        }
+        (address, listener, filling)
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_silent_does_not_keep_from_one_that_answers() {
+        let (silent, _listener, _filling) = silent().await;
+        let refused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let live = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = live.local_addr().unwrap();
+        for addresses in [vec![silent, at], vec![silent, refused, at], vec![at, silent]] {
+            let stream = timeout(Duration::from_millis(900), first_of(addresses.into_iter())).await;
+            assert_eq!(stream.unwrap().unwrap().peer_addr().unwrap(), at);
+        }
+        assert!(first_of([refused].into_iter()).await.is_err());
+        assert!(first_of(std::iter::empty()).await.is_err());
     }
 }

@@ -1,14 +1,16 @@
 //! Finds the address of a server, through Sentinels if need be.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use redis::Cmd;
+use redis::{Cmd, Value};
 use tokio::sync::mpsc;
 
 use super::AbortOnDrop;
 use super::address::{Address, Target};
+use super::connection::Connection;
 use super::credentials::Credentials;
 use super::failure::Failure;
 use super::session::Plan;
@@ -85,6 +87,39 @@ fn unknown(service: &str, mut problems: Vec<(usize, BackendError)>) -> BackendEr
     BackendError::new(fault, text)
 }
 
+/// A connection per Sentinel, kept between two questions.
+#[derive(Default)]
+pub(super) struct SentinelConnections(Mutex<HashMap<Address, Arc<Connection>>>);
+
+impl SentinelConnections {
+    async fn ask(
+        &self,
+        plan: &Plan,
+        credentials: &Credentials,
+        sentinel: &Address,
+        question: &Cmd,
+    ) -> Result<Value> {
+        let time_out = plan.connector.time_out;
+        let known = self.known().get(sentinel).cloned();
+        if let Some(known) = known {
+            match known.send(question, time_out).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) => self.known().remove(sentinel),
+            };
+        }
+        let (access, signals) = (credentials.of_sentinel(), Arc::default());
+        let connection = Arc::new(plan.connector.open(sentinel, access, 0, &signals).await?);
+        let answer = connection.send(question, time_out).await;
+        let answer = answer.map_err(|error| Failure::of(sentinel, &error).error)?;
+        self.known().insert(sentinel.clone(), connection);
+        Ok(answer)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Address, Arc<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 async fn ask(
     plan: &Plan,
     credentials: &Credentials,
@@ -93,7 +128,7 @@ async fn ask(
 ) -> Result<Address> {
     let mut question = Cmd::new();
     question.arg("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(service);
-    let answer = plan.connector.ask(sentinel, credentials.of_sentinel(), &question).await?;
+    let answer = plan.sentinels.ask(plan, credentials, sentinel, &question).await?;
     let found = redis::from_redis_value(answer);
     match found.map_err(|error| Failure::of(sentinel, &error.into()).error)? {
         Some((host, port)) => Ok(Address::Tcp(host, port)),

@@ -35,7 +35,6 @@ impl LinkCore {
     /// Another server to use, although this one still answers; but not one that was left a moment
     /// ago: not all Sentinels learn of a failover at once.
     pub(super) async fn moved(&self, session: &Session) -> Option<Address> {
-        // Each check opens a connection.
         let Target::Sentinel { .. } = self.target else { return None };
         let credentials = self.plan.credentials.refresh().await;
         let present = Some(&session.address);

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(super) struct LinkCore {
     pub(super) probe_key: String,
     pub(super) breaker: Breaker<Session>,
     queue: Arc<Queue>,
+    /// True after a call.
+    is_used: AtomicBool,
     /// Notifies the supervisor that the breaker has opened.
     pub(super) opened: Notify,
     /// Notifies that it has closed.
@@ -96,6 +99,10 @@ impl Link {
             session.handover.decided().await;
             session = core.session().map_err(CallError::Failed)?;
         }
+        // Written once, to avoid contention on the cache line.
+        if !core.is_used.load(Ordering::Relaxed) {
+            core.is_used.store(true, Ordering::Relaxed);
+        }
         CallCounters::count(&core.plan.counters.calls);
         let (sent, allowed) = (Instant::now(), *time_out);
         let answer = session.call(call, is_asking, allowed, Some(permit)).await;
@@ -118,6 +125,11 @@ impl Link {
                 return;
             }
         }
+    }
+
+    /// True if there were calls since this was last asked.
+    pub(super) fn was_used(&self) -> bool {
+        self.core.is_used.swap(false, Ordering::Relaxed)
     }
 
     /// Calls in flight, and queued.
@@ -145,6 +157,7 @@ impl LinkCore {
             probe_key,
             breaker,
             queue,
+            is_used: AtomicBool::new(false),
             opened: Notify::new(),
             closed: Notify::new(),
             known: Mutex::default(),
@@ -175,16 +188,13 @@ impl LinkCore {
 
     /// Handles an error reply.
     fn judge(&self, session: &Arc<Session>, error: &RedisError) -> CallError {
-        let redirect = || {
-            let (address, _) = error.redirect_node()?;
-            // A node that does not know its own name omits it.
-            let host = session.address.host().filter(|_| address.starts_with(':'));
-            Address::parse(&format!("{}{address}", host.unwrap_or_default()), 0)
-        };
         if error.kind() == ServerErrorKind::TryAgain.into() {
             return CallError::TryAgain;
         }
-        if let Some(address) = redirect() {
+        let redirect = error.redirect_node().map(|(node, _)| node);
+        if let Some(address) =
+            redirect.and_then(|node| Address::of_redirect(node, &session.address))
+        {
             return match error.kind() == ServerErrorKind::Ask.into() {
                 true => CallError::Ask(address),
                 false => CallError::Moved(address),

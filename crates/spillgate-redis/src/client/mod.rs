@@ -13,6 +13,7 @@ use self::checks::Checks;
 use self::cluster::Cluster;
 use self::connection::Connector;
 use self::credentials::CredentialStore;
+use self::discovery::SentinelConnections;
 use self::link::{CallError, Link};
 use self::session::Plan;
 use self::unreadable_log::UnreadableLog;
@@ -195,8 +196,15 @@ fn prepare(options: Options) -> Result<Arc<Plan>> {
     let (sources, time_out) = (options.sources.clone(), options.connect_time_out);
     let credentials = Arc::new(CredentialStore::new(sources, time_out)?);
     let in_cluster = matches!(options.target, Target::Cluster(_));
-    let (checks, counters) = (Checks::default(), Arc::default());
-    Ok(Arc::new(Plan { options, connector, credentials, checks, counters, in_cluster }))
+    Ok(Arc::new(Plan {
+        options,
+        connector,
+        credentials,
+        checks: Checks::default(),
+        sentinels: SentinelConnections::default(),
+        counters: Arc::default(),
+        in_cluster,
+    }))
 }
 
 /// The key for probing a server outside of a Cluster.

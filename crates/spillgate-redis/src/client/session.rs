@@ -1,15 +1,18 @@
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::{Cmd, RedisError, ServerErrorKind};
-use tokio::time::{Instant, timeout};
+use redis::{Cmd, RedisError, ServerErrorKind, Value};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::address::Address;
 use super::checks::{Checks, TimeReading};
 use super::connection::{Connection, Connector};
 use super::credentials::{CredentialStore, Credentials};
+use super::discovery::SentinelConnections;
 use super::failure::Failure;
 use super::handover::Handover;
 use super::health::CallCounters;
@@ -27,6 +30,7 @@ pub(super) struct Plan {
     pub(super) connector: Connector,
     pub(super) credentials: Arc<CredentialStore>,
     pub(super) checks: Checks,
+    pub(super) sentinels: SentinelConnections,
     pub(super) counters: Arc<CallCounters>,
     /// True if the servers are nodes of a Cluster.
     pub(super) in_cluster: bool,
@@ -39,8 +43,16 @@ pub(super) struct Session {
     pub(super) credentials: Arc<Credentials>,
     connections: Box<[Connection]>,
     next: AtomicUsize,
+    scripts: LoadedScripts,
     pub(super) signals: Arc<Signals>,
     pub(super) handover: Handover,
+}
+
+/// How often all scripts were loaded; locked while they are.
+#[derive(Default)]
+struct LoadedScripts {
+    times: AtomicUsize,
+    turn: Mutex<()>,
 }
 
 impl Session {
@@ -66,6 +78,7 @@ impl Session {
             credentials,
             connections,
             next: AtomicUsize::new(0),
+            scripts: LoadedScripts::default(),
             signals,
             handover: Handover::default(),
         };
@@ -75,7 +88,7 @@ impl Session {
     }
 
     /// Makes a call with a timeout on the next connection. Scripts that the server has lost are
-    /// loaded again.
+    /// loaded again, within that time.
     pub(super) async fn call(
         &self,
         call: &Cmd,
@@ -83,14 +96,38 @@ impl Session {
         time_out: Duration,
         permit: Option<Permit>,
     ) -> Result<Answer, RedisError> {
-        let connection = self.connection();
-        let answer = connection.call(call, is_asking, time_out, permit).await;
+        let (sent, loaded) = (Instant::now(), self.scripts.times.load(Ordering::Acquire));
+        let answer = self.connection().call(call, is_asking, time_out, permit).await;
         if !answer.as_ref().is_err_and(|error| error.kind() == ServerErrorKind::NoScript.into()) {
             return answer;
         }
         // The permit is gone by now: at most as many retries as permits.
-        load(connection, time_out).await?;
-        connection.call(call, is_asking, time_out, None).await
+        let again = Box::pin(self.call_again(call, is_asking, sent + time_out, loaded));
+        Ok(Answer { value: again.await?, took: sent.elapsed() })
+    }
+
+    /// Makes a call once all scripts are loaded.
+    async fn call_again(
+        &self,
+        call: &Cmd,
+        is_asking: bool,
+        deadline: Instant,
+        loaded: usize,
+    ) -> Result<Value, RedisError> {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let late = |_| RedisError::from(io::Error::from(io::ErrorKind::TimedOut));
+        timeout_at(deadline, self.reload(loaded, left())).await.map_err(late)??;
+        Ok(self.connection().call(call, is_asking, left(), None).await?.value)
+    }
+
+    /// Loads all scripts, unless another call has done so meanwhile.
+    async fn reload(&self, loaded: usize, time_out: Duration) -> Result<(), RedisError> {
+        let _turn = self.scripts.turn.lock().await;
+        if self.scripts.times.load(Ordering::Acquire) == loaded {
+            load(self.connection(), time_out).await?;
+            self.scripts.times.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// `INFO memory`; `None` after a timeout.
@@ -101,16 +138,16 @@ impl Session {
         redis::from_redis_value(answer).ok()
     }
 
-    /// `TIME`; `None` after a timeout.
-    pub(super) async fn time(&self, time_out: Duration) -> Option<TimeReading> {
+    /// `TIME`.
+    pub(super) async fn time(&self, time_out: Duration) -> Result<TimeReading, RedisError> {
         let mut question = Cmd::new();
         question.arg("TIME");
         let sent = Instant::now();
-        let answer = self.connection().send(&question, time_out).await.ok()?;
+        let answer = self.connection().send(&question, time_out).await?;
         let received = Instant::now();
-        let (seconds, micros) = redis::from_redis_value::<(u64, u32)>(answer).ok()?;
+        let (seconds, micros) = redis::from_redis_value::<(u64, u32)>(answer)?;
         let time = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
-        Some(TimeReading { sent, received, time })
+        Ok(TimeReading { sent, received, time })
     }
 
     /// The error of a timeout.

@@ -223,16 +223,12 @@ impl LinkCore {
     }
 
     /// Checks the server periodically, until something has changed.
-    async fn look_around(&self, session: &Session) -> Finding {
+    async fn look_around(&self, session: &Arc<Session>) -> Finding {
         let options = &self.plan.options;
         let (mut checked, begin) = (Instant::now(), Instant::now());
         loop {
             sleep(LOOK_AROUND.min(options.check_interval)).await;
-            if let Some(sample) = session.time(options.connect_time_out).await
-                && let Some(back) = self.known().clock.note(sample)
-            {
-                self.plan.checks.note_step_back(&session.address, back);
-            }
+            self.read_time(session).await;
             if checked.elapsed() >= options.check_interval {
                 checked = Instant::now();
                 if let Some(info) = session.memory(options.connect_time_out).await {
@@ -246,6 +242,26 @@ impl LinkCore {
             let is_old = !Arc::ptr_eq(&session.credentials, &self.plan.credentials.current());
             if is_old && begin.elapsed() >= TRY_AGAIN {
                 return Finding::Renewed;
+            }
+        }
+    }
+
+    /// Reads the server's time, until it answers: a silent path is an outage also if nobody calls.
+    async fn read_time(&self, session: &Arc<Session>) {
+        let time_out = self.plan.options.connect_time_out;
+        loop {
+            match session.time(time_out).await {
+                Ok(sample) => {
+                    self.breaker.answered();
+                    let back = self.known().clock.note(sample);
+                    if let Some(back) = back {
+                        self.plan.checks.note_step_back(&session.address, back);
+                    }
+                    return;
+                }
+                Err(error) if error.is_timeout() => drop(self.late(session, time_out)),
+                // A lost connection is noticed by itself.
+                Err(_) => return,
             }
         }
     }

@@ -7,11 +7,11 @@ use tokio::runtime::Handle;
 
 use super::keeper;
 use super::limit::HeldLimit;
-use super::pending::{CallNotifier, PendingCall};
 use super::slice::{CallTerms, Slice, SliceCall};
 use crate::Name;
 use crate::backend::{Backend, PermitCall, PermitOp, Result};
 use crate::flow::inherit_client;
+use crate::pending_call::{CallNotifier, PendingCall};
 use crate::stats::Counter;
 use crate::store::StoreCore;
 

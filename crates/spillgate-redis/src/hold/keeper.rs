@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 use tokio::task::JoinSet;
 
 use super::core::{HoldCore, lapse};
-use super::pending::{CallNotifier, PendingCall};
 use super::slice::{PERIOD, SliceCall};
 use crate::Name;
 use crate::backend::Backend;
+use crate::pending_call::{CallNotifier, PendingCall};
 
 /// How many calls are made concurrently.
 const AT_ONCE: usize = 128;

@@ -30,7 +30,6 @@
 mod core;
 mod keeper;
 mod limit;
-mod pending;
 mod slice;
 
 pub(crate) use self::core::{HoldRequest, Holds, Taken};

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use spillgate::Timestamp;
 
-use super::pending::PendingCall;
 use crate::backend::{PermitReply, Wanted};
+use crate::pending_call::PendingCall;
 
 /// What this node holds of one caller's permits. It reads no clock and makes no calls.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::future::Future;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate::Timestamp;
@@ -30,7 +31,7 @@ pub(crate) trait LeaseSource: fmt::Debug + Send + Sync + 'static {
     /// If the caller turns out to have another quota, such as an override, nothing is taken, and
     /// that quota is returned.
     fn take(
-        &self,
+        self: &Arc<Self>,
         caller: &Self::Caller,
         wanted: &EffectiveQuota,
         least: u64,

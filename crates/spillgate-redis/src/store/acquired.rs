@@ -8,7 +8,7 @@ use spillgate::Decision;
 use spillgate_policy::Error;
 use spillgate_policy::store::{PermitId, Spend};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::RedisStore;
@@ -21,6 +21,7 @@ use crate::backend::{
 };
 use crate::flow::{inherit_client, of_limit};
 use crate::hold::HoldRequest;
+use crate::to_the_end::to_the_end;
 
 /// Limits the claims that are open: permits that Redis may hold, while no program has their id.
 #[derive(Debug)]
@@ -76,8 +77,7 @@ impl<B: Backend> Claim<B> {
         })?;
         let (core, runtime, open) = (Arc::clone(core), Handle::current(), Some(open));
         let mut claim = Self { core, hold, ttl, runtime, open };
-        let (sender, receiver) = oneshot::channel();
-        tokio::spawn(inherit_client(async move {
+        let work = async move {
             let reply = claim.core.backend.permits(&claim.hold).await;
             let may_hold = match &reply {
                 Ok(reply) => reply.held > 0,
@@ -86,12 +86,9 @@ impl<B: Backend> Claim<B> {
             if !may_hold {
                 claim.open = None;
             }
-            // With the claim, so that it is dropped if this is not received.
-            let _ = sender.send(reply.map(|reply| (reply, claim)));
-        }));
-        receiver.await.unwrap_or_else(|_| {
-            Err(BackendError::unanswered(Fault::Unready, "this process is shutting down"))
-        })
+            reply.map(|reply| (reply, claim))
+        };
+        to_the_end(work, drop).await?
     }
 
     /// The id of the permits, for a program that will give them back.

@@ -6,6 +6,7 @@ use super::pending::PendingSpend;
 use crate::backend::Backend;
 
 /// Which spends run in one script call.
+#[derive(Default)]
 pub(super) struct Batches {
     /// Those that must pass, one batch after the other.
     pub(super) enforced: Ranges,

@@ -14,6 +14,8 @@ use super::last_words::LastWords;
 use super::limits::Limit;
 use super::nodes::Nodes;
 use super::overrides::OverrideCache;
+use super::refunds::Refunds;
+use super::returning::Returning;
 use super::unreported::Unreported;
 use crate::backend::{Backend, BackendError, Exchange, Fault, Result};
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
@@ -26,6 +28,8 @@ pub(crate) struct StoreCore<B> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) words: Arc<LastWords>,
     pub(super) unreported: Unreported,
+    pub(super) refunds: Refunds,
+    pub(super) returning: Returning,
     pub(super) overrides: OverrideCache,
     pub(super) nodes: Nodes,
     pub(super) claims: Claims,
@@ -59,6 +63,8 @@ impl<B: Backend> StoreCore<B> {
             clock: Arc::clone(&settings.clock),
             words: Arc::new(LastWords::new(settings.remembered)),
             unreported: Unreported::default(),
+            refunds: Refunds::default(),
+            returning: Returning::default(),
             overrides: OverrideCache::new(OVERRIDES, settings.margin),
             nodes: Nodes::new(settings),
             claims: Claims::default(),
@@ -75,6 +81,14 @@ impl<B: Backend> StoreCore<B> {
     /// The number of nodes, and one until it is known.
     pub(crate) fn nodes(&self) -> NonZeroU32 {
         self.nodes.assumed()
+    }
+
+    /// True if other nodes may not have charged yet what they have admitted to this caller in an
+    /// outage.
+    pub(super) fn is_returning(&self, caller: &Caller, local: Timestamp) -> bool {
+        self.returning.is_any(local)
+            && self.nodes().get() > 1
+            && self.returning.has(self.backend.slot(&caller.name), local)
     }
 
     /// This node's time.

@@ -1,5 +1,7 @@
 //! Decides all spends of a call together, in phases: remembered denial, leases, scripts, outage, shadow.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use spillgate::{Decision, Timestamp};
 use spillgate_policy::Error;
@@ -7,13 +9,19 @@ use spillgate_policy::store::Spend;
 
 use super::RedisStore;
 use super::batches::Batches;
+use super::core::StoreCore;
+use super::last_words::InFlight;
 use super::limits::{RedisLimits, store_error};
+use super::local_tables::SpentShares;
 use super::pending::PendingSpend;
 use crate::backend::{Backend, BackendError, Fault};
+use crate::lease::Leases;
+use crate::to_the_end::to_the_end;
 
-/// A call that is being decided.
-pub(super) struct DecideRequest<'c> {
+/// A call that is being decided. If it is dropped before, what it has spent is taken back.
+pub(super) struct DecideRequest<'c, B: Backend> {
     pub(super) limits: &'c RedisLimits,
+    leases: &'c Leases<StoreCore<B>>,
     pub(super) spends: &'c mut [Spend],
     /// Spends for the scripts: at first, all of them.
     pub(super) pending: SmallVec<[PendingSpend; 1]>,
@@ -23,19 +31,46 @@ pub(super) struct DecideRequest<'c> {
     pub(super) shadow: Vec<PendingSpend>,
     /// Leased spends whose take failed.
     pub(super) failed: Vec<PendingSpend>,
+    /// What was spent out of this node's shares as well, since Redis was away until a moment ago.
+    pub(super) shares: Option<SpentShares>,
     /// The last failure of Redis.
     pub(super) failure: Option<BackendError>,
 }
 
-impl DecideRequest<'_> {
-    /// True if the call has waited for Redis in vain, and cannot wait again.
+/// What is spent in several places, in a task of its own.
+struct Scripts {
+    pending: SmallVec<[PendingSpend; 1]>,
+    batches: Batches,
+    failure: Option<BackendError>,
+}
+
+impl<B: Backend> DecideRequest<'_, B> {
     pub(super) fn is_out_of_time(&self) -> bool {
-        let is_late = |why: &BackendError| match why.fault() {
-            Fault::TimedOut => why.is_unanswered(),
-            fault => fault == Fault::Overloaded,
-        };
-        self.failure.as_ref().is_some_and(is_late)
+        is_out_of_time(self.failure.as_ref())
     }
+
+    /// True if it spends in several places, so that it must not end between them.
+    fn is_divided(&self, batches: &Batches) -> bool {
+        batches.enforced.len() + usize::from(!self.leased.is_empty()) > 1
+    }
+}
+
+impl<B: Backend> Drop for DecideRequest<'_, B> {
+    fn drop(&mut self) {
+        for (pending, decision) in self.leased.drain(..).rev() {
+            if let (Some(id), Some(spent)) = (pending.lease, decision.spent()) {
+                self.leases.undo(id, &spent);
+            }
+        }
+    }
+}
+
+/// True if a call has waited for Redis in vain, and cannot wait again.
+pub(super) fn is_out_of_time(failure: Option<&BackendError>) -> bool {
+    failure.is_some_and(|why| match why.fault() {
+        Fault::TimedOut => why.is_unanswered(),
+        fault => fault == Fault::Overloaded,
+    })
 }
 
 impl<B: Backend> RedisStore<B> {
@@ -52,19 +87,23 @@ impl<B: Backend> RedisStore<B> {
         // Rare phases are boxed: the future of a call has room for everything it may wait for.
         let has_leases = call.pending.iter().any(|pending| pending.lease.is_some());
         let is_denied = (has_leases && !Box::pin(self.spend_leases(&mut call)).await)
+            || (self.core.returning.is_any(local)
+                && !Box::pin(self.spend_shares(&mut call, local)).await?)
             || !self.register_in_flight(&mut call, local);
         if is_denied {
             self.undo_leases(&mut call);
             return Ok(());
         }
         let mut batches = Batches::order(&mut call.pending, &self.core.backend);
-        let passes = self.run_scripts(&mut call, &mut batches).await
+        let passes = self.spend_in_redis(&mut call, &mut batches).await?
             && (call.failure.is_none() || Box::pin(self.decide_outage(&mut call)).await?);
         if !passes {
             self.undo_leases(&mut call);
             self.record_denied(&mut call);
             return Ok(());
         }
+        call.leased.clear();
+        call.shares.take().into_iter().for_each(SpentShares::keep);
         let has_shadow = !call.shadow.is_empty() || !batches.shadow.is_empty();
         let failure = match has_shadow {
             true => Box::pin(self.spend_shadow(&mut call, &mut batches)).await,
@@ -84,11 +123,11 @@ impl<B: Backend> RedisStore<B> {
     }
 
     fn request<'c>(
-        &self,
+        &'c self,
         limits: &'c RedisLimits,
         spends: &'c mut [Spend],
         local: Timestamp,
-    ) -> DecideRequest<'c> {
+    ) -> DecideRequest<'c, B> {
         let pending = |(index, spend): (usize, &Spend)| {
             let limit = limits.limit(spend.limit);
             PendingSpend {
@@ -105,17 +144,19 @@ impl<B: Backend> RedisStore<B> {
         let pending = spends.iter().enumerate().map(pending).collect();
         DecideRequest {
             limits,
+            leases: &self.leases,
             spends,
             pending,
             leased: Vec::new(),
             shadow: Vec::new(),
             failed: Vec::new(),
+            shares: None,
             failure: None,
         }
     }
 
     /// Denies a call if a remembered state does. Returns whether it is denied.
-    fn deny_by_last_word(&self, call: &mut DecideRequest<'_>, local: Timestamp) -> bool {
+    fn deny_by_last_word(&self, call: &mut DecideRequest<'_, B>, local: Timestamp) -> bool {
         let enforced = || call.pending.iter().filter(|pending| !pending.is_shadow);
         let known = |pending: &PendingSpend| self.known_decision(pending, local);
         let is_denied = enforced().filter_map(known).any(|decision| decision.is_denied());
@@ -139,7 +180,7 @@ impl<B: Backend> RedisStore<B> {
 
     /// Registers the spends as in flight. Returns false if the call is denied instead, because calls
     /// in flight already ask for everything that is left.
-    fn register_in_flight(&self, call: &mut DecideRequest<'_>, local: Timestamp) -> bool {
+    fn register_in_flight(&self, call: &mut DecideRequest<'_, B>, local: Timestamp) -> bool {
         let words = &self.core.words;
         for index in 0..call.pending.len() {
             let PendingSpend { caller, cost, is_shadow: false, .. } = &call.pending[index] else {
@@ -150,9 +191,6 @@ impl<B: Backend> RedisStore<B> {
                 Err(denied) => {
                     self.core.counters.by_memory.add(1);
                     call.spends[call.pending[index].spend].decision = Some(denied);
-                    // Those before it are not sent after all.
-                    let before = call.pending[..index].iter();
-                    before.for_each(|pending| words.invalidate(pending.caller.name));
                     return false;
                 }
             }
@@ -160,40 +198,47 @@ impl<B: Backend> RedisStore<B> {
         true
     }
 
-    /// Spends what is enforced, batch by batch. Returns false if Redis denies one of them; then nothing
-    /// stays spent there.
-    async fn run_scripts(&self, call: &mut DecideRequest<'_>, batches: &mut Batches) -> bool {
-        let mut place = 0;
-        while let Some(range) = batches.enforced.get(place).cloned() {
-            if call.is_out_of_time() {
-                self.core.mark_failed(&mut call.pending[range.start..]);
-                break;
+    /// Spends what is enforced. Returns whether it was spent. A call that is dropped between two
+    /// places is carried out all the same, and then undone.
+    async fn spend_in_redis(
+        &self,
+        call: &mut DecideRequest<'_, B>,
+        batches: &mut Batches,
+    ) -> Result<bool, Error> {
+        // It may become divided, if its slot is being moved.
+        while !call.is_divided(batches) {
+            let DecideRequest { pending, failure, .. } = call;
+            if let Some(passes) = self.core.run_script(pending, failure, batches, 0).await {
+                return Ok(passes);
             }
-            let batch = &mut call.pending[range.clone()];
-            match self.core.spend(batch).await {
-                Ok(true) => {}
-                Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
-                    batches.scatter(place, &call.pending);
-                    continue;
-                }
-                Ok(false) => {
-                    Box::pin(self.core.undo(&call.pending[..range.start])).await;
-                    return false;
-                }
-                Err(why) => {
-                    self.core.mark_failed(batch);
-                    call.failure = Some(why);
-                }
-            }
-            place += 1;
         }
-        true
+        let mut scripts = Scripts {
+            pending: std::mem::take(&mut call.pending),
+            batches: std::mem::take(batches),
+            failure: call.failure.take(),
+        };
+        let core = Arc::clone(&self.core);
+        let run = async move {
+            let Scripts { pending, batches, failure } = &mut scripts;
+            let passes = core.run_scripts(pending, failure, batches).await;
+            (scripts, passes)
+        };
+        let core = Arc::clone(&self.core);
+        let unclaimed = move |(scripts, passes): (Scripts, bool)| {
+            if passes {
+                core.undo_later(&scripts.pending);
+            }
+        };
+        let (scripts, passes) = Box::pin(to_the_end(run, unclaimed)).await.map_err(store_error)?;
+        (call.pending, call.failure, *batches) =
+            (scripts.pending, scripts.failure, scripts.batches);
+        Ok(passes)
     }
 
     /// Spends what is in shadow mode and was not part of an enforced batch.
     async fn spend_shadow(
         &self,
-        call: &mut DecideRequest<'_>,
+        call: &mut DecideRequest<'_, B>,
         batches: &mut Batches,
     ) -> Option<BackendError> {
         if call.is_out_of_time() {
@@ -219,24 +264,26 @@ impl<B: Backend> RedisStore<B> {
         failure
     }
 
-    fn record_denied(&self, call: &mut DecideRequest<'_>) {
-        for pending in call.pending.iter().filter(|pending| !pending.is_shadow) {
+    fn record_denied(&self, call: &mut DecideRequest<'_, B>) {
+        for pending in call.pending.iter_mut().filter(|pending| !pending.is_shadow) {
             let Some(reply) = pending.reply else { continue };
             let caller = &pending.caller;
             self.core.words.record(caller.name, caller.effective(), reply.word, reply.sample, true);
+            pending.in_flight.take().into_iter().for_each(InFlight::answered);
             self.core.counters.by_redis.add(1);
             call.spends[pending.spend].decision = pending.peeked();
         }
     }
 
-    fn record_allowed(&self, call: &mut DecideRequest<'_>) {
-        for pending in &call.pending {
+    fn record_allowed(&self, call: &mut DecideRequest<'_, B>) {
+        for pending in &mut call.pending {
             let Some(reply) = pending.reply else { continue };
             let caller = &pending.caller;
             let word = pending.spent().map_or(reply.word, |(_, spent)| spent);
             if !pending.is_shadow {
                 self.core.words.record(caller.name, caller.effective(), word, reply.sample, false);
             }
+            pending.in_flight.take().into_iter().for_each(InFlight::answered);
             self.core.counters.by_redis.add(1);
             call.spends[pending.spend].decision = pending.decision();
         }

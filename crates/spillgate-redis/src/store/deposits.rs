@@ -7,12 +7,13 @@ use spillgate_policy::Error;
 use spillgate_policy::store::{Settlement, Spend};
 
 use super::RedisStore;
-use super::core::Caller;
+use super::core::{Caller, StoreCore};
 use super::limits::{Limit, RedisLimits, limit_error, store_error};
 use crate::Name;
 use crate::backend::{Backend, BackendError, Fault, Result};
 use crate::effective_quota::EffectiveQuota;
 use crate::script::{Deposit, Paid};
+use crate::to_the_end::to_the_end;
 
 impl<B: Backend> RedisStore<B> {
     /// Stores a reservation under an id.
@@ -39,45 +40,16 @@ impl<B: Backend> RedisStore<B> {
         self.core.backend.deposit(self.deposit_of(id), &deposit.to_bytes(), lifetime).await
     }
 
-    /// Takes a reservation out of Redis and settles it.
-    ///
-    /// It is taken out first, so that it is settled at most once. If the connection is lost in
-    /// between, the reserved cost stays spent.
+    /// Takes a reservation out of Redis and settles it, also if nobody waits for it any more.
     pub(super) async fn take_deposit(
         &self,
         limits: &RedisLimits,
         id: u128,
         actual: u64,
     ) -> Result<Option<Settlement>, Error> {
-        let kept = self.core.backend.withdraw(self.deposit_of(id)).await.map_err(store_error)?;
-        let Some(kept) = kept else { return Ok(None) };
-        let deposit = Deposit::from_bytes(&kept).map_err(Error::store)?;
-        let settled = match self.depositor(limits, &deposit) {
-            Some(caller) => {
-                let (spent, reserved) = (deposit.spent(), deposit.reserved);
-                // Without the spend it is unknown what was refilled: nothing is given back.
-                let actual = if spent.is_none() { actual.max(reserved) } else { actual };
-                let settled = self.core.settle(caller.clone(), spent, reserved, actual).await;
-                Some(match settled {
-                    Err(why) if why.fault() == Fault::Overloaded => {
-                        self.settle_later(caller, spent, reserved, actual)
-                    }
-                    settled => settled.map_err(|why| limit_error(&deposit.called, &lost(&why)))?,
-                })
-            }
-            None => None,
-        };
-        Ok(Some(Settlement { limit: deposit.called, reserved: deposit.reserved, settled }))
-    }
-
-    /// The caller of a reservation, if its limit still counts the same.
-    fn depositor(&self, limits: &RedisLimits, deposit: &Deposit) -> Option<Caller> {
-        let limit = Arc::clone(limits.with_id(deposit.limit)?);
-        let (name, by_policy) =
-            (deposit.caller, EffectiveQuota::by(deposit.terms, deposit.quota).ok()?);
-        let by_override = self.core.overrides.get(name, self.core.local());
-        let tier = limit.tier_with(&deposit.quota);
-        Some(Caller { limit, name, tier, by_policy, by_override })
+        let (core, name, limits) = (Arc::clone(&self.core), self.deposit_of(id), limits.all());
+        let settle = async move { core.settle_deposit(&limits, name, actual).await };
+        to_the_end(settle, drop).await.map_err(store_error)?
     }
 
     /// What a spend has paid, if it was made under a quota that nodes share.
@@ -92,6 +64,48 @@ impl<B: Backend> RedisStore<B> {
 
     fn deposit_of(&self, id: u128) -> Name {
         self.deposits.caller(&id.to_be_bytes())
+    }
+}
+
+impl<B: Backend> StoreCore<B> {
+    /// Takes a reservation out of Redis and settles it.
+    ///
+    /// It is taken out first, so that it is settled at most once. If the connection is lost in
+    /// between, the reserved cost stays spent.
+    async fn settle_deposit(
+        self: &Arc<Self>,
+        limits: &[Arc<Limit>],
+        name: Name,
+        actual: u64,
+    ) -> Result<Option<Settlement>, Error> {
+        let kept = self.backend.withdraw(name).await.map_err(store_error)?;
+        let Some(kept) = kept else { return Ok(None) };
+        let deposit = Deposit::from_bytes(&kept).map_err(Error::store)?;
+        let settled = match self.depositor(limits, &deposit) {
+            Some(caller) => {
+                let (spent, reserved) = (deposit.spent(), deposit.reserved);
+                // Without the spend it is unknown what was refilled: nothing is given back.
+                let actual = if spent.is_none() { actual.max(reserved) } else { actual };
+                Some(match self.settle(caller.clone(), spent, reserved, actual).await {
+                    Err(why) if why.fault() == Fault::Overloaded => {
+                        self.settle_later(caller, spent, reserved, actual)
+                    }
+                    settled => settled.map_err(|why| limit_error(&deposit.called, &lost(&why)))?,
+                })
+            }
+            None => None,
+        };
+        Ok(Some(Settlement { limit: deposit.called, reserved: deposit.reserved, settled }))
+    }
+
+    /// The caller of a reservation, if its limit still counts the same.
+    fn depositor(&self, limits: &[Arc<Limit>], deposit: &Deposit) -> Option<Caller> {
+        let limit = Arc::clone(limits.iter().find(|limit| limit.id() == deposit.limit)?);
+        let (name, by_policy) =
+            (deposit.caller, EffectiveQuota::by(deposit.terms, deposit.quota).ok()?);
+        let by_override = self.overrides.get(name, self.local());
+        let tier = limit.tier_with(&deposit.quota);
+        Some(Caller { limit, name, tier, by_policy, by_override })
     }
 }
 

@@ -40,11 +40,14 @@ struct CallerWord {
     in_flight: u64,
 }
 
-/// A cost in flight: until this is dropped, it may be spent in Redis.
+/// A cost in flight: until this is dropped, it may be spent in Redis. A call that ends without an
+/// [answer](Self::answered), also by being dropped, leaves the word in doubt.
 pub(super) struct InFlight {
     words: Arc<LastWords>,
     name: Name,
     cost: u64,
+    /// True if others are denied as if the cost were spent.
+    is_assumed: bool,
 }
 
 /// A word as Redis returned it.
@@ -84,8 +87,7 @@ impl LastWords {
         self.0.with(name, |known| known.as_ref()?.decision(effective, cost, local))
     }
 
-    /// Begins a call to Redis. Follow it with [`record`](Self::record) or
-    /// [`invalidate`](Self::invalidate).
+    /// Begins a call to Redis.
     ///
     /// # Errors
     ///
@@ -103,18 +105,20 @@ impl LastWords {
             if let Some(denied) = decision.filter(Decision::is_denied) {
                 return Err(denied);
             }
-            if known.denies {
+            let is_assumed = known.denies;
+            if is_assumed {
                 let now = known.last.sample.earliest(local);
                 let spent = effective.algorithm.spend(known.assumed, now, cost);
                 known.assumed = spent.unwrap_or(known.assumed);
                 known.asked = Some(local);
             }
-            Ok(Some(known.track(self, name, cost)))
+            Ok(Some(known.track(self, name, cost, is_assumed)))
         })
     }
 
+    /// Counts a cost in flight that denies nobody.
     pub(super) fn track(self: &Arc<Self>, name: Name, cost: u64) -> Option<InFlight> {
-        self.0.with(name, |known| known.as_mut().map(|known| known.track(self, name, cost)))
+        self.0.with(name, |known| known.as_mut().map(|known| known.track(self, name, cost, false)))
     }
 
     /// Records the word that Redis has. Once a caller is denied, its words may deny further calls.
@@ -147,7 +151,7 @@ impl LastWords {
     pub(super) fn invalidate(&self, name: Name) {
         self.0.with(name, |known| {
             if let Some(known) = known {
-                (known.denies, known.assumed, known.asked) = (false, known.last.word, None);
+                known.doubt();
             }
         });
     }
@@ -165,20 +169,40 @@ impl Cached for CallerWord {
     }
 }
 
+impl InFlight {
+    /// Ends a call whose answer was recorded.
+    pub(super) fn answered(mut self) {
+        self.is_assumed = false;
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.words.0.with(self.name, |known| {
             if let Some(known) = known {
                 known.in_flight = known.in_flight.saturating_sub(self.cost);
+                if self.is_assumed {
+                    known.doubt();
+                }
             }
         });
     }
 }
 
 impl CallerWord {
-    fn track(&mut self, words: &Arc<LastWords>, name: Name, cost: u64) -> InFlight {
+    fn track(
+        &mut self,
+        words: &Arc<LastWords>,
+        name: Name,
+        cost: u64,
+        is_assumed: bool,
+    ) -> InFlight {
         self.in_flight = self.in_flight.saturating_add(cost);
-        InFlight { words: Arc::clone(words), name, cost }
+        InFlight { words: Arc::clone(words), name, cost, is_assumed }
+    }
+
+    fn doubt(&mut self) {
+        (self.denies, self.assumed, self.asked) = (false, self.last.word, None);
     }
 
     fn decision(

@@ -1,6 +1,7 @@
 //! The store as the source of leases.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate::Timestamp;
@@ -35,7 +36,7 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
     }
 
     async fn take(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         wanted: &EffectiveQuota,
         least: u64,

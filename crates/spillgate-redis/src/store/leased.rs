@@ -78,7 +78,7 @@ impl<B: Backend> RedisStore<B> {
 
     /// Spends what is enforced and leased. Returns false if a lease denies it. What cannot be
     /// leased stays pending.
-    pub(super) async fn spend_leases(&self, call: &mut DecideRequest<'_>) -> bool {
+    pub(super) async fn spend_leases(&self, call: &mut DecideRequest<'_, B>) -> bool {
         if call.pending.iter().all(|pending| pending.lease.is_none()) {
             return true;
         }
@@ -93,6 +93,11 @@ impl<B: Backend> RedisStore<B> {
             }
             if call.is_out_of_time() {
                 call.failed.push(pending);
+                continue;
+            }
+            // Nothing is taken in advance before all have charged what they admitted.
+            if self.core.is_returning(&pending.caller, self.core.local()) {
+                call.pending.push(pending);
                 continue;
             }
             let own = &pending.caller.by_policy;
@@ -117,7 +122,7 @@ impl<B: Backend> RedisStore<B> {
     /// Spends what is leased and in shadow mode.
     pub(super) async fn spend_shadow_leases(
         &self,
-        call: &mut DecideRequest<'_>,
+        call: &mut DecideRequest<'_, B>,
     ) -> Option<BackendError> {
         let mut failure = None;
         for mut pending in std::mem::take(&mut call.shadow) {
@@ -140,7 +145,7 @@ impl<B: Backend> RedisStore<B> {
     }
 
     /// Takes back what was spent out of leases, since the call is denied.
-    pub(super) fn undo_leases(&self, call: &mut DecideRequest<'_>) {
+    pub(super) fn undo_leases(&self, call: &mut DecideRequest<'_, B>) {
         let local = self.core.local();
         for (pending, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
             let Some(id) = pending.lease else { continue };

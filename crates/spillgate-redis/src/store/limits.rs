@@ -16,7 +16,7 @@ use crate::{Name, Secret, Terms};
 
 /// The limits of one policy, shared by many nodes.
 pub struct RedisLimits {
-    limits: Vec<Arc<Limit>>,
+    limits: Arc<[Arc<Limit>]>,
     pub(super) local: LocalTables,
 }
 
@@ -64,8 +64,8 @@ impl RedisLimits {
         &self.limits[place]
     }
 
-    pub(super) fn with_id(&self, id: Name) -> Option<&Arc<Limit>> {
-        self.limits.iter().find(|limit| limit.id() == id)
+    pub(super) fn all(&self) -> Arc<[Arc<Limit>]> {
+        Arc::clone(&self.limits)
     }
 }
 

@@ -1,7 +1,8 @@
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use spillgate::{AlgorithmKind, Clock, Quota};
+use smallvec::SmallVec;
+use spillgate::{AlgorithmKind, Clock, Decision, Quota};
 use spillgate_policy::store::{CallQuota, LimitSpec, Memory, MemoryLimits, Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
 
@@ -15,6 +16,14 @@ pub(super) struct LocalTables {
     /// As in the policy.
     specs: Vec<LimitSpec>,
     divided: Mutex<Divided>,
+}
+
+/// What a call has spent out of shares. It is taken back unless it is [kept](Self::keep).
+pub(super) struct SpentShares {
+    pub(super) tables: Arc<MemoryLimits<Arc<dyn Clock>>>,
+    pub(super) spends: SmallVec<[Spend; 2]>,
+    /// For which spends of the call.
+    pub(super) places: SmallVec<[usize; 2]>,
 }
 
 /// The shares of one of `nodes`.
@@ -70,6 +79,26 @@ impl LocalTables {
 
     fn divided(&self) -> Divided {
         self.divided.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl SpentShares {
+    /// The decision by a share, if there was one.
+    pub(super) fn decision(&self, place: usize) -> Option<Decision> {
+        let spent = self.places.iter().zip(&self.spends).find(|(own, _)| **own == place);
+        spent.and_then(|(_, spend)| spend.decision)
+    }
+
+    pub(super) fn keep(mut self) {
+        self.spends.clear();
+    }
+}
+
+impl Drop for SpentShares {
+    fn drop(&mut self) {
+        for spend in self.spends.drain(..).rev() {
+            self.tables.cancel(spend);
+        }
     }
 }
 

@@ -20,7 +20,9 @@ mod outage;
 mod overrides;
 mod pending;
 mod redis_store;
+mod refunds;
 mod report;
+mod returning;
 mod settings;
 mod settle;
 mod share;
@@ -116,13 +118,13 @@ impl<B: Backend> Store for RedisStore<B> {
         if let Some(left) = self.refund_lease(&caller, lease, spent, actual) {
             return Ok(Settled { left, uncharged: 0 });
         }
-        let settling = self.core.settle(caller.clone(), spent, reserved, actual);
+        let settling = self.core.settle_to_the_end(caller.clone(), spent, reserved, actual);
         let settled = of_limit(caller.limit.id(), settling).await;
         lease.into_iter().for_each(|lease| self.leases.unlearn(lease));
         match settled {
             Ok(settled) => Ok(settled),
             Err(why) if why.fault() == Fault::Overloaded => {
-                Ok(self.settle_later(caller, spent, reserved, actual))
+                Ok(self.core.settle_later(caller, spent, reserved, actual))
             }
             Err(why) => self.settle_local(limits, spend, &caller, actual, &why).await,
         }

@@ -1,23 +1,18 @@
 //! Decides while Redis is unavailable.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
-
 use smallvec::SmallVec;
-use spillgate::algorithm::{Algorithm, AnyAlgorithm, SpendRecord, Word};
-use spillgate::{Decision, Settled};
+use spillgate::algorithm::{Algorithm, AnyAlgorithm};
+use spillgate::{Decision, Settled, Timestamp};
 use spillgate_policy::store::{Outage, Spend, Store};
 use spillgate_policy::{Error, Key};
-use tokio::runtime::Handle;
 
 use super::RedisStore;
 use super::core::Caller;
 use super::decide::DecideRequest;
 use super::limits::{RedisLimits, limit_error, store_error};
-use super::local_tables::{LocalTables, share_spend};
+use super::local_tables::{LocalTables, SpentShares, share_spend};
 use super::pending::PendingSpend;
 use crate::backend::{Backend, BackendError, Fault};
-use crate::flow::inherit_client;
 
 impl<B: Backend> RedisStore<B> {
     /// Decides the spends that Redis could not be asked for, by the `outage` of their limits.
@@ -27,7 +22,10 @@ impl<B: Backend> RedisStore<B> {
     /// # Errors
     ///
     /// If one of the limits is closed, or if Redis is overloaded.
-    pub(super) async fn decide_outage(&self, call: &mut DecideRequest<'_>) -> Result<bool, Error> {
+    pub(super) async fn decide_outage(
+        &self,
+        call: &mut DecideRequest<'_, B>,
+    ) -> Result<bool, Error> {
         let Some(why) = &call.failure else { return Ok(true) };
         if why.fault() == Fault::Overloaded {
             let error = store_error(why.clone());
@@ -38,6 +36,10 @@ impl<B: Backend> RedisStore<B> {
             |pending: &&PendingSpend| !pending.is_shadow && pending.reply.is_none();
         let failed: SmallVec<[&PendingSpend; 2]> =
             call.pending.iter().filter(unanswered_spend).chain(&call.failed).collect();
+        let now = self.core.local();
+        for pending in &failed {
+            self.core.returning.note(why, self.core.backend.slot(&pending.caller.name), now);
+        }
         let counters = &self.core.counters;
         let is_closed = |pending: &&&PendingSpend| {
             !matches!(pending.caller.limit.outage, Outage::Local | Outage::Open)
@@ -49,38 +51,85 @@ impl<B: Backend> RedisStore<B> {
             self.abort(call);
             return Err(error);
         }
+        let shares = call.shares.take();
         let mut own = SmallVec::<[Spend; 2]>::new();
         let mut local = SmallVec::<[&PendingSpend; 2]>::new();
+        let mut decided = SmallVec::<[(&PendingSpend, Decision); 2]>::new();
         for pending in &failed {
             let (caller, spend) = (&pending.caller, &call.spends[pending.spend]);
-            if let Some(spend) = self.local_spend(call.limits, spend, caller).await? {
+            // Once is enough.
+            let spent = shares.as_ref().and_then(|shares| shares.decision(pending.spend));
+            if let Some(decision) = spent {
+                decided.push((pending, decision));
+            } else if let Some(spend) = self.local_spend(call.limits, spend, caller).await? {
                 own.push(spend);
                 local.push(pending);
             }
         }
-        counters.outage_local.add(own.len());
-        counters.outage_open.add(failed.len() - own.len());
+        let by_shares = own.len() + decided.len();
+        counters.outage_local.add(by_shares);
+        counters.outage_open.add(failed.len() - by_shares);
         let LocalTables { memory, .. } = &call.limits.local;
         memory.decide(&call.limits.local.for_nodes(self.core.nodes.assumed()), &mut own).await?;
         let is_denied = |spend: &Spend| spend.decision.is_some_and(|it| it.is_denied());
         let passes = !own.iter().any(is_denied);
-        for (pending, decided) in local.into_iter().zip(&own) {
-            call.spends[pending.spend].decision = decided.decision;
-            if passes && let Some(decision) = &decided.decision {
-                self.record_debt(&pending.caller, decision);
+        let now_decided = local.into_iter().zip(own.iter().map(|spend| spend.decision));
+        decided.extend(now_decided.filter_map(|(pending, decision)| Some((pending, decision?))));
+        for (pending, decision) in decided {
+            call.spends[pending.spend].decision = Some(decision);
+            if passes {
+                self.record_debt(&pending.caller, &decision);
             }
         }
-        if !passes {
+        if passes {
+            call.shares = shares;
+        } else {
             self.core.undo_later(&call.pending);
         }
         Ok(passes)
     }
 
     /// Takes back what was spent for a call that ends undecided.
-    fn abort(&self, call: &mut DecideRequest<'_>) {
+    fn abort(&self, call: &mut DecideRequest<'_, B>) {
         self.core.undo_later(&call.pending);
         self.undo_leases(call);
         call.spends.iter_mut().for_each(|spend| spend.decision = None);
+    }
+
+    /// Spends out of this node's shares what Redis is to be asked for as well, since it was away until
+    /// a moment ago. Returns false if a share denies the call.
+    ///
+    /// This is charged in Redis at once, and is no debt.
+    pub(super) async fn spend_shares(
+        &self,
+        call: &mut DecideRequest<'_, B>,
+        local: Timestamp,
+    ) -> Result<bool, Error> {
+        let mut own = SmallVec::<[Spend; 2]>::new();
+        let mut places = SmallVec::<[usize; 2]>::new();
+        for pending in call.pending.iter().filter(|pending| !pending.is_shadow) {
+            if !self.core.is_returning(&pending.caller, local) {
+                continue;
+            }
+            let spend = &call.spends[pending.spend];
+            if let Some(spend) = self.local_spend(call.limits, spend, &pending.caller).await? {
+                own.push(spend);
+                places.push(pending.spend);
+            }
+        }
+        let LocalTables { memory, .. } = &call.limits.local;
+        let tables = call.limits.local.for_nodes(self.core.nodes());
+        memory.decide(&tables, &mut own).await?;
+        let is_denied = |spend: &Spend| spend.decision.is_some_and(|it| it.is_denied());
+        if own.iter().any(is_denied) {
+            self.core.counters.outage_local.add(own.len());
+            for (place, decided) in places.iter().zip(&own) {
+                call.spends[*place].decision = decided.decision;
+            }
+            return Ok(false);
+        }
+        call.shares = Some(SpentShares { tables, spends: own, places });
+        Ok(true)
     }
 
     /// A spend under this node's share, raised to what the caller owes by its last word; `None`
@@ -158,7 +207,7 @@ impl<B: Backend> RedisStore<B> {
         let settled = memory.settle(&tables, &own, actual).await?;
         let after = owed(&settled.left);
         if after > before {
-            self.add_debt(caller, after - before, settled.left.state());
+            self.core.add_debt(caller, after - before, settled.left.state());
         } else {
             // What has been refilled already is not given back.
             self.core.unreported.subtract(caller, before - after);
@@ -166,49 +215,9 @@ impl<B: Backend> RedisStore<B> {
         Ok(settled)
     }
 
-    /// Settles a spend once Redis is no longer overloaded: the call was certainly not made. Returns
-    /// what is left as far as this node knows.
-    pub(super) fn settle_later(
-        &self,
-        caller: Caller,
-        spent: Option<SpendRecord>,
-        reserved: u64,
-        actual: u64,
-    ) -> Settled {
-        let (effective, local) = (*caller.effective(), self.core.local());
-        let last = self.core.words.last(caller.name);
-        let word = last.map_or(effective.fresh(None), |last| {
-            last.in_share(&effective, &effective.algorithm, NonZeroU32::MIN, local)
-        });
-        match actual.checked_sub(reserved) {
-            Some(0) => {}
-            Some(more) => {
-                let all = effective.algorithm.deepest();
-                let word = effective.algorithm.debit_up_to(word, local, all, all);
-                self.add_debt(&caller, more, (effective.algorithm, word));
-            }
-            None => {
-                let core = Arc::clone(&self.core);
-                let settle =
-                    async move { core.settle_when_it_can(caller, spent, reserved, actual).await };
-                if let Ok(runtime) = Handle::try_current() {
-                    runtime.spawn(inherit_client(settle));
-                }
-            }
-        }
-        Settled { left: Decision::peek(effective.algorithm, word, local, 0), uncharged: 0 }
-    }
-
     /// Records what the share admitted, to be debited in Redis after the outage.
     pub(super) fn record_debt(&self, caller: &Caller, decision: &Decision) {
-        self.add_debt(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
-    }
-
-    fn add_debt(&self, caller: &Caller, tokens: u64, spent: (AnyAlgorithm, Word)) {
-        if tokens > 0 {
-            self.core.unreported.add(caller, tokens, spent, self.core.local());
-            self.core.report_later();
-        }
+        self.core.add_debt(caller, decision.spent().map_or(0, |it| it.cost), decision.state());
     }
 
     /// Applies the share of the last known override.

@@ -3,11 +3,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use spillgate::Decision;
 use spillgate::algorithm::{Algorithm, Word};
+use tokio::runtime::Handle;
 
+use super::batches::Batches;
 use super::core::{Caller, StoreCore, TRIES, unsettled};
+use super::decide::is_out_of_time;
 use super::last_words::InFlight;
 use crate::State;
-use crate::backend::{Backend, Entry, Exchange, Found, Op, Result};
+use crate::backend::{Backend, BackendError, Entry, Exchange, Fault, Found, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::flow::inherit_client;
 use crate::lease::LeaseId;
@@ -40,13 +43,64 @@ pub(super) struct SpendReply {
 }
 
 impl<B: Backend> StoreCore<B> {
+    /// Spends batch by batch. Returns false if Redis denies one of them; then nothing stays spent
+    /// there.
+    pub(super) async fn run_scripts(
+        self: &Arc<Self>,
+        pending: &mut [PendingSpend],
+        failure: &mut Option<BackendError>,
+        batches: &mut Batches,
+    ) -> bool {
+        let mut place = 0;
+        while let Some(start) = batches.enforced.get(place).map(|range| range.start) {
+            match self.run_script(pending, failure, batches, place).await {
+                Some(true) => place += 1,
+                Some(false) => {
+                    Box::pin(self.undo(&pending[..start])).await;
+                    return false;
+                }
+                None => {}
+            }
+        }
+        true
+    }
+
+    /// Spends one batch. Returns false if Redis denies it, and `None` if its slot is being moved: then
+    /// it was not spent, and is now several batches.
+    pub(super) async fn run_script(
+        self: &Arc<Self>,
+        pending: &mut [PendingSpend],
+        failure: &mut Option<BackendError>,
+        batches: &mut Batches,
+        place: usize,
+    ) -> Option<bool> {
+        let Some(range) = batches.enforced.get(place).cloned() else { return Some(true) };
+        if is_out_of_time(failure.as_ref()) {
+            self.mark_failed(&mut pending[range.start..]);
+            return Some(true);
+        }
+        let batch = &mut pending[range.clone()];
+        match self.spend(batch).await {
+            Ok(passes) => Some(passes),
+            Err(why) if why.fault() == Fault::Scattered && range.len() > 1 => {
+                batches.scatter(place, pending);
+                None
+            }
+            Err(why) => {
+                self.mark_failed(batch);
+                *failure = Some(why);
+                Some(true)
+            }
+        }
+    }
+
     /// Spends a whole batch at one moment, or nothing if one that is enforced is denied. Returns
     /// whether it was spent.
     ///
     /// States under other terms are converted first, but only to be spent. Writing the conversion of a
     /// denied one could cut it to a smaller quota: while a policy is rolled out, two nodes with
     /// different quotas would forgive in turns. A shadow spend denied this way is not retried.
-    pub(super) async fn spend(&self, batch: &mut [PendingSpend]) -> Result<bool> {
+    pub(super) async fn spend(self: &Arc<Self>, batch: &mut [PendingSpend]) -> Result<bool> {
         for pending in &*batch {
             self.report(pending.caller.name).await?;
         }
@@ -138,8 +192,8 @@ impl<B: Backend> StoreCore<B> {
     /// The same in the background.
     pub(super) fn undo_later(self: &Arc<Self>, pending: &[PendingSpend]) {
         let (core, exchanges) = (Arc::clone(self), self.undo_exchanges(pending));
-        if !exchanges.is_empty() {
-            tokio::spawn(inherit_client(async move { core.put_back(exchanges).await }));
+        if let (false, Ok(runtime)) = (exchanges.is_empty(), Handle::try_current()) {
+            runtime.spawn(inherit_client(async move { core.put_back(exchanges).await }));
         }
     }
 

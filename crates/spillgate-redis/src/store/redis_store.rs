@@ -62,10 +62,11 @@ impl<B: Backend> RedisStore<B> {
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let StoreCore { nodes, unreported, counters, .. } = &*self.core;
+        let StoreCore { nodes, unreported, refunds, counters, .. } = &*self.core;
         Stats {
             unreported: unreported.len() as u64,
             forgiven: unreported.forgiven(),
+            dropped_refunds: refunds.dropped(),
             leases: self.leases.stats(),
             permits: self.permit_stats(),
             nodes: nodes.known().map_or(0, NonZeroU32::get),
@@ -79,13 +80,16 @@ impl<B: Backend> RedisStore<B> {
         &self.core.backend
     }
 
-    /// Gives leases back, debits in Redis what was admitted during an outage, and ends the background
-    /// tasks.
+    /// Gives leases back, debits in Redis what was admitted during an outage, makes the refunds that
+    /// still wait, and ends the background tasks.
     pub async fn shutdown(&self) {
         self.core.claims.close().await;
         self.holds.shutdown().await;
         self.leases.shutdown().await;
-        self.core.report_all().await;
+        let reported = self.core.report_all().await;
+        if reported.is_err() {
+            self.core.refunds.drop_all();
+        }
         self.announcing.iter().for_each(AbortHandle::abort);
         self.core.nodes.leave(&self.core.backend).await;
     }

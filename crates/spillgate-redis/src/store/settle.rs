@@ -1,16 +1,19 @@
 //! Operations on one caller: peek, settle, debit, cancel.
 
 use std::cmp::Ordering;
-use std::time::Duration;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use spillgate::algorithm::{Algorithm, Layout, SpendRecord, Word};
 use spillgate::{Decision, Settled, Timestamp};
 
 use super::core::{Caller, StoreCore, TRIES, stored_quota, unsettled};
+use super::refunds::Refund;
 use crate::State;
 use crate::backend::{Backend, BackendError, Fault, Found, Op, Result};
 use crate::clock_sample::ClockSample;
 use crate::effective_quota::{EffectiveQuota, QuotaOwner};
+use crate::to_the_end::to_the_end;
 
 /// What an operation found and left.
 pub(super) struct Left {
@@ -31,13 +34,9 @@ enum Unused {
     Of(SpendRecord, u64),
 }
 
-/// How often and how soon a failed settlement is retried.
-const SETTLE_TRIES: usize = 100;
-const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
-
 impl<B: Backend> StoreCore<B> {
     /// The decision of a call, without spending.
-    pub(super) async fn peek(&self, mut caller: Caller, cost: u64) -> Result<Decision> {
+    pub(super) async fn peek(self: &Arc<Self>, mut caller: Caller, cost: u64) -> Result<Decision> {
         self.report(caller.name).await?;
         for _ in 0..TRIES {
             let effective = *caller.effective();
@@ -68,7 +67,7 @@ impl<B: Backend> StoreCore<B> {
     /// Replaces a reserved cost by the actual one, and returns what is left. Without the spend it
     /// is unknown what has been refilled since.
     pub(super) async fn settle(
-        &self,
+        self: &Arc<Self>,
         mut caller: Caller,
         spent: Option<SpendRecord>,
         reserved: u64,
@@ -89,21 +88,52 @@ impl<B: Backend> StoreCore<B> {
         }
     }
 
-    /// Settles a spend once Redis is no longer overloaded.
-    pub(super) async fn settle_when_it_can(
-        &self,
+    /// The same also if nobody waits for it any more.
+    pub(super) async fn settle_to_the_end(
+        self: &Arc<Self>,
         caller: Caller,
         spent: Option<SpendRecord>,
         reserved: u64,
         actual: u64,
-    ) {
-        for _ in 0..SETTLE_TRIES {
-            tokio::time::sleep(SETTLE_INTERVAL).await;
-            match self.settle(caller.clone(), spent, reserved, actual).await {
-                Err(why) if why.fault() == Fault::Overloaded => {}
-                _ => return,
+    ) -> Result<Settled> {
+        let (core, of) = (Arc::clone(self), caller.clone());
+        let settle = async move { core.settle(of, spent, reserved, actual).await };
+        let core = Arc::clone(self);
+        let unclaimed = move |settled: Result<Settled>| {
+            if settled.is_err_and(|why| why.is_unmade()) {
+                core.settle_later(caller, spent, reserved, actual);
+            }
+        };
+        to_the_end(settle, unclaimed).await?
+    }
+
+    /// Settles a spend once Redis can be asked: the call was certainly not made. Returns what is
+    /// left as far as this node knows.
+    pub(super) fn settle_later(
+        self: &Arc<Self>,
+        caller: Caller,
+        spent: Option<SpendRecord>,
+        reserved: u64,
+        actual: u64,
+    ) -> Settled {
+        let (effective, local) = (*caller.effective(), self.local());
+        let last = self.words.last(caller.name);
+        let word = last.map_or(effective.fresh(None), |last| {
+            last.in_share(&effective, &effective.algorithm, NonZeroU32::MIN, local)
+        });
+        match actual.cmp(&reserved) {
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                let all = effective.algorithm.deepest();
+                let word = effective.algorithm.debit_up_to(word, local, all, all);
+                self.add_debt(&caller, actual - reserved, (effective.algorithm, word));
+            }
+            Ordering::Less => {
+                self.refunds.add(Refund { caller, spent, reserved, actual });
+                self.report_later();
             }
         }
+        Settled { left: Decision::peek(effective.algorithm, word, local, 0), uncharged: 0 }
     }
 
     /// Takes an amount unconditionally, up to the deepest debt.

@@ -1,7 +1,8 @@
 //! Debts of callers that were admitted during an outage, to be debited in Redis.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use spillgate::Timestamp;
@@ -10,6 +11,7 @@ use spillgate::algorithm::{Algorithm, AnyAlgorithm, Word};
 use super::core::Caller;
 use crate::Name;
 use crate::effective_quota::EffectiveQuota;
+use crate::pending_call::{CallNotifier, PendingCall};
 use crate::stats::Counter;
 
 /// Callers with a debt.
@@ -32,6 +34,8 @@ pub(super) struct Unreported {
 struct Debtors {
     places: Box<[Vec<(Name, Debtor)>]>,
     count: usize,
+    /// Callers that are being debited: one task each, whatever they owe meanwhile.
+    reports: HashMap<Name, PendingCall>,
     /// Where [`some`](Self::some) continues.
     cursor: usize,
 }
@@ -40,8 +44,6 @@ struct Debtors {
 struct Debtor {
     /// One per quota.
     debts: SmallVec<[Debt; 1]>,
-    /// Held while it is debited.
-    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The debt under one quota.
@@ -114,17 +116,42 @@ impl Unreported {
         self.note(&debtors);
     }
 
-    /// The lock for debiting a caller, if it has a debt.
-    pub(super) fn turn(&self, name: Name) -> Option<Arc<tokio::sync::Mutex<()>>> {
+    /// The report about a caller with a debt: the one under way, or one that is begun now.
+    pub(super) fn report(
+        &self,
+        name: Name,
+        begin: impl FnOnce(CallNotifier),
+    ) -> Option<PendingCall> {
         if self.len() == 0 {
             return None;
         }
-        self.debtors().debtor(name).map(|debtor| Arc::clone(&debtor.turn))
+        let mut debtors = self.debtors();
+        debtors.debtor(name)?;
+        let known = debtors.reports.get(&name).filter(|report| report.is_under_way());
+        if let Some(known) = known {
+            return Some(known.clone());
+        }
+        let (report, notifier) = PendingCall::begin();
+        debtors.reports.insert(name, report.clone());
+        drop(debtors);
+        begin(notifier);
+        Some(report)
     }
 
-    /// One debt of a caller.
-    pub(super) fn debt(&self, name: Name) -> Option<Debt> {
-        self.debtors().debtor(name)?.debts.first().cloned()
+    /// The next debt to be reported. If there is none, the report ends: what is admitted from now
+    /// on begins another.
+    pub(super) fn next_debt(&self, name: Name) -> Option<Debt> {
+        let mut debtors = self.debtors();
+        let debt = debtors.debtor(name).and_then(|debtor| debtor.debts.first().cloned());
+        if debt.is_none() {
+            debtors.reports.remove(&name);
+        }
+        debt
+    }
+
+    /// Ends a report that has failed.
+    pub(super) fn end_report(&self, name: Name) {
+        self.debtors().reports.remove(&name);
     }
 
     /// Some callers with a debt, others the next time.
@@ -146,7 +173,7 @@ impl Default for Unreported {
     fn default() -> Self {
         let places = (0..PLACES).map(|_| Vec::new()).collect();
         Self {
-            debtors: Mutex::new(Debtors { places, count: 0, cursor: 0 }),
+            debtors: Mutex::new(Debtors { places, count: 0, reports: HashMap::new(), cursor: 0 }),
             count: AtomicUsize::new(0),
             is_reporting: AtomicBool::new(false),
             forgiven: Counter::default(),
@@ -249,6 +276,7 @@ impl Debt {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
@@ -272,7 +300,7 @@ mod tests {
     }
 
     fn owed(unreported: &Unreported, number: u64, local: Timestamp) -> u64 {
-        unreported.debt(caller(number).name).map_or(0, |debt| debt.owed(local))
+        unreported.next_debt(caller(number).name).map_or(0, |debt| debt.owed(local))
     }
 
     #[test]
@@ -300,6 +328,28 @@ mod tests {
         assert_eq!(owed(&unreported, 1_000_000, NOW), 2);
         assert!(unreported.len() <= PLACES * WAYS);
         assert_eq!(unreported.len() as u64 + unreported.forgiven(), 100_001);
+    }
+
+    #[test]
+    fn a_caller_has_one_report_whatever_it_owes_meanwhile() {
+        let unreported = Unreported::default();
+        let name = caller(1).name;
+        let begun = std::cell::RefCell::new(Vec::new());
+        let report = || unreported.report(name, |notifier| begun.borrow_mut().push(notifier));
+        assert!(report().is_none(), "nothing is owed");
+        admit(&unreported, 1, 5);
+        assert!(report().is_some());
+        // All of it is debited, and it owes again before the report has ended.
+        unreported.subtract(&caller(1), 5);
+        admit(&unreported, 1, 1);
+        assert!(report().is_some_and(|report| report.is_under_way()));
+        assert_eq!(begun.borrow().len(), 1);
+        assert_eq!(unreported.next_debt(name).map(|debt| debt.tokens), Some(1));
+        unreported.subtract(&caller(1), 1);
+        assert!(unreported.next_debt(name).is_none());
+        admit(&unreported, 1, 1);
+        assert!(report().is_some());
+        assert_eq!(begun.borrow().len(), 2);
     }
 
     #[test]

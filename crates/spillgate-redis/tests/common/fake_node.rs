@@ -1,32 +1,45 @@
-use std::sync::Arc;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
-use super::fake_sentinel::{array, command};
+use super::fake_sentinel::command;
 
-/// The only node of a Cluster, which has calls made again as often as a test says.
+/// Something that answers as a test has it answer, in the place of a node of a Cluster that owns all
+/// slots or none.
 pub(crate) struct FakeNode {
-    port: u16,
+    pub(crate) port: u16,
     state: Arc<NodeState>,
     listener: JoinHandle<()>,
 }
 
-#[derive(Default)]
+type Answer = Box<dyn Fn(&[String]) -> Option<String> + Send + Sync>;
+
 struct NodeState {
-    /// How many more calls it has made again.
-    refusing: AtomicUsize,
-    calls: AtomicUsize,
+    /// The reply to a command, if it is not the usual one.
+    answer: Answer,
+    /// By how much each reply is late.
+    delay: Duration,
+    commands: Mutex<Vec<String>>,
+    connections: AtomicUsize,
 }
 
 impl FakeNode {
-    pub(crate) async fn start() -> Self {
-        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    /// A node that answers some commands in its own way, each so late.
+    pub(crate) async fn start(
+        delay: Duration,
+        answer: impl Fn(&[String]) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = socket.local_addr().unwrap().port();
-        let state = Arc::<NodeState>::default();
-        let listener = tokio::spawn(listen(socket, state.clone()));
+        let (commands, connections) = (Mutex::default(), AtomicUsize::new(0));
+        let state = Arc::new(NodeState { answer: Box::new(answer), delay, commands, connections });
+        let listener = tokio::spawn(listen(socket, port, state.clone()));
         Self { port, state, listener }
     }
 
@@ -34,14 +47,15 @@ impl FakeNode {
         format!("redis+cluster://127.0.0.1:{}", self.port)
     }
 
-    /// Has so many calls from now on made again.
-    pub(crate) fn refuse(&self, calls: usize) {
-        self.state.refusing.store(calls, Ordering::SeqCst);
+    /// How often a command was sent.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        let commands = self.state.commands.lock().unwrap();
+        commands.iter().filter(|command| command.starts_with(name)).count()
     }
 
-    /// How often scripts were called since this was asked last.
-    pub(crate) fn calls(&self) -> usize {
-        self.state.calls.swap(0, Ordering::SeqCst)
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
     }
 }
 
@@ -51,9 +65,17 @@ impl Drop for FakeNode {
     }
 }
 
-async fn listen(socket: TcpListener, state: Arc<NodeState>) {
-    let port = socket.local_addr().unwrap().port();
+/// `CLUSTER SLOTS` of nodes on this machine, each with a range.
+pub(crate) fn slots(ranges: &[(u16, u16, u16)]) -> String {
+    let each = |(first, last, port): &(u16, u16, u16)| {
+        format!("*3\r\n:{first}\r\n:{last}\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n")
+    };
+    format!("*{}\r\n{}", ranges.len(), ranges.iter().map(each).collect::<String>())
+}
+
+async fn listen(socket: TcpListener, port: u16, state: Arc<NodeState>) {
     while let Ok((client, _)) = socket.accept().await {
+        state.connections.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(serve(client, port, state.clone()));
     }
 }
@@ -62,28 +84,22 @@ async fn serve(client: TcpStream, port: u16, state: Arc<NodeState>) {
     let (reader, mut writer) = client.into_split();
     let mut reader = BufReader::new(reader);
     while let Some(words) = command(&mut reader).await {
-        let reply = match words[0].as_str() {
-            "INFO" => {
-                let info = "redis_version:7.0.0\r\ncluster_enabled:1\r\nrole:master\r\n";
-                format!("${}\r\n{info}\r\n", info.len())
-            }
-            "CLUSTER" => {
-                let node = format!("*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n");
-                format!("*1\r\n*3\r\n:0\r\n:16383\r\n{node}")
-            }
-            "TIME" => array(&["1700000000", "0"]),
-            "EVALSHA" if !words[3].contains("probe") => {
-                state.calls.fetch_add(1, Ordering::SeqCst);
-                let left = |left: usize| left.checked_sub(1);
-                match state.refusing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left) {
-                    Ok(_) => "-TRYAGAIN Multiple keys request during rehashing of slot\r\n".into(),
-                    Err(_) => ":1\r\n".to_owned(),
-                }
-            }
-            _ => "+OK\r\n".to_owned(),
-        };
+        state.commands.lock().unwrap().push(words.join(" "));
+        let reply = (state.answer)(&words).unwrap_or_else(|| usual(&words, port));
+        sleep(state.delay).await;
         if writer.write_all(reply.as_bytes()).await.is_err() {
             return;
         }
+    }
+}
+
+fn usual(words: &[String], port: u16) -> String {
+    const INFO: &str = "redis_version:7.0.0\r\nrole:master\r\ncluster_enabled:1\r\n";
+    match words[0].as_str() {
+        "INFO" => format!("${}\r\n{INFO}\r\n", INFO.len()),
+        "CLUSTER" => slots(&[(0, 16383, port)]),
+        "TIME" => "*2\r\n:1700000000\r\n:0\r\n".to_owned(),
+        "EVALSHA" | "DEL" => ":1\r\n".to_owned(),
+        _ => "+OK\r\n".to_owned(),
     }
 }

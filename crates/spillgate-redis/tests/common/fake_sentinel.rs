@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -16,6 +17,7 @@ struct SentinelState {
     /// The port of whom it calls the master.
     master: Mutex<u16>,
     may_subscribe: bool,
+    connections: AtomicUsize,
     subscribers: tokio::sync::Mutex<Vec<OwnedWriteHalf>>,
 }
 
@@ -24,8 +26,8 @@ impl FakeSentinel {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = socket.local_addr().unwrap().port();
         let subscribers = tokio::sync::Mutex::default();
-        let state =
-            Arc::new(SentinelState { master: Mutex::new(master), may_subscribe, subscribers });
+        let (master, connections) = (Mutex::new(master), AtomicUsize::new(0));
+        let state = Arc::new(SentinelState { master, may_subscribe, connections, subscribers });
         let listener = tokio::spawn(listen(socket, state.clone()));
         Self { port, state, listener }
     }
@@ -40,6 +42,11 @@ impl FakeSentinel {
 
     pub(crate) fn set_master(&self, port: u16) {
         *self.state.master.lock().unwrap() = port;
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
     }
 
     /// How many are subscribed.
@@ -68,6 +75,7 @@ impl Drop for FakeSentinel {
 
 async fn listen(socket: TcpListener, state: Arc<SentinelState>) {
     while let Ok((client, _)) = socket.accept().await {
+        state.connections.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(serve(client, state.clone()));
     }
 }

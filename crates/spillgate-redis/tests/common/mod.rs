@@ -16,7 +16,7 @@ pub(crate) use self::bound::{Bound, Span};
 pub(crate) use self::certificates::Certificates;
 pub(crate) use self::clock::real_time;
 pub(crate) use self::cluster::{Cluster, MovingSlot, eventually};
-pub(crate) use self::fake_node::FakeNode;
+pub(crate) use self::fake_node::{FakeNode, slots};
 pub(crate) use self::fake_sentinel::FakeSentinel;
 pub(crate) use self::log::log;
 pub(crate) use self::proxy::Proxy;

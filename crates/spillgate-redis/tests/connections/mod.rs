@@ -8,6 +8,7 @@ mod credentials;
 mod deposits;
 mod moving_slot;
 mod news;
+mod nodes;
 mod outage;
 mod sentinel;
 mod stalls;

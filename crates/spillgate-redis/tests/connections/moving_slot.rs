@@ -1,5 +1,7 @@
 //! What is done with everything that a slot has while it moves.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use spillgate_policy::store::{HoldSpec, LimitSpec, PermitId, Spend, Store};
@@ -150,30 +152,48 @@ fn exchange() -> Exchange {
     Exchange { name: entry(1).name, old: None, new: None, keeps_base: false, expires: None }
 }
 
+/// A node whose slots are being moved, so that it has so many calls made again.
+async fn refusing(calls: &Arc<AtomicUsize>) -> FakeNode {
+    let left = calls.clone();
+    FakeNode::start(Duration::ZERO, move |words| {
+        let one_less = |left: usize| left.checked_sub(1);
+        let is_refused = words[0] == "EVALSHA"
+            && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok();
+        is_refused
+            .then(|| "-TRYAGAIN Multiple keys request during rehashing of slot\r\n".to_owned())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_call_is_made_again_for_as_long_as_it_has_time() {
-    let node = FakeNode::start().await;
+    let left = Arc::default();
+    let node = refusing(&left).await;
     let time = Duration::from_millis(600);
     let client = Client::connect(options(&node.url()).command_time_out(time)).await.unwrap();
-    node.refuse(30);
+    let before = node.count("EVALSHA");
+    left.store(30, Ordering::SeqCst);
     assert!(client.exchange(&exchange()).await.unwrap());
-    assert_eq!(node.calls(), 31);
+    assert_eq!(node.count("EVALSHA") - before, 31);
 
-    node.refuse(usize::MAX);
-    let began = Instant::now();
+    left.store(usize::MAX, Ordering::SeqCst);
+    let (began, before) = (Instant::now(), node.count("EVALSHA"));
     let error = client.exchange(&exchange()).await.unwrap_err();
     assert_eq!(error.fault(), Fault::Unready, "{error}");
     assert!(!error.is_unanswered(), "it was never made");
     assert!(began.elapsed() >= time / 2, "after {:?}", began.elapsed());
-    assert!(node.calls() > 30);
+    assert!(node.count("EVALSHA") - before > 30);
 }
 
 #[tokio::test]
 async fn a_call_on_several_keys_of_a_moving_slot_is_told_at_once() {
-    let node = FakeNode::start().await;
+    let left = Arc::default();
+    let node = refusing(&left).await;
     let client = Client::connect(options(&node.url())).await.unwrap();
-    node.refuse(usize::MAX);
+    let before = node.count("EVALSHA");
+    left.store(usize::MAX, Ordering::SeqCst);
     let error = client.run(&[entry(1), entry(2)]).await.unwrap_err();
-    assert_eq!((error.fault(), node.calls()), (Fault::Scattered, 1), "{error}");
+    let calls = node.count("EVALSHA") - before;
+    assert_eq!((error.fault(), calls), (Fault::Scattered, 1), "{error}");
     assert!(!error.is_unanswered(), "it was not made");
 }

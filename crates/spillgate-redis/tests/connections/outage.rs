@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use spillgate_redis::backend::Fault;
 use spillgate_redis::client::Client;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::common::{Proxy, Server};
@@ -140,6 +141,30 @@ async fn scripts_that_were_flushed_are_loaded_again() {
         ask(&client, 1).await.unwrap();
     }
     assert_eq!(client.health().outages, 0);
+}
+
+#[tokio::test]
+async fn scripts_that_were_flushed_are_loaded_once_for_all_calls_in_flight() {
+    let server = Server::redis();
+    let patient = options(&server.url()).command_time_out(Duration::from_secs(10));
+    let client = Arc::new(Client::connect(patient).await.unwrap());
+    let before = scripts_loaded(&server);
+    server.command("SCRIPT FLUSH");
+    let mut calls = JoinSet::new();
+    for name in 0..100 {
+        let client = client.clone();
+        calls.spawn(async move { ask(&client, name).await.unwrap() });
+    }
+    calls.join_all().await;
+    // As many as at the start.
+    assert_eq!(scripts_loaded(&server), 2 * before);
+}
+
+/// How often a script was loaded.
+fn scripts_loaded(server: &Server) -> u64 {
+    let stats = server.command("INFO commandstats");
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_script|load:calls="));
+    line.unwrap().split(',').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]

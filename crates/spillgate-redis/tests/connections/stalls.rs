@@ -42,6 +42,19 @@ async fn calls_behind_a_check_that_is_not_answered_are_late_in_time() {
 }
 
 #[tokio::test]
+async fn a_path_that_has_become_silent_is_an_outage_although_nobody_calls() {
+    let server = Server::redis();
+    let often = options(&server.url()).check_interval(CHECK);
+    let client = Client::connect(often.connect_time_out(Duration::from_millis(50))).await.unwrap();
+    sleep(CHECK * 5).await;
+    assert_eq!(client.health().outages, 0);
+    server.pause();
+    until_outage(&client).await;
+    server.resume();
+    until_up(&client).await;
+}
+
+#[tokio::test]
 async fn calls_that_are_given_up_keep_their_places_until_they_are_answered() {
     const WINDOW: u64 = 4;
     let server = Server::redis();

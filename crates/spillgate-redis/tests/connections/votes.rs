@@ -56,6 +56,15 @@ impl VoteScene {
 }
 
 #[tokio::test]
+async fn sentinels_are_asked_again_and_again_over_the_same_connection() {
+    let scene = VoteScene::new(1).await;
+    let client = scene.connect(&scene.ports::<1>()).await;
+    scene.stays(&client).await;
+    // One of them is for events.
+    assert_eq!(scene.sentinels[0].connections(), 2);
+}
+
+#[tokio::test]
 async fn one_sentinel_is_not_believed_against_two() {
     let scene = VoteScene::new(3).await;
     let [lying, second, third] = scene.ports();

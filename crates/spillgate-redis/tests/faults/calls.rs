@@ -67,10 +67,12 @@ impl Calls {
         self.0.iter().filter(|call| call.limit == limit && is_so(call.outcome)).count()
     }
 
-    /// The part of them that Redis was asked about and decided.
+    /// The part of them that Redis was asked about and decided. Under the local limit a share
+    /// decides as well for a while.
     pub(crate) fn by_redis(&self) -> f64 {
-        let decided = self.0.iter().filter(|call| call.is_by_redis()).count();
-        let asked = self.0.iter().filter(|call| call.limit != LimitKind::Hot).count();
+        let is_asked = |call: &&Call| matches!(call.limit, LimitKind::Open | LimitKind::Closed);
+        let decided = self.0.iter().filter(is_asked).filter(|call| call.is_by_redis()).count();
+        let asked = self.0.iter().filter(is_asked).count();
         decided as f64 / asked.max(1) as f64
     }
 

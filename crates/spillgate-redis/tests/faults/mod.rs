@@ -7,4 +7,5 @@ mod load;
 mod node;
 mod outages;
 mod scene;
+mod shares;
 mod stalls;

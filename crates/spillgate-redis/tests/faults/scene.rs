@@ -23,6 +23,8 @@ pub(crate) struct Scene {
 /// What happened in a round.
 pub(crate) struct Round {
     pub(crate) calls: Calls,
+    /// Those made until nothing was wrong any more.
+    until_back: Calls,
     /// Those made while something was wrong, and until Redis decided again.
     troubled: Calls,
     /// Those made after that.
@@ -62,6 +64,9 @@ impl Scene {
     /// once it is right again.
     pub(crate) async fn round(&mut self, fault: impl AsyncFnOnce()) -> Round {
         self.rounds += 1;
+        // After a fault shares decide as well for a while.
+        sleep(Duration::from_secs(1)).await;
+        let began = Instant::now();
         let load = Load::begin(&self.node, self.rate, &format!("round {}", self.rounds));
         sleep(calm()).await;
         let begin = Instant::now();
@@ -72,9 +77,10 @@ impl Scene {
         sleep(calm()).await;
         let calls = load.end().await;
         let end = Instant::now();
+        let until_back = calls.between(began, back);
         let troubled = calls.between(begin, settled);
         let after = calls.between(settled, end);
-        let round = Round { calls, troubled, after, recovery };
+        let round = Round { calls, until_back, troubled, after, recovery };
         self.check(&round);
         round
     }
@@ -123,7 +129,7 @@ impl Round {
         let shares = |is_so: fn(bool) -> bool| {
             let is_share =
                 |outcome| matches!(outcome, CallResult::Share { is_allowed } if is_so(is_allowed));
-            self.calls.count(LimitKind::Local, is_share)
+            self.until_back.count(LimitKind::Local, is_share)
         };
         let (asked, passed) = (shares(|_| true), shares(|is_allowed| is_allowed));
         // What its caller had spent before is less than one token of the share.

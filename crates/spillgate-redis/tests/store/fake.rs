@@ -1,8 +1,12 @@
 //! Redis in memory that can be slow, away, or in several slots, and that counts.
 
 use spillgate_testing::CheckLimit;
+use std::future::poll_fn;
+use std::ops::Range;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use spillgate::{Clock, Timestamp};
@@ -14,20 +18,23 @@ use spillgate_redis::backend::{
 use spillgate_redis::{Name, RedisStore, Settings};
 use tokio::time::Instant;
 
-/// Clones are the same Redis.
+/// Clones are the same Redis, over the same path.
 #[derive(Clone)]
-pub(crate) struct Fake(Arc<FakeState>);
+pub(crate) struct Fake(Arc<FakeState>, Path);
+
+/// True if the path is cut.
+type Path = Arc<AtomicBool>;
 
 struct FakeState {
     model: Model,
     clock: TokioClock,
     slots: u8,
     delay: Mutex<Duration>,
+    answer_delay: Mutex<Duration>,
     is_down: AtomicBool,
     hangs: AtomicBool,
     is_overloaded: AtomicBool,
     is_scattered: AtomicBool,
-    loses_replies: AtomicBool,
     keeps_old_deposits: AtomicBool,
     down_slot: Mutex<Option<u16>>,
     /// How far its clock has gone back.
@@ -35,8 +42,8 @@ struct FakeState {
     runs: AtomicUsize,
     exchanges: AtomicUsize,
     permit_calls: AtomicUsize,
-    /// How many answers are still to be lost, after so many others.
-    lost: Mutex<(usize, usize)>,
+    /// Which of the next answers are lost.
+    lost: Mutex<Range<usize>>,
     before_run: Mutex<Option<Hook>>,
 }
 
@@ -63,16 +70,16 @@ impl Fake {
     }
 
     pub(crate) fn with_slots(slots: u8) -> Self {
-        Self(Arc::new(FakeState {
+        let state = FakeState {
             model: Model::new(BEGINNING),
             clock: TokioClock(Instant::now()),
             slots,
             delay: Mutex::default(),
+            answer_delay: Mutex::default(),
             is_down: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
             is_scattered: AtomicBool::new(false),
-            loses_replies: AtomicBool::new(false),
             keeps_old_deposits: AtomicBool::new(false),
             down_slot: Mutex::default(),
             behind: Mutex::default(),
@@ -81,7 +88,18 @@ impl Fake {
             permit_calls: AtomicUsize::new(0),
             lost: Mutex::default(),
             before_run: Mutex::default(),
-        }))
+        };
+        Self(Arc::new(state), Path::default())
+    }
+
+    /// The same Redis over a path of its own.
+    pub(crate) fn path(&self) -> Self {
+        Self(Arc::clone(&self.0), Path::default())
+    }
+
+    /// Cuts this path, or mends it.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.1.store(is_cut, Ordering::SeqCst);
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -133,36 +151,6 @@ impl Fake {
         self.0.hangs.store(true, Ordering::SeqCst);
     }
 
-    /// After so many answers, the next one is lost: what was asked is carried out.
-    pub(crate) fn lose_answer(&self, after: usize) {
-        *self.0.lost.lock().unwrap() = (after, 1);
-    }
-
-    /// The answer on its way back.
-    async fn answer<T>(&self, answer: T) -> Result<T, BackendError> {
-        let is_lost = match &mut *self.0.lost.lock().unwrap() {
-            (0, 0) => false,
-            (0, lost) => {
-                *lost -= 1;
-                true
-            }
-            (after, _) => {
-                *after -= 1;
-                false
-            }
-        };
-        if is_lost {
-            tokio::time::sleep(TIME_OUT).await;
-            let late = "redis://test did not answer in time";
-            return Err(BackendError::unanswered(Fault::TimedOut, late));
-        }
-        let delay = *self.0.delay.lock().unwrap();
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        Ok(answer)
-    }
-
     /// More is asked than it answers.
     pub(crate) fn set_overloaded(&self, is_overloaded: bool) {
         self.0.is_overloaded.store(is_overloaded, Ordering::SeqCst);
@@ -171,11 +159,6 @@ impl Fake {
     /// Its slot is on the way to another node.
     pub(crate) fn set_scattered(&self, is_scattered: bool) {
         self.0.is_scattered.store(is_scattered, Ordering::SeqCst);
-    }
-
-    /// What is called about permits is done, and not answered.
-    pub(crate) fn set_losing_replies(&self, loses_replies: bool) {
-        self.0.loses_replies.store(loses_replies, Ordering::SeqCst);
     }
 
     /// From now on, what was deposited is as the first version has written it.
@@ -187,9 +170,26 @@ impl Fake {
         *self.0.down_slot.lock().unwrap() = slot;
     }
 
-    /// Answers that come so late.
+    /// Calls that arrive so late.
     pub(crate) fn set_delay(&self, delay: Duration) {
         *self.0.delay.lock().unwrap() = delay;
+    }
+
+    /// Answers that come so late to what has been done.
+    pub(crate) fn set_answer_delay(&self, delay: Duration) {
+        *self.0.answer_delay.lock().unwrap() = delay;
+    }
+
+    /// These of the next answers do not come within the [time-out](TIME_OUT): what was asked is done.
+    pub(crate) fn lose_answers(&self, which: Range<usize>) {
+        *self.0.lost.lock().unwrap() = which;
+    }
+
+    fn loses_answer(&self) -> bool {
+        let mut lost = self.0.lost.lock().unwrap();
+        let is_lost = lost.contains(&0);
+        *lost = lost.start.saturating_sub(1)..lost.end.saturating_sub(1);
+        is_lost
     }
 
     /// What others do between the calls of a node.
@@ -215,11 +215,23 @@ impl Fake {
             let down = "redis://test did not answer in 50 ms (down for 1.0 s)";
             return Err(BackendError::new(Fault::TimedOut, down));
         }
-        if self.0.is_down.load(Ordering::SeqCst) {
+        if self.0.is_down.load(Ordering::SeqCst) || self.1.load(Ordering::SeqCst) {
             return Err(BackendError::new(Fault::Unreachable, "redis://test cannot be reached"));
         }
         self.0.model.set_now(self.0.clock.now() - *self.0.behind.lock().unwrap());
         Ok(())
+    }
+
+    /// Brings the answer to what was done.
+    async fn answer<T>(&self, answer: Result<T, BackendError>) -> Result<T, BackendError> {
+        if self.loses_answer() {
+            return Err(late().await);
+        }
+        let delay = *self.0.answer_delay.lock().unwrap();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        answer
     }
 }
 
@@ -235,13 +247,13 @@ impl Backend for Fake {
         if let Some(hook) = &mut *self.0.before_run.lock().unwrap() {
             hook(&self.0.model, entries);
         }
-        self.0.model.run_now(entries)
+        self.answer(self.0.model.run_now(entries)).await
     }
 
     async fn exchange(&self, exchange: &Exchange) -> Result<bool, BackendError> {
         self.0.exchanges.fetch_add(1, Ordering::SeqCst);
         self.travel(Some(&exchange.name)).await?;
-        Ok(self.0.model.exchange_now(exchange))
+        self.answer(Ok(self.0.model.exchange_now(exchange))).await
     }
 
     fn slot(&self, name: &Name) -> u16 {
@@ -270,12 +282,12 @@ impl Backend for Fake {
         lifetime: Duration,
     ) -> Result<(), BackendError> {
         self.travel(Some(&name)).await?;
-        self.0.model.deposit(name, kept, lifetime).await
+        self.answer(self.0.model.deposit(name, kept, lifetime).await).await
     }
 
     async fn withdraw(&self, name: Name) -> Result<Option<Vec<u8>>, BackendError> {
         self.travel(Some(&name)).await?;
-        let kept = self.0.model.withdraw(name).await?;
+        let kept = self.answer(self.0.model.withdraw(name).await).await?;
         if !self.0.keeps_old_deposits.load(Ordering::SeqCst) {
             return Ok(kept);
         }
@@ -285,8 +297,7 @@ impl Backend for Fake {
 
     async fn publish(&self, edits: &[SealedEdit]) -> Result<bool, BackendError> {
         self.travel(None).await?;
-        let published = self.0.model.publish(edits).await?;
-        self.answer(published).await
+        self.answer(self.0.model.publish(edits).await).await
     }
 
     async fn edits_since(&self, version: u64) -> Result<EditPage, BackendError> {
@@ -297,22 +308,12 @@ impl Backend for Fake {
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply, BackendError> {
         self.0.permit_calls.fetch_add(1, Ordering::SeqCst);
         self.travel(Some(&call.name)).await?;
-        let reply = self.0.model.permits_now(call);
-        // The way back.
-        let delay = *self.0.delay.lock().unwrap();
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        if self.0.loses_replies.load(Ordering::SeqCst) {
-            return Err(late().await);
-        }
-        Ok(reply)
+        self.answer(Ok(self.0.model.permits_now(call))).await
     }
 
     async fn swap_strikes(&self, name: Name, swap: Option<&Swap>) -> Result<Swapped, BackendError> {
         self.travel(Some(&name)).await?;
-        let swapped = self.0.model.swap_strikes_now(name, swap);
-        self.answer(swapped).await
+        self.answer(Ok(self.0.model.swap_strikes_now(name, swap))).await
     }
 }
 
@@ -348,4 +349,17 @@ pub(crate) async fn check_all(
 /// How much a caller still has.
 pub(crate) async fn left(node: &Node, limit: &str, key: &str) -> u64 {
     node.peek_limit(limit, &[key], 0).await.unwrap().remaining()
+}
+
+/// Polls a future so many times and drops it: `None` if it was not done by then.
+pub(crate) async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<T> {
+    let (mut future, mut left) = (pin!(future), times);
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(Some)
+    })
+    .await
 }

@@ -8,6 +8,9 @@ use tokio::time::{Instant, sleep};
 
 use super::fake::{Fake, TIME_OUT, check_all, left, passes};
 
+/// How long a share counts as well once Redis is back.
+const RETURN: Duration = Duration::from_secs(1);
+
 fn policy(outage: &str) -> String {
     format!(
         "[[limit]]\nname = 'l'\nby-name = true\nper = 'user'\nquota = '10/h'\noutage = '{outage}'"
@@ -49,11 +52,13 @@ async fn a_local_limit_goes_by_this_nodes_share_and_keeps_it_between_outages() {
     redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 4).await, 4);
     redis.set_down(false);
+    sleep(RETURN).await;
     assert_eq!(passes(&node, "l", "alice", 2).await, 2);
     redis.set_down(true);
     assert_eq!(passes(&node, "l", "alice", 12).await, 1);
     assert_eq!(left(&node, "l", "alice").await, 0);
     redis.set_down(false);
+    sleep(RETURN).await;
     assert_eq!(passes(&node, "l", "alice", 12).await, 3, "all together ten");
     assert_eq!(node.store().stats().outage_local, 16);
 }

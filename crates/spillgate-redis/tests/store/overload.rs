@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::fake::{Fake, check_all, left, passes};
+use super::fake::{Fake, Node, check_all, left, passes};
 
 fn policy(outage: &str, more: &str) -> String {
     format!(
@@ -48,6 +48,65 @@ async fn what_was_spent_elsewhere_is_taken_back() {
     redis.set_overloaded(false);
     assert_eq!(passes(&node, "m", "alice", 20).await, 9);
     assert_eq!(passes(&node, "l", "alice", 2000).await, 999);
+}
+
+/// A node with refunds of 100 of 200 tokens each to so many callers, which Redis has refused.
+async fn refused(redis: &Fake, callers: usize) -> Node {
+    let node = redis.node(&policy("local", ""));
+    for caller in 0..callers {
+        let _ = node.check_limit("l", &[&caller.to_string()], 200).await.unwrap();
+    }
+    redis.set_overloaded(true);
+    for caller in 0..callers {
+        node.settle_limit("l", &[&caller.to_string()], 200, 100).await.unwrap();
+    }
+    node
+}
+
+#[tokio::test(start_paused = true)]
+async fn refunds_that_are_refused_do_not_feed_the_overload_and_are_made_when_it_is_over() {
+    let redis = Fake::new();
+    let node = refused(&redis, 1000).await;
+    let before = redis.runs();
+    sleep(Duration::from_secs(60)).await;
+    let offered = redis.runs() - before;
+    assert!(offered <= 16 * 80, "{offered} calls in a minute");
+    redis.set_overloaded(false);
+    sleep(Duration::from_secs(2)).await;
+    for caller in 0..1000 {
+        // Some of it is refilled in a minute.
+        let left = left(&node, "l", &caller.to_string()).await;
+        assert!((900..=920).contains(&left), "{left} of {caller}");
+    }
+    assert_eq!(node.store().stats().dropped_refunds, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refunds_that_wait_are_made_before_a_server_stops_or_counted_as_lost() {
+    for is_over in [true, false] {
+        let redis = Fake::new();
+        let node = refused(&redis, 100).await;
+        redis.set_overloaded(!is_over);
+        node.store().shutdown().await;
+        redis.set_overloaded(false);
+        let other = redis.node(&policy("local", ""));
+        let (lost, has) = if is_over { (0, 900) } else { (100 * 100, 800) };
+        assert_eq!(node.store().stats().dropped_refunds, lost);
+        assert_eq!(left(&other, "l", "7").await, has);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refund_that_is_not_answered_is_not_made_again_and_counts_as_lost() {
+    let redis = Fake::new();
+    let node = refused(&redis, 1).await;
+    redis.lose_answers(0..usize::MAX);
+    redis.set_overloaded(false);
+    sleep(Duration::from_secs(5)).await;
+    redis.lose_answers(0..0);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(left(&node, "l", "0").await, 902, "once, and ten seconds are refilled");
+    assert_eq!(node.store().stats().dropped_refunds, 100);
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,7 +91,7 @@ async fn a_call_whose_answer_is_lost_counts_once() {
     assert_eq!(pair.strike(0).await, None);
     let call = StrikeCall::new(1);
     // The first answer says what is there, the second that it was replaced.
-    redis.lose_answer(1);
+    redis.lose_answers(1..2);
     assert!(pair.try_call(0, call).await.is_err());
     assert_eq!((pair.call(0, call).await, pair.call(0, call).await), (None, None));
     assert!(pair.strike(0).await.unwrap().2);
@@ -103,7 +103,7 @@ async fn a_ban_whose_answer_is_lost_is_found_by_the_next_offence_and_is_new_to_w
     let pair = Pair::new(&redis, 3);
     assert_eq!((pair.strike(0).await, pair.strike(1).await), (None, None));
     let (call, length) = (StrikeCall::new(1), pair.rule.duration);
-    redis.lose_answer(1);
+    redis.lose_answers(1..2);
     assert!(pair.try_call(0, call).await.is_err());
     sleep(length / 4).await;
     let rest = pair.strike(1).await.unwrap();
@@ -166,7 +166,7 @@ async fn whichever_answer_is_lost_the_ban_is_in_force_on_all_nodes_and_begins_on
         for _ in 0..3 {
             offend(&one).await;
         }
-        redis.lose_answer(lost);
+        redis.lose_answers(lost..lost + 1);
         assert_eq!(follow(&one, &mut versions, 0).await, lost == 3, "answer {lost}");
         assert!(follow(&one, &mut versions, 0).await);
         assert!(follow(&other, &mut versions, 1).await);
@@ -181,6 +181,7 @@ async fn wherever_a_flush_is_dropped_no_offence_is_lost_or_counts_twice() {
         for (offences, expected) in [(2, Answer::Allowed), (3, Answer::Banned)] {
             let redis = Fake::new();
             redis.set_delay(Duration::from_millis(1));
+            redis.set_answer_delay(Duration::from_millis(1));
             let (one, other) = (redis.node(POLICY), redis.node(POLICY));
             let mut versions = [0; 3];
             for _ in 0..offences {
@@ -229,7 +230,7 @@ async fn the_ban_of_a_report_that_was_not_answered_begins_without_another_offenc
         for _ in 0..2 {
             assert!(node.strike("login", &["ann"]).await.unwrap().is_none());
         }
-        redis.lose_answer(1);
+        redis.lose_answers(1..2);
         let longest = Duration::from_millis(if is_dropped { 1 } else { 1000 });
         let reported = timeout(longest, node.strike("login", &["ann"])).await;
         assert_eq!(reported.is_err(), is_dropped);

@@ -96,6 +96,8 @@ fn decisions(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result 
     gauges(encoder, "store_unreported_callers", help, [([], stats.unreported)])?;
     let help = "Tokens admitted during an outage that are never reported, for lack of room";
     counters(encoder, "store_forgiven", help, [([], stats.forgiven)])?;
+    let help = "Tokens of settlements that are never given back, for lack of room or of an answer";
+    counters(encoder, "store_dropped_refunds", help, [([], stats.dropped_refunds)])?;
     let help = "Callers whose state was in the future because the store's clock went backwards";
     counters(encoder, "store_states_cut", help, [([], stats.cut)])?;
     let help = "Callers whose spending was carried over to a changed quota";

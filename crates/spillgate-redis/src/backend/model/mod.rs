@@ -93,20 +93,6 @@ impl Model {
         Ok(Reply { now, answers })
     }
 
-    /// [Publishes](Backend::publish) edits at once.
-    pub fn publish_now(&self, edits: &[SealedEdit]) -> bool {
-        let mut kept = self.kept();
-        let now = kept.now;
-        kept.edits.publish(edits, now)
-    }
-
-    /// The [edits since](Backend::edits_since) a version, at once.
-    pub fn edits_since_now(&self, version: u64) -> EditPage {
-        let mut kept = self.kept();
-        let now = kept.now;
-        kept.edits.since(version, now)
-    }
-
     /// [Swaps](Backend::swap_strikes) strikes at once.
     pub fn swap_strikes_now(&self, name: Name, swap: Option<&Swap>) -> Swapped {
         let mut kept = self.kept();

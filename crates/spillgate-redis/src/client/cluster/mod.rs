@@ -25,6 +25,9 @@ use self::topology::Topology;
 /// How often the slot map is refreshed.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
 
+/// The longest pause between two refreshes while a node is down: nodes that are up answer each.
+const LONGEST: Duration = Duration::from_millis(500);
+
 /// Delay before a retry while a slot migrates.
 const ON_ITS_WAY: Duration = Duration::from_millis(2);
 
@@ -125,7 +128,14 @@ impl Cluster {
             };
             redirects += 1;
             link = core.link_to(&elsewhere);
-            link.wait_until_up(Instant::now() + time_out).await;
+            let begin = Instant::now();
+            link.wait_until_up(begin + time_out).await;
+            time_out = time_out.saturating_sub(begin.elapsed());
+            if time_out.is_zero() {
+                // Not sent: a node that had no time to answer is not a slow one.
+                let text = format!("{elsewhere} could not be reached in time");
+                return Err(BackendError::new(Fault::TimedOut, text));
+            }
         }
         let text = format!("slot {slot} of the Cluster is nowhere to be found");
         Err(BackendError::new(Fault::Unready, text))
@@ -184,6 +194,9 @@ impl ClusterCore {
 
     /// The link to a node, created on demand.
     fn link_to(&self, address: &Address) -> Arc<Link> {
+        if let Some(link) = self.map.load().links.get(address) {
+            return link.clone();
+        }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = self.map.load();
         if let Some(link) = map.links.get(address) {
@@ -201,17 +214,20 @@ impl ClusterCore {
         Arc::new(Link::connect_later(self.plan.clone(), target, probe_key))
     }
 
-    /// The address of a node, and a key in one of its slots for probing.
+    /// The address of a node, and a key in one of its slots for probing. A node without slots
+    /// redirects the probe, which is an answer.
     fn of_node(&self, topology: &Topology, address: &Address) -> (Target, String) {
         let key = |number| format!("{}{{probe{number}}}", self.plan.options.prefix);
         let is_own = |key: &String| topology.owner(slot::of_key(key.as_bytes())) == Some(address);
         // Enough to hit nearly every slot. A key of another node does no harm.
-        let own = (0..u32::from(slot::SLOTS) * 8).map(key).find(is_own);
+        let tries = if topology.has(address) { u32::from(slot::SLOTS) * 8 } else { 0 };
+        let own = (0..tries).map(key).find(is_own);
         (Target::One(address.clone()), own.unwrap_or_else(|| key(0)))
     }
 
     /// Refreshes the slot map when it may have changed.
     async fn keep(self: Arc<Self>) {
+        let mut pause = self.plan.options.probe_interval;
         loop {
             let is_well = {
                 let map = self.map.load();
@@ -219,24 +235,28 @@ impl ClusterCore {
             };
             if is_well {
                 self.plan.checks.start();
-            }
-            let wait = if is_well { LOOK_AROUND } else { Duration::ZERO };
-            tokio::select! {
-                () = self.stale.notified() => {}
-                () = sleep(wait) => {}
+                pause = self.plan.options.probe_interval;
+                tokio::select! {
+                    () = self.stale.notified() => {}
+                    () = sleep(LOOK_AROUND) => {}
+                }
             }
             match self.ask().await {
                 Ok(topology) => self.adopt(topology),
                 Err(error) => self.note_unknown(error),
             }
-            sleep(self.plan.options.probe_interval).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST.max(self.plan.options.probe_interval));
         }
     }
 
     /// Asks the nodes that are up, then the seeds.
     async fn ask(&self) -> Result<Topology> {
-        let links = self.map.load().links.clone();
-        for (address, link) in links.iter().filter(|(_, link)| link.state().0.is_none()) {
+        let map = self.map.load_full();
+        let is_up = |(address, link): &(&Address, &Arc<Link>)| {
+            map.topology.has(address) && link.state().0.is_none()
+        };
+        for (address, link) in map.links.iter().filter(is_up) {
             let mut time_out = self.plan.options.command_time_out;
             if let Ok(answer) = link.call(&question(), false, &mut time_out).await
                 && let Ok(topology) = Topology::read(answer, address)
@@ -267,7 +287,7 @@ impl ClusterCore {
         Topology::read(answer, seed).map_err(|error| Failure::of(seed, &error.into()).error)
     }
 
-    /// Applies a slot map. Links to nodes without slots are closed.
+    /// Applies a slot map. Links to nodes without slots are closed, unless slots migrate to them.
     fn adopt(&self, topology: Topology) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = self.map.load();
@@ -275,8 +295,13 @@ impl ClusterCore {
             let known = map.links.get(*address).cloned();
             known.unwrap_or_else(|| self.new_link(&topology, address))
         };
-        let links =
+        let mut links: HashMap<_, _> =
             topology.masters().into_iter().map(|node| (node.clone(), link(&node))).collect();
+        for (address, link) in &map.links {
+            if !links.contains_key(address) && link.was_used() && link.state().0.is_none() {
+                links.insert(address.clone(), link.clone());
+            }
+        }
         self.map.store(Arc::new(Map { topology, links, unknown: None }));
     }
 

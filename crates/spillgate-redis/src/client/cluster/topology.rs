@@ -22,12 +22,10 @@ impl Topology {
             let mut master = from_redis_value::<Vec<Value>>(field())?.into_iter();
             let host = Option::<String>::from_redis_value(master.next().unwrap_or(Value::Nil))?;
             let port = from_redis_value(master.next().unwrap_or(Value::Nil))?;
-            // A node that does not know its own name omits it: use the address it was asked at.
-            let host = host
-                .filter(|host| !host.is_empty() && host != "?")
-                .or_else(|| asked.host().map(str::to_owned))
-                .unwrap_or_default();
-            ranges.push((first, last, Address::Tcp(host, port)));
+            let host = host.unwrap_or_default();
+            if let Some(master) = Address::named(&host, port, asked) {
+                ranges.push((first, last, master));
+            }
         }
         ranges.sort_by_key(|(first, _, _)| *first);
         Ok(Self { ranges })
@@ -39,6 +37,11 @@ impl Topology {
         masters.sort_by_key(ToString::to_string);
         masters.dedup();
         masters
+    }
+
+    /// True if a node has slots.
+    pub(super) fn has(&self, node: &Address) -> bool {
+        self.ranges.iter().any(|(_, _, master)| master == node)
     }
 
     /// The master of a slot.

@@ -78,7 +78,7 @@ impl LeaseSource for TestSource {
     }
 
     async fn take(
-        &self,
+        self: &Arc<Self>,
         caller: &TestCaller,
         wanted: &EffectiveQuota,
         least: u64,

@@ -26,13 +26,15 @@ fn denied(effective: &EffectiveQuota, sent: Timestamp) -> Arc<LastWords> {
     words
 }
 
+/// Begins a call that stays under way if it is not denied.
 fn is_denied(
     words: &Arc<LastWords>,
     effective: &EffectiveQuota,
     cost: u64,
     local: Timestamp,
 ) -> bool {
-    words.begin(NAME, effective, cost, local).is_err()
+    let begun = words.begin(NAME, effective, cost, local);
+    begun.map(|in_flight| in_flight.map(InFlight::answered)).is_err()
 }
 
 #[test]
@@ -51,6 +53,17 @@ fn only_one_call_asks_for_a_token() {
     assert!(!is_denied(&words, &effective, 1, refilled));
     assert!(is_denied(&words, &effective, 1, refilled));
     assert!(!is_denied(&words, &effective, 1, refilled + Duration::from_millis(100)));
+}
+
+#[test]
+fn a_call_that_ends_without_an_answer_denies_nobody() {
+    let (effective, start) = (effective("10/s"), START);
+    let words = denied(&effective, start);
+    let refilled = start + Duration::from_millis(100);
+    let given_up = words.begin(NAME, &effective, 1, refilled);
+    assert!(is_denied(&words, &effective, 1, refilled), "the token is asked for");
+    drop(given_up);
+    assert!(!is_denied(&words, &effective, 1, refilled));
 }
 
 #[test]

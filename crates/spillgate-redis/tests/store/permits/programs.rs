@@ -1,8 +1,5 @@
 //! Permits that programs acquire, renew and release by their ids.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use spillgate_policy::store::{PermitId, Store};
@@ -11,7 +8,7 @@ use spillgate_redis::backend::{PermitCall, PermitOp, Wanted};
 use tokio::time::{sleep, timeout};
 
 use super::{HoldNode, TTL, limit, nodes, spend};
-use crate::store::fake::{Fake, TIME_OUT};
+use crate::store::fake::{Fake, TIME_OUT, polled};
 
 /// How long it takes to give back what nobody has got.
 const SOON: Duration = Duration::from_secs(1);
@@ -51,12 +48,12 @@ async fn permits_that_a_program_does_not_release_are_counted() {
 async fn permits_whose_reply_was_lost_are_given_back() {
     let redis = Fake::new();
     let [one, other] = nodes(&redis, &limit(5));
-    redis.set_losing_replies(true);
+    redis.lose_answers(0..usize::MAX);
     for _ in 0..5 {
         let lost = one.store.acquire(&one.limits, &spend("ann", 1), TTL).await;
         assert!(lost.unwrap_err().is_store());
     }
-    redis.set_losing_replies(false);
+    redis.lose_answers(0..0);
     sleep(SOON).await;
     assert!(other.acquire("ann", 5, TTL).await.is_some());
 }
@@ -66,10 +63,10 @@ async fn they_are_given_back_once_redis_answers_and_no_longer_than_they_would_la
     let redis = Fake::new();
     let [one, other] = nodes(&redis, &limit(5));
     let lose = async || {
-        redis.set_losing_replies(true);
+        redis.lose_answers(0..usize::MAX);
         let lost = one.store.acquire(&one.limits, &spend("ann", 5), TTL).await;
         assert!(lost.unwrap_err().is_store());
-        redis.set_losing_replies(false);
+        redis.lose_answers(0..0);
         redis.set_down(true);
     };
     lose().await;
@@ -85,32 +82,12 @@ async fn they_are_given_back_once_redis_answers_and_no_longer_than_they_would_la
     assert_eq!(redis.permit_calls(), calls, "they have expired");
 }
 
-/// Polls a future so many times at most, and drops it then.
-async fn poll_times(future: impl Future, polls: usize) -> bool {
-    let (mut future, mut left) = (pin!(future), polls);
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending => {
-                if left == 0 {
-                    context.waker().wake_by_ref();
-                }
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
 #[tokio::test(start_paused = true)]
 async fn permits_of_a_program_that_went_away_are_given_back_wherever_it_stood() {
     let redis = Fake::new();
     let [one, other] = nodes(&redis, &limit(5));
     redis.set_delay(Duration::from_millis(10));
+    redis.set_answer_delay(Duration::from_millis(10));
     let all_are_free = async |when: &str| {
         sleep(SOON).await;
         let id = other.acquire("ann", 5, TTL).await;
@@ -120,7 +97,7 @@ async fn permits_of_a_program_that_went_away_are_given_back_wherever_it_stood() 
     let (mut polls, five) = (0, spend("ann", 5));
     loop {
         let acquiring = one.store.acquire(&one.limits, &five, TTL);
-        if poll_times(acquiring, polls).await {
+        if polled(polls, acquiring).await.is_some() {
             break;
         }
         all_are_free(&format!("{polls} polls")).await;
@@ -141,6 +118,7 @@ async fn a_shutdown_waits_for_what_is_to_be_given_back() {
     let redis = Fake::new();
     let [one, other] = nodes(&redis, &limit(5));
     redis.set_delay(Duration::from_millis(10));
+    redis.set_answer_delay(Duration::from_millis(10));
     let five = spend("ann", 5);
     let acquiring = one.store.acquire(&one.limits, &five, TTL);
     assert!(timeout(Duration::from_millis(5), acquiring).await.is_err());

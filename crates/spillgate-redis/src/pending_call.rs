@@ -4,13 +4,13 @@ use tokio::sync::Notify;
 
 use crate::backend::BackendError;
 
-/// A call in flight about one slice. Other requests wait for it.
+/// A call in flight about one caller. Other requests wait for it.
 #[derive(Clone, Debug)]
-pub(super) struct PendingCall(Arc<CallCell>);
+pub(crate) struct PendingCall(Arc<CallCell>);
 
 /// Notifies those who wait for a call, also when it is dropped.
 #[derive(Debug)]
-pub(super) struct CallNotifier(Arc<CallCell>);
+pub(crate) struct CallNotifier(Arc<CallCell>);
 
 /// Waiters are woken in order, so that simulations can be replayed.
 #[derive(Debug, Default)]
@@ -21,18 +21,18 @@ struct CallCell {
 }
 
 impl PendingCall {
-    pub(super) fn begin() -> (Self, CallNotifier) {
+    pub(crate) fn begin() -> (Self, CallNotifier) {
         let cell = Arc::new(CallCell::default());
         (Self(Arc::clone(&cell)), CallNotifier(cell))
     }
 
     /// True until it has an outcome.
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(crate) fn is_under_way(&self) -> bool {
         self.0.outcome.get().is_none()
     }
 
     /// Waits until it is answered.
-    pub(super) async fn outcome(self) -> Result<(), BackendError> {
+    pub(crate) async fn outcome(self) -> Result<(), BackendError> {
         loop {
             // Registered before the check, so that no notification is missed.
             let notified = self.0.waiting.notified();
@@ -46,7 +46,7 @@ impl PendingCall {
 
 impl CallNotifier {
     /// Sets the outcome, once, and wakes those who wait.
-    pub(super) fn notify(&self, failure: Option<BackendError>) {
+    pub(crate) fn notify(&self, failure: Option<BackendError>) {
         let _ = self.0.outcome.set(failure);
         self.0.waiting.notify_waiters();
     }
