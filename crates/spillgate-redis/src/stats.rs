@@ -57,8 +57,12 @@ pub struct LeaseStats {
     pub takes: u64,
     /// Slices whose rest was given back.
     pub given_back: u64,
-    /// Slices that could not be given back: others had spent after them, or Redis did not answer.
+    /// Slices of which something could not be given back: others had spent after them, or Redis did
+    /// not answer.
     pub lost: u64,
+    /// Tokens of slices that were neither spent nor given back, apart from those that passed while
+    /// the bucket refilled.
+    pub lost_tokens: u64,
 }
 
 /// What became of the permits of concurrency limits so far.

@@ -49,10 +49,7 @@ impl BucketWord {
         if self.next <= self.sample.now {
             return self;
         }
-        // Anything that differs between nodes and over time.
-        let mixed = (self.word.to_bits() ^ self.sample.now.as_nanos().rotate_left(32))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let later = (u128::from(mixed >> 32) * within.as_nanos()) >> 32;
+        let later = (u128::from(mix(self.word, self.sample.now)) * within.as_nanos()) >> 32;
         Self { next: self.next + Duration::from_nanos(later as u64), ..self }
     }
 
@@ -87,4 +84,10 @@ impl BucketWord {
     pub(super) fn unlearn(&mut self) {
         self.word = Word::from_bits(0);
     }
+}
+
+/// 32 bits that differ between nodes and over time.
+pub(super) fn mix(word: Word, now: Timestamp) -> u64 {
+    let mixed = word.to_bits() ^ now.as_nanos().rotate_left(32);
+    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }

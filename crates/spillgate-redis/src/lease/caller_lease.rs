@@ -28,8 +28,6 @@ pub(super) struct Lease<C> {
     used: Timestamp,
     /// Nothing is taken ahead before this time.
     pub(super) quiet_until: Timestamp,
-    /// Nothing idle is given back before this time.
-    pub(super) back_after: Timestamp,
     pub(super) pending: Option<PendingTake>,
     /// Cost of the calls that wait for the take in flight.
     pub(super) waiting: u64,
@@ -64,7 +62,6 @@ impl<C> Lease<C> {
             began: local,
             used: local,
             quiet_until: local,
-            back_after: local,
             pending: None,
             waiting: 0,
             woken: 0,
@@ -77,8 +74,11 @@ impl<C> Lease<C> {
     where
         C: Clone,
     {
-        let asked = self.asked;
-        *self = Self { asked, ..Self::new(self.caller.clone(), effective, local) };
+        let (asked, mut held) = (self.asked, std::mem::take(&mut self.held));
+        if let Some(bucket) = &self.bucket {
+            held.lose_all(bucket, local);
+        }
+        *self = Self { asked, held, ..Self::new(self.caller.clone(), effective, local) };
     }
 
     /// True if the lease has the quota of the policy. Tiers share terms, but their slots differ in

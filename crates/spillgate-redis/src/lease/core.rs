@@ -4,19 +4,20 @@ use std::sync::{Arc, OnceLock};
 
 use spillgate::{KeyedState, Timestamp};
 use tokio::runtime::Handle;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::bucket::Bucket;
 use super::caller_lease::{Lease, Spent};
 use super::leases::Step;
 use super::reaper;
 use super::single_flight::{TakeOutcome, TakeRequest};
+use super::slice_return::{SliceReturn, Tokens};
 use super::source::{LeaseSource, Taken};
 use super::table::{LeaseId, Shard, Table};
-use super::take::SliceReturn;
 use crate::backend::Result;
 use crate::effective_quota::EffectiveQuota;
 use crate::flow::inherit_client;
-use crate::stats::{LeaseCounters, LeaseStats};
+use crate::stats::{Counter, LeaseCounters, LeaseStats};
 
 /// What calls share with the background tasks.
 #[derive(Debug)]
@@ -24,11 +25,15 @@ pub(super) struct LeaseCore<S: LeaseSource> {
     pub(super) source: Arc<S>,
     pub(super) table: Table<S::Caller>,
     pub(super) counters: LeaseCounters,
+    /// What was neither spent nor given back.
+    lost: Counter,
     /// Known after the first call.
     runtime: OnceLock<Handle>,
     /// True after shutdown. Relaxed: it is read under the lock of a shard, and everything is given
     /// back under that lock afterwards.
     is_closed: AtomicBool,
+    /// Read while slices are given back, so that a shutdown waits for it.
+    giving_back: Arc<RwLock<()>>,
 }
 
 impl<S: LeaseSource> LeaseCore<S> {
@@ -37,8 +42,10 @@ impl<S: LeaseSource> LeaseCore<S> {
             source,
             table: Table::new(hasher, capacity),
             counters: LeaseCounters::default(),
+            lost: Counter::default(),
             runtime: OnceLock::new(),
             is_closed: AtomicBool::new(false),
+            giving_back: Arc::default(),
         }
     }
 
@@ -106,7 +113,7 @@ impl<S: LeaseSource> LeaseCore<S> {
         id: LeaseId,
         asked: &EffectiveQuota,
         local: Timestamp,
-    ) -> Option<SliceReturn> {
+    ) -> Option<SliceReturn<S::Caller>> {
         let is_full = shard.len() >= self.table.room;
         let gone = match shard.lease(id).map(|lease| lease.is_of(asked)) {
             Some(true) => None,
@@ -114,7 +121,7 @@ impl<S: LeaseSource> LeaseCore<S> {
             None if is_full => shard.remove_idle(local),
             None => None,
         };
-        gone?.give_back(self.source.margin(), local)
+        gone?.give_back(local)
     }
 
     /// Runs a take in the background.
@@ -132,6 +139,10 @@ impl<S: LeaseSource> LeaseCore<S> {
             .take(&request.caller, &request.effective, request.least, request.most)
             .await;
         self.counters.takes.add(taken.is_ok().into());
+        if taken.as_ref().is_err_and(|why| !why.is_unmade()) {
+            // It may have been made.
+            self.lose(Tokens::whole(request.most));
+        }
         let (outcome, back) = self.complete(id, &request, taken);
         // Before anybody is notified: a shutdown waits for that.
         if let Some(back) = back {
@@ -147,7 +158,7 @@ impl<S: LeaseSource> LeaseCore<S> {
         id: LeaseId,
         request: &TakeRequest<S::Caller>,
         taken: Result<Taken>,
-    ) -> (TakeOutcome, Option<SliceReturn>) {
+    ) -> (TakeOutcome, Option<SliceReturn<S::Caller>>) {
         let local = self.source.local();
         let mut shard = self.table.shard(id);
         match shard.lease(id).filter(|lease| lease.expects(request)) {
@@ -155,29 +166,46 @@ impl<S: LeaseSource> LeaseCore<S> {
             _ => {
                 let mut nobodys = Lease::new(request.caller.clone(), request.effective, local);
                 let outcome = nobodys.complete(request, taken, local);
-                (outcome, nobodys.give_back(self.source.margin(), local))
+                (outcome, nobodys.give_back(local))
             }
         }
     }
 
-    fn give_back_later(self: &Arc<Self>, id: LeaseId, back: Option<SliceReturn>) {
+    fn give_back_later(self: &Arc<Self>, id: LeaseId, back: Option<SliceReturn<S::Caller>>) {
         if let (Some(runtime), Some(back)) = (self.runtime.get(), back) {
-            let inner = Arc::clone(self);
-            runtime.spawn(inherit_client(async move { inner.give_back(id, back).await }));
+            let (inner, shutdown_waits) = (Arc::clone(self), self.begin_giving_back());
+            runtime.spawn(inherit_client(async move {
+                inner.give_back(id, back).await;
+                drop(shutdown_waits);
+            }));
         }
     }
 
-    /// Gives a slice back. If Redis declines, the lease keeps it; if Redis does not answer, it may
-    /// have happened, and the slice is lost.
-    pub(super) async fn give_back(&self, id: LeaseId, back: SliceReturn) {
-        match self.source.exchange(&back.exchange).await {
-            Ok(true) => self.counters.given_back.add(1),
-            Ok(false) if !self.is_closed() => {
-                if !self.table.shard(id).keep(id, &back) {
-                    self.counters.lost.add(1);
-                }
-            }
-            _ => self.counters.lost.add(1),
+    /// Lets a shutdown wait until this is dropped; `None` if there is one already.
+    pub(super) fn begin_giving_back(&self) -> Option<OwnedRwLockReadGuard<()>> {
+        Arc::clone(&self.giving_back).try_read_owned().ok()
+    }
+
+    /// Waits for all that is being given back.
+    pub(super) async fn all_given_back(&self) {
+        drop(self.giving_back.write().await);
+    }
+
+    /// Gives slices back. What Redis does not take, the lease keeps for as long as it can be spent.
+    pub(super) async fn give_back(&self, id: LeaseId, mut back: SliceReturn<S::Caller>) {
+        back.send(&*self.source, &self.counters).await;
+        let local = self.source.local();
+        let is_kept = !self.is_closed() && self.table.shard(id).keep(id, &back, local);
+        if !is_kept {
+            back.lose_rest();
+        }
+        self.lose(back.lost);
+    }
+
+    fn lose(&self, tokens: Tokens) {
+        if tokens > Tokens::default() {
+            self.counters.lost.add(1);
+            self.lost.add(tokens.thousandths());
         }
     }
 
@@ -191,6 +219,7 @@ impl<S: LeaseSource> LeaseCore<S> {
 
     pub(super) fn stats(&self) -> LeaseStats {
         let mut stats = self.counters.stats();
+        stats.lost_tokens = (self.lost.value() + 500) / 1000;
         for shard in self.table.shards() {
             stats.callers += shard.len() as u64;
             stats.allowed += shard.allowed;

@@ -140,7 +140,15 @@ impl<S: LeaseSource> Leases<S> {
         }
     }
 
-    /// Removes a lease, and loses what it holds.
+    /// Removes a lease, and gives back what it holds.
+    pub(crate) async fn return_one(&self, id: LeaseId) {
+        let lease = self.0.table.shard(id).remove(id);
+        if let Some(back) = lease.and_then(|mut lease| lease.give_back(self.0.source.local())) {
+            self.0.give_back(id, back).await;
+        }
+    }
+
+    /// Removes a lease, and loses what it holds: the bucket is full again.
     pub(crate) fn forget(&self, id: LeaseId) {
         self.0.table.shard(id).remove(id);
     }

@@ -17,10 +17,8 @@
 //! of which a node knows [the latest possible time](crate::clock_sample::ClockSample).
 //!
 //! - A node that dies takes its slices with it, and others find those slots passed.
-//! - An idle slice is given back: the word is moved back to the first unspent slot, but only if it
-//!   is still the end of the slice; otherwise later slots belong to others. The slice is dropped
-//!   before the call is sent. If Redis declines, the slots are still this node's; if it does not
-//!   answer, they are lost.
+//! - An idle slice is [given back](#giving-back). It is dropped before the call is sent: if Redis does
+//!   not answer, it is lost.
 //! - A call paid out of a slice, or by Redis right before the slice, has spent exactly the slots
 //!   that end at the word of its decision. If those precede the first unspent slot of a slice, a
 //!   refund extends the slice: nobody else has those slots, and they still pass when they begin.
@@ -32,6 +30,27 @@
 //!   and nothing is lost.
 //! - Slots of different tiers differ in length. A caller in another tier begins a new lease, and
 //!   what it held is given back or lost.
+//!
+//! # Giving back
+//!
+//! If the word is still the end of the slice, it is moved back to the first unspent slot. Otherwise
+//! later slots belong to others, and were mostly spent: the word is moved back by the length of the
+//! unspent slots, and the tokens behind it are paid with those instead. That is no harm to what was
+//! spent, since it was spent before these slots begin. But others may still hold some of it, and do
+//! not know that its slots begin earlier now. So
+//!
+//! - a slice is spent [within a second](slice::LIVES) of its take, or not at all. Take that as the
+//!   slots' *bound*: each token that is held is paid with slots that begin no earlier than its own
+//!   slot or the end of that second, whichever is first;
+//! - only what lies a second ahead of Redis's time is given back, counted from the bound of the first
+//!   token. What others hold is spent before, so their bounds hold, however often slots are exchanged;
+//! - the word is compared, so nothing is taken or spent between look and exchange, however long that
+//!   takes; and it is moved by a little less, to where no slice ends: a slice whose end is the word
+//!   has its own slots.
+//!
+//! So a slice of a drained bucket comes back but for what was refilled since it was taken. The tokens
+//! in between are kept until the second is over. What is then neither spent nor given back is
+//! counted, except slots that pass in order: a full bucket could not hold them.
 //!
 //! # What it costs
 //!
@@ -67,6 +86,7 @@ mod recent;
 mod single_flight;
 mod size;
 mod slice;
+mod slice_return;
 mod source;
 mod table;
 mod take;

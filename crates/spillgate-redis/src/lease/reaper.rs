@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::core::LeaseCore;
+use super::slice_return::SliceReturn;
 use super::source::LeaseSource;
 use super::table::LeaseId;
-use super::take::SliceReturn;
 
 /// How often leases are swept.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -27,38 +27,43 @@ pub(super) async fn run<S: LeaseSource>(inner: Weak<LeaseCore<S>>) {
     loop {
         tokio::time::sleep(PERIOD).await;
         let Some(inner) = inner.upgrade().filter(|inner| !inner.is_closed()) else { return };
+        let shutdown_waits = inner.begin_giving_back();
         let back = inner.sweep();
         inner.give_back_all(back).await;
+        drop(shutdown_waits);
     }
 }
 
 impl<S: LeaseSource> LeaseCore<S> {
-    /// Removes idle slices, and callers idle for longer.
-    fn sweep(&self) -> Vec<(LeaseId, SliceReturn)> {
-        let (local, margin) = (self.source.local(), self.source.margin());
+    /// Removes idle and old slices, and callers idle for longer.
+    fn sweep(&self) -> Vec<(LeaseId, SliceReturn<S::Caller>)> {
+        let local = self.source.local();
         let mut back = Vec::new();
         for mut shard in self.table.shards() {
             shard.retain(|id, lease| {
                 let idle = lease.idle(local);
-                if idle >= IDLE && local >= lease.back_after {
-                    back.extend(lease.give_back(margin, local).map(|back| (id, back)));
-                }
-                idle < FORGOTTEN
+                let is_known = idle < FORGOTTEN;
+                let due = match is_known {
+                    true => lease.give_back_due(idle >= IDLE, local),
+                    false => lease.give_back(local),
+                };
+                back.extend(due.map(|back| (id, back)));
+                is_known
             });
         }
         // In a stable order, so that simulations can be replayed.
-        back.sort_by_key(|(_, back)| back.exchange.name);
+        back.sort_by_key(|(_, back)| back.name());
         back
     }
 
     /// Gives everything back, including what takes in flight bring.
     pub(super) async fn close(self: &Arc<Self>) {
         self.set_closed();
-        let (local, margin) = (self.source.local(), self.source.margin());
+        let local = self.source.local();
         let (mut back, mut pending) = (Vec::new(), Vec::new());
         for mut shard in self.table.shards() {
             shard.retain(|id, lease| {
-                back.extend(lease.give_back(margin, local).map(|back| (id, back)));
+                back.extend(lease.give_back(local).map(|back| (id, back)));
                 pending.extend(lease.pending().cloned());
                 false
             });
@@ -67,9 +72,10 @@ impl<S: LeaseSource> LeaseCore<S> {
         for pending in pending {
             pending.outcome().await;
         }
+        self.all_given_back().await;
     }
 
-    pub(super) async fn give_back_all(self: &Arc<Self>, back: Vec<(LeaseId, SliceReturn)>) {
+    async fn give_back_all(self: &Arc<Self>, back: Vec<(LeaseId, SliceReturn<S::Caller>)>) {
         let mut under_way = JoinSet::new();
         for (id, back) in back {
             if under_way.len() >= AT_ONCE {

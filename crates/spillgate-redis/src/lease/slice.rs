@@ -18,8 +18,19 @@ pub(super) struct Slice {
     end: u64,
     /// The start of the second half.
     half: u64,
+    /// The last take: the slice can be spent for [`LIVES`] from then on.
     pub(super) sample: ClockSample,
+    /// True if Redis did not take it back: others have what lies behind.
+    is_kept: bool,
 }
+
+/// How long slots can be spent after they were taken.
+///
+/// While they can, they may have been exchanged for [earlier ones](super#giving-back).
+pub(super) const LIVES: Duration = Duration::from_secs(1);
+
+/// From then on they are given back, since what is given back later is less.
+const OLD: Duration = Duration::from_millis(750);
 
 impl Slice {
     /// The result of a take of as many times `least` as available, up to `most`.
@@ -28,7 +39,7 @@ impl Slice {
         let tokens = backend::taken(&bucket.algorithm, taken.word, now, least, most);
         let end = bucket.algorithm.spend(taken.word, now, tokens)?.to_bits();
         let at = end - bucket.span(tokens);
-        Some(Self { at, end, half: at.midpoint(end), sample: taken.sample })
+        Some(Self { at, end, half: at.midpoint(end), sample: taken.sample, is_kept: false })
     }
 
     /// Spends a cost if there are slots for it that have not passed.
@@ -50,6 +61,9 @@ impl Slice {
 
     #[inline]
     fn spend_at(&mut self, bucket: &Bucket, cost: u64, now: Timestamp) -> Option<Decision> {
+        if now > self.until() {
+            return None;
+        }
         // To the library the slice is a bucket whose word is `at`. It lies within the burst, so it
         // ends before that bucket does.
         let (decision, left) = Decision::of(bucket.algorithm, Word::from_bits(self.at), now, cost);
@@ -78,25 +92,45 @@ impl Slice {
         is_last
     }
 
-    /// True if all of it was spent, or had passed by this sample.
-    pub(super) fn has_passed(&self, sample: ClockSample) -> bool {
-        self.at >= self.end || self.end <= sample.now.as_nanos()
-    }
-
     /// True if another slice lies behind this one.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         self.end <= other.at
     }
 
-    /// How many slots have neither been spent nor passed.
+    /// How many slots can be spent.
     pub(super) fn left(&self, bucket: &Bucket, local: Timestamp) -> u64 {
+        if self.sample.latest(local) > self.until() { 0 } else { self.unspent(bucket, local) }
+    }
+
+    /// How many slots have neither been spent nor passed.
+    pub(super) fn unspent(&self, bucket: &Bucket, local: Timestamp) -> u64 {
         self.end.saturating_sub(self.next(local)) / bucket.interval
+    }
+
+    /// How long all slots are together that were not spent, passed or not.
+    pub(super) fn span(&self) -> u64 {
+        self.end.saturating_sub(self.at)
     }
 
     /// True if less than half is left.
     #[inline]
     pub(super) fn is_half_gone(&self, local: Timestamp) -> bool {
         self.next(local) > self.half
+    }
+
+    /// True if it is time to give it back, whoever calls.
+    pub(super) fn is_old(&self, local: Timestamp) -> bool {
+        self.sample.latest(local) > self.sample.now + OLD
+    }
+
+    /// True if it can neither be spent nor given back any more.
+    pub(super) fn is_over(&self, local: Timestamp) -> bool {
+        self.is_kept && self.sample.latest(local) > self.until()
+    }
+
+    /// True if Redis did not take it back.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// Merges a slice that begins where this one ends, or returns it.
@@ -109,22 +143,36 @@ impl Slice {
         Ok(())
     }
 
-    /// The exchange that gives the unspent slots back. It consumes the slice, so they are given
-    /// back at most once.
-    ///
-    /// If anything was taken or spent since, the exchange fails: a lower word would hand out the
-    /// slots of others. Then they are still this node's.
-    pub(super) fn give_back(self, name: Name, terms: Terms, margin: Duration) -> Option<Exchange> {
+    /// The exchange that gives the unspent slots back if they are the last ones. If anything was
+    /// taken or spent since, it fails: a lower word would hand out the slots of others.
+    pub(super) fn give_back(&self, name: Name, terms: Terms, margin: Duration) -> Exchange {
         let state = |word| Some(State::new(terms, Word::from_bits(word)));
         // Redis time has advanced since the sample, so this is not too short.
         let busy = Duration::from_nanos(self.at.saturating_sub(self.sample.now.as_nanos()));
-        (self.at < self.end).then(|| Exchange {
+        Exchange {
             name,
             old: state(self.end),
             new: state(self.at),
             keeps_base: true,
             expires: (!terms.is_override).then(|| busy + margin),
-        })
+        }
+    }
+
+    /// Takes out what can be exchanged for the end of a bucket that was seen at this time of Redis,
+    /// in nanoseconds: what begins when nobody can spend any more what is held now. Whole slots
+    /// before are kept. See the [proof](super#giving-back).
+    pub(super) fn take_late(&mut self, bucket: &Bucket, seen: Timestamp) -> u64 {
+        let first = self.at.min(self.until().as_nanos());
+        let all = self.end.saturating_sub(self.at);
+        let early = (seen + LIVES).as_nanos().saturating_sub(first).min(all);
+        let end = self.at + early - early % bucket.interval;
+        *self = Self { end, half: self.at, is_kept: true, ..*self };
+        all - early
+    }
+
+    /// When it can no longer be spent, by the clock of Redis.
+    fn until(&self) -> Timestamp {
+        self.sample.now + LIVES
     }
 
     /// The word after the take.

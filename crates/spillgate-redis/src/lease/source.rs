@@ -38,6 +38,13 @@ pub(crate) trait LeaseSource: fmt::Debug + Send + Sync + 'static {
         most: u64,
     ) -> impl Future<Output = Result<Taken>> + Send;
 
+    /// The word of a caller, and when it was read; `None` if it has another quota.
+    fn look(
+        &self,
+        caller: &Self::Caller,
+        wanted: &EffectiveQuota,
+    ) -> impl Future<Output = Result<Option<(Word, Timestamp)>>> + Send;
+
     /// Replaces a state if the expected one is still there.
     fn exchange(&self, exchange: &Exchange) -> impl Future<Output = Result<bool>> + Send;
 }

@@ -6,8 +6,8 @@ use spillgate::{Decision, KeyedState, Timestamp};
 
 use super::caller_lease::Lease;
 use super::recent::Recent;
+use super::slice_return::SliceReturn;
 use super::source::Named;
-use super::take::SliceReturn;
 
 /// The leases of many callers.
 #[derive(Debug)]
@@ -90,12 +90,12 @@ impl<C> Shard<C> {
         self.leases.entry(id.0).or_insert_with(make)
     }
 
-    /// Keeps a slice that could not be given back. Returns whether the lease is still the same.
-    pub(super) fn keep(&mut self, id: LeaseId, back: &SliceReturn) -> bool
+    /// Keeps slices that could not be given back. Returns whether the lease is still the same.
+    pub(super) fn keep(&mut self, id: LeaseId, back: &SliceReturn<C>, local: Timestamp) -> bool
     where
         C: Named + Clone,
     {
-        self.lease(id).is_some_and(|lease| lease.keep(back))
+        self.lease(id).is_some_and(|lease| lease.keep(back, local))
     }
 
     pub(super) fn remove(&mut self, id: LeaseId) -> Option<Lease<C>> {

@@ -9,18 +9,15 @@ use super::caller_lease::Lease;
 use super::leases::Step;
 use super::single_flight::{PendingTake, TakeOutcome, TakeRequest};
 use super::slice::Slice;
+use super::slice_return::{SliceReturn, Tokens};
 use super::source::{Named, Taken};
-use crate::backend::{Exchange, Result};
-use crate::effective_quota::EffectiveQuota;
+use crate::backend::Result;
 
 /// How long nothing is taken ahead after a failure of Redis.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// How long nothing is taken ahead after a take.
 const AHEAD: Duration = Duration::from_millis(50);
-
-/// When giving back is retried: others may have given back what lies behind.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// As many times `least` as available, up to `most`.
 #[derive(Clone, Copy)]
@@ -161,7 +158,7 @@ impl<C: Named + Clone> Lease<C> {
         let decided = match (slice, request.cost) {
             (Some(slice), cost) => {
                 self.size.completed(slice.lead(), local);
-                let place = self.held.add(slice);
+                let place = self.held.add(bucket, slice, local);
                 cost.and_then(|cost| self.held.spend_as_granted(place, bucket, cost))
             }
             (None, cost) => cost.map(|cost| known.decide(bucket, cost, taken.sample.now)),
@@ -169,30 +166,49 @@ impl<C: Named + Clone> Lease<C> {
         decided.map_or(TakeOutcome::Again, TakeOutcome::Decided)
     }
 
-    /// Removes the last slice. Returns how to give it back, if anything is left of it.
-    pub(super) fn give_back(&mut self, margin: Duration, local: Timestamp) -> Option<SliceReturn> {
-        let slice = self.held.take_last(self.bucket.as_ref()?, local)?;
-        self.back_after = local + AGAIN;
-        self.unlearn();
-        let exchange = slice.give_back(self.caller.name(), self.effective.terms, margin)?;
-        Some(SliceReturn { exchange, slice, effective: self.effective, of: self.began })
+    /// Removes all slices, to give them back.
+    pub(super) fn give_back(&mut self, local: Timestamp) -> Option<SliceReturn<C>> {
+        self.give_back_if(local, |_| true)
     }
 
-    /// Keeps a slice that Redis did not take back, if it is of this bucket. Returns whether it is.
-    pub(super) fn keep(&mut self, back: &SliceReturn) -> bool {
+    /// Removes the slices that are to be given back since nobody has called for long, or since they
+    /// are old.
+    pub(super) fn give_back_due(
+        &mut self,
+        is_idle: bool,
+        local: Timestamp,
+    ) -> Option<SliceReturn<C>> {
+        self.give_back_if(local, |slice| !slice.is_kept() && (is_idle || slice.is_old(local)))
+    }
+
+    fn give_back_if(
+        &mut self,
+        local: Timestamp,
+        is_due: impl Fn(&Slice) -> bool,
+    ) -> Option<SliceReturn<C>> {
+        let bucket = self.bucket?;
+        let slices = self.held.take(&bucket, local, is_due);
+        let lost = self.held.take_lost();
+        if slices.is_empty() && lost == 0 {
+            return None;
+        }
+        if !slices.is_empty() {
+            self.unlearn();
+        }
+        let (caller, effective, of) = (self.caller.clone(), self.effective, self.began);
+        let lost = Tokens::whole(lost);
+        Some(SliceReturn { caller, effective, bucket, slices, lost, of })
+    }
+
+    /// Keeps slices that Redis did not take back, if they are of this bucket. Returns whether they
+    /// are.
+    pub(super) fn keep(&mut self, back: &SliceReturn<C>, local: Timestamp) -> bool {
         let is_own = self.began == back.of && self.effective.is_like(&back.effective);
         if is_own {
-            self.held.add(back.slice);
+            for slice in &back.slices {
+                self.held.add(&back.bucket, *slice, local);
+            }
         }
         is_own
     }
-}
-
-/// A slice to be given back.
-pub(super) struct SliceReturn {
-    pub(super) exchange: Exchange,
-    slice: Slice,
-    effective: EffectiveQuota,
-    /// When its lease began: not to be confused with a newer one.
-    of: Timestamp,
 }

@@ -45,6 +45,7 @@ impl<B: Backend> RedisStore<B> {
             None => limit.quota_without_override(key),
         };
         let wanted = wanted.map_err(|why| limit_error(limit.name(), &why))?;
+        self.return_lease(limit, key).await;
         self.core.set_override(caller, &wanted).await.map_err(store_error)?;
         self.forget_lease(limit, key);
         match limit.local {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate::Timestamp;
-use spillgate::algorithm::Algorithm;
+use spillgate::algorithm::{Algorithm, Word};
 
 use super::core::{Caller, StoreCore, TRIES, unsettled};
 use crate::Name;
@@ -96,6 +96,19 @@ impl<B: Backend> LeaseSource for StoreCore<B> {
             }
         }
         Err(unsettled(&caller.limit))
+    }
+
+    async fn look(
+        &self,
+        caller: &Caller,
+        wanted: &EffectiveQuota,
+    ) -> Result<Option<(Word, Timestamp)>> {
+        let entry = wanted.entry(caller.name, Word::from_bits(0), Op::Look);
+        let reply = self.backend.run(&[entry]).await?;
+        Ok(match reply.answers.first() {
+            Some(Found::Passed(word)) => Some((*word, reply.now)),
+            _ => None,
+        })
     }
 
     async fn exchange(&self, exchange: &Exchange) -> Result<bool> {

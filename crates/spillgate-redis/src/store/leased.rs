@@ -68,7 +68,7 @@ impl<B: Backend> RedisStore<B> {
             let limit = limits.limit(spend.limit);
             let (id, own) = (self.id(limit, &spend.key), limit.quota_for(&spend.key));
             if let Some(spent) = spend.decision.take().and_then(|it| it.spent()) {
-                self.leases.undo(id, &spent);
+                self.count_undone(self.leases.undo(id, &spent));
             }
             if is_denied {
                 spend.decision = self.leases.peek(id, own, spend.cost, local);
@@ -149,14 +149,17 @@ impl<B: Backend> RedisStore<B> {
         let local = self.core.local();
         for (pending, decision) in std::mem::take(&mut call.leased).into_iter().rev() {
             let Some(id) = pending.lease else { continue };
-            let counters = &self.core.counters;
             let spent = decision.spent();
-            let is_undone = spent.is_some_and(|spent| self.leases.undo(id, &spent));
-            if is_undone { &counters.undone } else { &counters.kept_spends }.add(1);
+            self.count_undone(spent.is_some_and(|spent| self.leases.undo(id, &spent)));
             let own = &pending.caller.by_policy;
             let left = self.leases.peek(id, own, pending.cost, local);
             call.spends[pending.spend].decision = left;
         }
+    }
+
+    fn count_undone(&self, is_undone: bool) {
+        let counters = &self.core.counters;
+        if is_undone { &counters.undone } else { &counters.kept_spends }.add(1);
     }
 
     /// Debits a lease with the cost beyond the reserved one, if it holds enough. Returns what is
@@ -192,6 +195,13 @@ impl<B: Backend> RedisStore<B> {
         }
         let left = self.leases.peek(id, &caller.by_policy, 0, self.core.local());
         Some(left.unwrap_or_else(|| Decision::peek(spent.algorithm, spent.word, spent.at, 0)))
+    }
+
+    /// Gives back what a lease holds, since the quota of its bucket will change.
+    pub(super) async fn return_lease(&self, limit: &Arc<Limit>, key: &Key) {
+        if let Some(id) = self.lease(limit, key) {
+            self.leases.return_one(id).await;
+        }
     }
 
     /// Forgets a lease whose bucket has changed.

@@ -13,6 +13,7 @@ mod permits;
 mod plan;
 mod programs;
 mod random;
+mod returned;
 mod strikes;
 mod world;
 

@@ -117,7 +117,9 @@ fn leases(encoder: &mut DescriptorEncoder<'_>, leases: &LeaseStats) -> fmt::Resu
         ([("event", "lost")], leases.lost),
     ];
     let help = "Lease slices by event";
-    counters(encoder, "store_slices", help, slices)
+    counters(encoder, "store_slices", help, slices)?;
+    let help = "Tokens of lease slices that were neither spent nor given back";
+    counters(encoder, "store_lost_tokens", help, [([], leases.lost_tokens)])
 }
 
 fn agreement(

@@ -93,6 +93,52 @@ async fn shutdown_gives_everything_back_and_holds_nothing_from_then_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn shutdown_waits_for_what_is_being_given_back_already() {
+    let node = TestNode::new("1/s burst 1000");
+    calls(&node, 20, Duration::from_micros(1)).await;
+    let asked = node.calls();
+    while node.calls() == asked {
+        sleep(ROUND_TRIP / 10).await;
+    }
+    assert!(node.stored(0) < 980, "it is under way");
+    node.leases.shutdown().await;
+    assert_eq!(node.stored(0), 980);
+    assert_eq!(node.leases.stats().lost_tokens, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_taken_or_given_back_is_counted_if_nobody_says() {
+    let node = TestNode::new("1/s burst 1000");
+    calls(&node, 20, Duration::from_micros(1)).await;
+    let held = 980 - node.stored(0);
+    node.source.is_mute.store(true, Ordering::Relaxed);
+    sleep(Duration::from_millis(400)).await;
+    assert_eq!(node.leases.stats().lost_tokens, held);
+    assert!(node.try_call(0, 7).await.is_err());
+    let counted = node.leases.stats().lost_tokens;
+    assert!(counted >= held + 7, "{counted} of {held}");
+    // What is certainly not sent is not lost.
+    node.source.is_mute.store(false, Ordering::Relaxed);
+    node.source.is_down.store(true, Ordering::Relaxed);
+    assert!(node.try_call(0, 7).await.is_err());
+    assert_eq!(node.leases.stats().lost_tokens, counted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_redis_cannot_take_back_is_counted_when_it_can_no_longer_be_spent() {
+    let node = TestNode::new("10/s burst 1000");
+    calls(&node, 20, Duration::from_micros(1)).await;
+    let held = 980 - node.stored(0);
+    // Another node takes another quota there.
+    let terms = Terms { quota: "1/s burst 1000".parse().unwrap(), ..node.effective.terms };
+    let word = node.source.model.state(&TestNode::name(0)).unwrap().word;
+    node.source.model.set_state(TestNode::name(0), Some(State::new(terms, word)));
+    sleep(Duration::from_secs(3)).await;
+    let stats = node.leases.stats();
+    assert_eq!((stats.callers, stats.given_back, stats.lost_tokens), (0, 0, held));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_holds_no_more_than_its_share_of_half_the_burst() {
     let node = TestNode::new("1/s burst 16_000");
     node.source.nodes.store(8, Ordering::Relaxed);

@@ -19,6 +19,8 @@ pub(super) struct TestSource {
     pub(super) model: Model,
     pub(super) nodes: AtomicU32,
     pub(super) is_down: AtomicBool,
+    /// True if calls are made and not answered.
+    pub(super) is_mute: AtomicBool,
     pub(super) calls: AtomicU64,
     began: Instant,
 }
@@ -50,6 +52,9 @@ impl TestSource {
         self.model.set_now(self.redis_now());
         let answer = run(&self.model);
         sleep(ROUND_TRIP / 2).await;
+        if self.is_mute.load(Ordering::Relaxed) {
+            return Err(BackendError::unanswered(Fault::TimedOut, "it is mute"));
+        }
         Ok(answer)
     }
 
@@ -99,6 +104,19 @@ impl LeaseSource for TestSource {
         })
     }
 
+    async fn look(
+        &self,
+        caller: &TestCaller,
+        wanted: &EffectiveQuota,
+    ) -> Result<Option<(Word, Timestamp)>> {
+        let entry = wanted.entry(caller.0, Word::from_bits(0), Op::Look);
+        let reply = self.call(|model| model.run_now(&[entry])).await??;
+        Ok(match reply.answers[0] {
+            Found::Passed(word) => Some((word, reply.now)),
+            _ => None,
+        })
+    }
+
     async fn exchange(&self, exchange: &Exchange) -> Result<bool> {
         self.call(|model| model.exchange_now(exchange)).await
     }
@@ -121,6 +139,7 @@ impl TestNode {
             model: Model::default(),
             nodes: AtomicU32::new(1),
             is_down: AtomicBool::new(false),
+            is_mute: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             began: Instant::now(),
         });
