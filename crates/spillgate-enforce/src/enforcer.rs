@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use spillgate_policy::store::{Memory, Store};
@@ -37,6 +38,8 @@ pub struct Enforcer<S: Store = Memory, R = ProblemJson> {
     pub(crate) log: Arc<DenialLog>,
     pub(crate) adaptive: Arc<AdaptiveLog>,
     pub(crate) responder: Arc<R>,
+    /// True if something was decided since this was last looked at. Relaxed: it orders nothing.
+    pub(crate) was_asked: Arc<AtomicBool>,
 }
 
 /// What becomes of a request about which the store could not decide.
@@ -65,6 +68,7 @@ impl<S: Store> Enforcer<S> {
             log: Arc::default(),
             adaptive: Arc::default(),
             responder: Arc::new(ProblemJson),
+            was_asked: Arc::default(),
         }
     }
 }
@@ -94,6 +98,7 @@ impl<S: Store, R> Enforcer<S, R> {
             log: self.log,
             adaptive: self.adaptive,
             responder: Arc::new(responder),
+            was_asked: self.was_asked,
         }
     }
 
@@ -152,6 +157,10 @@ impl<S: Store, R> Enforcer<S, R> {
     // Always, since most of it is for what is rare, and out of line.
     #[inline(always)]
     pub(crate) fn note(&self, subject: Subject<'_>, decided: Result<&Outcome<'_>, &Error>) {
+        // Written once, to avoid contention on the cache line.
+        if !self.was_asked.load(Ordering::Relaxed) {
+            self.was_asked.store(true, Ordering::Relaxed);
+        }
         match decided {
             Ok(outcome) => {
                 if let Some(meter) = &self.meter {
@@ -243,6 +252,7 @@ impl<S: Store, R> Clone for Enforcer<S, R> {
             log: Arc::clone(&self.log),
             adaptive: Arc::clone(&self.adaptive),
             responder: Arc::clone(&self.responder),
+            was_asked: Arc::clone(&self.was_asked),
         }
     }
 }

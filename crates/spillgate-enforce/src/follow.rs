@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use spillgate_policy::store::Store;
@@ -7,6 +8,9 @@ use crate::Enforcer;
 /// Bans, list entries and overrides of other nodes are in force here after this time, and one
 /// round trip.
 const INTERVAL: Duration = Duration::from_millis(400);
+
+/// The same, if nobody has asked since the last time.
+const IDLE: Duration = Duration::from_secs(1);
 
 impl<S: Store, R> Enforcer<S, R> {
     /// Keeps the gate up to date, for ever: with the other nodes of a shared store, whose bans, list
@@ -21,7 +25,9 @@ impl<S: Store, R> Enforcer<S, R> {
             }
             self.note_bans();
             self.note_steps();
-            tokio::time::sleep(INTERVAL).await;
+            let is_busy = self.was_asked.swap(false, Ordering::Relaxed);
+            let is_near = self.gate.store().is_in_process();
+            tokio::time::sleep(if is_busy || is_near { INTERVAL } else { IDLE }).await;
         }
     }
 }

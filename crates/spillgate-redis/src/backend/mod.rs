@@ -75,6 +75,19 @@ pub trait Backend: Send + Sync + 'static {
     /// The edits since a version.
     fn edits_since(&self, version: u64) -> impl Future<Output = Result<EditPage>> + Send;
 
+    /// [Announces](Self::announce) a node and returns the [edits](Self::edits_since) since a version,
+    /// in one round trip if possible.
+    fn pulse(
+        &self,
+        announcement: &Announcement,
+        version: u64,
+    ) -> impl Future<Output = (Result<Alive>, Result<EditPage>)> + Send {
+        async move {
+            let alive = self.announce(announcement).await;
+            (alive, self.edits_since(version).await)
+        }
+    }
+
     /// Holds, renews or releases permits.
     fn permits(&self, call: &PermitCall) -> impl Future<Output = Result<PermitReply>> + Send;
 
@@ -125,6 +138,14 @@ impl<B: Backend> Backend for Arc<B> {
 
     async fn edits_since(&self, version: u64) -> Result<EditPage> {
         B::edits_since(self, version).await
+    }
+
+    async fn pulse(
+        &self,
+        announcement: &Announcement,
+        version: u64,
+    ) -> (Result<Alive>, Result<EditPage>) {
+        B::pulse(self, announcement, version).await
     }
 
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {

@@ -128,6 +128,11 @@ const SLEW: u32 = 1000;
 const TOLERANCE: Duration = Duration::from_millis(10);
 
 impl ClockWatch {
+    /// When the last reading was received.
+    pub(super) fn last(&self) -> Option<Instant> {
+        self.last.map(|last| last.received)
+    }
+
     /// Adds a reading, and returns by how much the clock has certainly stepped back since the last,
     /// if slewing cannot explain it. The clock is read between request and reply, so that slow
     /// replies are no steps.

@@ -3,7 +3,9 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, Value, from_redis_value};
 use spillgate::Timestamp;
+use tokio::time::Instant;
 
+use super::checks::TimeReading;
 use super::cluster::slot;
 use super::{Client, Route};
 use crate::Name;
@@ -11,7 +13,7 @@ use crate::backend::{
     Alive, Announcement, Backend, BackendError, EditPage, Entry, Exchange, Fault, PermitCall,
     PermitReply, Reply, Result, SealedEdit, Swap, Swapped,
 };
-use crate::script::{self, Script};
+use crate::script::{self, Key, Script};
 
 impl Backend for Client {
     async fn run(&self, entries: &[Entry]) -> Result<Reply> {
@@ -106,6 +108,25 @@ impl Backend for Client {
         script::edits(&bytes(answer)?)
     }
 
+    async fn pulse(
+        &self,
+        announcement: &Announcement,
+        version: u64,
+    ) -> (Result<Alive>, Result<EditPage>) {
+        let pulse = match self.keys_of_a_pulse() {
+            Some(keys) => self.pulse_at_once(keys, announcement, version).await,
+            None => Err(BackendError::new(Fault::Scattered, "the prefix is a hash tag")),
+        };
+        match pulse {
+            Ok((alive, page)) => (Ok(alive), Ok(page)),
+            // One of the two keys may be on its way to another node, or unusable.
+            Err(why) if matches!(why.fault(), Fault::Scattered | Fault::Corrupt) => {
+                (self.announce(announcement).await, self.edits_since(version).await)
+            }
+            Err(why) => (Err(why.clone()), Err(why)),
+        }
+    }
+
     async fn permits(&self, call: &PermitCall) -> Result<PermitReply> {
         let key = self.keys.permits(&call.name);
         let call = Script::Permits.call_about(&key, &script::permits(call));
@@ -121,7 +142,59 @@ impl Backend for Client {
 }
 
 impl Client {
-    /// Other prefixes in use on this server. If the ACL forbids it, it is not tried again.
+    /// The keys of nodes and edits, if they are in one slot: a brace in the prefix may place them
+    /// elsewhere.
+    fn keys_of_a_pulse(&self) -> Option<[Key; 2]> {
+        let keys = [self.keys.nodes(), self.keys.edits()];
+        let [nodes, edits] = keys.each_ref().map(|key| self.slot_of_key(key));
+        (nodes == edits).then_some(keys)
+    }
+
+    async fn pulse_at_once(
+        &self,
+        [nodes, edits]: [Key; 2],
+        announcement: &Announcement,
+        version: u64,
+    ) -> Result<(Alive, EditPage)> {
+        let mut call = Script::Pulse.call(2);
+        call.arg(nodes.as_slice()).arg(edits.as_slice());
+        for argument in script::announce(announcement) {
+            call.arg(argument.as_slice());
+        }
+        call.arg(version);
+        if announcement.lists && !self.hides_prefixes.load(Ordering::Relaxed) {
+            for argument in script::prefixes(&self.plan.options.prefix, announcement.lifetime) {
+                call.arg(argument.as_slice());
+            }
+        }
+        let sent = Instant::now();
+        let answer = self.call(self.slot_of_key(&edits), 2, &call).await?;
+        let received = Instant::now();
+        let (alive, page, others, seconds, micros): (Value, Value, i64, u64, u32) = read(answer)?;
+        let time = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        self.note_time(TimeReading { sent, received, time });
+        let mut alive = script::alive(&bytes(alive)?, announcement.lists)?;
+        alive.other_prefixes = self.note_prefixes(others);
+        Ok((alive, script::edits(&bytes(page)?)?))
+    }
+
+    /// Notes the time of the only server: another call need not read it. Which server of a Cluster has
+    /// answered is not known here.
+    fn note_time(&self, reading: TimeReading) {
+        if let Route::One(link) = &self.route {
+            link.note_time(reading);
+        }
+    }
+
+    /// The number of other prefixes. If the ACL forbids it, it is not tried again.
+    fn note_prefixes(&self, others: i64) -> u32 {
+        if others < 0 {
+            self.hides_prefixes.store(true, Ordering::Relaxed);
+        }
+        u32::try_from(others).unwrap_or(0)
+    }
+
+    /// Other prefixes in use on this server.
     async fn other_prefixes(&self, lifetime: Duration) -> u32 {
         if self.hides_prefixes.load(Ordering::Relaxed) {
             return 0;
@@ -130,9 +203,7 @@ impl Client {
         let arguments = script::prefixes(&self.plan.options.prefix, lifetime);
         let call = Script::Prefixes.call_about(&key, &arguments);
         let Ok(answer) = self.call_about(&key, &call).await else { return 0 };
-        let others = read::<i64>(answer).unwrap_or(-1);
-        self.hides_prefixes.store(others < 0, Ordering::Relaxed);
-        u32::try_from(others).unwrap_or(0)
+        self.note_prefixes(read(answer).unwrap_or(-1))
     }
 
     /// Makes a call on one key.

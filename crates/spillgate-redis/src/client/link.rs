@@ -10,6 +10,7 @@ use tracing::warn;
 use super::AbortOnDrop;
 use super::address::{Address, Target};
 use super::breaker::{Breaker, BreakerState};
+use super::checks::TimeReading;
 use super::failure::Failure;
 use super::health::CallCounters;
 use super::queue::Queue;
@@ -127,6 +128,13 @@ impl Link {
         }
     }
 
+    /// Notes the server's time, as a call has told it.
+    pub(super) fn note_time(&self, reading: TimeReading) {
+        if let Some(session) = self.core.breaker.session() {
+            self.core.note_time(&session.address, reading);
+        }
+    }
+
     /// True if there were calls since this was last asked.
     pub(super) fn was_used(&self) -> bool {
         self.core.is_used.swap(false, Ordering::Relaxed)
@@ -161,6 +169,14 @@ impl LinkCore {
             opened: Notify::new(),
             closed: Notify::new(),
             known: Mutex::default(),
+        }
+    }
+
+    /// Notes the server's time, and whether its clock has stepped back.
+    pub(super) fn note_time(&self, server: &Address, reading: TimeReading) {
+        let back = self.known().clock.note(reading);
+        if let Some(back) = back {
+            self.plan.checks.note_step_back(server, back);
         }
     }
 

@@ -90,7 +90,7 @@ impl Options {
             connect_time_out: Duration::from_millis(250),
             command_time_out: Duration::from_millis(250),
             probe_interval: Duration::from_millis(100),
-            check_interval: Duration::from_secs(10),
+            check_interval: Duration::from_secs(60),
             connections: 1,
             in_flight: 4096,
             waiting: 8192,
@@ -155,7 +155,7 @@ setters! { Options {
     /// How often a Redis that is down is probed. Default: every 100 ms.
     probe_interval(interval: Duration): probe_interval = interval;
 
-    /// How often the eviction policy of a server is checked. Default: every 10 s.
+    /// How often the eviction policy of a server is checked. Default: every minute.
     check_interval(interval: Duration): check_interval = interval;
 
     /// Connections per server, at least one, shared by all calls. Default: 1.

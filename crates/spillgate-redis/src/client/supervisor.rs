@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 use super::address::Address;
@@ -20,7 +20,7 @@ use super::session::Session;
 use super::subscription::SentinelEvent;
 use crate::backend::{BackendError, Fault, Result};
 
-/// How often discovery and the server's clock are checked.
+/// How often discovery is checked, and the server's clock if no other call tells its time.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// How often rejected credentials are retried while there is a session.
@@ -43,7 +43,7 @@ pub(super) struct LinkState {
     pub(super) left: Option<(Address, Instant)>,
     /// A master named by Sentinels that could not be used.
     pub(super) unusable: Option<Address>,
-    clock: ClockWatch,
+    pub(super) clock: ClockWatch,
 }
 
 /// Why to replace a session that still answers.
@@ -190,6 +190,7 @@ impl LinkCore {
         renewed: &mut watch::Receiver<()>,
     ) {
         let mut look_around = pin!(self.look_around(session));
+        let mut read_times = pin!(self.read_times(session));
         loop {
             let finding = tokio::select! {
                 () = self.opened.notified() => return,
@@ -204,6 +205,7 @@ impl LinkCore {
                 }
                 Some(event) = events.recv() => self.consider(session, event).await,
                 Ok(()) = renewed.changed() => Some(Finding::Renewed),
+                () = &mut read_times => None,
                 finding = &mut look_around => {
                     look_around.set(self.look_around(session));
                     Some(finding)
@@ -227,8 +229,7 @@ impl LinkCore {
         let options = &self.plan.options;
         let (mut checked, begin) = (Instant::now(), Instant::now());
         loop {
-            sleep(LOOK_AROUND.min(options.check_interval)).await;
-            self.read_time(session).await;
+            sleep(self.period()).await;
             if checked.elapsed() >= options.check_interval {
                 checked = Instant::now();
                 if let Some(info) = session.memory(options.connect_time_out).await {
@@ -246,6 +247,26 @@ impl LinkCore {
         }
     }
 
+    /// Reads the server's time for ever, if no other call has told it lately: those that tell it come
+    /// once in a period, and a little later than that.
+    async fn read_times(&self, session: &Arc<Session>) {
+        let (period, mut begin) = (self.period(), Instant::now());
+        loop {
+            let told = self.known().clock.last().map_or(begin, |last| last.max(begin));
+            let due = told + period + period / 5;
+            if due > Instant::now() {
+                sleep_until(due).await;
+            } else {
+                self.read_time(session).await;
+                begin = Instant::now();
+            }
+        }
+    }
+
+    fn period(&self) -> Duration {
+        LOOK_AROUND.min(self.plan.options.check_interval)
+    }
+
     /// Reads the server's time, until it answers: a silent path is an outage also if nobody calls.
     async fn read_time(&self, session: &Arc<Session>) {
         let time_out = self.plan.options.connect_time_out;
@@ -253,10 +274,7 @@ impl LinkCore {
             match session.time(time_out).await {
                 Ok(sample) => {
                     self.breaker.answered();
-                    let back = self.known().clock.note(sample);
-                    if let Some(back) = back {
-                        self.plan.checks.note_step_back(&session.address, back);
-                    }
+                    self.note_time(&session.address, sample);
                     return;
                 }
                 Err(error) if error.is_timeout() => drop(self.late(session, time_out)),

@@ -45,11 +45,11 @@ impl Keys {
         self.key("deposit:", name)
     }
 
-    /// The nodes that are alive.
+    /// The nodes that are alive: in the slot of the edits, since nodes ask for both at once.
     #[must_use]
     pub fn nodes(&self) -> Key {
         let mut key = Key::from_slice(self.prefix.as_bytes());
-        key.extend_from_slice(b"nodes");
+        key.extend_from_slice(b"nodes:{edits}");
         key
     }
 

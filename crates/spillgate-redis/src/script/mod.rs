@@ -60,6 +60,19 @@ pub const PUBLISH: &str =
 pub const EDITS_SINCE: &str =
     concat!(include_str!("edits/prepare.lua"), include_str!("edits/since.lua"));
 
+/// Announces a node, returns the edits since a version, and counts the prefixes in use.
+pub const PULSE: &str = concat!(
+    "local function announce(KEYS, ARGV)\n",
+    include_str!("announce.lua"),
+    "end\nlocal function prefixes(KEYS, ARGV)\n",
+    include_str!("prefixes.lua"),
+    "end\nlocal function edits_since(KEYS, ARGV)\n",
+    include_str!("edits/prepare.lua"),
+    include_str!("edits/since.lua"),
+    "end\n",
+    include_str!("pulse.lua"),
+);
+
 /// Holds, renews, releases and revokes permits.
 pub const PERMITS: &str = include_str!("permits.lua");
 
@@ -80,13 +93,14 @@ pub(crate) enum Script {
     Probe,
     Publish,
     EditsSince,
+    Pulse,
     Permits,
     Swap,
 }
 
 /// In the order of the variants above.
-const CODES: [&str; 10] =
-    [RUN, EXCHANGE, ANNOUNCE, PREFIXES, BORN, PROBE, PUBLISH, EDITS_SINCE, PERMITS, SWAP];
+const CODES: [&str; 11] =
+    [RUN, EXCHANGE, ANNOUNCE, PREFIXES, BORN, PROBE, PUBLISH, EDITS_SINCE, PULSE, PERMITS, SWAP];
 
 static DIGESTS: LazyLock<[String; CODES.len()]> =
     LazyLock::new(|| CODES.map(|code| redis::Script::new(code).get_hash().to_owned()));

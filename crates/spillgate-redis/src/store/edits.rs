@@ -7,7 +7,7 @@ use spillgate_policy::store::{Edit, EditLog};
 
 use super::RedisStore;
 use super::limits::store_error;
-use crate::backend::{Backend, MOST_EDITS, PAGE_OF_EDITS};
+use crate::backend::{Backend, BackendError, EditPage, MOST_EDITS, PAGE_OF_EDITS};
 
 /// How many pages are fetched per call: enough for a change of many entries.
 const PAGES: usize = 16;
@@ -29,13 +29,22 @@ impl<B: Backend> RedisStore<B> {
         Ok(())
     }
 
+    /// Some edits since a version. This node is announced with the same call, if it is time.
+    async fn page_of_edits(&self, version: u64) -> Result<EditPage, BackendError> {
+        let (nodes, backend) = (&self.core.nodes, &self.core.backend);
+        let Some(begun) = nodes.begin_if_due() else { return backend.edits_since(version).await };
+        let (alive, page) = backend.pulse(begun.announcement(), version).await;
+        nodes.end(&begun, alive);
+        page
+    }
+
     /// The edits since a version. There may be more: ask again while there are any.
     pub(super) async fn fetch_edits(&self, since: u64) -> Result<EditLog, Error> {
         let mut log = EditLog::new(since, Vec::new());
         // Relaxed: calls of one node are made one after the other.
         let mut history = self.edit_history.load(Ordering::Relaxed);
         for _ in 0..PAGES {
-            let page = self.core.backend.edits_since(log.version).await.map_err(store_error)?;
+            let page = self.page_of_edits(log.version).await.map_err(store_error)?;
             if page.history != history {
                 history = page.history;
                 if log.version > 0 {

@@ -7,6 +7,7 @@ use spillgate::Seed;
 use spillgate_policy::Error;
 use spillgate_policy::store::LimitSpec;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use super::agreement::{Agreement, Differences};
@@ -30,11 +31,29 @@ pub(super) struct Nodes {
     refuses: bool,
     /// `None` until the others were looked up.
     agreement: watch::Sender<Option<Agreement>>,
-    announced: Mutex<Option<Member>>,
+    announced: Mutex<Announced>,
 }
 
-/// How often a node announces itself.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// What was announced, and heard in reply.
+#[derive(Default)]
+struct Announced {
+    /// `None` before this node has joined, and after it has left.
+    own: Option<Member>,
+    /// When that was last sent.
+    sent: Option<Instant>,
+    roster: Roster,
+}
+
+/// An announcement under way.
+pub(super) struct Announcing {
+    announcement: Announcement,
+    fingerprint: Option<Fingerprint>,
+}
+
+/// A node announces itself about once a second: after so long with a call that asks for edits, which
+/// comes more often than that, and if there is none by itself.
+const SOON: Duration = Duration::from_millis(750);
+const LATE: Duration = Duration::from_millis(1100);
 
 /// How long an announcement lasts: a few may be lost.
 const LIFETIME: Duration = Duration::from_secs(5);
@@ -88,7 +107,7 @@ impl Nodes {
             fingerprint: watch::Sender::new(None),
             refuses: settings.refuses_mismatch,
             agreement: watch::Sender::new(None),
-            announced: Mutex::new(None),
+            announced: Mutex::default(),
         }
     }
 
@@ -140,21 +159,64 @@ impl Nodes {
         if self.refuses && self.peek_others(backend).await.mismatch().is_some() {
             return;
         }
-        let mut roster = Roster::default();
         loop {
-            let own = *fingerprint.borrow_and_update();
-            match self.send(backend, own, roster.lists()).await {
-                Ok(alive) => self.update(own, &alive, &mut roster),
-                Err(why) => roster.failed(&why),
+            fingerprint.borrow_and_update();
+            let begun = self.begin();
+            let alive = backend.announce(&begun.announcement).await;
+            self.end(&begun, alive);
+            self.wait_until_late(&mut fingerprint).await;
+        }
+    }
+
+    /// Waits until no other call has announced this node in time. A reload is announced at once.
+    async fn wait_until_late(&self, fingerprint: &mut watch::Receiver<Option<Fingerprint>>) {
+        loop {
+            let Some(sent) = self.announced().sent else { return };
+            if sent.elapsed() >= LATE
+                || timeout_at(sent + LATE, fingerprint.changed()).await.is_ok()
+            {
+                return;
             }
-            // A reload is announced at once.
-            let _ = tokio::time::timeout(INTERVAL, fingerprint.changed()).await;
+        }
+    }
+
+    /// Begins to announce this node with another call, if it has joined and it is time.
+    pub(super) fn begin_if_due(&self) -> Option<Announcing> {
+        let is_due = {
+            let announced = self.announced();
+            announced.own.is_some() && announced.sent.is_none_or(|sent| sent.elapsed() >= SOON)
+        };
+        is_due.then(|| self.begin())
+    }
+
+    fn begin(&self) -> Announcing {
+        let fingerprint = self.fingerprint();
+        let own = Member { node: self.own, fingerprint };
+        let mut announced = self.announced();
+        announced.sent = Some(Instant::now());
+        let before = announced.own.replace(own).filter(|before| *before != own);
+        let announcement = announcement(Some(own), before, announced.roster.lists());
+        Announcing { announcement, fingerprint }
+    }
+
+    /// Notes the reply to an announcement.
+    pub(super) fn end(&self, begun: &Announcing, alive: Result<Alive>) {
+        let mut announced = self.announced();
+        match alive {
+            Ok(alive) => self.update(begun.fingerprint, &alive, &mut announced.roster),
+            Err(why) => {
+                announced.roster.failed(&why);
+                // It may still be listed: it is removed the next time.
+                if announced.own.is_some() && begun.announcement.leaves.is_some() {
+                    announced.own = begun.announcement.leaves;
+                }
+            }
         }
     }
 
     /// Removes this node from the list.
     pub(super) async fn leave<B: Backend>(&self, backend: &B) {
-        let Some(own) = self.announced().take() else { return };
+        let Some(own) = self.announced().own.take() else { return };
         let leave = announcement(None, Some(own), false);
         // If it fails, the announcement expires within seconds.
         let _ = backend.announce(&leave).await;
@@ -169,27 +231,10 @@ impl Nodes {
                 agreement = Agreement::new(self.fingerprint(), &others);
                 break;
             }
-            tokio::time::sleep(INTERVAL / 10).await;
+            tokio::time::sleep(LATE / 10).await;
         }
         self.agreement.send_replace(Some(agreement));
         agreement
-    }
-
-    async fn send<B: Backend>(
-        &self,
-        backend: &B,
-        fingerprint: Option<Fingerprint>,
-        lists: bool,
-    ) -> Result<Alive> {
-        let own = Member { node: self.own, fingerprint };
-        let before = self.announced().replace(own);
-        let before = before.filter(|before| *before != own);
-        let announced = backend.announce(&announcement(Some(own), before, lists)).await;
-        if let (Err(_), Some(before)) = (&announced, before) {
-            // It may still be listed: remove it the next time.
-            *self.announced() = Some(before);
-        }
-        announced
     }
 
     fn update(&self, own: Option<Fingerprint>, alive: &Alive, roster: &mut Roster) {
@@ -204,13 +249,19 @@ impl Nodes {
         self.effective.store(nodes, Ordering::Relaxed);
     }
 
-    fn announced(&self) -> MutexGuard<'_, Option<Member>> {
+    fn announced(&self) -> MutexGuard<'_, Announced> {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn announcement(joins: Option<Member>, leaves: Option<Member>, lists: bool) -> Announcement {
     Announcement { joins, leaves, lifetime: LIFETIME, lists }
+}
+
+impl Announcing {
+    pub(super) fn announcement(&self) -> &Announcement {
+        &self.announcement
+    }
 }
 
 /// What is known of the others.
@@ -252,8 +303,8 @@ impl Roster {
             self.has_failed = true;
             warn!(
                 error = %why,
-                "unusable list of nodes in Redis; delete the key PREFIXnodes (default: \
-                 spillgate:nodes)"
+                "unusable list of nodes in Redis; delete the key PREFIXnodes:{{edits}} \
+                 (default: spillgate:nodes:{{edits}})"
             );
         }
     }

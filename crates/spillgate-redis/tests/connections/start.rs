@@ -58,6 +58,9 @@ pub(crate) async fn use_all(client: &Client) {
         .map(|lasts| SealedEdit { name, lasts, sealed: b"sealed".to_vec() });
     assert!(client.publish(&edits).await.unwrap());
     assert_eq!(client.edits_since(0).await.unwrap().edits, edits[2..]);
+    let (alive, page) = client.pulse(&join, 0).await;
+    assert_eq!(alive.unwrap(), alone);
+    assert_eq!(page.unwrap(), client.edits_since(0).await.unwrap());
     let ttl = Duration::from_secs(9);
     let hold = PermitOp::Hold(Wanted::exactly(3, 5, ttl));
     for op in [hold, PermitOp::Renew { ttl }, PermitOp::Release] {

@@ -1,6 +1,10 @@
 //! No caller ever gets more than its quota, and nearly all of it.
 
-use spillgate_testing::effort;
+use spillgate_policy::{Gate, Policy};
+use spillgate_redis::client::{Client, Options};
+use spillgate_redis::{RedisStore, Settings};
+use spillgate_testing::{CheckLimit, effort};
+use tokio::runtime::Builder;
 use tokio::time::Instant;
 
 use crate::common::{Server, Span};
@@ -75,11 +79,28 @@ fn leased_limits_cost_few_scripts_however_much_is_asked_for() {
     }
 }
 
+#[test]
+fn of_leased_limits_all_comes_back_that_processes_do_not_spend() {
+    let _turn = TURN.blocking_lock();
+    let fleet = Fleet::run("leased", (1, 8_000), 1, 200_000, [8, 8]);
+    fleet.keeps_bounds();
+    let leased: u64 = fleet.seen.iter().map(|seen| seen.leased).sum();
+    assert!(leased > 1000, "only {leased} came out of slices");
+    let due = fleet.order.burst - fleet.admissions().count() as u64;
+    // What each process last took is no older than a tenth of a second, or a second if it is busy.
+    let lost = due.saturating_sub(fleet.left);
+    eprintln!("{lost} lost");
+    assert!(lost <= if is_quiet() { 2 } else { 8 }, "{lost} of {due} are lost");
+    assert!(fleet.left <= due + fleet.took * fleet.order.rate, "{} of {due} are left", fleet.left);
+}
+
 struct Fleet {
     order: Order,
     seen: Vec<Seen>,
     /// How many scripts the server has run.
     commands: u64,
+    /// What the first caller has left in the end.
+    left: u64,
     /// How long the processes were there, in seconds.
     took: u64,
 }
@@ -99,7 +120,8 @@ impl Fleet {
         let seen = processes::run(&order, folder.path());
         let took = begin.elapsed().as_secs() + 1;
         let stats = server.command("INFO commandstats");
-        let fleet = Self { order, seen, commands: scripts_run(&stats), took };
+        let left = left(&order);
+        let fleet = Self { order, seen, commands: scripts_run(&stats), left, took };
         fleet.print();
         fleet
     }
@@ -163,6 +185,18 @@ impl Fleet {
         let failed: u64 = self.seen.iter().map(|seen| seen.failed).sum();
         assert!(!is_quiet() || failed == 0, "{failed} calls failed");
     }
+}
+
+/// What the first caller has left in Redis.
+fn left(order: &Order) -> u64 {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(Options::new(&order.url).unwrap()).await.unwrap();
+        let store = RedisStore::new(client, &Settings::default()).unwrap();
+        let policy = Policy::from_toml(&order.policy()).unwrap();
+        let gate = Gate::with_store(policy, store).unwrap();
+        gate.check_limit("l", &["caller 0"], 0).await.unwrap().remaining()
+    })
 }
 
 /// How many scripts a server has run, by its own statistics.

@@ -42,6 +42,7 @@ struct FakeState {
     runs: AtomicUsize,
     exchanges: AtomicUsize,
     permit_calls: AtomicUsize,
+    announcements: AtomicUsize,
     /// Which of the next answers are lost.
     lost: Mutex<Range<usize>>,
     before_run: Mutex<Option<Hook>>,
@@ -86,6 +87,7 @@ impl Fake {
             runs: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             permit_calls: AtomicUsize::new(0),
+            announcements: AtomicUsize::new(0),
             lost: Mutex::default(),
             before_run: Mutex::default(),
         };
@@ -130,6 +132,11 @@ impl Fake {
     /// How often it was called about permits so far.
     pub(crate) fn permit_calls(&self) -> usize {
         self.0.permit_calls.load(Ordering::SeqCst)
+    }
+
+    /// How often nodes were announced so far.
+    pub(crate) fn announcements(&self) -> usize {
+        self.0.announcements.load(Ordering::SeqCst)
     }
 
     /// How often a state was exchanged so far.
@@ -261,6 +268,7 @@ impl Backend for Fake {
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<Alive, BackendError> {
+        self.0.announcements.fetch_add(1, Ordering::SeqCst);
         self.travel(None).await?;
         self.0.model.announce(announcement).await
     }

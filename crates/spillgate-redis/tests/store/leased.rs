@@ -77,6 +77,17 @@ async fn what_a_strict_limit_denies_is_not_spent_out_of_a_lease() {
     assert_eq!(node.store().stats().kept_spends, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_held_comes_back_before_the_quota_of_a_caller_changes() {
+    let redis = Fake::new();
+    let node = redis.node(POLICY);
+    assert_eq!(passes(&node, "leased", "alice", 1).await, 1);
+    assert_eq!(passes(&node, "leased", "alice", 49).await, 49);
+    let quota = "1/s burst 4000".parse().unwrap();
+    node.set_override("leased", &["alice"], quota, Terms::permanent()).await.unwrap();
+    assert_eq!(left(&node, "leased", "alice").await, 3950);
+}
+
 /// How many calls two nodes let pass in a time, if there are always more.
 async fn admitted(nodes: [&Node; 2], time: Duration) -> u64 {
     let end = Instant::now() + time;

@@ -99,6 +99,30 @@ async fn a_node_that_ends_in_order_is_not_counted_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_is_announced_once_a_second_with_the_call_for_edits_if_there_is_one() {
+    let redis = Fake::new();
+    let node = redis.node_with(API, &with(ONE));
+    sleep(A_WHILE).await;
+    let (mut version, before) = (0, redis.announcements());
+    for pause in [400, 1000] {
+        for _ in 0..20_000 / pause {
+            node.follow(&mut version).await.unwrap();
+            sleep(Duration::from_millis(pause)).await;
+        }
+    }
+    let following = redis.announcements() - before;
+    assert!((44..=46).contains(&following), "{following} in 40 seconds");
+    sleep(Duration::from_secs(10)).await;
+    let alone = redis.announcements() - before - following;
+    assert!((8..=9).contains(&alone), "{alone} in 10 seconds");
+    // And never again after it has left.
+    node.store().shutdown().await;
+    let before = redis.announcements();
+    node.follow(&mut version).await.unwrap();
+    assert_eq!(redis.announcements(), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nodes_that_do_not_tell_count_as_before() {
     let redis = Fake::new();
     let old = Member { node: Name::from_bytes([7; 16]), fingerprint: None };

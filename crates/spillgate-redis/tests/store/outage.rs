@@ -75,7 +75,7 @@ async fn a_share_follows_the_number_of_nodes_that_are_there() {
     assert_eq!(passes(&node, "l", "alice", 12).await, 2);
     redis.set_down(false);
     drop(others);
-    sleep(Duration::from_secs(6)).await;
+    sleep(Duration::from_secs(8)).await;
     assert_eq!(node.store().stats().nodes, 1);
     redis.set_down(true);
     // Of ten, two are spent already.

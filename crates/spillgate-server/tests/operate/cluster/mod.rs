@@ -3,6 +3,7 @@
 mod corrupt;
 mod credentials;
 mod edits;
+mod idle;
 mod mismatch;
 mod outage;
 mod overload;
