@@ -29,7 +29,7 @@ fn lines(log: &str, text: &str) -> usize {
 fn alive_until(redis: &Redis, prefix: &str) -> Vec<f64> {
     const SCORES: &str = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') \
         local scores = {} for place = 2, #all, 2 do scores[#scores + 1] = all[place] end return scores";
-    let scores = redis.script(SCORES, &format!("{prefix}nodes"));
+    let scores = redis.script(SCORES, &format!("{prefix}nodes:{{edits}}"));
     scores.lines().map(|score| score.parse().unwrap()).collect()
 }
 
